@@ -1,0 +1,330 @@
+"""Bookie: one storage node, as `bookkeeper.ports.BookieClient` describes it and as the composition root starts and stops it.
+
+An add: key and fence are checked, the run goes into the memtable, then into the journal; its future is done after the
+journal's fsync. What a fence or a read finds is therefore never less than what was acknowledged.
+Bounds: two memtables (dbStorage_writeCacheMaxSizeMb); when both are full, adds wait for a flush, in order, up to as many bytes
+again, and beyond that are refused with ETOOMANYREQUESTS. Reads of entry logs wait for one of maxReadsInProgressLimit.
+A disk that is full or fails makes the bookie read-only: adds get EREADONLY, reads go on.
+"""
+
+import asyncio
+import errno
+import logging
+from collections.abc import Iterable
+
+from bookie.cookie import claim_directories
+from bookie.disk_watch import DiskWatch
+from bookie.flusher import Flusher
+from bookie.journal.format_v1 import LedgerFenced, MasterKeySet, Record
+from bookie.journal.journal import Journal
+from bookie.journal.mark import JournalMark
+from bookie.ledgers import Ledgers, LedgerState
+from bookie.memtable import cost_bytes
+from bookie.reading import first_newer, is_what_it_says, last_add_confirmed, read_tables, slice_run
+from bookie.settings import MEGABYTE, BookieSettings
+from bookie.storage.block_v1 import DamagedBlock
+from bookie.storage.storage import CHECKPOINT, LedgerStorage
+from bookie.waiting_adds import WaitingAdd, WaitingAdds
+from ports.clock import Clock
+from ports.disk import Disk
+from ports.logs import line
+from ports.rng import Rng
+from wire.bookie_codes import BookieCode, BookieError
+from wire.run import EntryRun
+
+SMALL_RECORD_BYTES = 64
+JOURNAL, STORAGE, FULL, STOPPED = "journal", "storage", "disk full", "stopped"
+log = logging.getLogger("bookie")
+
+
+class Bookie:
+    """A bookie on one journal and one ledger directory. Belongs to one event loop."""
+
+    def __init__(self, disk: Disk, settings: BookieSettings, clock: Clock, rng: Rng, *, instance_id: str = "") -> None:
+        self._disk = disk
+        self._settings = settings
+        self._clock = clock
+        self._rng = rng
+        self._instance_id = instance_id
+        self._ledgers = Ledgers()
+        self._storage = LedgerStorage(disk, settings.ledger_directory, settings)
+        self._journal: Journal
+        self._flusher: Flusher
+        self._waiting = WaitingAdds(settings.table_bytes_max * 2)
+        self._read_only: dict[str, str] = {STOPPED: "not started"}
+        self._reads = asyncio.Semaphore(settings.max_reads_in_progress_limit)
+        self._watcher: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+
+    # Life
+
+    async def start(self) -> None:
+        """Check whose the directories are, load what is stored, replay the journal. BookieStartError: it must not run."""
+        settings = self._settings
+        cookie, new = await claim_directories(
+            self._disk, settings.journal_directory, settings.ledger_directory, CHECKPOINT, self._instance_id, self._rng
+        )
+        if new:
+            await self._storage.create()
+        self._ledgers.load(await self._storage.load())
+        for state in self._ledgers.all():
+            state.suspect = self._storage.suspect
+        self._journal = Journal(self._disk, settings.journal_directory, cookie.secret, settings, self._on_journal_failed)
+        self._flusher = Flusher(
+            self._storage,
+            self._ledgers,
+            self._journal,
+            table_bytes_max=settings.table_bytes_max,
+            journal_bytes_max=settings.journal_max_size_mb * MEGABYTE,
+            interval_seconds=settings.flush_interval / 1000,
+            on_flushed=self._on_flushed,
+        )
+        await self._replay()
+        self._flusher.start()
+        if not settings.journal_sync_data:
+            log.warning(line("journalSyncData=false is not followed: an add is acknowledged after fsync, always"))
+        del self._read_only[STOPPED]
+        await self._check_usage()
+        self._watcher = self._loop.create_task(self._watch_disks(), name="bookie-disk-watch")
+
+    async def _replay(self) -> None:
+        checkpoint = self._storage.checkpoint
+        replay = self._journal.replay(checkpoint.mark, ended=checkpoint.journal_ended)
+        frames = 0
+        async for frame in replay.frames():
+            for record in frame.records:
+                self._apply(record)
+            frames += 1
+            if self._flusher.active.size_bytes >= self._settings.table_bytes_max:
+                await self._flush_replayed(frame.mark)
+        if frames:
+            log.info(line("journal replayed", frames=frames, last=replay.end.sequence))
+        await self._journal.start(replay)
+
+    async def _flush_replayed(self, mark: JournalMark) -> None:
+        """A full disk must not keep the bookie from starting: what is replayed then stays in memory; the journal bounds it."""
+        if STORAGE in self._read_only:
+            return
+        try:
+            await self._flusher.flush_replayed(mark)
+        except OSError as error:
+            self._turn_read_only(STORAGE, str(error))
+
+    def _apply(self, record: Record) -> None:
+        if self._ledgers.was_deleted(record.ledger_id):
+            return
+        match record:
+            case EntryRun():
+                self._ledgers.ensure(record.ledger_id, b"")
+                self._flusher.active.insert(record, cost_bytes(record))
+            case MasterKeySet():
+                self._ledgers.ensure(record.ledger_id, record.master_key)
+            case LedgerFenced():
+                self._ledgers.fence(record.ledger_id)
+
+    async def stop(self) -> None:
+        """Journal what was admitted, flush it, close. A start after this replays nothing. Stopping twice is fine."""
+        if STOPPED in self._read_only:
+            return
+        self._read_only[STOPPED] = "stopped"
+        self._refuse_waiting()
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.wait([self._watcher])
+        await self._journal.stop()
+        try:
+            if STORAGE in self._read_only:
+                raise OSError(errno.EIO, self._read_only[STORAGE])
+            await self._flusher.flush(last=self._journal.failure is None)
+        except OSError as error:
+            log.error(line("stopped without a flush; the journal will be replayed", error=error))
+        await self._flusher.stop()
+        await self._storage.close()
+
+    # BookieClient
+
+    def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
+        """See `BookieClient.add`. The run's buffer is shared from now on and must not change any more."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        if self._waiting:
+            self._waiting.append(WaitingAdd(run.ledger_id, run, master_key, recovery, future))
+        else:
+            self._admit(run, master_key, recovery, future)
+        return future
+
+    async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        """See `BookieClient.read`."""
+        state = self._known(ledger_id)
+        run = read_tables(self._flusher.tables, ledger_id, first_entry_id, count_max, bytes_max)
+        if run is None:
+            run = await self._read_storage(state, first_entry_id, count_max, bytes_max)
+        if not is_what_it_says(run):
+            raise self._unreadable(ledger_id, first_entry_id, "holds other entries than it says")
+        return run
+
+    async def fence(self, ledger_id: int, master_key: bytes) -> int:
+        """See `BookieClient.fence`. The fence is durable before this answers, whatever the answer."""
+        if self._ledgers.was_deleted(ledger_id):
+            raise BookieError(BookieCode.ENOLEDGER, ledger_id, "deleted")
+        refusal = self._ledgers.refusal(ledger_id, master_key, recovery=True)
+        if refusal is not None:
+            raise BookieError(refusal, ledger_id, "at fence")
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._ensure(ledger_id, master_key)
+        self._ledgers.fence(ledger_id)
+        self._journal.append(LedgerFenced(ledger_id), SMALL_RECORD_BYTES, future)
+        await future
+        last = await self.last_entry_id(ledger_id)
+        return -1 if last < 0 else last_add_confirmed(await self.read(ledger_id, last, 1, 1))
+
+    async def last_entry_id(self, ledger_id: int) -> int:
+        """See `BookieClient.last_entry_id`."""
+        if self._known(ledger_id).suspect:
+            raise BookieError(BookieCode.EUNKNOWNLEDGERSTATE, ledger_id, "an entry log could not be read")
+        in_tables = max(table.last_entry_id(ledger_id) for table in self._flusher.tables)
+        return max(in_tables, self._storage.index.last_entry_id(ledger_id))
+
+    # Keeping house
+
+    @property
+    def read_only_reason(self) -> str:
+        """Why adds are refused; empty: they are not."""
+        return "; ".join(f"{kind}: {reason}" for kind, reason in self._read_only.items())
+
+    def ledger_ids(self) -> list[int]:
+        """Of the ledgers stored here, ascending."""
+        return self._ledgers.live_ids()
+
+    async def flush(self) -> None:
+        """Move what the memtables hold to the entry logs. OSError."""
+        await self._flusher.flush()
+
+    async def delete(self, ledger_ids: Iterable[int]) -> None:
+        """Forget ledgers whose metadata is provably gone, and remove the entry logs that hold nothing else. OSError."""
+        now_ms = self._clock.now_ms()
+        self._ledgers.expire_tombstones(now_ms)
+        for ledger_id in ledger_ids:
+            if ledger_id in self._ledgers:
+                self._ledgers.delete(ledger_id, now_ms)
+                self._storage.forget(ledger_id)
+                for table in self._flusher.tables:
+                    table.forget(ledger_id)
+        await self._flusher.flush()
+
+    # Adds
+
+    def _admit(self, run: EntryRun, master_key: bytes, recovery: bool, future: "asyncio.Future[None]") -> None:
+        state = self._ledgers.get(run.ledger_id)
+        if self._read_only or state is None or state.master_key != master_key or (state.fenced and not recovery):
+            refusal = self._refusal(run.ledger_id, master_key, recovery)
+            if refusal is not None:
+                self._journal.refuse(future, refusal)
+                return
+        size_bytes = cost_bytes(run)
+        if not self._flusher.has_room(size_bytes):
+            self._waiting.append(WaitingAdd(run.ledger_id, run, master_key, recovery, future))
+            return
+        if state is None or state.master_key != master_key:
+            self._ensure(run.ledger_id, master_key)
+        self._flusher.active.insert(run, size_bytes)
+        self._journal.append(run, size_bytes, future)
+
+    def _ensure(self, ledger_id: int, master_key: bytes) -> None:
+        if self._ledgers.ensure(ledger_id, master_key):
+            self._journal.append(MasterKeySet(ledger_id, master_key), SMALL_RECORD_BYTES, None)
+
+    def _refusal(self, ledger_id: int, master_key: bytes, recovery: bool) -> BookieError | None:
+        if self._read_only:
+            return BookieError(BookieCode.EREADONLY, ledger_id, self.read_only_reason)
+        code = self._ledgers.refusal(ledger_id, master_key, recovery=recovery)
+        return None if code is None else BookieError(code, ledger_id, "at add")
+
+    def _admit_waiting(self) -> None:
+        """After a flush: as many as find room now, in order."""
+        for add in self._waiting.take_all():
+            if self._waiting:
+                self._waiting.append(add)
+            elif add.run is None:
+                self._journal.refuse(add.future, BookieError(BookieCode.ETOOMANYREQUESTS, add.ledger_id, "memtables are full"))
+            elif not add.future.cancelled():
+                self._admit(add.run, add.master_key, add.recovery, add.future)
+
+    def _refuse_waiting(self) -> None:
+        for add in self._waiting.take_all():
+            self._journal.refuse(add.future, BookieError(BookieCode.EREADONLY, add.ledger_id, self.read_only_reason))
+
+    # Reads
+
+    def _known(self, ledger_id: int) -> LedgerState:
+        state = self._ledgers.get(ledger_id)
+        if state is None:
+            raise BookieError(BookieCode.ENOLEDGER, ledger_id)
+        return state
+
+    async def _read_storage(self, state: LedgerState, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        ledger_id = state.ledger_id
+        span = self._storage.index.find(ledger_id, first_entry_id)
+        if span is None:
+            if state.suspect:
+                raise self._unreadable(ledger_id, first_entry_id, "may be in an entry log that could not be read")
+            raise BookieError(BookieCode.ENOENTRY, ledger_id, f"entry {first_entry_id}")
+        ahead = min(span.last_entry_id + 1, first_newer(self._flusher.tables, ledger_id, first_entry_id))
+        try:
+            async with self._reads:
+                block = await self._storage.read(ledger_id, span)
+        except (OSError, DamagedBlock) as error:
+            self._known(ledger_id)  # deleted while it was read: ENOLEDGER
+            place = f"entry log {span.log_id:08x} offset {span.offset}: {error}"
+            log.error(line("entry cannot be read", ledger=ledger_id, entry=first_entry_id, place=place))
+            raise self._unreadable(ledger_id, first_entry_id, place) from error
+        return slice_run(block, first_entry_id, min(count_max, ahead - first_entry_id), bytes_max)
+
+    def _unreadable(self, ledger_id: int, entry_id: int, why: str) -> BookieError:
+        return BookieError(BookieCode.EIO, ledger_id, f"entry {entry_id} {why}")
+
+    # Health
+
+    def _on_journal_failed(self, error: OSError) -> None:
+        self._turn_read_only(JOURNAL, str(error))
+
+    def _on_flushed(self, error: OSError | None) -> None:
+        if error is not None:
+            self._turn_read_only(STORAGE, str(error))
+        else:
+            self._turn_writable(STORAGE)
+            self._admit_waiting()
+
+    def _turn_read_only(self, kind: str, reason: str) -> None:
+        if kind not in self._read_only:
+            log.error(line("bookie is read-only", kind=kind, reason=reason))
+        self._read_only[kind] = reason
+        self._refuse_waiting()
+
+    def _turn_writable(self, kind: str) -> None:
+        if self._read_only.pop(kind, None) is not None:
+            log.warning(line("bookie has recovered", kind=kind, still=self.read_only_reason or "writable"))
+
+    async def _watch_disks(self) -> None:
+        while True:
+            await asyncio.sleep(self._settings.disk_check_interval / 1000)
+            try:
+                await self._check_usage()
+                self._revive_journal()
+            except OSError as error:
+                log.error(line("disk usage unknown", error=error))
+
+    async def _check_usage(self) -> None:
+        settings = self._settings
+        watch = DiskWatch(settings.disk_usage_threshold, settings.disk_usage_lwm_threshold)
+        usages = [await self._disk.usage(path) for path in (settings.journal_directory, settings.ledger_directory)]
+        if watch.is_full(usages, was_full=FULL in self._read_only):
+            self._turn_read_only(FULL, f"over {settings.disk_usage_threshold:.0%}")
+        else:
+            self._turn_writable(FULL)
+
+    def _revive_journal(self) -> None:
+        """A journal that found no space may find some now. After any other error only a restart helps."""
+        failure = self._journal.failure
+        if failure is not None and failure.errno == errno.ENOSPC and FULL not in self._read_only:
+            self._journal.revive()
+            self._turn_writable(JOURNAL)

@@ -1,0 +1,104 @@
+"""Journal files: their names, preparing the next one ahead, recycling those that nobody needs any more.
+
+A file that is passed by the checkpoint mark is renamed to the next id and overwritten: its blocks are allocated, so a write
+into it changes no metadata and its fsync is one write. At most journalMaxBackups of them are kept, the rest are removed.
+"""
+
+import asyncio
+import logging
+
+from bookie.journal.format_v1 import NO_FRAME_YET, FileHeader, encode_file_header, file_key
+from bookie.settings import MEGABYTE, BookieSettings
+from ports.disk import Disk, File
+from ports.logs import line
+
+LANE = "journal"
+PREPARATION_LANE = "journal-preparation"
+SUFFIX = ".journal"
+log = logging.getLogger("bookie.journal")
+
+
+def file_name(file_id: int) -> str:
+    return f"{file_id:016x}{SUFFIX}"
+
+
+async def journal_ids(disk: Disk, directory: str) -> list[int]:
+    """Ids of the files there, ascending."""
+    names = [name.removesuffix(SUFFIX) for name in await disk.list_directory(directory) if name.endswith(SUFFIX)]
+    return sorted(int(name, 16) for name in names)
+
+
+class JournalFiles:
+    """Gives the journal its next file. One preparation runs at a time."""
+
+    def __init__(self, disk: Disk, directory: str, secret: bytes, settings: BookieSettings) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._secret = secret
+        self._alignment = settings.journal_alignment_size
+        self._step_bytes = settings.journal_pre_alloc_size_mb * MEGABYTE
+        self._spares_max = settings.journal_max_backups
+        self._live: list[int] = []
+        self._spare: list[int] = []
+        self._next_id = 1
+        self._preparation: asyncio.Task[tuple[int, File]] | None = None
+
+    def path(self, file_id: int) -> str:
+        return f"{self._directory}/{file_name(file_id)}"
+
+    def adopt(self, live: list[int], spare: list[int], next_id: int) -> None:
+        """Take over what replay found: files with frames, files without."""
+        self._live, self._spare, self._next_id = list(live), list(spare), next_id
+
+    def prepare_next(self) -> None:
+        """Begin to prepare the next file, unless that is under way or done. One that failed is tried again."""
+        if self._preparation is not None and self._preparation.done() and self._preparation.exception() is not None:
+            log.warning(line("journal file not prepared", directory=self._directory, error=self._preparation.exception()))
+            self._preparation = None
+        if self._preparation is None:
+            self._preparation = asyncio.get_running_loop().create_task(self._prepare(), name="journal-preparation")
+
+    async def take_next(self) -> tuple[int, File]:
+        """The next file, at least journalPreAllocSizeMB long; its name and a header that says it is unused are durable."""
+        self.prepare_next()
+        preparation = self._preparation
+        assert preparation is not None
+        try:
+            file_id, file = await preparation
+        finally:
+            self._preparation = None
+        self._live.append(file_id)
+        return file_id, file
+
+    async def release(self, first_needed_id: int) -> None:
+        """Files before this one hold nothing that is needed: keep some as spares, remove the rest."""
+        self._spare.extend(file_id for file_id in self._live if file_id < first_needed_id)
+        self._live = [file_id for file_id in self._live if file_id >= first_needed_id]
+        while len(self._spare) > self._spares_max:
+            await self._disk.remove(self.path(self._spare.pop()))
+
+    async def close(self) -> None:
+        preparation, self._preparation = self._preparation, None
+        if preparation is None:
+            return
+        try:
+            _, file = await preparation
+        except OSError as error:
+            log.warning(line("journal file not prepared", directory=self._directory, error=error))
+        else:
+            await file.close()
+
+    async def _prepare(self) -> tuple[int, File]:
+        file_id = self._next_id
+        self._next_id += 1
+        path = self.path(file_id)
+        if self._spare:
+            await self._disk.rename(self.path(self._spare.pop(0)), path)
+        file = await self._disk.open(path, create=True, lane=PREPARATION_LANE)
+        if file.size() < self._step_bytes:
+            await file.allocate(self._step_bytes)
+        header = FileHeader(self._alignment, file_id, NO_FRAME_YET)
+        await file.write(0, [encode_file_header(header, file_key(self._secret, file_id))], sync=True)
+        await file.close()
+        await self._disk.sync_directory(self._directory)
+        return file_id, await self._disk.open(path, lane=LANE)

@@ -1,0 +1,88 @@
+"""Group commit: what is written together, and when. Pure.
+
+One write is in flight at a time. A journal at rest writes at once what comes, so that a lone publisher waits for nothing.
+What comes while a write is in flight gathers; if anything has gathered when it ends, the journal is under load, and waits until
+`group_bytes` or the age `wait_seconds` is reached (journalBufferedWritesThreshold, journalMaxGroupWaitMSec) before it writes
+again: a wait of a millisecond, in which ten adds share a write and its fsync instead of paying one each.
+BookKeeper's journal waits also at rest, unless journalFlushWhenQueueEmpty is set.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Write(Generic[T]):
+    """Write these together now; answer with `on_written`."""
+
+    items: list[T]
+
+
+@dataclass(frozen=True, slots=True)
+class WaitUntil:
+    """Ask again at this time, or when `on_queued` says so."""
+
+    time: float
+
+
+class GroupCommit(Generic[T]):
+    """The items that wait, in order. Their bytes are bounded by the memtables that hold them too."""
+
+    def __init__(self, *, group_bytes: int, group_bytes_max: int, wait_seconds: float) -> None:
+        self._group_bytes = group_bytes
+        self._group_bytes_max = max(group_bytes, group_bytes_max)
+        self._wait_seconds = wait_seconds
+        self._waiting: deque[tuple[T, int]] = deque()
+        self._waiting_bytes = 0
+        self._oldest_at = 0.0
+        self._in_flight = False
+        self._under_load = False
+
+    @property
+    def waiting_bytes(self) -> int:
+        return self._waiting_bytes
+
+    def on_queued(self, item: T, size_bytes: int, now: float) -> bool:
+        """Whether `next` should be asked now; otherwise the answer is the one it gave last."""
+        first = not self._waiting
+        if first:
+            self._oldest_at = now
+        self._waiting.append((item, size_bytes))
+        self._waiting_bytes += size_bytes
+        return not self._in_flight and (first or self._waiting_bytes >= self._group_bytes)
+
+    def next(self, now: float) -> Write[T] | WaitUntil | None:
+        """What to do now; None: nothing until something happens."""
+        if self._in_flight or not self._waiting:
+            return None
+        due = self._oldest_at + self._wait_seconds
+        if self._under_load and self._waiting_bytes < self._group_bytes and now < due:
+            return WaitUntil(due)
+        self._in_flight = True
+        return Write(self._take())
+
+    def on_written(self) -> None:
+        """The write in flight ended."""
+        self._in_flight = False
+        self._under_load = bool(self._waiting)
+
+    def drain(self) -> list[T]:
+        """Everything that waits, to be failed."""
+        items = [item for item, _ in self._waiting]
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        return items
+
+    def _take(self) -> list[T]:
+        """In order, up to `group_bytes_max`, at least one. What is left keeps the age of the oldest: it is due at once."""
+        items: list[T] = []
+        taken = 0
+        while self._waiting and (not items or taken + self._waiting[0][1] <= self._group_bytes_max):
+            item, size_bytes = self._waiting.popleft()
+            items.append(item)
+            taken += size_bytes
+        self._waiting_bytes -= taken
+        return items

@@ -1,0 +1,130 @@
+"""Ledgers: which ledgers this bookie knows, their master keys, which are fenced or were deleted. Pure.
+
+Apache's rules: the first add or fence of an unknown ledger creates it with the key given; a later other key is EUA. An empty
+key (a ledger found in the journal without its key record) is replaced by the first real one.
+A ledger that was fenced and then deleted stays fenced for a week (apache/bookkeeper#4462): its writer may still be alive.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from wire.bookie_codes import BookieCode
+
+TOMBSTONE_MS = 7 * 24 * 3600 * 1000
+
+
+@dataclass(slots=True)
+class LedgerState:
+    """What is known of one ledger."""
+
+    ledger_id: int
+    master_key: bytes
+    fenced: bool = False
+    deleted_ms: int = 0
+    """When it was deleted, in ms since the epoch; 0: it is there."""
+    suspect: bool = False
+    """Some of its entries may be in a file that cannot be read: a miss is no promise. Not stored."""
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.deleted_ms > 0
+
+
+class Ledgers:
+    """All ledger states, and which of them changed since they were last stored."""
+
+    def __init__(self) -> None:
+        self._states: dict[int, LedgerState] = {}
+        self._changed: dict[int, None] = {}
+        self._gone: dict[int, None] = {}
+
+    def __contains__(self, ledger_id: int) -> bool:
+        return self.get(ledger_id) is not None
+
+    def get(self, ledger_id: int) -> LedgerState | None:
+        """The ledger, unless it is unknown or deleted."""
+        state = self._states.get(ledger_id)
+        return None if state is None or state.deleted_ms else state
+
+    def was_deleted(self, ledger_id: int) -> bool:
+        """A tombstone is left of it."""
+        state = self._states.get(ledger_id)
+        return state is not None and state.is_deleted
+
+    def all(self) -> Iterator[LedgerState]:
+        """Deleted ones too; ascending."""
+        for ledger_id in sorted(self._states):
+            yield self._states[ledger_id]
+
+    def live_ids(self) -> list[int]:
+        return [state.ledger_id for state in self.all() if not state.is_deleted]
+
+    def load(self, states: Iterable[LedgerState]) -> None:
+        """Take what was stored; nothing of it counts as changed."""
+        for state in states:
+            self._states[state.ledger_id] = state
+
+    def refusal(self, ledger_id: int, master_key: bytes, *, recovery: bool) -> BookieCode | None:
+        """Why an add is refused; None: it is welcome."""
+        state = self._states.get(ledger_id)
+        if state is None:
+            return None
+        if state.master_key and state.master_key != master_key:
+            return BookieCode.EUA
+        if state.fenced and (state.is_deleted or not recovery):
+            return BookieCode.EFENCED
+        return None
+
+    def ensure(self, ledger_id: int, master_key: bytes) -> bool:
+        """Create the ledger, or give it the key that it lacks. True when that changed something."""
+        state = self.get(ledger_id)
+        if state is not None and (state.master_key or not master_key):
+            return False
+        if state is None:
+            self._states[ledger_id] = LedgerState(ledger_id, master_key)
+        else:
+            state.master_key = master_key
+        self._touch(ledger_id)
+        return True
+
+    def fence(self, ledger_id: int) -> None:
+        """From now on only a recovery adds. A ledger that is not known is made."""
+        self.ensure(ledger_id, b"")
+        state = self._states[ledger_id]
+        if not state.fenced:
+            state.fenced = True
+            self._touch(ledger_id)
+
+    def delete(self, ledger_id: int, now_ms: int) -> None:
+        """Forget a ledger; a fenced one leaves a tombstone for a week."""
+        state = self._states[ledger_id]
+        if state.fenced:
+            state.deleted_ms = now_ms
+            self._touch(ledger_id)
+        else:
+            self._forget(ledger_id)
+
+    def expire_tombstones(self, now_ms: int) -> None:
+        for state in list(self.all()):
+            if state.is_deleted and state.deleted_ms + TOMBSTONE_MS < now_ms:
+                self._forget(state.ledger_id)
+
+    def take_changes(self) -> tuple[list[LedgerState], list[int]]:
+        """States to store and ids to strike out, since the last call."""
+        changed = [self._states[ledger_id] for ledger_id in self._changed]
+        gone = list(self._gone)
+        self._changed.clear()
+        self._gone.clear()
+        return changed, gone
+
+    def has_changes(self) -> bool:
+        return bool(self._changed or self._gone)
+
+    def _touch(self, ledger_id: int) -> None:
+        self._gone.pop(ledger_id, None)
+        self._changed[ledger_id] = None
+
+    def _forget(self, ledger_id: int) -> None:
+        del self._states[ledger_id]
+        self._changed.pop(ledger_id, None)
+        self._gone[ledger_id] = None

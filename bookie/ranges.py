@@ -1,0 +1,121 @@
+"""Ranges: what holds which entries of one ledger, and of many; sorted, without overlap, the newest wins. Pure.
+
+BookKeeper's bookie accepts any order of entry ids, gaps and overwrites; the last write of an entry is what a read gets
+(a recovery writes entries again that are there already). Entries come nearly always in order: that is an append.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeVar
+
+NO_ENTRY = 1 << 63
+"""Greater than every entry id."""
+
+
+class Part(Protocol):
+    """Consecutive entries: an EntryRun in memory, a Span on disk."""
+
+    @property
+    def first_entry_id(self) -> int: ...
+    @property
+    def last_entry_id(self) -> int: ...
+
+
+class Sliceable(Part, Protocol):
+    """A part of which a part can be made."""
+
+    def entries(self, first_entry_id: int, count: int) -> "Sliceable": ...
+
+
+P = TypeVar("P", bound=Sliceable)
+
+
+class Ranges(Generic[P]):
+    """The parts of one ledger."""
+
+    __slots__ = ("_firsts", "_parts")
+
+    def __init__(self) -> None:
+        self._firsts: list[int] = []
+        self._parts: list[P] = []
+
+    def __iter__(self) -> Iterator[P]:
+        return iter(self._parts)
+
+    @property
+    def last_entry_id(self) -> int:
+        return self._parts[-1].last_entry_id if self._parts else -1
+
+    def insert(self, part: P) -> None:
+        """Add a part; what older parts hold of the same entries is forgotten."""
+        parts = self._parts
+        if not parts or part.first_entry_id > parts[-1].last_entry_id:
+            parts.append(part)
+            self._firsts.append(part.first_entry_id)
+        else:
+            self._insert_between(part)
+
+    def find(self, entry_id: int) -> P | None:
+        """The part that holds the entry."""
+        index = bisect_right(self._firsts, entry_id) - 1
+        if index < 0 or self._parts[index].last_entry_id < entry_id:
+            return None
+        return self._parts[index]
+
+    def first_after(self, entry_id: int) -> int:
+        """The first entry id of the next part that begins after `entry_id`; NO_ENTRY when there is none."""
+        index = bisect_right(self._firsts, entry_id)
+        return self._firsts[index] if index < len(self._firsts) else NO_ENTRY
+
+    def _insert_between(self, new: P) -> None:
+        first, last = new.first_entry_id, new.last_entry_id
+        low = bisect_left(self._firsts, first)
+        if low and self._parts[low - 1].last_entry_id >= first:
+            low -= 1
+        high = bisect_right(self._firsts, last)
+        old = self._parts[low:high]
+        before = [_slice(part, part.first_entry_id, first - 1) for part in old if part.first_entry_id < first]
+        after = [_slice(part, last + 1, part.last_entry_id) for part in old if part.last_entry_id > last]
+        kept = [*before, new, *after]
+        self._parts[low:high] = kept
+        self._firsts[low:high] = [part.first_entry_id for part in kept]
+
+
+class LedgerRanges(Generic[P]):
+    """The parts of many ledgers, by ledger id."""
+
+    __slots__ = ("_ledgers",)
+
+    def __init__(self) -> None:
+        self._ledgers: dict[int, Ranges[P]] = {}
+
+    def find(self, ledger_id: int, entry_id: int) -> P | None:
+        """The part that holds the entry."""
+        ranges = self._ledgers.get(ledger_id)
+        return None if ranges is None else ranges.find(entry_id)
+
+    def first_after(self, ledger_id: int, entry_id: int) -> int:
+        ranges = self._ledgers.get(ledger_id)
+        return NO_ENTRY if ranges is None else ranges.first_after(entry_id)
+
+    def last_entry_id(self, ledger_id: int) -> int:
+        """-1: none."""
+        ranges = self._ledgers.get(ledger_id)
+        return -1 if ranges is None else ranges.last_entry_id
+
+    def forget(self, ledger_id: int) -> None:
+        """Drop a deleted ledger's parts."""
+        self._ledgers.pop(ledger_id, None)
+
+    def _of(self, ledger_id: int) -> Ranges[P]:
+        """The ledger's ranges, made when missing."""
+        ranges = self._ledgers.get(ledger_id)
+        if ranges is None:
+            ranges = self._ledgers[ledger_id] = Ranges()
+        return ranges
+
+
+def _slice(part: P, first: int, last: int) -> P:
+    sliced = part.entries(first, last - first + 1)
+    assert isinstance(sliced, type(part))
+    return sliced

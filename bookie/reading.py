@@ -1,0 +1,90 @@
+"""Reading: one run out of memtables and spans, the newest of each entry. Pure but for the slices it hands on."""
+
+import struct
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from bookie.memtable import Memtable
+from bookie.ranges import NO_ENTRY
+from wire.run import EntryRun
+
+GATHER_BYTES = 64 * 1024
+"""A run smaller than this is put together with those that follow it: a reader pays per run."""
+_IDS = struct.Struct(">qq")
+_LAST_ADD_CONFIRMED = struct.Struct(">q")
+LAST_ADD_CONFIRMED_OFFSET = 16
+
+
+def slice_run(run: EntryRun, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+    """At least one entry; at most `count_max`, and `bytes_max` unless the first alone is larger."""
+    index = first_entry_id - run.first_entry_id
+    offsets = run.offsets
+    end = min(index + max(1, count_max), run.count)
+    if offsets[end] - offsets[index] > bytes_max:
+        end = max(index + 1, bisect_right(offsets, offsets[index] + bytes_max, index + 1, end + 1) - 1)
+    return run.entries(first_entry_id, end - index)
+
+
+def read_tables(
+    tables: Sequence[Memtable], ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int
+) -> EntryRun | None:
+    """From the newest table that has the first entry; None: no table has it."""
+    run = _newest(tables, ledger_id, first_entry_id, count_max, bytes_max)
+    if run is None or run.size_bytes >= GATHER_BYTES or run.count >= count_max:
+        return run
+    return _gather(run, tables, count_max, bytes_max)
+
+
+def _newest(tables: Sequence[Memtable], ledger_id: int, entry_id: int, count_max: int, bytes_max: int) -> EntryRun | None:
+    for place, table in enumerate(tables):
+        run = table.find(ledger_id, entry_id)
+        if run is not None:
+            ahead = first_newer(tables[:place], ledger_id, entry_id)
+            return slice_run(run, entry_id, min(count_max, ahead - entry_id), bytes_max)
+    return None
+
+
+def first_newer(tables: Sequence[Memtable], ledger_id: int, entry_id: int) -> int:
+    """The first entry after `entry_id` that one of these newer tables holds."""
+    return min((table.first_after(ledger_id, entry_id) for table in tables), default=NO_ENTRY)
+
+
+def _gather(run: EntryRun, tables: Sequence[Memtable], count_max: int, bytes_max: int) -> EntryRun:
+    """`run` and what follows it, in one new buffer, up to GATHER_BYTES or so."""
+    runs, count, size = [run], run.count, run.size_bytes
+    limit = min(bytes_max, GATHER_BYTES)
+    while count < count_max and size < limit:
+        following = _newest(tables, run.ledger_id, runs[-1].last_entry_id + 1, count_max - count, limit - size)
+        if following is None or following.header_bytes != run.header_bytes or size + following.size_bytes > limit:
+            break
+        runs.append(following)
+        count += following.count
+        size += following.size_bytes
+    return run if len(runs) == 1 else join_runs(runs)
+
+
+def join_runs(runs: Sequence[EntryRun]) -> EntryRun:
+    """Runs that follow one another as one, copied."""
+    offsets = array("I", [0])
+    for run in runs:
+        shift = offsets[-1] - run.offsets[0]
+        offsets.extend([offset + shift for offset in run.offsets[1:]])
+    buffer = b"".join([memoryview(run.buffer)[run.offsets[0] : run.offsets[-1]] for run in runs])
+    return EntryRun(runs[0].ledger_id, runs[0].first_entry_id, buffer, offsets, runs[0].header_bytes)
+
+
+def is_what_it_says(run: EntryRun) -> bool:
+    """The first and the last entry carry the ids that the run gives them."""
+    offsets, ledger_id = run.offsets, run.ledger_id
+    return (
+        offsets[1] - offsets[0] >= run.header_bytes
+        and _IDS.unpack_from(run.buffer, offsets[0]) == (ledger_id, run.first_entry_id)
+        and _IDS.unpack_from(run.buffer, offsets[-2]) == (ledger_id, run.last_entry_id)
+    )
+
+
+def last_add_confirmed(run: EntryRun) -> int:
+    """As the header of the run's last entry has it."""
+    confirmed: int = _LAST_ADD_CONFIRMED.unpack_from(run.buffer, run.offsets[-2] + LAST_ADD_CONFIRMED_OFFSET)[0]
+    return confirmed

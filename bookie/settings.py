@@ -1,0 +1,92 @@
+"""BookieSettings: what bookkeeper.conf says, as far as a bookie reads it. Each field is Apache's key in snake case.
+
+| field | Apache's key | where the default differs, why |
+| --- | --- | --- |
+| journal_directories | journalDirectories | exactly one for now |
+| ledger_directories | ledgerDirectories | exactly one for now |
+| journal_max_size_mb | journalMaxSizeMB | 32 (2048): files are recycled, a small set is written again and again |
+| journal_pre_alloc_size_mb | journalPreAllocSizeMB | |
+| journal_alignment_size | journalAlignmentSize | 4096 (512): whole pages are written, so a recycled one is not read first |
+| journal_max_backups | journalMaxBackups | 1 (5): files kept beyond need; here they are the spares to recycle |
+| journal_max_group_wait_msec | journalMaxGroupWaitMSec | 1, as Pulsar sets it; only under load (journal/group_commit.py) |
+| journal_buffered_writes_threshold | journalBufferedWritesThreshold | |
+| journal_sync_data | journalSyncData | false is refused by a log line: an add is acknowledged after fsync, always |
+| db_storage_write_cache_max_size_mb | dbStorage_writeCacheMaxSizeMb | 32 (a quarter of direct memory): both tables together |
+| db_storage_read_ahead_cache_max_size_mb | dbStorage_readAheadCacheMaxSizeMb | 8 (a quarter of direct memory) |
+| flush_interval | flushInterval (ms) | 60,000, as Pulsar sets it |
+| log_size_limit | logSizeLimit (bytes) | 128 MiB (1 GiB): a file is reclaimed as a whole |
+| open_file_limit | openFileLimit | 64 (none): entry logs open for reading |
+| max_reads_in_progress_limit | maxReadsInProgressLimit | 64 (none): more wait their turn |
+| gc_wait_time | gcWaitTime (ms) | |
+| disk_check_interval | diskCheckInterval (ms) | |
+| disk_usage_threshold | diskUsageThreshold | |
+| disk_usage_lwm_threshold | diskUsageLwmThreshold | 0.90 (= the threshold): some distance, so that the state does not flap |
+"""
+
+from dataclasses import dataclass
+
+MEGABYTE = 1 << 20
+SECTOR_BYTES = 512
+POSITIVE = (
+    "journal_max_size_mb",
+    "journal_pre_alloc_size_mb",
+    "db_storage_write_cache_max_size_mb",
+    "flush_interval",
+    "log_size_limit",
+    "open_file_limit",
+    "max_reads_in_progress_limit",
+    "gc_wait_time",
+    "disk_check_interval",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BookieSettings:
+    """Settings of one bookie; see the table above."""
+
+    journal_directories: tuple[str, ...] = ("data/bookkeeper/journal",)
+    ledger_directories: tuple[str, ...] = ("data/bookkeeper/ledgers",)
+    journal_max_size_mb: int = 32
+    journal_pre_alloc_size_mb: int = 16
+    journal_alignment_size: int = 4096
+    journal_max_backups: int = 1
+    journal_max_group_wait_msec: int = 1
+    journal_buffered_writes_threshold: int = 524_288
+    journal_sync_data: bool = True
+    db_storage_write_cache_max_size_mb: int = 32
+    db_storage_read_ahead_cache_max_size_mb: int = 8
+    flush_interval: int = 60_000
+    log_size_limit: int = 128 * MEGABYTE
+    open_file_limit: int = 64
+    max_reads_in_progress_limit: int = 64
+    gc_wait_time: int = 900_000
+    disk_check_interval: int = 10_000
+    disk_usage_threshold: float = 0.95
+    disk_usage_lwm_threshold: float = 0.90
+
+    def __post_init__(self) -> None:
+        if len(self.journal_directories) != 1 or len(self.ledger_directories) != 1:
+            raise ValueError("journalDirectories and ledgerDirectories take exactly one directory each")
+        if self.journal_alignment_size < SECTOR_BYTES or self.journal_alignment_size % SECTOR_BYTES:
+            raise ValueError(f"journalAlignmentSize must be a multiple of {SECTOR_BYTES}")
+        if not 0 < self.disk_usage_lwm_threshold <= self.disk_usage_threshold <= 1:
+            raise ValueError("0 < diskUsageLwmThreshold <= diskUsageThreshold <= 1 must hold")
+        self._check_positive()
+
+    def _check_positive(self) -> None:
+        for name in POSITIVE:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be positive")
+
+    @property
+    def journal_directory(self) -> str:
+        return self.journal_directories[0]
+
+    @property
+    def ledger_directory(self) -> str:
+        return self.ledger_directories[0]
+
+    @property
+    def table_bytes_max(self) -> int:
+        """Of one of the two memtables."""
+        return self.db_storage_write_cache_max_size_mb * MEGABYTE // 2

@@ -1,0 +1,235 @@
+"""LedgerStorage: entry logs, index, ledgers file and checkpoint of one ledger directory.
+
+The order of a flush is what makes it safe: entries and their index synced, ledger states synced, then the checkpoint that
+names them all and moves the journal mark. A crash before the last step leaves the old checkpoint, and the journal has the rest.
+The mark never goes beyond what is in the logs, and never back (apache/bookkeeper#4740).
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bookie.errors import StorageDamaged
+from bookie.journal.mark import JournalMark
+from bookie.ledgers import LedgerState
+from bookie.memtable import Memtable
+from bookie.settings import MEGABYTE, BookieSettings
+from bookie.storage import files_v1 as form
+from bookie.storage.block_v1 import DamagedBlock
+from bookie.storage.files_v1 import Checkpoint, LogExtent
+from bookie.storage.index import Index
+from bookie.storage.log_reader import LogReader
+from bookie.storage.log_writer import LANE, LogWriter, index_name, log_name
+from bookie.storage.small_files import TEMPORARY_SUFFIX, read_file, replace_file
+from bookie.storage.span import Span
+from ports.disk import Disk
+from ports.logs import line
+from wire.run import EntryRun
+
+CHECKPOINT = "checkpoint"
+LEDGERS_BYTES_SLACK = 64 * 1024
+"""A ledgers file is written anew when it is this much larger than twice what is live."""
+log = logging.getLogger("bookie.storage")
+
+
+@dataclass(frozen=True, slots=True)
+class Flush:
+    """What one flush makes durable; kept until it has succeeded."""
+
+    table: Memtable
+    mark: JournalMark
+    changed: Sequence[LedgerState]
+    gone: Sequence[int]
+    journal_ended: bool = False
+    """Nothing was journalled after the mark, and nothing will be in that file."""
+    deleted: bool = False
+    """Ledgers were deleted: logs may be dead."""
+
+
+def ledgers_name(file_id: int) -> str:
+    return f"{file_id:08x}.ledgers"
+
+
+class LedgerStorage:
+    """One directory. `load` first; then one flush at a time, reads at any time."""
+
+    def __init__(self, disk: Disk, directory: str, settings: BookieSettings) -> None:
+        self._disk = disk
+        self._directory = directory
+        self._writer = LogWriter(disk, directory, settings.log_size_limit)
+        self._reader = LogReader(
+            disk,
+            directory,
+            files_max=settings.open_file_limit,
+            cache_bytes_max=settings.db_storage_read_ahead_cache_max_size_mb * MEGABYTE,
+        )
+        self.checkpoint = Checkpoint()
+        self.index = Index()
+        self._next_ledgers_file_id = 1
+        self._ledgers_file_failed = False
+        self._superseded: list[str] = []
+        self._forgotten: set[int] = set()
+        self.suspect = False
+        """Some log and its index could not be read: entries may be missing from the index."""
+
+    async def load(self) -> list[LedgerState]:
+        """Read the checkpoint and what it names; remove what it does not name. Ledger states as stored."""
+        self.checkpoint = await self._load_checkpoint()
+        states = await self._load_states()
+        await self._remove_leftovers()
+        names = set(await self._disk.list_directory(self._directory))
+        for extent in self.checkpoint.logs:
+            if log_name(extent.log_id) not in names:
+                log.error(line("entry log is missing, its entries cannot be read", file=log_name(extent.log_id)))
+            self.index.insert_all(await self._load_index(extent))
+        self.index.keep_only(state.ledger_id for state in states if not state.is_deleted)
+        last = self.checkpoint.logs[-1] if self.checkpoint.logs else None
+        self._writer.resume(self.checkpoint.next_log_id, last if last and log_name(last.log_id) in names else None)
+        return states
+
+    async def flush(self, job: Flush, states: Sequence[LedgerState]) -> None:
+        """Store a memtable and ledger states; `states` are all there are, for when the ledgers file is written anew.
+
+        OSError: nothing of it counts; call it again with the same job.
+        """
+        known = {state.ledger_id for state in states if not state.is_deleted}
+        self._forgotten.clear()
+        extents, spans = await self._writer.write(
+            (ledger_id, runs) for ledger_id, runs in job.table.sorted_ledgers() if ledger_id in known
+        )
+        logs = {extent.log_id: extent for extent in (*self.checkpoint.logs, *extents)}
+        file_id, size = await self._store_states(job, states)
+        mark = max(job.mark, self.checkpoint.mark)
+        ended = job.journal_ended or (self.checkpoint.journal_ended and mark == self.checkpoint.mark)
+        await self._store_checkpoint(Checkpoint(mark, ended, self._writer.next_log_id, file_id, size, tuple(logs.values())))
+        self.index.insert_all((ledger_id, span) for ledger_id, span in spans if ledger_id not in self._forgotten)
+
+    def forget(self, ledger_id: int) -> None:
+        """The ledger was deleted; a flush that is under way will not bring it back."""
+        self.index.forget(ledger_id)
+        self._forgotten.add(ledger_id)
+
+    async def drop_dead_logs(self) -> list[int]:
+        """Remove the logs, the last one apart, that hold no entry of a live ledger; their ids."""
+        alive = self.index.log_ids()
+        dead = [extent.log_id for extent in self.checkpoint.logs[:-1] if extent.log_id not in alive]
+        if dead:
+            logs = tuple(extent for extent in self.checkpoint.logs if extent.log_id not in dead)
+            await self._store_checkpoint(replace(self.checkpoint, logs=logs))
+            for log_id in dead:
+                await self._reader.forget(log_id)
+                await self._remove(log_name(log_id))
+                await self._remove(index_name(log_id))
+        return dead
+
+    async def read(self, ledger_id: int, span: Span) -> EntryRun:
+        """The whole block. OSError or DamagedBlock."""
+        return await self._reader.read(ledger_id, span)
+
+    async def close(self) -> None:
+        await self._writer.close()
+        await self._reader.close()
+
+    async def _store_checkpoint(self, checkpoint: Checkpoint) -> None:
+        await replace_file(self._disk, self._directory, CHECKPOINT, form.encode_checkpoint(checkpoint))
+        self.checkpoint = checkpoint
+        while self._superseded:
+            await self._remove(self._superseded.pop())
+
+    async def create(self) -> None:
+        """Make the first checkpoint: from now on its absence is damage."""
+        await self._store_checkpoint(self.checkpoint)
+
+    async def _store_states(self, job: Flush, states: Sequence[LedgerState]) -> tuple[int, int]:
+        """The ledgers file and its good size, with the changes of the job in it."""
+        file_id, size = self.checkpoint.ledgers_file_id, self.checkpoint.ledgers_bytes
+        if not (job.changed or job.gone) and file_id:
+            return file_id, size
+        record = form.encode_ledgers(file_id, job.changed, job.gone)
+        size_max = 2 * len(states) * form.STATE_BYTES + LEDGERS_BYTES_SLACK
+        if self._ledgers_file_failed or not file_id or size + len(record) > size_max:
+            return await self._rewrite_states(states)
+        try:
+            file = await self._disk.open(f"{self._directory}/{ledgers_name(file_id)}", lane=LANE)
+            try:
+                await file.write(size, [record], sync=True)
+            finally:
+                await file.close()
+        except OSError:
+            self._ledgers_file_failed = True  # what a failed fsync left is not known: the next flush writes another file
+            raise
+        return file_id, size + len(record)
+
+    async def _rewrite_states(self, states: Sequence[LedgerState]) -> tuple[int, int]:
+        old, file_id = self.checkpoint.ledgers_file_id, self._next_ledgers_file_id
+        self._next_ledgers_file_id += 1
+        record = form.encode_ledgers(file_id, states)
+        await replace_file(self._disk, self._directory, ledgers_name(file_id), record)
+        self._ledgers_file_failed = False
+        if old:
+            self._superseded.append(ledgers_name(old))
+        return file_id, len(record)
+
+    async def _load_checkpoint(self) -> Checkpoint:
+        path = f"{self._directory}/{CHECKPOINT}"
+        try:
+            return form.decode_checkpoint(await read_file(self._disk, path))
+        except form.DamagedFile as error:
+            raise StorageDamaged(f"{path} is damaged ({error}): put a good copy back, or replace this bookie") from error
+
+    async def _load_states(self) -> list[LedgerState]:
+        file_id, size = self.checkpoint.ledgers_file_id, self.checkpoint.ledgers_bytes
+        self._next_ledgers_file_id = file_id + 1
+        if not file_id:
+            return []
+        path = f"{self._directory}/{ledgers_name(file_id)}"
+        try:
+            data = await read_file(self._disk, path, size)
+            if len(data) != size:
+                raise StorageDamaged(
+                    f"{path} has {len(data)} bytes instead of {size}: put a good copy back, or replace this bookie"
+                )
+            return form.decode_ledgers(data, file_id)
+        except (FileNotFoundError, form.DamagedFile) as error:
+            raise StorageDamaged(f"{path} cannot be read ({error}): put a good copy back, or replace this bookie") from error
+
+    async def _load_index(self, extent: LogExtent) -> list[tuple[int, Span]]:
+        """From the index file; if that is damaged, from the log itself."""
+        name = index_name(extent.log_id)
+        try:
+            data = await read_file(self._disk, f"{self._directory}/{name}", extent.index_bytes)
+            if len(data) == extent.index_bytes:
+                return list(form.decode_index(data, extent.log_id))
+            reason = f"{len(data)} bytes instead of {extent.index_bytes}"
+        except (OSError, form.DamagedFile) as error:
+            reason = str(error)
+        log.error(line("index is damaged, reading the entry log instead", file=name, reason=reason))
+        return await self._rebuild_index(extent)
+
+    async def _rebuild_index(self, extent: LogExtent) -> list[tuple[int, Span]]:
+        try:
+            spans, whole = await self._reader.scan(extent)
+        except (OSError, DamagedBlock) as error:
+            spans, whole = [], False
+            log.error(line("entry log cannot be read", file=log_name(extent.log_id), error=error))
+        if not whole:
+            self.suspect = True
+            log.error(
+                line("entries may be missing: reads that find nothing are answered with EIO", file=log_name(extent.log_id))
+            )
+        return spans
+
+    async def _remove_leftovers(self) -> None:
+        """Files of flushes that did not end: the journal has what is in them."""
+        logs = {extent.log_id for extent in self.checkpoint.logs}
+        kept = {log_name(log_id) for log_id in logs} | {index_name(log_id) for log_id in logs}
+        kept.add(ledgers_name(self.checkpoint.ledgers_file_id))
+        for name in await self._disk.list_directory(self._directory):
+            if name.endswith((".log", ".index", ".ledgers", TEMPORARY_SUFFIX)) and name not in kept:
+                await self._remove(name)
+
+    async def _remove(self, name: str) -> None:
+        try:
+            await self._disk.remove(f"{self._directory}/{name}")
+        except FileNotFoundError:
+            log.warning(line("file was gone already", file=name))

@@ -1,0 +1,193 @@
+"""Disks that fail or are full: read-only, nothing lost, and back when there is room."""
+
+import asyncio
+import errno
+
+import pytest
+
+from bookie.journal.files import file_name
+from tests.bookie.machines import SMALL, Machine, on_machine
+from tests.bookie.runs import KEY, entries_of, sealed
+from wire.bookie_codes import BookieCode, BookieError
+
+OTHER_KEY = b"\x02" * 20
+
+
+async def refused(awaitable: object) -> BookieCode:
+    with pytest.raises(BookieError) as caught:
+        await awaitable  # type: ignore[misc]
+    return caught.value.code
+
+
+@pytest.mark.parametrize("kind", ["write", "sync"])
+def test_a_failing_journal_makes_the_bookie_read_only_and_reads_go_on(kind: str) -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        first = sealed(1, 0)
+        await bookie.add(first, KEY)
+        machine.disk.fail(kind, errno.EIO, ".journal")
+        pending = [bookie.add(sealed(1, entry_id), KEY) for entry_id in (1, 2)]
+        assert [await refused(future) for future in pending] == [BookieCode.EREADONLY] * 2
+        assert await refused(bookie.add(sealed(1, 3), KEY)) is BookieCode.EREADONLY
+        assert await refused(bookie.fence(1, KEY)) is BookieCode.EREADONLY
+        assert entries_of(await bookie.read(1, 0, 1, 100)) == entries_of(first)
+        assert "journal" in bookie.read_only_reason
+        await asyncio.sleep(60)
+        assert bookie.read_only_reason
+        await bookie.stop()
+        machine.crash(power_cut=True)
+        bookie = await machine.start()
+        assert entries_of(await bookie.read(1, 0, 1, 100)) == entries_of(first)
+        await bookie.add(sealed(2, 0), KEY)  # ledger 1 may be fenced or not: its fence was neither answered nor taken back
+
+    on_machine(scenario)
+
+
+def test_a_failing_flush_is_tried_again_and_nothing_is_lost() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        runs = [sealed(1, entry_id, 1, 50_000) for entry_id in range(5)]
+        await asyncio.gather(*[bookie.add(run, KEY) for run in runs])
+        machine.disk.fail("sync", errno.EIO, ".log", times=2)
+        with pytest.raises(OSError, match="Input/output error"):
+            await bookie.flush()
+        assert "storage" in bookie.read_only_reason
+        assert await refused(bookie.add(sealed(1, 5), KEY)) is BookieCode.EREADONLY
+        assert entries_of(await bookie.read(1, 4, 1, 100)) == entries_of(runs[4])
+        await asyncio.sleep(10)
+        assert bookie.read_only_reason == ""
+        await bookie.add(sealed(1, 5), KEY)
+        for _ in range(2):
+            machine.crash(power_cut=True)
+            bookie = await machine.start()
+            for run in runs:
+                assert entries_of(await bookie.read(1, run.first_entry_id, 1, 100)) == entries_of(run)
+            await bookie.flush()
+
+    on_machine(scenario)
+
+
+@pytest.mark.parametrize("part", [".log", ".index", ".ledgers", "checkpoint"])
+@pytest.mark.parametrize("kind", ["write", "sync", "name"])
+def test_whatever_fails_in_a_flush_the_next_one_makes_up_for_it(part: str, kind: str) -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        await bookie.add(sealed(1, 0), KEY)
+        await bookie.flush()
+        runs = [sealed(ledger_id, 1, 1, 1000) for ledger_id in (1, 2)]
+        await asyncio.gather(*[bookie.add(run, KEY) for run in runs])
+        await bookie.fence(2, KEY)
+        machine.disk.fail(kind, errno.ENOSPC, part)
+        try:
+            await bookie.flush()
+        except OSError:
+            await asyncio.sleep(5)
+            await bookie.flush()
+        machine.disk.heal()
+        for _ in range(2):
+            machine.crash(power_cut=True)
+            bookie = await machine.start()
+            for run in runs:
+                assert entries_of(await bookie.read(run.ledger_id, 1, 1, 100)) == entries_of(run)
+            assert await refused(bookie.add(sealed(2, 2), KEY)) is BookieCode.EFENCED
+
+    on_machine(scenario)
+
+
+def test_a_full_disk_makes_it_read_only_until_there_is_room_again() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        await bookie.add(sealed(1, 0, 1, 400_000), KEY)
+        await bookie.flush()
+        machine.disk.capacity_bytes = 2 * sum(machine.disk.contents(path).allocated_bytes for path in machine.disk.paths())
+        machine.disk.capacity_bytes = machine.disk.capacity_bytes * 100 // 195
+        await asyncio.sleep(15)
+        assert "disk full" in bookie.read_only_reason
+        assert await refused(bookie.add(sealed(1, 1), KEY)) is BookieCode.EREADONLY
+        assert (await bookie.read(1, 0, 1, 1)).count == 1
+        machine.disk.heal()
+        await asyncio.sleep(15)
+        assert bookie.read_only_reason == ""
+        await bookie.add(sealed(1, 1), KEY)
+
+    on_machine(scenario)
+
+
+def test_no_space_in_the_journal_is_got_over_without_a_restart() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        await bookie.add(sealed(1, 0), KEY)
+        machine.disk.fail("write", errno.ENOSPC, ".journal")
+        assert await refused(bookie.add(sealed(1, 1), KEY)) is BookieCode.EREADONLY
+        await asyncio.sleep(15)
+        await bookie.add(sealed(1, 1), KEY)
+        await bookie.add(sealed(1, 2), KEY)
+        machine.crash(power_cut=True)
+        assert await (await machine.start()).last_entry_id(1) == 2
+
+    on_machine(scenario)
+
+
+def test_a_full_disk_does_not_keep_it_from_starting_and_it_recovers() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        runs = [sealed(1, entry_id, 1, 50_000) for entry_id in range(30)]
+        machine.disk.fail("write", errno.ENOSPC, ".log", times=1000)
+        futures = [bookie.add(run, KEY) for run in runs]
+        await asyncio.sleep(0.5)
+        acknowledged = [run for run, future in zip(runs, futures, strict=True) if future.done() and not future.exception()]
+        assert len(acknowledged) > 15
+        machine.crash(power_cut=True)
+        journals = [path for path in machine.disk.paths() if path.endswith(".journal")]
+        for file_id in range(3):
+            machine.disk.fail("write", errno.ENOSPC, file_name(len(journals) + 1 + file_id), times=1)
+        bookie = await machine.start()
+        assert "journal" in bookie.read_only_reason
+        for run in acknowledged:
+            assert entries_of(await bookie.read(1, run.first_entry_id, 1, 1)) == entries_of(run)
+        await asyncio.sleep(60)
+        assert "journal" not in bookie.read_only_reason
+        assert "storage" in bookie.read_only_reason
+        machine.disk.heal()
+        await asyncio.sleep(60)
+        assert bookie.read_only_reason == ""
+        await bookie.add(sealed(1, 30), KEY)
+        await bookie.stop()
+        machine.crash(power_cut=True)
+        assert await (await machine.start()).last_entry_id(1) == 30
+
+    on_machine(scenario)
+
+
+def test_it_stops_at_once_when_the_storage_fails() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        run = sealed(1, 0)
+        await bookie.add(run, KEY)
+        machine.disk.fail("write", errno.ENOSPC, ".log", times=1000)
+        await asyncio.sleep(SMALL.flush_interval / 1000 + 5)
+        assert "storage" in bookie.read_only_reason
+        before = machine.loop.time()
+        await bookie.stop()
+        assert machine.loop.time() - before < 0.5
+        machine.disk.heal()
+        machine.crash(power_cut=True)
+        assert entries_of(await (await machine.start()).read(1, 0, 1, 1)) == entries_of(run)
+
+    on_machine(scenario)
+
+
+def test_a_stopped_bookie_refuses_and_a_clean_start_replays_nothing() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        pending = bookie.add(sealed(1, 0), KEY)
+        await bookie.stop()
+        await bookie.stop()
+        assert pending.done()
+        assert pending.exception() is None
+        machine.crash(power_cut=True)
+        bookie = await machine.start()
+        assert not bookie._flusher.active
+        assert await bookie.last_entry_id(1) == 0
+
+    on_machine(scenario)

@@ -1,0 +1,75 @@
+"""A bookie on the disk of this machine: what was added and fenced is there after a restart."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from bookie.bookie import Bookie
+from bookie.settings import BookieSettings
+from ports.clock import RealClock
+from ports.real_disk import RealDisk
+from ports.rng import RealRng
+from tests.bookie.runs import KEY, entries_of, sealed
+from wire.bookie_codes import BookieCode, BookieError
+
+
+def with_bookies(path: Path, scenario: Callable[[Callable[[], Awaitable[Bookie]]], Awaitable[None]]) -> None:
+    """`scenario` gets a call that starts a bookie on the directories, anew each time."""
+
+    async def run() -> None:
+        disk = RealDisk()
+        settings = BookieSettings((f"{path}/journal",), (f"{path}/ledgers",), journal_max_size_mb=16)
+
+        async def start() -> Bookie:
+            bookie = Bookie(disk, settings, RealClock(), RealRng())
+            await bookie.start()
+            return bookie
+
+        try:
+            await scenario(start)
+        finally:
+            disk.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_what_was_added_is_read_after_a_restart(tmp_path: Path, clean: bool) -> None:
+    runs = [sealed(7, first, 10, 1000) for first in range(0, 1000, 10)]
+
+    async def scenario(start: Callable[[], Awaitable[Bookie]]) -> None:
+        bookie = await start()
+        await asyncio.gather(*[bookie.add(run, KEY) for run in runs])
+        if clean:
+            await bookie.stop()
+        again = await start()
+        assert await again.last_entry_id(7) == 999
+        found: dict[int, bytes] = {}
+        while len(found) < 1000:
+            run = await again.read(7, len(found), 1000, 1 << 20)
+            found.update(entries_of(run))
+        assert found == {entry_id: data for run in runs for entry_id, data in entries_of(run).items()}
+        with pytest.raises(BookieError) as caught:
+            await again.read(7, 1000, 1, 1)
+        assert caught.value.code is BookieCode.ENOENTRY
+        await again.stop()
+
+    with_bookies(tmp_path, scenario)
+
+
+def test_a_fence_survives_a_restart(tmp_path: Path) -> None:
+    async def scenario(start: Callable[[], Awaitable[Bookie]]) -> None:
+        bookie = await start()
+        await bookie.add(sealed(7, 0, 5), KEY)
+        assert await bookie.fence(7, KEY) == -1  # the last entry of the run says so
+        again = await start()
+        with pytest.raises(BookieError) as caught:
+            await again.add(sealed(7, 5), KEY)
+        assert caught.value.code is BookieCode.EFENCED
+        await again.add(sealed(7, 5), KEY, recovery=True)
+        assert await again.last_entry_id(7) == 5
+        await again.stop()
+
+    with_bookies(tmp_path, scenario)

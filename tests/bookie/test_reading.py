@@ -1,0 +1,69 @@
+"""A read of memtables against a dictionary: the newest of each entry, the bounds, nothing beyond a gap."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bookie.memtable import Memtable, cost_bytes
+from bookie.reading import is_what_it_says, join_runs, last_add_confirmed, read_tables, slice_run
+from tests.bookie.runs import entries_of, sealed
+from wire.run import EntryRun
+
+inserts = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6), st.integers(0, 60)), max_size=12)
+
+
+@settings(deadline=None)
+@given(inserts, inserts, st.integers(0, 30), st.integers(1, 12), st.integers(1, 700))
+def test_a_read_gives_the_newest_entries_within_its_bounds(
+    older: list[tuple[int, int, int]], newer: list[tuple[int, int, int]], first: int, count_max: int, bytes_max: int
+) -> None:
+    twin: dict[int, bytes] = {}
+    tables: list[Memtable] = []
+    for fill, plan in enumerate((older, newer)):
+        table = Memtable()
+        for number, (start, count, size) in enumerate(plan):
+            run = sealed(1, start, count, size, fill=fill * 100 + number)
+            table.insert(run, cost_bytes(run))
+            twin.update(entries_of(run))
+        tables.insert(0, table)
+    found = read_tables(tables, 1, first, count_max, bytes_max)
+    assert read_tables(tables, 2, first, count_max, bytes_max) is None
+    if found is None:
+        assert first not in twin
+        return
+    assert found.first_entry_id == first
+    assert 1 <= found.count <= count_max
+    assert found.count == 1 or found.size_bytes <= bytes_max
+    assert is_what_it_says(found)
+    assert all(twin[entry_id] == data for entry_id, data in entries_of(found).items())
+    following = found.last_entry_id + 1
+    if following in twin and found.count < count_max:
+        assert found.size_bytes + len(twin[following]) > bytes_max
+
+
+@settings(deadline=None)
+@given(st.integers(1, 8), st.integers(0, 50), st.integers(1, 10), st.integers(1, 500))
+def test_a_slice_is_as_long_as_its_bounds_allow(count: int, size: int, count_max: int, bytes_max: int) -> None:
+    run = sealed(1, 10, count, size)
+    for first in range(10, 10 + count):
+        part = slice_run(run, first, count_max, bytes_max)
+        whole = list(range(first, 10 + count))[:count_max]
+        fitting = [number for number in range(1, len(whole) + 1) if number == 1 or number * (size + 36) <= bytes_max]
+        assert (part.first_entry_id, part.count) == (first, max(fitting))
+        assert part.buffer is run.buffer
+
+
+def test_joined_runs_are_their_entries_in_one_buffer() -> None:
+    runs = [sealed(1, 0, 2, 5), sealed(1, 0, 5, 7).entries(2, 2), sealed(1, 4, 1, 0)]
+    joined = join_runs(runs)
+    assert entries_of(joined) == {key: data for run in runs for key, data in entries_of(run).items()}
+    assert joined.offsets[0] == 0
+    assert last_add_confirmed(joined) == 3
+
+
+def test_a_run_that_holds_another_place_is_not_what_it_says() -> None:
+    run = sealed(1, 5, 3)
+    assert is_what_it_says(run)
+    assert not is_what_it_says(EntryRun(2, 5, run.buffer, run.offsets))
+    assert not is_what_it_says(EntryRun(1, 4, run.buffer, run.offsets))
+    mixed = join_runs([sealed(1, 5, 2), EntryRun(1, 7, sealed(1, 8).buffer, sealed(1, 8).offsets)])
+    assert not is_what_it_says(mixed)
