@@ -1,0 +1,46 @@
+"""Watches: who wants to hear of which paths. Owns the list; each is called on the event loop in the order of the changes."""
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from metadata.paths import check_path, is_at_or_below
+from metadata.store import Notification
+
+Watcher = Callable[[Notification], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Watch:
+    prefix: str
+    watcher: Watcher
+    context: contextvars.Context
+
+
+class Watches:
+    """The watchers of one tree. A watcher runs in the context in which it began to watch: it may belong to another process
+    of a simulation than the one that writes."""
+
+    def __init__(self) -> None:
+        self._watches: dict[_Watch, None] = {}
+
+    def add(self, prefix: str, watcher: Watcher) -> Callable[[], None]:
+        check_path(prefix)
+        watch = _Watch(prefix, watcher, contextvars.copy_context())
+        self._watches[watch] = None
+        return lambda: self._watches.pop(watch, None)
+
+    def tell(self, notifications: Iterable[Notification]) -> None:
+        """Soon, so that a watcher never runs inside a write; what it raises goes to the loop's exception handler."""
+        if not self._watches:
+            return
+        loop = asyncio.get_running_loop()
+        for notification in notifications:
+            for watch in self._watches:
+                if is_at_or_below(notification.path, watch.prefix):
+                    loop.call_soon(self._call, watch, notification, context=watch.context)
+
+    def _call(self, watch: _Watch, notification: Notification) -> None:
+        if watch in self._watches:
+            watch.watcher(notification)
