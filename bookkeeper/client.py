@@ -1,0 +1,112 @@
+"""BookKeeper: creates, opens and deletes ledgers; the composition of registry, writers, recovery and readers.
+
+Satisfies `bookkeeper.ledgers.LedgerStore`. The bookies are those in `bookies` at the time of each call.
+"""
+
+import logging
+from collections.abc import Mapping
+
+from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter, NoSuchEntry
+from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
+from bookkeeper.passwords import master_key
+from bookkeeper.placement import choose_ensemble
+from bookkeeper.ports import BookieClient
+from bookkeeper.reader import EntryReader
+from bookkeeper.recovery_driver import RecoveryDriver
+from bookkeeper.registry import LedgerRegistry, RegisteredLedger
+from bookkeeper.settings import BookKeeperSettings
+from bookkeeper.writer import BookieLedgerWriter
+from metadata.store import MetadataStore
+from ports.logs import line
+from ports.rng import Rng
+from wire.digests import DigestType
+from wire.run import EntryRun
+
+_log = logging.getLogger(__name__)
+
+
+class BookKeeper:
+    """The ledgers of one cluster. `initialise` first, `close` last; writers are closed by those who made them."""
+
+    def __init__(
+        self, bookies: Mapping[str, BookieClient], store: MetadataStore, settings: BookKeeperSettings, rng: Rng
+    ) -> None:
+        self._bookies, self._settings, self._rng = bookies, settings, rng
+        self._registry = LedgerRegistry(store, rng)
+        self._password = settings.managed_ledger_password.encode()
+        self._master_key = master_key(self._password)
+
+    async def initialise(self) -> None:
+        """Make or check the layout of the metadata."""
+        await self._registry.initialise()
+
+    async def close(self) -> None:
+        await self._registry.close()
+
+    async def create(self, custom_metadata: Mapping[str, bytes]) -> LedgerWriter:
+        ledger = await self._registry.create(self._new_metadata(custom_metadata))
+        metadata = ledger.metadata
+        reader = EntryReader(ledger.ledger_id, metadata, self._bookies)
+        ensemble = [self._bookies[name] for name in metadata.segments[0].bookies]
+        return BookieLedgerWriter(self._registry, ledger, ensemble, reader, self._master_key)
+
+    async def open(self, ledger_id: int) -> LedgerReader:
+        ledger = await self._registry.read(ledger_id)
+        self._check_password(ledger)
+        if ledger.metadata.state != LedgerState.CLOSED:
+            ledger = await self._recover(ledger)
+        return ClosedLedger(ledger, EntryReader(ledger_id, ledger.metadata, self._bookies))
+
+    async def delete(self, ledger_id: int) -> None:
+        await self._registry.delete(ledger_id)
+
+    def _new_metadata(self, custom_metadata: Mapping[str, bytes]) -> LedgerMetadata:
+        settings = self._settings
+        size = settings.managed_ledger_default_ensemble_size
+        return LedgerMetadata(
+            ensemble_size=size,
+            write_quorum=settings.managed_ledger_default_write_quorum,
+            ack_quorum=settings.managed_ledger_default_ack_quorum,
+            segments=(Segment(0, choose_ensemble(self._bookies, size, self._rng)),),
+            digest_type=DigestType[settings.managed_ledger_digest_type],
+            password=self._password,
+            custom_metadata=dict(custom_metadata),
+            creation_token=self._rng.getrandbits(63),
+        )
+
+    def _check_password(self, ledger: RegisteredLedger) -> None:
+        if ledger.metadata.password != self._password:
+            raise LedgerError(f"ledger {ledger.ledger_id}: its password is not managedLedgerPassword")
+
+    async def _recover(self, ledger: RegisteredLedger) -> RegisteredLedger:
+        ledger = await self._registry.update(ledger, _in_recovery)
+        if ledger.metadata.state == LedgerState.CLOSED:
+            return ledger
+        end = await RecoveryDriver(ledger.ledger_id, ledger.metadata, self._bookies, self._master_key).recover()
+        ledger = await self._registry.update(ledger, lambda metadata: _closed(metadata, end.last_entry_id, end.length_bytes))
+        _log.info(line("ledger recovered", ledger=ledger.ledger_id, lastEntry=ledger.metadata.last_entry_id))
+        return ledger
+
+
+def _in_recovery(metadata: LedgerMetadata) -> LedgerMetadata | None:
+    return metadata.in_recovery() if metadata.state == LedgerState.OPEN else None
+
+
+def _closed(metadata: LedgerMetadata, last_entry_id: int, length_bytes: int) -> LedgerMetadata | None:
+    """Nothing when another client has closed it: its end counts for all, and no confirmed entry is after it."""
+    return None if metadata.state == LedgerState.CLOSED else metadata.closed(last_entry_id, length_bytes)
+
+
+class ClosedLedger:
+    """Satisfies `bookkeeper.ledgers.LedgerReader`."""
+
+    def __init__(self, ledger: RegisteredLedger, reader: EntryReader) -> None:
+        self.ledger_id = ledger.ledger_id
+        self.last_entry_id = ledger.metadata.last_entry_id
+        self.length_bytes = ledger.metadata.length_bytes
+        self._reader = reader
+
+    async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        if not 0 <= first_entry_id <= self.last_entry_id:
+            raise NoSuchEntry(f"ledger {self.ledger_id} entry {first_entry_id}: it ends at {self.last_entry_id}")
+        return await self._reader.read(first_entry_id, min(count_max, self.last_entry_id + 1 - first_entry_id), bytes_max)

@@ -1,0 +1,81 @@
+"""The contract of the ledger client, as `managed_ledger` uses it."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Protocol
+
+from wire.run import EntryBatch, EntryRun
+
+
+class LedgerError(Exception):
+    """A ledger operation failed."""
+
+
+class NoSuchLedger(LedgerError):
+    """The ledger's metadata is not there."""
+
+
+class LedgerFenced(LedgerError):
+    """Another client recovered the ledger; this writer must stop."""
+
+
+class LedgerClosed(LedgerError):
+    """This writer was closed or failed before."""
+
+
+class NoSuchEntry(LedgerError):
+    """The entry was never accepted."""
+
+
+class LedgerUnreadable(LedgerError):
+    """The entry exists, but no replica could give it (damage, I/O, wrong digest). Never treat it as missing."""
+
+
+class LedgerWriter(Protocol):
+    """An open ledger that this process writes."""
+
+    @property
+    def ledger_id(self) -> int: ...
+    @property
+    def last_add_confirmed(self) -> int: ...
+    @property
+    def length_bytes(self) -> int:
+        """Payload bytes of all entries appended."""
+
+    @property
+    def next_entry_id(self) -> int:
+        """The id that the next appended entry gets."""
+
+    def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
+        """Give the entries their ids, seal them in place and store them. Futures complete in call order.
+
+        After the first failure every pending and later append fails with LedgerError (LedgerFenced, LedgerClosed).
+        """
+
+    async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun: ...
+    async def close(self) -> None:
+        """Write the closed state (last entry id, length) to the ledger's metadata; waits for pending appends."""
+
+
+class LedgerReader(Protocol):
+    """A closed (recovered) ledger."""
+
+    @property
+    def ledger_id(self) -> int: ...
+    @property
+    def last_entry_id(self) -> int: ...
+    @property
+    def length_bytes(self) -> int: ...
+    async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        """Digests are verified. A run that starts at `first_entry_id`, see `BookieClient.read`."""
+
+
+class LedgerStore(Protocol):
+    """Creates, opens and deletes ledgers."""
+
+    async def create(self, custom_metadata: Mapping[str, bytes]) -> LedgerWriter: ...
+    async def open(self, ledger_id: int) -> LedgerReader:
+        """Open with recovery: fences the ledger, finds its end, closes it. NoSuchLedger."""
+
+    async def delete(self, ledger_id: int) -> None:
+        """Delete the metadata; bookies collect the bytes later. NoSuchLedger is not an error."""

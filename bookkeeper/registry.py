@@ -1,0 +1,115 @@
+"""LedgerRegistry: ledger metadata in the metadata store. Owns paths, versions and compare-and-set; decides no state change."""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bookkeeper.ledger_ids import LedgerIds
+from bookkeeper.ledgers import LedgerError, NoSuchLedger
+from bookkeeper.metadata_codec import LedgerMetadata, MalformedLedgerMetadata, decode_ledger_metadata, encode_ledger_metadata
+from bookkeeper.paths import AVAILABLE, INSTANCE_ID, LAYOUT, LAYOUT_TEXT, READ_ONLY, ledger_path, parents_of
+from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, NotEmpty, Put, Versioned
+from ports.rng import Rng
+
+CREATE_ATTEMPTS_MAX = 100
+"""Ids in a row that may turn out to be taken: the generator lost count, somebody wrote ledgers by hand."""
+UPDATE_ATTEMPTS_MAX = 100
+"""Compare-and-set rounds of one update; each lost round is another client's progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredLedger:
+    """A ledger's metadata at one version of its node."""
+
+    ledger_id: int
+    metadata: LedgerMetadata
+    version: int
+
+
+class LedgerRegistry:
+    """All ledgers of one metadata store. What the store cannot do is a LedgerError here."""
+
+    def __init__(self, store: MetadataStore, rng: Rng) -> None:
+        self._store = store
+        self._rng = rng
+        self._ids = LedgerIds(store)
+
+    async def initialise(self) -> None:
+        """On a new store: the nodes that `initnewcluster` makes. On another: check that its layout is ours."""
+        layout = await self._store.get(LAYOUT)
+        if layout is None:
+            instance = str(uuid.UUID(int=self._rng.getrandbits(128), version=4)).encode()
+            try:
+                await self._store.commit(
+                    [
+                        Put(AVAILABLE, b""),
+                        Put(READ_ONLY, b""),
+                        Put(INSTANCE_ID, instance, MUST_NOT_EXIST),
+                        Put(LAYOUT, LAYOUT_TEXT, MUST_NOT_EXIST),
+                    ]
+                )
+            except BadVersion:
+                layout = await self._store.get(LAYOUT)
+        if layout is not None and layout.value != LAYOUT_TEXT:
+            raise LedgerError(f"{LAYOUT} is {layout.value!r}, which is not a layout that this software writes")
+
+    async def create(self, metadata: LedgerMetadata) -> RegisteredLedger:
+        data = encode_ledger_metadata(metadata)
+        for _ in range(CREATE_ATTEMPTS_MAX):
+            try:
+                ledger_id = await self._ids.take()
+                stat = await self._store.put(ledger_path(ledger_id), data, MUST_NOT_EXIST)
+            except BadVersion:
+                continue
+            except MetadataError as error:
+                raise LedgerError(f"no ledger could be made: {error}") from error
+            return RegisteredLedger(ledger_id, metadata, stat.version)
+        raise LedgerError(f"{CREATE_ATTEMPTS_MAX} ledger ids in a row were taken")
+
+    async def read(self, ledger_id: int) -> RegisteredLedger:
+        try:
+            found = await self._store.get(ledger_path(ledger_id))
+        except MetadataError as error:
+            raise LedgerError(f"ledger {ledger_id}: {error}") from error
+        if found is None:
+            raise NoSuchLedger(f"ledger {ledger_id}")
+        return _registered(ledger_id, found)
+
+    async def update(
+        self, ledger: RegisteredLedger, change: Callable[[LedgerMetadata], LedgerMetadata | None]
+    ) -> RegisteredLedger:
+        """Compare-and-set: `change` says what to write (None: nothing) and is asked again when another client was faster."""
+        for _ in range(UPDATE_ATTEMPTS_MAX):
+            metadata = change(ledger.metadata)
+            if metadata is None:
+                return ledger
+            try:
+                stat = await self._store.put(ledger_path(ledger.ledger_id), encode_ledger_metadata(metadata), ledger.version)
+            except BadVersion:
+                ledger = await self.read(ledger.ledger_id)
+            except MetadataError as error:
+                raise LedgerError(f"ledger {ledger.ledger_id}: {error}") from error
+            else:
+                return RegisteredLedger(ledger.ledger_id, metadata, stat.version)
+        raise LedgerError(f"ledger {ledger.ledger_id}: metadata changed {UPDATE_ATTEMPTS_MAX} times while it was to be updated")
+
+    async def delete(self, ledger_id: int) -> None:
+        """Also parents that are empty then, as Apache does; a ledger that is not there is fine."""
+        try:
+            await self._store.delete(ledger_path(ledger_id))
+            for parent in parents_of(ledger_id):
+                await self._store.delete(parent)
+        except (NoNode, NotEmpty):
+            return
+        except MetadataError as error:
+            raise LedgerError(f"ledger {ledger_id}: {error}") from error
+
+    async def close(self) -> None:
+        await self._ids.close()
+
+
+def _registered(ledger_id: int, found: Versioned) -> RegisteredLedger:
+    try:
+        return RegisteredLedger(ledger_id, decode_ledger_metadata(found.value), found.stat.version)
+    except MalformedLedgerMetadata as error:
+        raise LedgerError(f"ledger {ledger_id}: {error}") from error
