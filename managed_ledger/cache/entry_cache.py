@@ -1,0 +1,207 @@
+"""EntryCache: recent runs of all managed ledgers of a process, bounded together. Pure: time is an argument, in seconds.
+
+Evicts what nobody asked for during `age_s_max`, and what was asked for longest ago when `bytes_max` is reached; what every
+reader has had goes at once (`CachedLog.remove_before`, told by who knows the readers). Small runs that
+follow one another are joined when they are read together, so that the next reader finds one run. Never reads a ledger.
+"""
+
+from array import array
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from sortedcontainers import SortedDict
+
+from wire.position import Position
+from wire.run import EntryRun
+
+from .runs import cut, join
+
+JOIN_BYTES_MAX = 64 << 10
+"""Larger runs are handed out as they are: copying them costs more than another read."""
+
+
+_NOTHING = EntryRun(-1, 0, b"", array("I", [0]))
+
+
+class _Cached:
+    """A run, when it was last asked for, and that time as it was when it was queued."""
+
+    __slots__ = ("asked_at", "ledger", "queued_at", "run")
+
+    def __init__(self, ledger: "_Ledger", run: EntryRun, now: float) -> None:
+        self.ledger: _Ledger | None = ledger
+        self.run = run
+        self.asked_at = self.queued_at = now
+
+
+class _Ledger:
+    """The cached runs of one ledger by first entry; they do not overlap."""
+
+    __slots__ = ("ledger_id", "log", "runs")
+
+    def __init__(self, log: "CachedLog", ledger_id: int) -> None:
+        self.log = log
+        self.ledger_id = ledger_id
+        self.runs: Any = SortedDict()
+
+
+class EntryCache:
+    """The bounds of all `CachedLog`s. `filled` is called when it was empty and is no more: from then on somebody has to call
+    `evict` when `next_eviction_at` comes, until that is None."""
+
+    def __init__(self, bytes_max: int, age_s_max: float, filled: Callable[[], None] = lambda: None) -> None:
+        self.bytes_max = bytes_max
+        self.age_s_max = age_s_max
+        self.size_bytes = 0
+        self._filled = filled
+        self._queue: deque[_Cached] = deque()
+
+    def added(self, cached: _Cached) -> None:
+        self.size_bytes += cached.run.size_bytes
+        self._queue.append(cached)
+        if len(self._queue) == 1:
+            self._filled()
+
+    def next_eviction_at(self) -> float | None:
+        """When the longest unasked run is old enough, going by what is known without looking at all."""
+        return self._queue[0].queued_at + self.age_s_max if self._queue else None
+
+    def evict(self, now: float) -> None:
+        """Down to the bounds."""
+        queue = self._queue
+        while queue:
+            cached = queue[0]
+            if self.size_bytes <= self.bytes_max and now - cached.queued_at < self.age_s_max:
+                return
+            if cached.asked_at > cached.queued_at and now - cached.asked_at < self.age_s_max:
+                queue.popleft()
+                cached.queued_at = cached.asked_at
+                queue.append(cached)
+                self._skip_removed()
+            else:
+                self.remove(cached)
+
+    def remove(self, cached: _Cached) -> None:
+        ledger = cached.ledger
+        if ledger is None:
+            return
+        cached.ledger = None
+        self.size_bytes -= cached.run.size_bytes
+        del ledger.runs[cached.run.first_entry_id]
+        if not ledger.runs:
+            ledger.log.forget(ledger.ledger_id)
+        cached.run = _NOTHING  # its place in the queue must not keep the buffer
+        self._skip_removed()
+
+    def _skip_removed(self) -> None:
+        """What stands first in the queue is in the cache."""
+        while self._queue and self._queue[0].ledger is None:
+            self._queue.popleft()
+
+
+class CachedLog:
+    """What the cache has of one managed ledger."""
+
+    def __init__(self, cache: EntryCache) -> None:
+        self._cache = cache
+        self._ledgers: dict[int, _Ledger] = {}
+
+    def insert(self, run: EntryRun, now: float) -> None:
+        """Keep a run; what of it is cached already is left out. The cache may let go of anything for it."""
+        ledger = self._ledgers.get(run.ledger_id)
+        if ledger is None:
+            ledger = self._ledgers[run.ledger_id] = _Ledger(self, run.ledger_id)
+        elif not self._is_new(ledger, run):
+            return
+        cached = ledger.runs[run.first_entry_id] = _Cached(ledger, run, now)
+        self._cache.added(cached)
+        self._cache.evict(now)
+
+    def get(self, ledger_id: int, entry_id: int, entries_max: int, bytes_max: int, now: float) -> EntryRun | None:
+        """The run from that entry, within the bounds but for the first entry; None when it is not cached."""
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is None:
+            return None
+        runs = ledger.runs
+        place = runs.bisect_right(entry_id) - 1
+        if place < 0:
+            return None
+        cached: _Cached = runs.peekitem(place)[1]
+        if entry_id > cached.run.last_entry_id:
+            return None
+        cached.asked_at = now
+        part = cut(cached.run, entry_id, entries_max, bytes_max)
+        is_end = part.last_entry_id == cached.run.last_entry_id
+        if is_end and place + 1 < len(runs) and part.count < entries_max and part.size_bytes < JOIN_BYTES_MAX:
+            return self._joined(ledger, place, part, entries_max, bytes_max, now)
+        return part
+
+    def first_position(self) -> Position | None:
+        """Of what is cached."""
+        if not self._ledgers:
+            return None
+        ledger = self._ledgers[min(self._ledgers)]
+        return Position(ledger.ledger_id, ledger.runs.peekitem(0)[0])
+
+    def remove_before(self, position: Position) -> None:
+        """Let go of the runs that end before it."""
+        for ledger_id in sorted(self._ledgers):
+            ledger = self._ledgers[ledger_id]
+            while ledger.runs:
+                cached = ledger.runs.peekitem(0)[1]
+                if (ledger_id, cached.run.last_entry_id) >= position:
+                    return
+                self._cache.remove(cached)
+
+    def forget(self, ledger_id: int) -> None:
+        """The ledger has no cached run (any more)."""
+        self._ledgers.pop(ledger_id, None)
+
+    def remove_ledger(self, ledger_id: int) -> None:
+        ledger = self._ledgers.get(ledger_id)
+        if ledger is not None:
+            for cached in list(ledger.runs.values()):
+                self._cache.remove(cached)
+
+    def close(self) -> None:
+        for ledger_id in list(self._ledgers):
+            self.remove_ledger(ledger_id)
+
+    def _is_new(self, ledger: _Ledger, run: EntryRun) -> bool:
+        """Whether it overlaps no cached run."""
+        place = ledger.runs.bisect_right(run.last_entry_id) - 1
+        if place < 0:
+            return True
+        before: _Cached = ledger.runs.peekitem(place)[1]
+        return before.run.last_entry_id < run.first_entry_id
+
+    def _joined(self, ledger: _Ledger, place: int, part: EntryRun, entries_max: int, bytes_max: int, now: float) -> EntryRun:
+        """`part` with the small runs that follow it; they are one run in the cache then, too."""
+        runs = ledger.runs
+        joined = [runs.peekitem(place)[1]]
+        parts = [part]
+        entries, size = part.count, part.size_bytes
+        for following in runs.islice(place + 1, place + 1 + entries_max):
+            cached = runs[following]
+            run = cached.run
+            entries += run.count
+            size += run.size_bytes
+            if (
+                following != parts[-1].last_entry_id + 1
+                or run.size_bytes > JOIN_BYTES_MAX
+                or run.header_bytes != part.header_bytes
+            ):
+                break
+            if entries > entries_max or size > bytes_max:
+                break
+            parts.append(run)
+            joined.append(cached)
+        if len(parts) == 1:
+            return part
+        whole = join(parts)
+        if joined[0].run is part:
+            for cached in joined:
+                self._cache.remove(cached)
+            self.insert(whole, now)
+        return whole

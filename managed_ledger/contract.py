@@ -1,0 +1,166 @@
+"""The contract of managed ledgers and cursors, as `broker.topic` uses it.
+
+A managed ledger is a list of ledgers of which the last is open. Metadata is Apache's:
+`/managed-ledgers/<t>/<ns>/persistent/<topic>` holds ManagedLedgerInfo, its children ManagedCursorInfo.
+All calls are made on the event loop; nothing here blocks it.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from pyroaring import BitMap
+
+from wire.position import Position
+from wire.run import EntryBatch, EntryRun
+
+from .errors import InvalidCursorPosition as InvalidCursorPosition
+from .errors import ManagedLedgerError as ManagedLedgerError
+from .errors import ManagedLedgerFenced as ManagedLedgerFenced
+from .errors import ManagedLedgerNotFound as ManagedLedgerNotFound
+from .errors import ManagedLedgerTerminated as ManagedLedgerTerminated
+
+EARLIEST = Position(-1, -1)
+LATEST = Position((1 << 63) - 1, (1 << 63) - 1)
+
+
+class ManagedCursor(Protocol):
+    """A subscription's place: the mark-delete position (everything at or before it is acknowledged) and the holes after it.
+
+    Acknowledgements take effect in memory at once and are persisted at a limited rate, and always by `flush` and at close.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def durable(self) -> bool: ...
+    @property
+    def mark_delete(self) -> Position: ...
+    @property
+    def properties(self) -> Mapping[str, int]:
+        """Of the last cumulative mark (Apache's LongProperty)."""
+
+    @property
+    def cursor_properties(self) -> Mapping[str, str]:
+        """The subscription's own properties."""
+
+    def first_unacknowledged(self) -> Position:
+        """The first position that a rewound reader reads: the valid position after mark-delete. May be beyond the end."""
+
+    def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
+        """Acknowledge whole entries of one ledger; returns those that were not acknowledged before.
+
+        Ids of ledgers or entries that are already gone are ignored; InvalidCursorPosition for entries that do not exist yet.
+        """
+
+    def acknowledge_batch_indexes(self, position: Position, ack_set: Sequence[int], batch_size: int) -> bool:
+        """Acknowledge part of a batch: `ack_set` are 64-bit words, bit 1 = still unacknowledged (ANDed with what is known).
+
+        True when that made the entry wholly acknowledged.
+        """
+
+    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = (), batch_size: int = 0) -> None:
+        """Acknowledge everything up to and including `position` (with `ack_set`: up to the part of that batch)."""
+
+    def is_acknowledged(self, position: Position) -> bool: ...
+    def acknowledged_in(self, ledger_id: int) -> BitMap:
+        """Entry ids of that ledger which are acknowledged beyond mark-delete. Do not change it."""
+
+    def unacknowledged_batch_indexes(self, position: Position) -> tuple[int, ...] | None:
+        """The ack set (64-bit words, bit 1 = unacknowledged) of a partly acknowledged batch; None when there is none."""
+
+    def has_batch_indexes(self) -> bool:
+        """Whether any batch is partly acknowledged, so that the common case costs nothing."""
+
+    def backlog_entries(self) -> int:
+        """Exact number of entries that are not acknowledged."""
+
+    async def reset(self, position: Position) -> None:
+        """Put mark-delete right before `position` and forget the holes, durably. EARLIEST and LATEST are allowed."""
+
+    async def set_cursor_properties(self, properties: Mapping[str, str]) -> None: ...
+    async def flush(self) -> None:
+        """Persist what is not persisted."""
+
+    async def close(self) -> None: ...
+
+
+class ManagedLedger(Protocol):
+    """One topic's log."""
+
+    @property
+    def name(self) -> str:
+        """`tenant/namespace/persistent/topic`, the topic URL-encoded."""
+
+    @property
+    def last_confirmed(self) -> Position:
+        """The last entry that is stored, or the place before the first one: (ledger, -1)."""
+
+    @property
+    def properties(self) -> Mapping[str, str]: ...
+    @property
+    def cursors(self) -> Mapping[str, ManagedCursor]: ...
+    @property
+    def entry_count(self) -> int: ...
+    @property
+    def size_bytes(self) -> int: ...
+    @property
+    def is_terminated(self) -> bool: ...
+    @property
+    def header_bytes(self) -> int:
+        """The room that an EntryBatch needs before each payload."""
+
+    def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
+        """Store entries; the future gives them their ids and completes in call order, after the ack quorum has fsynced.
+
+        A roll-over in between is invisible: a batch is never split over two ledgers. After ManagedLedgerError the managed
+        ledger stays usable only where the error says so; ManagedLedgerTerminated and -Fenced are final.
+        """
+
+    async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        """The run that starts at the first entry at or after `position`, from cache or ledger; of one ledger, without gap.
+
+        At least one entry, else within both bounds. None when nothing at or after `position` is confirmed yet.
+        """
+
+    def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` (on the loop, soon) each time that last_confirmed moved; returns the call that ends it."""
+
+    def next_position(self, position: Position) -> Position:
+        """The position after it: the first entry of the next ledger when it was the last of a closed one."""
+
+    def previous_position(self, position: Position) -> Position: ...
+    def first_position(self) -> Position:
+        """The first entry there is or will be."""
+
+    def count_between(self, first: Position, last: Position) -> int:
+        """Entries in [first, last]; 0 when last < first."""
+
+    async def find_first(self, is_at_or_after: Callable[[EntryRun], Sequence[bool]]) -> Position | None:
+        """Binary search over an ordered predicate (publish time): the first position for which it holds; None: for none."""
+
+    async def open_cursor(
+        self, name: str, initial: Position = LATEST, cursor_properties: Mapping[str, str] | None = None
+    ) -> ManagedCursor:
+        """The durable cursor of that name, made when missing: `initial` is the first position it has to read."""
+
+    def open_non_durable_cursor(self, name: str, initial: Position) -> ManagedCursor: ...
+    async def delete_cursor(self, name: str) -> None: ...
+    async def set_properties(self, properties: Mapping[str, str]) -> None: ...
+    async def trim(self) -> Iterable[int]:
+        """Delete the ledgers, a prefix, that every durable cursor has consumed and retention lets go; their ids."""
+
+    async def terminate(self) -> Position: ...
+    async def close(self) -> None: ...
+    async def delete(self) -> None:
+        """Delete cursors, ledgers and metadata."""
+
+
+class ManagedLedgers(Protocol):
+    """All managed ledgers of this process (Apache: ManagedLedgerFactory)."""
+
+    async def open(self, name: str, *, create: bool = True) -> ManagedLedger:
+        """Opened once per name; the last ledger is recovered (fenced) before a new one is made. ManagedLedgerNotFound."""
+
+    async def exists(self, name: str) -> bool: ...
+    async def close(self) -> None: ...

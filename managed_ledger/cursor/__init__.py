@@ -1,0 +1,1 @@
+"""What a cursor knows, pure: mark-delete, holes and batch indexes, and when they have to be written."""

@@ -1,0 +1,183 @@
+"""Acknowledgements: what one cursor has acknowledged. Pure: the machine behind every cursor.
+
+Owns mark-delete (everything at or before it is acknowledged), the holes beyond it and partly acknowledged batches. Reads the
+ledgers' sequence and never changes it; who does tells `ledgers_trimmed`. Persists nothing: `version` grows with each change.
+
+Invariants: the entry after mark-delete is not acknowledged; no hole is at or before it; no entry is both a hole and a batch.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyroaring import BitMap
+
+from managed_ledger.errors import InvalidCursorPosition
+from managed_ledger.ledger.sequence import LedgerSequence
+from wire.position import Position
+
+from .batch_indexes import BatchIndexes, Words
+from .holes import NONE, Holes
+
+
+class Acknowledgements:
+    """The place of one cursor."""
+
+    __slots__ = ("_batches", "_holes", "_ledgers", "_mark_delete", "version")
+
+    def __init__(self, ledgers: LedgerSequence, mark_delete: Position) -> None:
+        self._ledgers = ledgers
+        self._mark_delete = mark_delete
+        self._holes = Holes()
+        self._batches = BatchIndexes()
+        self.version = 0
+
+    def restore(self, holes: Mapping[int, BitMap], batches: Iterable[tuple[Position, Words]]) -> None:
+        """What was stored with mark-delete. Ledgers may have been trimmed since, and what is said of them is forgotten."""
+        for ledger_id, entry_ids in holes.items():
+            self._holes.add(ledger_id, entry_ids)
+        for position, words in batches:
+            self._batches.restore(position, words)
+        self._fit()
+
+    # questions
+
+    @property
+    def mark_delete(self) -> Position:
+        return self._mark_delete
+
+    @property
+    def holes(self) -> Holes:
+        return self._holes
+
+    @property
+    def batches(self) -> BatchIndexes:
+        return self._batches
+
+    def first_unacknowledged(self) -> Position:
+        return self._ledgers.next_position(self._mark_delete)
+
+    def is_acknowledged(self, position: Position) -> bool:
+        return position <= self._mark_delete or position in self._holes
+
+    def backlog_entries(self) -> int:
+        ledgers = self._ledgers
+        return ledgers.end_index - ledgers.entries_through(self._mark_delete) - self._holes.count
+
+    # acknowledgements
+
+    def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
+        """Those of the entries that were not acknowledged before. All or nothing when one does not exist yet."""
+        mark = self._mark_delete
+        if not entry_ids or ledger_id < mark.ledger_id:
+            return BitMap()
+        self._check_exists(Position(ledger_id, entry_ids.max()))
+        span = self._ledgers.span(ledger_id)
+        if span is None:
+            return BitMap()
+        fresh = entry_ids
+        if ledger_id == mark.ledger_id and fresh.min() <= mark.entry_id:
+            fresh = fresh.copy()
+            fresh.remove_range(0, mark.entry_id + 1)
+        if fresh and fresh.max() >= span.entries:
+            fresh = fresh & BitMap(range(span.entries))
+        fresh = self._holes.add(ledger_id, fresh)
+        if fresh:
+            self._batches.remove(ledger_id, fresh)
+            self._advance()
+            self.version += 1
+        return fresh
+
+    def acknowledge_batch_indexes(self, position: Position, ack_set: Sequence[int], batch_size: int) -> bool:
+        """Whether that made the entry wholly acknowledged."""
+        self._check_exists(position)
+        if self.is_acknowledged(position) or not self._has(position):
+            return False
+        is_changed, is_whole = self._batches.acknowledge(position, ack_set, batch_size)
+        if is_whole:
+            return bool(self.acknowledge_entries(position.ledger_id, BitMap([position.entry_id])))
+        if is_changed:
+            self.version += 1
+        return False
+
+    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int], batch_size: int) -> None:
+        """Everything up to and including `position`; with an ack set that leaves something, up to that part of the batch."""
+        self._check_exists(position)
+        if position <= self._mark_delete:
+            return
+        is_partial = any(ack_set)
+        target = self._ledgers.previous_position(position) if is_partial else self._clamped(position)
+        if target > self._mark_delete:
+            self._move(target)
+            self.version += 1
+        if is_partial:
+            self.acknowledge_batch_indexes(position, ack_set, batch_size)
+
+    def reset(self, mark_delete: Position) -> None:
+        """Forget everything; only what is at or before `mark_delete` is acknowledged."""
+        self._mark_delete = mark_delete
+        self._holes.clear()
+        self._batches.clear()
+        self.version += 1
+
+    def ledgers_trimmed(self) -> None:
+        """A prefix of the ledgers is gone: mark-delete must not stay in it."""
+        if self._ledgers.span(self._mark_delete.ledger_id) is None:
+            self._fit()
+
+    def check_invariants(self) -> None:
+        after = self.first_unacknowledged()
+        assert after not in self._holes, f"{after} is acknowledged right after mark-delete {self._mark_delete}"
+        for ledger_id, entry_ids in self._holes.items():
+            assert entry_ids, f"an empty bitmap of ledger {ledger_id}"
+            assert Position(ledger_id, entry_ids.min()) > self._mark_delete, "a hole at or before mark-delete"
+        assert self._holes.count == sum(len(entry_ids) for _, entry_ids in self._holes.items())
+        for position in self._batches:
+            assert not self.is_acknowledged(position), f"batch {position} is acknowledged as a whole and in part"
+        assert self.backlog_entries() >= 0
+
+    def _check_exists(self, position: Position) -> None:
+        """What cannot exist yet is refused: an entry after the last one."""
+        if position > self._ledgers.last_confirmed:
+            raise InvalidCursorPosition(f"{position} is beyond the last entry {self._ledgers.last_confirmed}")
+
+    def _has(self, position: Position) -> bool:
+        span = self._ledgers.span(position.ledger_id)
+        return span is not None and 0 <= position.entry_id < span.entries
+
+    def _clamped(self, position: Position) -> Position:
+        """The last entry at or before it."""
+        return self._ledgers.previous_position(Position(position.ledger_id, position.entry_id + 1))
+
+    def _move(self, mark_delete: Position) -> None:
+        self._mark_delete = mark_delete
+        self._holes.remove_through(mark_delete)
+        self._batches.remove_through(mark_delete)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Let mark-delete swallow the holes that begin right after it, over the ends of ledgers."""
+        if not self._holes.count:
+            return
+        ledgers, holes = self._ledgers, self._holes
+        while True:
+            ledger_id, first = ledgers.next_position(self._mark_delete)
+            end = holes.run_end(ledger_id, first)
+            if end < first:
+                return
+            self._mark_delete = Position(ledger_id, end)
+            holes.remove_through(self._mark_delete)
+
+    def _fit(self) -> None:
+        """Make it agree with the ledgers there are."""
+        ledgers = self._ledgers
+        if ledgers.span(self._mark_delete.ledger_id) is None:
+            following = ledgers.span_after(self._mark_delete.ledger_id)
+            if following is not None:
+                self._mark_delete = Position(following.ledger_id, -1)
+        self._holes.keep_only({span.ledger_id: span.entries for span in ledgers})
+        self._holes.remove_through(self._mark_delete)
+        self._batches.remove_through(self._mark_delete)
+        self._advance()
+        self.version += 1
+
+    def acknowledged_in(self, ledger_id: int) -> BitMap:
+        return self._holes.of(ledger_id) if self._holes.count else NONE

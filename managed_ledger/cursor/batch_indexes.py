@@ -1,0 +1,90 @@
+"""BatchIndexes: which messages of partly acknowledged batches are not acknowledged yet. Pure.
+
+A bit 1 is an unacknowledged message, as everywhere in the protocol. A batch that is wholly acknowledged is not kept here.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from pyroaring import BitMap
+from sortedcontainers import SortedDict
+
+from wire.position import Position
+
+from .bits import WORD_MASK
+
+Words = tuple[int, ...]
+
+
+class BatchIndexes:
+    """Unacknowledged messages by position, as one integer each."""
+
+    __slots__ = ("_unacknowledged",)
+
+    def __init__(self) -> None:
+        self._unacknowledged: Any = SortedDict()
+
+    def __iter__(self) -> Iterator[Position]:
+        return iter(self._unacknowledged)
+
+    def __len__(self) -> int:
+        return len(self._unacknowledged)
+
+    def get(self, position: Position) -> Words | None:
+        bits = self._unacknowledged.get(position)
+        return None if bits is None else to_words(bits)
+
+    def items(self) -> list[tuple[Position, Words]]:
+        return [(position, to_words(bits)) for position, bits in self._unacknowledged.items()]
+
+    def acknowledge(self, position: Position, ack_set: Sequence[int], batch_size: int) -> tuple[bool, bool]:
+        """Whether anything changed, and whether the batch is wholly acknowledged now (then it is forgotten)."""
+        asked = to_bits(ack_set)
+        known = self._unacknowledged.get(position)
+        if known is None:
+            known = (1 << (batch_size if batch_size > 0 else 64 * len(ack_set))) - 1
+        left = known & asked
+        if left == 0:
+            self._unacknowledged.pop(position, None)
+            return True, True
+        if left == known:
+            return False, False
+        self._unacknowledged[position] = left
+        return True, False
+
+    def restore(self, position: Position, words: Sequence[int]) -> None:
+        self._unacknowledged[position] = to_bits(words)
+
+    def remove(self, ledger_id: int, entry_ids: BitMap) -> None:
+        """These entries are wholly acknowledged."""
+        if not self._unacknowledged or not entry_ids:
+            return
+        first, last = Position(ledger_id, entry_ids.min()), Position(ledger_id, entry_ids.max())
+        self._discard(p for p in self._unacknowledged.irange(first, last) if p.entry_id in entry_ids)
+
+    def remove_through(self, position: Position) -> None:
+        if self._unacknowledged:
+            self._discard(self._unacknowledged.irange(maximum=position))
+
+    def remove_ledgers_before(self, ledger_id: int) -> None:
+        self.remove_through(Position(ledger_id, -1))
+
+    def clear(self) -> None:
+        self._unacknowledged.clear()
+
+    def _discard(self, positions: Iterable[Position]) -> None:
+        for position in list(positions):
+            del self._unacknowledged[position]
+
+
+def to_bits(words: Sequence[int]) -> int:
+    """Signed or unsigned 64-bit words as one integer, the first word lowest."""
+    bits = 0
+    for index, word in enumerate(words):
+        bits |= (word & WORD_MASK) << (64 * index)
+    return bits
+
+
+def to_words(bits: int) -> Words:
+    """Unsigned words; no trailing zero words, as BitSet.toLongArray."""
+    return tuple(bits >> shift & WORD_MASK for shift in range(0, bits.bit_length(), 64))

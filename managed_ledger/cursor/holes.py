@@ -1,0 +1,94 @@
+"""Holes: the entries acknowledged beyond mark-delete, as one bitmap per data ledger. Pure.
+
+The one place that knows how they are kept in memory, so that spans which nobody uses can later live in segments on disk.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyroaring import BitMap
+from sortedcontainers import SortedDict
+
+from wire.position import Position
+
+from .bits import range_count, run_end
+
+NONE = BitMap()
+"""Shared by all who ask for a ledger without holes; nobody may change it."""
+
+
+class Holes:
+    """Acknowledged entries by ledger. `count` is their number."""
+
+    __slots__ = ("_by_ledger", "count")
+
+    def __init__(self) -> None:
+        self._by_ledger: Any = SortedDict()
+        self.count = 0
+
+    def __contains__(self, position: Position) -> bool:
+        return position.entry_id in self.of(position.ledger_id) if position.entry_id >= 0 else False
+
+    def items(self) -> Iterator[tuple[int, BitMap]]:
+        """Ledger id and entries, ascending."""
+        return iter(self._by_ledger.items())
+
+    def of(self, ledger_id: int) -> BitMap:
+        """Do not change it."""
+        found: BitMap = self._by_ledger.get(ledger_id, NONE)
+        return found
+
+    def add(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
+        """Those that were not in it."""
+        known = self._by_ledger.get(ledger_id)
+        if known is None:
+            if not entry_ids:
+                return entry_ids
+            self._by_ledger[ledger_id] = entry_ids.copy()
+            self.count += len(entry_ids)
+            return entry_ids
+        fresh: BitMap = entry_ids - known
+        known |= fresh
+        self.count += len(fresh)
+        return fresh
+
+    def run_end(self, ledger_id: int, first: int) -> int:
+        """The last of the consecutive acknowledged entries from `first`; first - 1 when that is not acknowledged."""
+        known = self._by_ledger.get(ledger_id)
+        return first - 1 if known is None else run_end(known, first)
+
+    def remove_through(self, position: Position) -> None:
+        """Mark-delete is here now."""
+        by_ledger = self._by_ledger
+        while by_ledger and by_ledger.peekitem(0)[0] < position.ledger_id:
+            self.count -= len(by_ledger.popitem(0)[1])
+        known = by_ledger.get(position.ledger_id)
+        if known is None or position.entry_id < 0:
+            return
+        self.count -= known.range_cardinality(0, position.entry_id + 1)
+        known.remove_range(0, position.entry_id + 1)
+        if not known:
+            del by_ledger[position.ledger_id]
+
+    def keep_only(self, existing: Mapping[int, int]) -> None:
+        """Forget what is not in these ledgers, of so many entries each."""
+        for ledger_id, known in list(self._by_ledger.items()):
+            entries = existing.get(ledger_id, 0)
+            beyond = known.range_cardinality(entries, 1 << 32)
+            if beyond:
+                self.count -= beyond
+                known.remove_range(entries, 1 << 32)
+            if not known:
+                del self._by_ledger[ledger_id]
+
+    def clear(self) -> None:
+        self._by_ledger.clear()
+        self.count = 0
+
+    def range_count(self) -> int:
+        """How many ranges of consecutive entries."""
+        return sum(range_count(known) for known in self._by_ledger.values())
+
+    def copy(self) -> dict[int, BitMap]:
+        """Cheap: bitmaps share what neither changes."""
+        return {ledger_id: known.copy() for ledger_id, known in self._by_ledger.items()}

@@ -1,0 +1,258 @@
+"""Cursors of one managed ledger: the pure machine, and for durable ones the writing of what changed, throttled.
+
+Owns the timer and the task of the next write. Decides nothing about acknowledgements (`cursor.acknowledgements`) nor about when
+to write (`cursor.throttle`). A write that failed is tried again when the rate allows; being fenced is the managed ledger's end.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
+
+from pyroaring import BitMap
+
+from ports.logs import line
+from wire.position import Position
+
+from .cursor.acknowledgements import Acknowledgements
+from .cursor.batch_indexes import Words
+from .cursor.state import CursorState
+from .cursor.throttle import MarkThrottle
+from .cursor_store import CursorStore
+from .errors import ManagedLedgerError, ManagedLedgerFenced
+from .ledger.sequence import LedgerSequence
+from .settings import ManagedLedgerSettings
+
+_log = logging.getLogger(__name__)
+
+
+class CursorHost(Protocol):
+    """What a cursor needs of its managed ledger."""
+
+    @property
+    def sequence(self) -> LedgerSequence: ...
+    def mark_moved(self, old: Position, new: Position) -> None: ...
+    def fenced(self, error: ManagedLedgerFenced) -> None: ...
+    def cursor_closed(self, cursor: "MemoryCursor") -> None: ...
+
+
+class MemoryCursor:
+    """A `ManagedCursor` that nobody stores."""
+
+    durable = False
+
+    def __init__(self, host: CursorHost, name: str, acknowledgements: Acknowledgements) -> None:
+        self.name = name
+        self.acknowledgements = acknowledgements
+        self._host = host
+        self._properties: Mapping[str, int] = {}
+        self._is_closed = False
+
+    @property
+    def mark_delete(self) -> Position:
+        return self.acknowledgements.mark_delete
+
+    @property
+    def properties(self) -> Mapping[str, int]:
+        return self._properties
+
+    @property
+    def cursor_properties(self) -> Mapping[str, str]:
+        return {}
+
+    def first_unacknowledged(self) -> Position:
+        return self.acknowledgements.first_unacknowledged()
+
+    def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
+        old = self.acknowledgements.mark_delete
+        fresh = self.acknowledgements.acknowledge_entries(ledger_id, entry_ids)
+        if fresh:
+            self._changed(old)
+        return fresh
+
+    def acknowledge_batch_indexes(self, position: Position, ack_set: Sequence[int], batch_size: int) -> bool:
+        old = self.acknowledgements.mark_delete
+        is_whole = self.acknowledgements.acknowledge_batch_indexes(position, ack_set, batch_size)
+        self._changed(old)
+        return is_whole
+
+    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = (), batch_size: int = 0) -> None:
+        old = self.acknowledgements.mark_delete
+        self.acknowledgements.acknowledge_cumulative(position, ack_set, batch_size)
+        self._changed(old)
+
+    def is_acknowledged(self, position: Position) -> bool:
+        return self.acknowledgements.is_acknowledged(position)
+
+    def acknowledged_in(self, ledger_id: int) -> BitMap:
+        return self.acknowledgements.acknowledged_in(ledger_id)
+
+    def unacknowledged_batch_indexes(self, position: Position) -> Words | None:
+        return self.acknowledgements.batches.get(position)
+
+    def has_batch_indexes(self) -> bool:
+        return len(self.acknowledgements.batches) > 0
+
+    def backlog_entries(self) -> int:
+        return self.acknowledgements.backlog_entries()
+
+    async def reset(self, position: Position) -> None:
+        old = self.acknowledgements.mark_delete
+        self.acknowledgements.reset(before(self._host.sequence, position))
+        self._changed(old)
+
+    async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
+        raise ManagedLedgerError(f"{self.name} is not durable and has no properties")
+
+    async def flush(self) -> None:
+        """Nothing to store."""
+
+    async def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._host.cursor_closed(self)
+
+    def ledgers_trimmed(self) -> None:
+        old = self.acknowledgements.mark_delete
+        self.acknowledgements.ledgers_trimmed()
+        self._changed(old)
+
+    def _changed(self, old: Position) -> None:
+        new = self.acknowledgements.mark_delete
+        if new != old:
+            self._host.mark_moved(old, new)
+
+
+class DurableCursor(MemoryCursor):
+    """A `ManagedCursor` that a CursorStore keeps. `stored_version`: what the store has already."""
+
+    durable = True
+
+    def __init__(
+        self,
+        host: CursorHost,
+        name: str,
+        acknowledgements: Acknowledgements,
+        store: CursorStore,
+        settings: ManagedLedgerSettings,
+        properties: Mapping[str, int],
+    ) -> None:
+        super().__init__(host, name, acknowledgements)
+        self._properties = properties
+        self._store = store
+        self._throttle = MarkThrottle(
+            settings.managed_ledger_default_mark_delete_rate_limit,
+            settings.managed_ledger_cursor_position_flush_seconds,
+            acknowledgements.version,
+        )
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+        self._is_stopped = False
+
+    @property
+    def cursor_properties(self) -> Mapping[str, str]:
+        return self._store.cursor_properties
+
+    @property
+    def is_stored(self) -> bool:
+        return self._throttle.is_stored(self.acknowledgements.version)
+
+    async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
+        async with self._turn:
+            try:
+                await self._store.set_properties(properties, self._state())
+            except ManagedLedgerFenced as error:
+                self._host.fenced(error)
+                raise
+
+    async def reset(self, position: Position) -> None:
+        await super().reset(position)
+        await self.flush()
+
+    async def flush(self) -> None:
+        async with self._turn:
+            if not self.is_stored and not self._is_closed:
+                await self._write(self._store.write)
+
+    async def close(self) -> None:
+        """Store what is not stored, in the node; closing twice is fine."""
+        if self._is_closed:
+            return
+        self.stop()
+        async with self._turn:
+            try:
+                if not self._is_closed and (self._store.has_ledger or not self.is_stored):
+                    await self._write(self._store.close)
+            finally:
+                await super().close()
+
+    async def delete(self) -> None:
+        self.stop()
+        async with self._turn:
+            await self._store.delete()
+            await super().close()
+
+    def stop(self) -> None:
+        """From now on nothing is written but by a call."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _changed(self, old: Position) -> None:
+        super()._changed(old)
+        self._plan()
+
+    def _plan(self) -> None:
+        if self._is_stopped or self._timer is not None:
+            return
+        at = self._throttle.changed(self.acknowledgements.version, self._loop.time())
+        if at is not None:
+            self._timer = self._loop.call_at(at, self._start_writing)
+
+    def _start_writing(self) -> None:
+        self._timer = None
+        self._writing = self._loop.create_task(self._write_in_background())
+
+    async def _write_in_background(self) -> None:
+        try:
+            async with self._turn:
+                if not self.is_stored and not self._is_stopped:  # a stopped cursor is written by its end, or never again
+                    await self._write(self._store.write)
+        except ManagedLedgerFenced:
+            self.stop()  # the managed ledger has said so
+        except ManagedLedgerError as error:
+            _log.warning(line("cursor not stored", cursor=self._store.path, error=error))
+        finally:
+            self._writing = None
+            self._throttle.write_ended(None)
+        self._plan()
+
+    async def _write(self, write: Callable[[CursorState], Awaitable[None]]) -> None:
+        state = self._state()
+        self._throttle.write_started(self._loop.time())
+        stored = None
+        try:
+            await write(state)
+            stored = state.version
+        except ManagedLedgerFenced as error:
+            self._host.fenced(error)
+            raise
+        finally:
+            self._throttle.write_ended(stored)
+
+    def _state(self) -> CursorState:
+        machine = self.acknowledgements
+        return CursorState(
+            machine.mark_delete, machine.holes.copy(), machine.batches.items(), self._properties, machine.version
+        )
+
+
+def before(sequence: LedgerSequence, position: Position) -> Position:
+    """Where mark-delete is for a reader whose first entry is `position`, clamped to what there is."""
+    last = sequence.last_confirmed
+    if position > last:
+        return last
+    return sequence.previous_position(position)

@@ -1,0 +1,111 @@
+"""LedgerCursors: the cursors of one managed ledger by name: made, loaded, deleted, one at a time.
+
+Owns the map. A cursor counts (nothing is trimmed below it) from the moment it is asked for; it is handed out when it is stored.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from metadata.store import Versioned
+from wire.position import Position
+
+from .cursor.acknowledgements import Acknowledgements
+from .cursor.state import CursorState
+from .cursor_driver import CursorHost, DurableCursor, MemoryCursor, before
+from .cursor_store import CursorStore
+from .errors import ManagedLedgerError, ManagedLedgerFenced
+from .surroundings import Surroundings
+from .tasks import all_tried, unbroken
+
+
+class LedgerCursors:
+    """`path` is the node of the managed ledger, whose children are the durable cursors."""
+
+    def __init__(self, host: CursorHost, around: Surroundings, ledger_name: str, path: str) -> None:
+        self.by_name: dict[str, MemoryCursor] = {}
+        self._host = host
+        self._around = around
+        self._ledger_name = ledger_name
+        self._path = path
+        self._turn = asyncio.Lock()
+
+    def durable(self) -> list[DurableCursor]:
+        return [cursor for cursor in self.by_name.values() if isinstance(cursor, DurableCursor)]
+
+    def durable_marks(self) -> list[Position]:
+        return [cursor.mark_delete for cursor in self.durable()]
+
+    def ledgers_trimmed(self) -> None:
+        for cursor in list(self.by_name.values()):
+            cursor.ledgers_trimmed()
+
+    async def load(self, name: str, node: Versioned) -> None:
+        store = self._store(name)
+        self._add(name, await store.recover(node), store)
+
+    async def open(self, name: str, initial: Position, cursor_properties: Mapping[str, str]) -> DurableCursor:
+        return await unbroken(self._open(name, initial, cursor_properties))
+
+    async def _open(self, name: str, initial: Position, cursor_properties: Mapping[str, str]) -> DurableCursor:
+        async with self._turn:
+            found = self.by_name.get(name)
+            if found is None:
+                return await self._create(name, initial, cursor_properties)
+            if not isinstance(found, DurableCursor):
+                raise ManagedLedgerError(f"{self._ledger_name}: cursor {name} is not durable")
+            return found
+
+    def open_non_durable(self, name: str, initial: Position) -> MemoryCursor:
+        if name in self.by_name:
+            raise ManagedLedgerError(f"{self._ledger_name}: there is a cursor {name} already")
+        sequence = self._host.sequence
+        cursor = MemoryCursor(self._host, name, Acknowledgements(sequence, before(sequence, initial)))
+        self.by_name[name] = cursor
+        return cursor
+
+    async def delete(self, name: str) -> None:
+        await unbroken(self._delete(name))
+
+    async def _delete(self, name: str) -> None:
+        async with self._turn:
+            cursor = self.by_name.get(name)
+            if cursor is None:
+                raise ManagedLedgerError(f"{self._ledger_name}: there is no cursor {name}")
+            if isinstance(cursor, DurableCursor):
+                await cursor.delete()
+            else:
+                await cursor.close()
+
+    async def delete_all(self) -> None:
+        failures = await all_tried([cursor.delete() for cursor in self.durable()])
+        if failures:
+            raise failures[0]
+
+    def closed(self, cursor: MemoryCursor) -> None:
+        if self.by_name.get(cursor.name) is cursor:
+            del self.by_name[cursor.name]
+
+    async def _create(self, name: str, initial: Position, cursor_properties: Mapping[str, str]) -> DurableCursor:
+        state = CursorState(before(self._host.sequence, initial))
+        store = self._store(name)
+        cursor = self._add(name, state, store)
+        try:
+            await store.create(state, cursor_properties)
+        except BaseException as error:
+            self.closed(cursor)
+            if isinstance(error, ManagedLedgerFenced):
+                self._host.fenced(error)
+            raise
+        return cursor
+
+    def _store(self, name: str) -> CursorStore:
+        around = self._around
+        path = f"{self._path}/{name}"
+        return CursorStore(self._ledger_name, path, around.store, around.ledgers, around.settings, around.clock)
+
+    def _add(self, name: str, state: CursorState, store: CursorStore) -> DurableCursor:
+        machine = Acknowledgements(self._host.sequence, state.mark_delete)
+        machine.restore(state.holes, state.batches)
+        cursor = DurableCursor(self._host, name, machine, store, self._around.settings, state.properties)
+        self.by_name[name] = cursor
+        return cursor

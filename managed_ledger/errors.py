@@ -1,0 +1,21 @@
+"""What can go wrong with a managed ledger or a cursor. Apart from the contract, so that the pure machines can raise them."""
+
+
+class ManagedLedgerError(Exception):
+    """A managed-ledger operation failed; the topic should be closed and loaded again, nothing acknowledged is lost."""
+
+
+class ManagedLedgerFenced(ManagedLedgerError):
+    """Another owner has taken the managed ledger over."""
+
+
+class ManagedLedgerTerminated(ManagedLedgerError):
+    """No more entries are accepted, for ever."""
+
+
+class ManagedLedgerNotFound(ManagedLedgerError):
+    """It is not there, and creating it was not asked for."""
+
+
+class InvalidCursorPosition(ManagedLedgerError):
+    """An acknowledgement of a future position, or a reset to a place that cannot be."""

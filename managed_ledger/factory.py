@@ -1,0 +1,169 @@
+"""ManagedLedgerFactory: opens managed ledgers, once per name, and owns what they share.
+
+Opening reads the node (or makes it: one metadata write is all that a new topic costs), recovers the last ledger so that nobody
+else can append to it, and recovers each cursor. The next ledger is made by the first append.
+"""
+
+import asyncio
+
+from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
+from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Versioned
+from ports.clock import Clock
+
+from .cache.entry_cache import EntryCache
+from .contract import ManagedLedger
+from .errors import ManagedLedgerError, ManagedLedgerNotFound
+from .ledger.info import ListedLedger, decode_info
+from .ledger.metadata_driver import ROOT, LogMetadata
+from .ledger.sequence import LedgerSequence
+from .managed_ledger_driver import StoredManagedLedger
+from .settings import MEGABYTE, ManagedLedgerSettings
+from .surroundings import Surroundings
+from .tasks import all_tried
+
+
+class ManagedLedgerFactory:
+    """Satisfies `managed_ledger.contract.ManagedLedgers`."""
+
+    def __init__(self, ledgers: LedgerStore, store: MetadataStore, settings: ManagedLedgerSettings, clock: Clock) -> None:
+        self._store = store
+        self._ledgers = ledgers
+        self._cache = EntryCache(
+            settings.managed_ledger_cache_size_mb * MEGABYTE,
+            settings.managed_ledger_cache_eviction_time_threshold_millis / 1000,
+            self._plan_eviction,
+        )
+        self._around = Surroundings(ledgers, store, settings, clock, self._cache)
+        self._eviction: asyncio.TimerHandle | None = None
+        self._opened: dict[str, asyncio.Task[StoredManagedLedger]] = {}
+        self._is_closed = False
+
+    @property
+    def cached_bytes(self) -> int:
+        return self._cache.size_bytes
+
+    async def open(self, name: str, *, create: bool = True) -> ManagedLedger:
+        while True:
+            if self._is_closed:
+                raise ManagedLedgerError(f"{name}: the broker's managed ledgers are closed")
+            task = self._opened.get(name)
+            is_others = task is not None
+            if task is None:
+                task = self._opened[name] = asyncio.get_running_loop().create_task(self._open(name, create))
+                task.add_done_callback(lambda done: self._forget_failed(name, done))
+            try:
+                ledger = await asyncio.shield(task)
+            except ManagedLedgerNotFound:
+                if create and is_others:
+                    continue  # who asked first did not want it made
+                raise
+            if not ledger.is_closing:
+                return ledger
+            await ledger.ended()
+
+    async def exists(self, name: str) -> bool:
+        try:
+            return await self._store.exists(ROOT + name)
+        except MetadataError as error:
+            raise ManagedLedgerError(f"{name}: {error}") from error
+
+    async def close(self) -> None:
+        """Close what is open, all at once. The first failure is raised after all were tried."""
+        self._is_closed = True
+        failures = await all_tried([_close_opened(task) for task in self._opened.values()])
+        if self._eviction is not None:
+            self._eviction.cancel()
+        if failures:
+            raise failures[0]
+
+    # opening
+
+    def _forget_failed(self, name: str, task: "asyncio.Task[StoredManagedLedger]") -> None:
+        if task.cancelled() or task.exception() is not None:
+            self._opened.pop(name, None)
+
+    def _forget(self, ledger: StoredManagedLedger) -> None:
+        self._opened.pop(ledger.name, None)
+
+    async def _open(self, name: str, create: bool) -> StoredManagedLedger:
+        try:
+            found = await self._store.get(ROOT + name)
+            if found is None:
+                return await self._create(name, create)
+            return await self._load(name, found)
+        except MetadataError as error:
+            raise ManagedLedgerError(f"{name}: {error}") from error
+        except LedgerError as error:
+            raise ManagedLedgerError(f"{name}: its last ledger could not be recovered: {error}") from error
+
+    async def _create(self, name: str, create: bool) -> StoredManagedLedger:
+        if not create:
+            raise ManagedLedgerNotFound(f"{name} does not exist")
+        try:
+            stat = await self._store.put(ROOT + name, b"", MUST_NOT_EXIST)
+        except BadVersion:
+            found = await self._store.get(ROOT + name)
+            if found is None:
+                raise ManagedLedgerError(f"{name}: it is made and deleted at the same time") from None
+            return await self._load(name, found)
+        return self._built(name, Versioned(b"", stat), LedgerSequence())
+
+    def _built(self, name: str, found: Versioned, sequence: LedgerSequence) -> StoredManagedLedger:
+        info = decode_info(name, found.value)
+        metadata = LogMetadata(self._store, name, found.stat.version, info, found.value, sequence)
+        return StoredManagedLedger(self._around, metadata, self._forget)
+
+    async def _load(self, name: str, found: Versioned) -> StoredManagedLedger:
+        info = decode_info(name, found.value)
+        sequence = LedgerSequence()
+        listed = [ledger for ledger in info.ledgers if not ledger.is_deleting]
+        for each in listed[:-1]:
+            self._add(name, sequence, each)
+        last = await self._recover_last(sequence, listed[-1]) if listed else None
+        ledger = self._built(name, found, sequence)
+        if last is not None:
+            ledger.take_recovered(last)
+        children = await self._store.children(ROOT + name)
+        failures = await all_tried([self._load_cursor(ledger, child) for child in children])
+        if failures:
+            raise failures[0]
+        return ledger
+
+    async def _load_cursor(self, ledger: StoredManagedLedger, name: str) -> None:
+        node = await self._store.get(f"{ROOT}{ledger.name}/{name}")
+        if node is not None:
+            await ledger.load_cursor(name, node)
+
+    def _add(self, name: str, sequence: LedgerSequence, ledger: ListedLedger) -> None:
+        if ledger.entries is None:
+            raise ManagedLedgerError(f"{name}: ledger {ledger.ledger_id} is not the last one and has no end")
+        sequence.add_closed(ledger.ledger_id, ledger.entries, ledger.size_bytes, ledger.closed_at_ms)
+
+    async def _recover_last(self, sequence: LedgerSequence, ledger: ListedLedger) -> LedgerReader:
+        """Fence and close it, whatever the list says of it."""
+        reader = await self._ledgers.open(ledger.ledger_id)
+        now_ms = ledger.closed_at_ms or self._around.clock.now_ms()
+        sequence.add_closed(ledger.ledger_id, reader.last_entry_id + 1, reader.length_bytes, now_ms)
+        return reader
+
+    # the cache
+
+    def _plan_eviction(self) -> None:
+        """See to it that what is cached goes when its time is over."""
+        if self._eviction is None:
+            at = self._cache.next_eviction_at()
+            if at is not None:
+                self._eviction = asyncio.get_running_loop().call_at(at, self._evict)
+
+    def _evict(self) -> None:
+        self._eviction = None
+        self._cache.evict(asyncio.get_running_loop().time())
+        self._plan_eviction()
+
+
+async def _close_opened(opened: "asyncio.Task[StoredManagedLedger]") -> None:
+    try:
+        ledger = await opened
+    except (ManagedLedgerError, asyncio.CancelledError):
+        return  # it was never open, and who asked for it knows
+    await ledger.close()

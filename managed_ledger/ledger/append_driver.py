@@ -1,0 +1,287 @@
+"""Appender: gives batches to the open ledger, begins a new one when there is none or it is full, and keeps the order.
+
+Owns the writer of the open ledger and every append that is not answered. A ledger is made when an append needs one, so that an
+idle topic costs nothing. While one is made, appends wait here in order (at most WAITING_BYTES_MAX).
+
+After a failed append the fate of all that is not answered is unknown. The ledger is then recovered, as a new owner would: what
+recovery found is stored and answered so, what it did not find is stored nowhere and goes to the next ledger, in order. Only
+when recovery fails, or a batch is stored in part, do the unanswered appends fail (then the managed ledger has to be opened
+again). Being fenced fails them at once. Nothing is ever confirmed that no ledger confirmed, and nothing overtakes.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerStore, LedgerWriter
+from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced
+from ports.clock import Clock
+from ports.logs import line
+from wire.run import EntryBatch, EntryRun
+
+from .creation_driver import LedgerCreation
+from .metadata_driver import LogMetadata
+from .rollover import RolloverLimits
+from .settling import settle
+
+WAITING_BYTES_MAX = 64 << 20
+"""At the bound the managed ledger fails: publishers are held back by their connections long before."""
+FRUITLESS_LEDGERS_MAX = 3
+"""Ledgers in a row that fail before they confirm anything; then the managed ledger fails."""
+
+_log = logging.getLogger(__name__)
+_Append = tuple[EntryBatch, "asyncio.Future[EntryRun]"]
+
+
+class Appender:
+    """Appends of one managed ledger. `confirmed` is called for each stored run, before its future is done; `switched` after
+    a new ledger has begun."""
+
+    def __init__(
+        self,
+        metadata: LogMetadata,
+        ledgers: LedgerStore,
+        creation: LedgerCreation,
+        limits: RolloverLimits,
+        clock: Clock,
+        confirmed: Callable[[EntryRun], None],
+        switched: Callable[[], None],
+    ) -> None:
+        self._metadata = metadata
+        self._sequence = metadata.sequence
+        self._ledgers = ledgers
+        self._creation = creation
+        self._limits = limits
+        self._clock = clock
+        self._confirmed = confirmed
+        self._switched = switched
+        self._loop = asyncio.get_running_loop()
+        self._writer: LedgerWriter | None = None
+        self._retiring: LedgerWriter | None = None
+        self._is_broken = False
+        """The last writer failed; what it was given and did not answer is in `_sent`."""
+        self._unheard = 0
+        """Answers of a broken writer that are still to come."""
+        self._fruitless = 0
+        self._opened_at = 0.0
+        self._sent: deque[_Append] = deque()
+        self._waiting: deque[_Append] = deque()
+        self._waiting_bytes = 0
+        self._heard: asyncio.Future[None] | None = None
+        self._switching: asyncio.Task[None] | None = None
+        self._age_timer: asyncio.TimerHandle | None = None
+        self._is_ending = False
+        self._refusal: ManagedLedgerError | None = None
+        self._failure: ManagedLedgerError | None = None
+
+    def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
+        future: asyncio.Future[EntryRun] = self._loop.create_future()
+        writer = self._writer
+        if self._refusal is not None:
+            future.set_exception(_again(self._refusal))
+        elif writer is not None and not self._has_to_end(writer):
+            self._send(writer, batch, future)
+        else:
+            self._wait(batch, future)
+        return future
+
+    def writer_of(self, ledger_id: int) -> LedgerWriter | None:
+        """Whoever reads a ledger that is not closed yet reads it here: opening it would fence it."""
+        for writer in (self._writer, self._retiring):
+            if writer is not None and writer.ledger_id == ledger_id:
+                return writer
+        return None
+
+    def refuse(self, refusal: ManagedLedgerError) -> None:
+        """From now on appends fail. What was appended before goes its way."""
+        if self._refusal is None:
+            self._refusal = refusal
+
+    def fail(self, failure: ManagedLedgerError) -> None:
+        """All that is not answered fails, in order, and all that comes."""
+        if self._failure is not None:
+            return
+        self._failure = self._refusal = failure
+        self._stop_timer()
+        unanswered = [*self._sent, *self._waiting]
+        self._sent.clear()
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        for _, future in unanswered:
+            if not future.done():
+                future.set_exception(_again(failure))
+        self._tell_heard()
+
+    async def close(self) -> None:
+        """Answer what was appended, then close the open ledger. Call `refuse` first. Raises what made it fail."""
+        self._is_ending = True
+        while self._failure is None and (self._writer is not None or self._waiting or self._switching is not None):
+            self._switch()
+            assert self._switching is not None
+            await asyncio.wait([self._switching])
+        if self._failure is not None:
+            raise _again(self._failure)
+
+    # answers
+
+    def _send(self, writer: LedgerWriter, batch: EntryBatch, future: "asyncio.Future[EntryRun]") -> None:
+        self._sent.append((batch, future))
+        writer.append(batch).add_done_callback(self._answered)
+
+    def _answered(self, answer: "asyncio.Future[EntryRun]") -> None:
+        """Answers come in the order of the appends; after the first failure only failures come."""
+        error = answer.exception()
+        if self._failure is not None:
+            return
+        if self._unheard:
+            self._unheard -= 1
+            if not self._unheard:
+                self._tell_heard()
+        elif error is None:
+            self._stored(answer.result())
+        else:
+            self._broke(error)
+
+    def _stored(self, run: EntryRun) -> None:
+        _, future = self._sent.popleft()
+        self._fruitless = 0
+        self._sequence.confirm(run.count, run.payload_bytes)
+        self._confirmed(run)
+        if not future.done():
+            future.set_result(run)
+        if not self._sent:
+            self._tell_heard()
+            if self._writer is not None and self._has_to_end(self._writer):
+                self._switch()
+
+    def _broke(self, error: BaseException) -> None:
+        _log.warning(line("append failed", managed_ledger=self._metadata.name, error=error))
+        self._is_broken = True
+        self._unheard = len(self._sent) - 1
+        self._fruitless += 1
+        if isinstance(error, LedgerFenced) or self._fruitless >= FRUITLESS_LEDGERS_MAX:
+            self.fail(self._failure_of(error))
+            return
+        self._tell_heard()
+        self._switch()
+
+    def _tell_heard(self) -> None:
+        if self._heard is not None and not self._heard.done():
+            self._heard.set_result(None)
+
+    def _failure_of(self, error: BaseException) -> ManagedLedgerError:
+        what = f"{self._metadata.name}: {error}"
+        return ManagedLedgerFenced(what) if isinstance(error, LedgerFenced) else ManagedLedgerError(what)
+
+    # from one ledger to the next
+
+    def _has_to_end(self, writer: LedgerWriter) -> bool:
+        if self._is_broken or self._is_ending:
+            return True
+        entries = writer.next_entry_id
+        return entries > 0 and self._limits.is_full(entries, writer.length_bytes, self._loop.time() - self._opened_at)
+
+    def _wait(self, batch: EntryBatch, future: "asyncio.Future[EntryRun]") -> None:
+        self._waiting.append((batch, future))
+        self._waiting_bytes += len(batch.buffer)
+        if self._waiting_bytes > WAITING_BYTES_MAX:
+            self.fail(ManagedLedgerError(f"{self._metadata.name}: too much waits for a new ledger"))
+        else:
+            self._switch()
+
+    def _switch(self) -> None:
+        if self._switching is None:
+            self._switching = self._loop.create_task(self._switch_ledgers())
+
+    async def _switch_ledgers(self) -> None:
+        try:
+            while self._failure is None:
+                if self._writer is not None:
+                    if not self._has_to_end(self._writer):
+                        break
+                    await self._retire(self._writer)
+                elif self._waiting:
+                    await self._begin()
+                    self._send_waiting()
+                else:
+                    break
+        except ManagedLedgerError as error:
+            _log.warning(line("appending ends", managed_ledger=self._metadata.name, error=error))
+            self.fail(error)
+        except asyncio.CancelledError:
+            self.fail(ManagedLedgerError(f"{self._metadata.name}: cancelled"))
+            raise
+        finally:
+            self._switching = None
+
+    async def _retire(self, writer: LedgerWriter) -> None:
+        """End the ledger after its last answer. Appends wait from now on."""
+        self._writer, self._retiring = None, writer
+        self._stop_timer()
+        await self._all_heard()
+        try:
+            await writer.close()
+        except LedgerFenced as error:
+            raise self._failure_of(error) from error
+        except LedgerError as error:
+            _log.warning(line("ledger not closed", managed_ledger=self._metadata.name, ledger=writer.ledger_id, error=error))
+            self._is_broken = True
+        if self._is_broken:
+            await self._recover(writer.ledger_id)
+        self._retiring = None
+        self._is_broken = False
+        empty = self._sequence.close_open(self._clock.now_ms())
+        if empty is not None:
+            self._metadata.mark_deleting(empty)
+
+    async def _all_heard(self) -> None:
+        while self._failure is None and (self._unheard if self._is_broken else self._sent):
+            self._heard = self._loop.create_future()
+            await self._heard
+
+    async def _recover(self, ledger_id: int) -> None:
+        """Find out what a broken ledger has stored, and answer what it has."""
+        try:
+            reader = await self._ledgers.open(ledger_id)
+        except LedgerError as error:
+            raise self._failure_of(error) from error
+        span = self._sequence.span(ledger_id)
+        assert span is not None
+        settlement = settle(ledger_id, span.entries, [batch for batch, _ in self._sent], reader.last_entry_id)
+        for run in settlement.stored:
+            self._stored(run)
+        futures = [future for _, future in self._sent]
+        self._sent.clear()
+        self._waiting.extendleft(reversed(list(zip(settlement.again, futures, strict=True))))
+        self._waiting_bytes += sum(len(batch.buffer) for batch in settlement.again)
+
+    async def _begin(self) -> None:
+        self._writer = await self._creation.begin()
+        self._opened_at = self._loop.time()
+        if self._limits.age_s_max is not None:
+            self._age_timer = self._loop.call_later(self._limits.age_s_max, self._grew_old)
+        self._switched()
+
+    def _grew_old(self) -> None:
+        self._age_timer = None
+        if self._writer is not None and self._has_to_end(self._writer):
+            self._switch()
+
+    def _stop_timer(self) -> None:
+        if self._age_timer is not None:
+            self._age_timer.cancel()
+            self._age_timer = None
+
+    def _send_waiting(self) -> None:
+        writer = self._writer
+        assert writer is not None
+        while self._waiting and (self._is_ending or not self._has_to_end(writer)):
+            batch, future = self._waiting.popleft()
+            self._waiting_bytes -= len(batch.buffer)
+            self._send(writer, batch, future)
+
+
+def _again(failure: ManagedLedgerError) -> ManagedLedgerError:
+    """Of the same kind, for another future: an exception object belongs to one."""
+    return type(failure)(*failure.args)

@@ -1,0 +1,280 @@
+"""StoredManagedLedger: one topic's log, put together from its parts.
+
+Owns the listeners and the order of the end. Appending, reading, trimming, metadata and deletion are the drivers' in `ledger/`;
+what is acknowledged is the cursors'. Opening is the factory's.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from bookkeeper.ledgers import LedgerReader
+from metadata.store import Delete, MetadataError, Operation, Versioned
+from ports.logs import line
+from wire.position import Position
+from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
+
+from .cache.entry_cache import CachedLog
+from .contract import LATEST, ManagedCursor
+from .cursor_driver import MemoryCursor
+from .cursors_driver import LedgerCursors
+from .errors import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
+from .ledger.append_driver import Appender
+from .ledger.creation_driver import LedgerCreation
+from .ledger.deletion_driver import LedgerDeletion
+from .ledger.listeners import ConfirmedListeners
+from .ledger.metadata_driver import LogMetadata
+from .ledger.read_driver import LedgerReads
+from .ledger.rollover import rollover_limits
+from .ledger.search import find_first
+from .ledger.sequence import LedgerSequence
+from .ledger.trim_driver import Trimming
+from .ledger.trimming import retention
+from .surroundings import Surroundings
+from .tasks import all_tried, take_error, unbroken
+
+_log = logging.getLogger(__name__)
+
+
+class StoredManagedLedger:
+    """Satisfies `managed_ledger.contract.ManagedLedger`. `forget` is called once, when it is closed or deleted."""
+
+    header_bytes = HEADER_BYTES_CRC32C
+
+    def __init__(self, around: Surroundings, metadata: LogMetadata, forget: Callable[["StoredManagedLedger"], None]) -> None:
+        self.name = metadata.name
+        self.sequence: LedgerSequence = metadata.sequence
+        self._around = around
+        self._metadata = metadata
+        self._cache = CachedLog(around.cache)
+        self._forget = forget
+        self._loop = asyncio.get_running_loop()
+        self._deletion = LedgerDeletion(metadata, around.ledgers)
+        limits = rollover_limits(around.settings)
+        creation = LedgerCreation(metadata, around.ledgers, self._deletion)
+        self._appender = Appender(metadata, around.ledgers, creation, limits, around.clock, self._confirmed, self._began)
+        self.reads = LedgerReads(self.name, self.sequence, around.ledgers, self._cache, self._appender.writer_of)
+        self._cursors = LedgerCursors(self, around, self.name, metadata.path)
+        self._trimming = Trimming(
+            metadata,
+            self._deletion,
+            retention(around.settings),
+            around.clock,
+            self._cursors.durable_marks,
+            self._trimmed,
+            self._write_metadata,
+        )
+        self._listeners = ConfirmedListeners()
+        self._closing: asyncio.Task[None] | None = None
+        if metadata.terminated is not None:
+            self._appender.refuse(ManagedLedgerTerminated(f"{self.name} is terminated"))
+        self._deletion.start()
+
+    # what it knows
+
+    @property
+    def last_confirmed(self) -> Position:
+        return self.sequence.last_confirmed
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return self._metadata.properties
+
+    @property
+    def cursors(self) -> Mapping[str, ManagedCursor]:
+        return self._cursors.by_name
+
+    @property
+    def entry_count(self) -> int:
+        return self.sequence.entry_count
+
+    @property
+    def size_bytes(self) -> int:
+        return self.sequence.size_bytes
+
+    @property
+    def is_terminated(self) -> bool:
+        return self._metadata.terminated is not None
+
+    def next_position(self, position: Position) -> Position:
+        return self.sequence.next_position(position)
+
+    def previous_position(self, position: Position) -> Position:
+        return self.sequence.previous_position(position)
+
+    def first_position(self) -> Position:
+        return self.sequence.first_position()
+
+    def count_between(self, first: Position, last: Position) -> int:
+        return self.sequence.count_between(first, last)
+
+    # entries
+
+    def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
+        return self._appender.append(batch)
+
+    async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        return await self.reads.read(position, entries_max, bytes_max)
+
+    async def find_first(self, is_at_or_after: Callable[[EntryRun], Sequence[bool]]) -> Position | None:
+        return await find_first(self.sequence, self.reads.read, is_at_or_after)
+
+    def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
+        return self._listeners.add(listener)
+
+    def _confirmed(self, run: EntryRun) -> None:
+        if self._cursors.by_name:  # without a cursor nobody is expected to read it
+            self._cache.insert(run, self._loop.time())
+        self._listeners.moved()
+
+    def _began(self) -> None:
+        """A new ledger: the one before is closed and may go."""
+        self._trimming.trim_soon()
+
+    # cursors
+
+    async def open_cursor(
+        self, name: str, initial: Position = LATEST, cursor_properties: Mapping[str, str] | None = None
+    ) -> ManagedCursor:
+        self._check_open()
+        return await self._cursors.open(name, initial, cursor_properties or {})
+
+    def open_non_durable_cursor(self, name: str, initial: Position) -> ManagedCursor:
+        self._check_open()
+        return self._cursors.open_non_durable(name, initial)
+
+    async def load_cursor(self, name: str, node: Versioned) -> None:
+        """One that is stored."""
+        await self._cursors.load(name, node)
+
+    async def delete_cursor(self, name: str) -> None:
+        self._check_open()
+        await self._cursors.delete(name)
+        self._trimming.trim_soon()
+
+    def mark_moved(self, old: Position, new: Position) -> None:
+        """A cursor went on; where it left a ledger or came to its end, that may go."""
+        span = self.sequence.span(new.ledger_id)
+        if new.ledger_id != old.ledger_id or (span is not None and not span.is_open and new.entry_id + 1 == span.entries):
+            self._trimming.trim_soon()
+
+    def cursor_closed(self, cursor: MemoryCursor) -> None:
+        self._cursors.closed(cursor)
+
+    def fenced(self, error: ManagedLedgerFenced) -> None:
+        _log.warning(line("fenced", managed_ledger=self.name, error=error))
+        self._appender.fail(error)
+
+    # metadata
+
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        self._check_open()
+        await self._write_metadata(properties=properties)
+
+    async def terminate(self) -> Position:
+        self._check_open()
+        return await unbroken(self._terminate())
+
+    async def _terminate(self) -> Position:
+        if self._metadata.terminated is None:
+            self._appender.refuse(ManagedLedgerTerminated(f"{self.name} is terminated"))
+            await self._appender.close()
+            await self._write_metadata(terminated=self.last_confirmed)
+        return self._metadata.terminated or self.last_confirmed
+
+    async def _write_metadata(self, *, properties: Mapping[str, str] | None = None, terminated: Position | None = None) -> None:
+        try:
+            await self._metadata.write(properties=properties, terminated=terminated)
+        except ManagedLedgerFenced as error:
+            self.fenced(error)
+            raise
+
+    def take_recovered(self, ledger: LedgerReader) -> None:
+        """The last ledger, just recovered. When it turned out to be empty the next write of the list lets it go."""
+        if ledger.last_entry_id < 0:
+            self._metadata.mark_deleting(ledger.ledger_id)
+        else:
+            self.reads.keep_handle(ledger)
+
+    async def trim(self) -> list[int]:
+        self._check_open()
+        return await self._trimming.trim()
+
+    def _trimmed(self, ledger_ids: Sequence[int]) -> None:
+        for ledger_id in ledger_ids:
+            self.reads.forget_ledger(ledger_id)
+        self._cursors.ledgers_trimmed()
+
+    # the end
+
+    @property
+    def is_closing(self) -> bool:
+        """Closing or deleting, closed or deleted."""
+        return self._closing is not None
+
+    async def ended(self) -> None:
+        """Wait for the end that was begun, however it goes."""
+        if self._closing is not None:
+            await asyncio.wait([self._closing])
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise ManagedLedgerError(f"{self.name} is closed")
+
+    async def close(self) -> None:
+        """Answer what was appended, store the marks, close the ledger. Closing twice is fine."""
+        if self._closing is None:
+            self._trimming.stop()
+            self._appender.refuse(ManagedLedgerError(f"{self.name} is closed"))
+            self._closing = self._loop.create_task(self._close())
+            self._closing.add_done_callback(take_error)
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        failures = await all_tried([self._appender.close(), *(cursor.close() for cursor in self._cursors.by_name.values())])
+        await self._end()
+        if failures:
+            raise failures[0]
+
+    async def _end(self) -> None:
+        await self._trimming.finish()
+        await self._deletion.finish()
+        await self.reads.close()
+        self._listeners.clear()
+        self._forget(self)
+
+    async def delete(self) -> None:
+        """Delete cursors, ledgers and metadata. After a crash in the middle it is there, empty, and can be deleted again."""
+        self._check_open()
+        self._trimming.stop()
+        self._appender.refuse(ManagedLedgerError(f"{self.name} is deleted"))
+        self._closing = self._loop.create_task(self._delete())
+        self._closing.add_done_callback(take_error)
+        await asyncio.shield(self._closing)
+
+    async def _delete(self) -> None:
+        try:
+            await self._delete_stored()
+        finally:
+            await self._end()
+
+    async def _delete_stored(self) -> None:
+        try:
+            await self._appender.close()
+        except ManagedLedgerError as error:
+            _log.warning(line("deleted all the same", managed_ledger=self.name, error=error))
+            self.sequence.close_open(self._around.clock.now_ms())
+        await self._trimming.remove_all()
+        await self._cursors.delete_all()
+        if not await self._deletion.delete_all():
+            raise ManagedLedgerError(f"{self.name}: ledgers {list(self._metadata.deletable)} could not be deleted")
+        await self._delete_node()
+
+    async def _delete_node(self) -> None:
+        store, path = self._around.store, self._metadata.path
+        try:
+            children = await store.children(path)
+            operations: list[Operation] = [Delete(f"{path}/{child}") for child in children]
+            await store.commit([*operations, Delete(path, self._metadata.version)])
+        except MetadataError as error:
+            raise ManagedLedgerError(f"{self.name}: its metadata could not be deleted: {error}") from error

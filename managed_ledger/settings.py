@@ -1,0 +1,52 @@
+"""ManagedLedgerSettings: Apache's keys of broker.conf, as far as managed ledgers and cursors read them.
+
+| field | where the default differs from Apache's, why |
+| --- | --- |
+| managed_ledger_cache_size_mb | 64 (a fifth of direct memory): bookie and cache share the buffers of what is fresh |
+| managed_ledger_default_mark_delete_rate_limit | the same; but see `cursor/throttle.py` for what came too soon |
+| managed_ledger_max_unacked_ranges_to_persist | not read: holes are never dropped for their number (`cursor/state.py`) |
+"""
+
+from dataclasses import dataclass
+
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedLedgerSettings:
+    """Of all managed ledgers of a process; see the table above."""
+
+    managed_ledger_max_entries_per_ledger: int = 50_000
+    managed_ledger_min_ledger_rollover_time_minutes: int = 10
+    managed_ledger_max_ledger_rollover_time_minutes: int = 240
+    managed_ledger_max_size_per_ledger_mbytes: int = 2048
+    managed_ledger_cursor_max_entries_per_ledger: int = 50_000
+    managed_ledger_cursor_rollover_time_in_seconds: int = 14_400
+    managed_ledger_cursor_position_flush_seconds: int = 60
+    managed_ledger_default_mark_delete_rate_limit: float = 1.0
+    managed_ledger_persist_individual_ack_as_long_array: bool = True
+    managed_ledger_max_unacked_ranges_to_persist_in_metadata_store: int = 1000
+    managed_ledger_cache_size_mb: int = 64
+    managed_ledger_cache_eviction_time_threshold_millis: int = 1000
+    default_retention_time_in_minutes: int = 0
+    default_retention_size_in_mb: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("managed_ledger_max_entries_per_ledger", "managed_ledger_max_size_per_ledger_mbytes",
+                     "managed_ledger_cursor_max_entries_per_ledger", "managed_ledger_cursor_rollover_time_in_seconds",
+                     "managed_ledger_cursor_position_flush_seconds",
+                     "managed_ledger_cache_eviction_time_threshold_millis"):  # fmt: skip
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name.replace('_', '')}: expected at least 1")
+        if self.managed_ledger_default_mark_delete_rate_limit <= 0:
+            raise ValueError("managedLedgerDefaultMarkDeleteRateLimit: expected more than 0 marks per second")
+        minimum, maximum = self.managed_ledger_min_ledger_rollover_time_minutes, self.max_rollover_minutes
+        if minimum < 0 or minimum > maximum > 0:
+            raise ValueError(
+                "managedLedgerMinLedgerRolloverTimeMinutes must not exceed managedLedgerMaxLedgerRolloverTimeMinutes"
+            )
+
+    @property
+    def max_rollover_minutes(self) -> int:
+        """0 or less: never because of its age alone."""
+        return self.managed_ledger_max_ledger_rollover_time_minutes
