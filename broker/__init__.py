@@ -1,0 +1,1 @@
+"""Stateless brokers: connections, topics, subscriptions and their four dispatchers, lookup, admin REST."""

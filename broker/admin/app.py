@@ -1,0 +1,44 @@
+"""The admin REST as one ASGI application, and the listener that serves it. Owns no state of its own."""
+
+import asyncio
+import logging
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from metadata.store import MetadataStore
+
+from ..errors import BrokerError
+from ..service.broker_service import BrokerService
+from .answers import Refusal, on_broker_error, on_http_error, on_refusal
+from .cluster import ClusterRoutes
+from .lookup import LookupRoutes
+from .subscriptions import SubscriptionRoutes
+from .topics import TopicRoutes
+
+
+def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Starlette:
+    """All routes on one broker."""
+    routes = [
+        *ClusterRoutes(service, store, version).routes(),
+        *LookupRoutes(service).routes(),
+        *SubscriptionRoutes(service).routes(),
+        *TopicRoutes(service).routes(),
+    ]
+    handlers = {BrokerError: on_broker_error, Refusal: on_refusal, HTTPException: on_http_error}
+    return Starlette(routes=routes, exception_handlers=handlers)
+
+
+async def serve_admin(app: Starlette, host: str, port: int) -> asyncio.Server:
+    """Listen; port 0 picks a free one. uvicorn's HTTP/1.1 protocol on our own loop and without its process handling."""
+    config = Config(app, lifespan="off", ws="none", access_log=False, log_config=None, server_header=False, proxy_headers=False)
+    config.load()
+    # Java's HttpClient offers h2c with every first request; declining it in silence is what HTTP/1.1 asks of us, and uvicorn's
+    # warning of it ("Unsupported upgrade request") would be most of the log. Its errors are kept.
+    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(lambda: H11Protocol(config=config, server_state=state, app_state={}), host, port)

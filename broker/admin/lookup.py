@@ -1,0 +1,28 @@
+"""HTTP lookup (/lookup/v2/topic), as clients with an http:// service URL use it (TopicLookup)."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from ..service.broker_service import BrokerService
+from .answers import json_answer
+from .names import topic_of
+
+
+class LookupRoutes:
+    """The handlers; one instance per server."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+
+    def routes(self) -> list[BaseRoute]:
+        return [Route("/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic:path}", self.lookup, methods=["GET"])]
+
+    async def lookup(self, request: Request) -> Response:
+        """`brokerUrlSsl` is always there: the C++ client takes the answer for malformed without it."""
+        topic = topic_of(request)
+        found = await self._service.lookup(topic, request.query_params.get("listenerName", ""))
+        body = {"brokerUrl": found.broker_url, "httpUrl": found.http_url, "nativeUrl": found.broker_url}
+        if found.broker_url_tls:
+            body |= {"brokerUrlTls": found.broker_url_tls, "httpUrlTls": found.http_url_tls}
+        return json_answer(body | {"brokerUrlSsl": found.broker_url_tls})

@@ -1,0 +1,298 @@
+"""Connection: one client's socket as an asyncio protocol. Bytes in, commands to their handlers; answers out, put together.
+
+Per read: consecutive SENDs and ACKs are taken as runs by the kernels, everything else one frame at a time. Owns the order of
+things on the wire, back-pressure both ways, keep-alive, and the end: whatever a peer does wrong is one log line and a closed
+connection. What a command means is decided in the handlers' modules.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Protocol, cast
+
+from ports.logs import line
+from wire.errors import RemoteError
+from wire.frames import PING, PONG, Frame, next_frame
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect
+from wire.kernels.acks import take_acks
+from wire.kernels.sends import take_sends
+from wire.run import HEADER_BYTES_CRC32C
+
+from ..errors import BrokerError, ServerError
+from ..service.broker_service import BrokerService
+from . import consumer_requests, consumers, lookups, producers, refused, replies, topic_lists
+from .consumer_requests import ConsumerRequests
+from .consumers import Consumers
+from .errors import ProtocolViolation, to_broker_error
+from .lookups import Lookups
+from .outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
+from .producers import Producers
+from .publish_gate import PublishGate, PublishMemory
+from .read_buffer import ReadBuffer, SharedRoom
+from .refused import Refused
+from .session import Session, Tick
+from .settings import ConnectionSettings
+from .topic_lists import TopicLists
+
+log = logging.getLogger(__name__)
+
+SERVER_VERSION = "Pulsar Server (Magnetar)"
+RUN_ENTRIES_MAX = 1 << 16
+REQUESTS_MAX = 1000
+"""Requests under way at which reading stops, until half of them are answered."""
+LINGER_SECONDS = 5.0
+"""How long a connection that we end may take to send what was written."""
+
+_SEND, _ACK = int(BaseCommand.SEND), int(BaseCommand.ACK)
+_FAMILIES: tuple[Any, ...] = (
+    producers.ROUTES,
+    consumers.ROUTES,
+    consumer_requests.ROUTES,
+    lookups.ROUTES,
+    topic_lists.ROUTES,
+    refused.ROUTES,
+)
+_ROUTES: dict[int, tuple[int, Callable[[Any, BaseCommand, memoryview], None]]] = {
+    kind: (index, route) for index, routes in enumerate(_FAMILIES) for kind, route in routes.items()
+}
+"""By type of command: which family's object, and its method."""
+
+
+class Server(Protocol):
+    """What the connections of one server share."""
+
+    service: BrokerService
+    settings: ConnectionSettings
+    room: SharedRoom
+    memory: PublishMemory
+
+    def admit(self, connection: "Connection", host: str) -> str | None:
+        """Why the connection cannot be taken; None when it can."""
+
+    def dismiss(self, connection: "Connection", host: str) -> None:
+        """The connection is gone."""
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One client. It is the `Link` of its handlers."""
+
+    def __init__(self, server: Server) -> None:
+        settings = server.settings
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._session = Session()
+        self._input = ReadBuffer(server.room)
+        self._gate = PublishGate(server.memory, settings.max_pending_publish_requests_per_connection, self._reading_changed)
+        self._producers = Producers(self, server.service, settings, self._gate)
+        self._consumers = Consumers(self, server.service, settings)
+        self._topic_lists = TopicLists(self, server.service)
+        self._families = (
+            self._producers,
+            self._consumers,
+            ConsumerRequests(self, self._consumers),
+            Lookups(self, server.service),
+            self._topic_lists,
+            Refused(self),
+        )
+        self._requests: dict[asyncio.Task[None], None] = {}
+        self._frame_bytes_max = settings.frame_bytes_max
+        self._header_bytes = HEADER_BYTES_CRC32C
+        self._is_reading = True
+        self._has_too_many_requests = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport
+        self._outbox: Outbox
+        self._host = ""
+        self.address = ""
+        self.is_open = False
+
+    # ---- Link
+
+    @property
+    def client_version(self) -> str:
+        return self._session.client_version
+
+    @property
+    def protocol_version(self) -> int:
+        return self._session.protocol_version
+
+    @property
+    def is_writable(self) -> bool:
+        return self._outbox.is_writable
+
+    def answer(self, frames: bytes) -> None:
+        self._outbox.answer(frames)
+
+    def deliver(self, frames: bytes) -> None:
+        self._outbox.deliver(frames)
+
+    def run(self, work: Coroutine[Any, Any, None], on_failure: Callable[[BrokerError], None]) -> None:
+        """A request outlives its connection when that ends first: what it began is undone at its end, not cut off."""
+        task = self._loop.create_task(work)
+        self._requests[task] = None
+        task.add_done_callback(lambda task: self._request_done(task, on_failure))
+        if len(self._requests) >= REQUESTS_MAX:
+            self._has_too_many_requests = True
+            self._reading_changed()
+
+    def _request_done(self, task: asyncio.Task[None], on_failure: Callable[[BrokerError], None]) -> None:
+        del self._requests[task]
+        failure = None if task.cancelled() else task.exception()
+        if isinstance(failure, Exception):
+            on_failure(to_broker_error(failure))
+        if self._has_too_many_requests and 2 * len(self._requests) <= REQUESTS_MAX:
+            self._has_too_many_requests = False
+            self._reading_changed()
+
+    def end(self, reason: str) -> None:
+        if self.is_open:
+            log.warning(line("connection ended", peer=self.address, reason=reason))
+            self._close()
+
+    # ---- The socket
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
+        self._outbox = Outbox(self._transport, self._overflowed)
+        peer = transport.get_extra_info("peername") or ("unknown", 0)
+        self._host, self.address = str(peer[0]), f"{peer[0]}:{peer[1]}"
+        self.is_open = True
+        refusal = self._server.admit(self, self._host)
+        if refusal is not None:
+            self._refuse(ServerError.NOT_ALLOWED, refusal)
+            return
+        self._timer = self._loop.call_later(self._server.settings.keep_alive_interval_seconds, self._tick)
+
+    def _refuse(self, code: ServerError, reason: str) -> None:
+        """The whole connection, which is told why."""
+        self.answer(replies.error(replies.NO_REQUEST, BrokerError(code, reason)))
+        self.end(reason)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        log.info(line("disconnected", peer=self.address, reason=exc or "closed"))
+        self._release()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._server.dismiss(self, self._host)
+
+    def close(self) -> None:
+        """The server stops: what was written is still sent."""
+        if self.is_open:
+            self._close()
+
+    def _close(self) -> None:
+        self._outbox.close()
+        self._transport.close()
+        self._release()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
+
+    def _release(self) -> None:
+        self.is_open = False
+        self._outbox.close()
+        self._producers.close()
+        self._consumers.close()
+        self._topic_lists.close()
+
+    def _overflowed(self) -> None:
+        """The peer does not read; nor would it read an error."""
+        self.end(f"more than {BLOCKED_ANSWER_BYTES_MAX} bytes of answers wait for a peer that does not read")
+        self._transport.abort()
+
+    def pause_writing(self) -> None:
+        self._outbox.blocked()
+
+    def resume_writing(self) -> None:
+        self._outbox.unblocked()
+        if self.is_open:
+            self._consumers.writable()
+
+    def _reading_changed(self) -> None:
+        is_reading = not self._gate.is_shut and not self._has_too_many_requests
+        if is_reading == self._is_reading or not self.is_open:
+            return
+        self._is_reading = is_reading
+        if is_reading:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def _tick(self) -> None:
+        verdict = self._session.tick(is_reading=self._is_reading)
+        if verdict in (Tick.HANDSHAKE_UNFINISHED, Tick.PEER_SILENT):
+            self.end(verdict.value)
+            return
+        if verdict is Tick.SEND_PING:
+            self.answer(PING)
+        self._timer = self._loop.call_later(self._server.settings.keep_alive_interval_seconds, self._tick)
+
+    # ---- Reading
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._input.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        buffer, end = self._input.filled(nbytes)
+        used = end
+        try:
+            used = self._consume(buffer, end)
+        except RemoteError as mistake:
+            self.end(mistake.reason)
+        except Exception:
+            log.exception(line("a handler failed", peer=self.address))
+            self.end("internal error")
+        self._input.keep(used)
+        self._outbox.flush()
+
+    def _consume(self, buffer: memoryview, end: int) -> int:
+        """Up to where the bytes are used up. Long for what is paid per run."""
+        session, at = self._session, 0
+        while at < end and self.is_open:
+            kind = buffer[at + 9] if session.is_connected and end - at > 12 else 0
+            if kind == _SEND:
+                sends = take_sends(buffer, at, end, self._header_bytes, RUN_ENTRIES_MAX, self._frame_bytes_max)
+                if sends is not None:
+                    session.heard()
+                    header_bytes = self._producers.publish(sends)
+                    if header_bytes == self._header_bytes:
+                        at = sends.end
+                    else:
+                        self._header_bytes = header_bytes
+                    continue
+            elif kind == _ACK:
+                acks = take_acks(buffer, at, end)
+                if acks is not None:
+                    session.heard()
+                    self._consumers.acknowledge_run(acks)
+                    at = acks.end
+                    continue
+            frame = next_frame(buffer, at, end, self._frame_bytes_max)
+            if frame is None:
+                return at
+            session.heard()
+            self._handle(frame)
+            at = frame.end
+        return at
+
+    def _handle(self, frame: Frame) -> None:
+        command = frame.command
+        self._session.check(command.type)
+        if command.type == BaseCommand.CONNECT:
+            self._connect(command.connect)
+        elif command.type == BaseCommand.PING:
+            self.answer(PONG)
+        elif command.type != BaseCommand.PONG:
+            route = _ROUTES.get(command.type)
+            if route is None:
+                raise ProtocolViolation(f"{BaseCommand.Type.Name(command.type)} was not asked for")
+            index, method = route
+            method(self._families[index], command, frame.payload)
+
+    def _connect(self, command: CommandConnect) -> None:
+        if not self._server.service.is_started:
+            self._refuse(ServerError.SERVICE_NOT_READY, "The broker is starting")
+            return
+        version = self._session.connect(command)
+        log.info(line("connected", peer=self.address, client=self.client_version, protocol=version))
+        self.answer(replies.connected(SERVER_VERSION, version, self._server.settings.max_message_size))

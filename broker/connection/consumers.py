@@ -1,0 +1,199 @@
+"""SUBSCRIBE, FLOW, ACK, REDELIVER, CLOSE_CONSUMER: the consumers of one connection. `consumer_requests` has the rest.
+
+A consumer id is pending while its topic is loaded, then attached. FLOWs that come while it is pending are kept; what comes for
+an unknown one is ignored, as in Apache's ServerCnx: it may have been closed by the broker a moment ago.
+"""
+
+import logging
+
+from ports.logs import line
+from wire.generated import pulsar_api_pb2 as api
+from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.run import AckRun
+
+from ..errors import BrokerError, ServerError
+from ..service.broker_service import BrokerService
+from ..service.topic_name import TopicName
+from ..topic.contract import Acknowledgement
+from . import replies
+from .consumer_handle import ConsumerHandle
+from .errors import ProtocolViolation, to_broker_error
+from .link import Link, Routes
+from .settings import ConnectionSettings
+from .subscribe_requests import subscribe_request
+
+log = logging.getLogger(__name__)
+
+_PERMITS_MAX = (1 << 31) - 1
+
+
+class Consumers:
+    """Of one connection."""
+
+    def __init__(self, link: Link, service: BrokerService, settings: ConnectionSettings) -> None:
+        self._link = link
+        self._service = service
+        self._settings = settings
+        self._handles: dict[int, ConsumerHandle] = {}
+
+    def attached(self, consumer_id: int) -> ConsumerHandle | None:
+        handle = self._handles.get(consumer_id)
+        return handle if handle is not None and handle.consumer is not None else None
+
+    # ---- SUBSCRIBE
+
+    def on_subscribe(self, command: BaseCommand, _: memoryview) -> None:
+        asked = command.subscribe
+        handle = self._handles.get(asked.consumer_id)
+        if handle is None:
+            handle = ConsumerHandle(self._link, asked.consumer_id, asked.request_id, self._closed_by_broker)
+            self._handles[asked.consumer_id] = handle
+            self._link.run(self._attach(handle, asked), lambda failure: self._refuse(handle, failure))
+        elif handle.consumer is not None:
+            self._link.answer(replies.success(asked.request_id))
+        else:
+            failure = BrokerError(ServerError.SERVICE_NOT_READY, "Consumer is already present on the connection")
+            self._link.answer(replies.error(asked.request_id, failure))
+
+    async def _attach(self, handle: ConsumerHandle, command: api.CommandSubscribe) -> None:
+        name = TopicName.parse(command.topic)
+        request = subscribe_request(
+            command,
+            self._link,
+            self._settings.max_consumer_metadata_size,
+            may_create_subscription=self._service.settings.allow_auto_subscription_creation,
+        )
+        topic = await self._service.topic(name, may_create=command.force_topic_creation)
+        consumer = await topic.subscribe(request, handle)
+        if self._handles.get(handle.consumer_id) is not handle:
+            consumer.close()  # closed meanwhile by its client, or the client is gone
+            return
+        handle.attach(consumer, name.partition_index)
+        peer = self._link.address
+        log.info(line("consumer attached", peer=peer, topic=topic.name, subscription=consumer.subscription, name=consumer.name))
+        self._link.answer(replies.success(handle.request_id))
+        if handle.early_permits:
+            consumer.flow(handle.early_permits)
+
+    def _refuse(self, handle: ConsumerHandle, failure: BrokerError) -> None:
+        if self._handles.get(handle.consumer_id) is handle:
+            del self._handles[handle.consumer_id]
+            self._link.answer(replies.error(handle.request_id, failure))
+
+    # ---- While it consumes
+
+    def on_flow(self, command: BaseCommand, _: memoryview) -> None:
+        permits = command.flow.message_permits
+        if not 0 < permits <= _PERMITS_MAX:
+            raise ProtocolViolation(f"FLOW with {permits} permits for consumer {command.flow.consumer_id}")
+        handle = self._handles.get(command.flow.consumer_id)
+        if handle is None:
+            return
+        if handle.consumer is None:
+            handle.early_permits += permits
+        else:
+            handle.consumer.flow(permits)
+
+    def acknowledge_run(self, run: AckRun) -> None:
+        """Plain acknowledgements, as the kernel took them."""
+        handle = self._handles.get(run.consumer_id)
+        if handle is not None and handle.consumer is not None:
+            handle.consumer.acknowledge_run(run)
+
+    def on_ack(self, command: BaseCommand, _: memoryview) -> None:
+        """An ACK that the kernel left: cumulative, of parts of batches, of a transaction, or one that wants an answer."""
+        ack = command.ack
+        failure = None
+        handle = self.attached(ack.consumer_id)
+        try:
+            if handle is None:
+                message = f"Consumer {ack.consumer_id} is not on this connection"
+                failure = BrokerError(ServerError.CONSUMER_NOT_FOUND, message)
+            elif handle.consumer is not None:
+                _acknowledge(handle, ack)
+        except BrokerError as error:
+            failure = error
+        if ack.HasField("request_id"):
+            self._link.answer(replies.ack_response(ack, failure))
+        elif failure is not None and handle is not None:
+            reason = f"ACK of consumer {ack.consumer_id} refused: {failure.message}"
+            log.warning(line("acknowledgement refused", peer=self._link.address, reason=reason))
+
+    def on_redeliver(self, command: BaseCommand, _: memoryview) -> None:
+        asked = command.redeliver_unacknowledged_messages
+        handle = self.attached(asked.consumer_id)
+        if handle is not None and handle.consumer is not None:
+            positions = [replies.position_of(message_id) for message_id in asked.message_ids]
+            epoch = asked.consumer_epoch if asked.HasField("consumer_epoch") else None
+            handle.consumer.redeliver(positions, epoch)
+
+    def writable(self) -> None:
+        """The peer reads again."""
+        for handle in tuple(self._handles.values()):
+            if handle.consumer is not None:
+                handle.consumer.writable()
+
+    # ---- The end of consumers
+
+    def on_close(self, command: BaseCommand, _: memoryview) -> None:
+        """SUCCESS, also for a consumer that is not there."""
+        handle = self._handles.pop(command.close_consumer.consumer_id, None)
+        if handle is not None and handle.consumer is not None:
+            handle.consumer.close()
+        self._link.answer(replies.success(command.close_consumer.request_id))
+
+    def forget(self, handle: ConsumerHandle) -> None:
+        """Its subscription is no more."""
+        if self._handles.get(handle.consumer_id) is handle:
+            del self._handles[handle.consumer_id]
+
+    def _closed_by_broker(self, handle: ConsumerHandle, reason: str) -> None:
+        if self._handles.get(handle.consumer_id) is not handle:
+            return
+        if handle.consumer is None:
+            self._refuse(handle, BrokerError(ServerError.SERVICE_NOT_READY, reason))
+            return
+        del self._handles[handle.consumer_id]
+        if handle.unsubscribes:
+            return
+        log.info(line("consumer closed", peer=self._link.address, name=handle.consumer.name, reason=reason))
+        if self._link.protocol_version >= 5:
+            self._link.answer(replies.close_consumer(handle.consumer_id))
+        else:
+            self._link.end(f"consumer closed: {reason}")
+
+    def close(self) -> None:
+        """The connection is gone."""
+        handles, self._handles = self._handles, {}
+        for handle in handles.values():
+            if handle.consumer is not None:
+                handle.consumer.close()
+
+
+def _acknowledge(handle: ConsumerHandle, ack: api.CommandAck) -> None:
+    if ack.HasField("txnid_most_bits") or ack.HasField("txnid_least_bits"):
+        raise BrokerError(ServerError.NOT_ALLOWED, "Transactions are not enabled.")
+    is_cumulative = ack.ack_type == api.CommandAck.Cumulative
+    if is_cumulative and len(ack.message_id) != 1:
+        raise BrokerError(ServerError.NOT_ALLOWED, f"A cumulative ack of {len(ack.message_id)} messages")
+    acknowledgement = Acknowledgement(
+        is_cumulative=is_cumulative,
+        positions=tuple(replies.position_of(each) for each in ack.message_id),
+        ack_sets=tuple(tuple(each.ack_set) for each in ack.message_id),
+        batch_sizes=tuple(max(0, each.batch_size) for each in ack.message_id),
+        properties={pair.key: pair.value for pair in ack.properties},
+    )
+    assert handle.consumer is not None
+    try:
+        handle.consumer.acknowledge(acknowledgement)
+    except Exception as failure:
+        raise to_broker_error(failure) from failure
+
+
+ROUTES: Routes[Consumers] = {
+    BaseCommand.SUBSCRIBE: Consumers.on_subscribe,
+    BaseCommand.FLOW: Consumers.on_flow,
+    BaseCommand.ACK: Consumers.on_ack,
+    BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES: Consumers.on_redeliver,
+    BaseCommand.CLOSE_CONSUMER: Consumers.on_close,
+}

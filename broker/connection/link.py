@@ -1,0 +1,39 @@
+"""Link: what the handlers of commands need of their connection. The connection implements it; tests may, too."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from wire.generated.pulsar_api_pb2 import BaseCommand
+
+from ..errors import BrokerError
+
+F = TypeVar("F")
+Routes: TypeAlias = Mapping[int, Callable[[F, BaseCommand, memoryview], None]]
+"""Of a family of commands, by type: is given its family's object, the command, and the payload section, which it must not
+keep. ProtocolViolation ends the connection."""
+
+
+class Link(Protocol):
+    """The peer, and the ways to answer it. All of them do nothing once the connection is closed."""
+
+    @property
+    def address(self) -> str:
+        """host:port of the peer."""
+
+    @property
+    def client_version(self) -> str: ...
+    @property
+    def protocol_version(self) -> int: ...
+    @property
+    def is_open(self) -> bool: ...
+    @property
+    def is_writable(self) -> bool:
+        """False while the peer does not read."""
+
+    def answer(self, frames: bytes) -> None: ...
+    def deliver(self, frames: bytes) -> None: ...
+    def end(self, reason: str) -> None:
+        """Close the connection; `reason` goes to the log."""
+
+    def run(self, work: Coroutine[Any, Any, None], on_failure: Callable[[BrokerError], None]) -> None:
+        """Do a request that takes time. A failure is given to `on_failure`, which answers it."""

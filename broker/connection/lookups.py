@@ -1,0 +1,45 @@
+"""PARTITIONED_METADATA and LOOKUP. Their failures are told inside their own responses, never with ERROR.
+
+SERVICE_NOT_READY in them makes C++ and Go clients close the connection with everything on it: nothing here says it while the
+broker serves.
+"""
+
+from wire.generated.pulsar_api_pb2 import BaseCommand
+
+from ..service.broker_service import BrokerService
+from ..service.topic_name import TopicName
+from . import replies
+from .link import Link, Routes
+
+
+class Lookups:
+    """Of one connection."""
+
+    def __init__(self, link: Link, service: BrokerService) -> None:
+        self._link = link
+        self._service = service
+
+    def on_partitioned_metadata(self, command: BaseCommand, _: memoryview) -> None:
+        asked = command.partition_metadata
+
+        async def answer() -> None:
+            name = TopicName.parse(asked.topic)
+            found = await self._service.partitions(name, may_create=asked.metadata_auto_creation_enabled)
+            self._link.answer(replies.partitions(asked.request_id, found.partitions))
+
+        self._link.run(answer(), lambda failure: self._link.answer(replies.partitions_failed(asked.request_id, failure)))
+
+    def on_lookup(self, command: BaseCommand, _: memoryview) -> None:
+        asked = command.lookup_topic
+
+        async def answer() -> None:
+            found = await self._service.lookup(TopicName.parse(asked.topic), asked.advertised_listener_name)
+            self._link.answer(replies.lookup(asked.request_id, found.broker_url, found.broker_url_tls))
+
+        self._link.run(answer(), lambda failure: self._link.answer(replies.lookup_failed(asked.request_id, failure)))
+
+
+ROUTES: Routes[Lookups] = {
+    BaseCommand.PARTITIONED_METADATA: Lookups.on_partitioned_metadata,
+    BaseCommand.LOOKUP: Lookups.on_lookup,
+}

@@ -1,0 +1,131 @@
+"""ProducerHandle: one producer as its connection knows it, and the sink that its topic answers to.
+
+Keeps the answers of a producer in the order of its SENDs, also where one is refused before the topic sees it.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from wire.kernels.sends import send_receipts
+from wire.run import EntryRun, SendRun
+
+from ..errors import ServerError
+from ..topic.contract import Producer
+from . import replies
+from .link import Link
+from .publish_gate import PublishGate
+
+
+class ProducerHandle:
+    """`producer` is None until the topic has taken it on."""
+
+    __slots__ = (
+        "_done",
+        "_gate",
+        "_link",
+        "_on_closed",
+        "_on_drained",
+        "_published",
+        "_refused",
+        "header_bytes",
+        "is_closed",
+        "producer",
+        "producer_id",
+        "request_id",
+    )
+
+    def __init__(
+        self,
+        link: Link,
+        gate: PublishGate,
+        producer_id: int,
+        request_id: int,
+        on_closed: Callable[["ProducerHandle", ServerError, str], None],
+    ) -> None:
+        self._link = link
+        self._gate = gate
+        self._on_closed = on_closed
+        self.producer_id = producer_id
+        self.request_id = request_id
+        self.producer: Producer | None = None
+        self.header_bytes = 0
+        self.is_closed = False
+        """By the broker. The client sends again what was not answered by then, so it is not told of failures any more."""
+        self._published = 0
+        """Runs handed to the topic; `_done` of them are answered."""
+        self._done = 0
+        self._refused: deque[tuple[int, bytes]] = deque()
+        """Errors that wait until that many runs are answered."""
+        self._on_drained: Callable[[], None] | None = None
+
+    def attach(self, producer: Producer, header_bytes: int) -> None:
+        self.producer, self.header_bytes = producer, header_bytes
+
+    def succeed(self, request_id: int) -> None:
+        """PRODUCER_SUCCESS; the first of two for a producer that has to wait (WaitForExclusive)."""
+        producer = self.producer
+        assert producer is not None
+        self._link.answer(
+            replies.producer_success(
+                request_id, producer.name, producer.last_sequence_id, producer.topic_epoch, ready=producer.is_ready
+            )
+        )
+
+    def publish(self, producer: Producer, run: SendRun, size: int) -> None:
+        self._published += 1
+        self._gate.began(len(run.sequence_ids), size)
+        producer.publish(run)
+
+    def refuse(self, sequence_ids: Iterable[int], code: ServerError, message: str) -> None:
+        """Messages that the topic does not see."""
+        frames = self._errors(sequence_ids, code, message)
+        if self._done == self._published:
+            self._link.answer(frames)
+        else:
+            self._refused.append((self._published, frames))
+
+    def drain(self, on_drained: Callable[[], None]) -> None:
+        """Call it when everything published is answered."""
+        self._on_drained = on_drained
+        self._answered()
+
+    # ---- ProducerSink
+
+    def receipts(self, run: SendRun, stored: EntryRun) -> None:
+        self._link.answer(send_receipts(run, stored.ledger_id, stored.first_entry_id))
+        self._finish(run)
+
+    def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
+        if not self.is_closed:
+            self._link.answer(self._errors(run.sequence_ids, code, message))
+        self._finish(run)
+
+    def ready(self, topic_epoch: int) -> None:
+        if self.producer is not None:
+            name, last = self.producer.name, self.producer.last_sequence_id
+            self._link.answer(replies.producer_success(self.request_id, name, last, topic_epoch, ready=True))
+
+    def refused(self, code: ServerError, message: str) -> None:
+        self._on_closed(self, code, message)
+
+    def closed(self, reason: str) -> None:
+        self.is_closed = True
+        self._on_closed(self, ServerError.SERVICE_NOT_READY, reason)
+
+    # ---- Within
+
+    def _errors(self, sequence_ids: Iterable[int], code: ServerError, message: str) -> bytes:
+        return b"".join(replies.send_error(self.producer_id, each, code, message) for each in sequence_ids)
+
+    def _finish(self, run: SendRun) -> None:
+        self._done += 1
+        self._gate.ended(len(run.sequence_ids), run.entries.payload_bytes)
+        if self._refused or self._on_drained is not None:
+            self._answered()
+
+    def _answered(self) -> None:
+        while self._refused and self._refused[0][0] <= self._done:
+            self._link.answer(self._refused.popleft()[1])
+        if self._done == self._published and self._on_drained is not None:
+            on_drained, self._on_drained = self._on_drained, None
+            on_drained()

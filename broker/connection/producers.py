@@ -1,0 +1,189 @@
+"""PRODUCER, SEND, CLOSE_PRODUCER: the producers of one connection.
+
+A producer id is pending while its topic is loaded, then attached. A SEND for a pending or unknown one ends the connection, as
+in Apache's ServerCnx; one that comes late, for a producer that the broker has closed, is ignored.
+"""
+
+import asyncio
+import logging
+
+from ports.logs import line
+from wire.generated import pulsar_api_pb2 as api
+from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.run import SendRun
+
+from ..errors import BrokerError, ServerError
+from ..service.broker_service import BrokerService
+from ..service.topic_name import TopicName
+from ..topic.contract import AccessMode, Producer, ProducerRequest
+from . import replies
+from .errors import ProtocolViolation
+from .link import Link, Routes
+from .producer_handle import ProducerHandle
+from .publish_gate import PublishGate
+from .recently_closed import RecentlyClosed
+from .requests import check_name, metadata_of, refuse_schema
+from .sends import is_any_larger, message_bytes, one_by_one, single_send
+from .settings import ConnectionSettings
+
+log = logging.getLogger(__name__)
+
+
+class Producers:
+    """Of one connection."""
+
+    def __init__(self, link: Link, service: BrokerService, settings: ConnectionSettings, gate: PublishGate) -> None:
+        self._link = link
+        self._service = service
+        self._settings = settings
+        self._gate = gate
+        self._handles: dict[int, ProducerHandle] = {}
+        self._recently_closed = RecentlyClosed(settings.keep_alive_interval_seconds)
+
+    # ---- PRODUCER
+
+    def on_producer(self, command: BaseCommand, _: memoryview) -> None:
+        asked = command.producer
+        handle = self._handles.get(asked.producer_id)
+        if handle is None:
+            self._recently_closed.forget(asked.producer_id)
+            handle = ProducerHandle(self._link, self._gate, asked.producer_id, asked.request_id, self._closed_by_broker)
+            self._handles[asked.producer_id] = handle
+            self._link.run(self._attach(handle, asked), lambda failure: self._refuse(handle, failure))
+        elif handle.producer is not None:
+            handle.succeed(asked.request_id)
+        else:
+            failure = BrokerError(ServerError.SERVICE_NOT_READY, "Producer is already present on the connection")
+            self._link.answer(replies.error(asked.request_id, failure))
+
+    async def _attach(self, handle: ProducerHandle, command: api.CommandProducer) -> None:
+        name = TopicName.parse(command.topic)
+        if command.HasField("schema"):
+            refuse_schema(command.schema)
+        request = self._request(command)
+        topic = await self._service.topic(name, may_create=True)
+        producer = await topic.add_producer(request, handle)
+        if self._handles.get(handle.producer_id) is not handle:
+            producer.close()  # closed meanwhile by its client, or the client is gone
+            return
+        handle.attach(producer, topic.header_bytes)
+        log.info(line("producer attached", peer=self._link.address, topic=topic.name, producer=producer.name))
+        handle.succeed(handle.request_id)
+
+    def _request(self, command: api.CommandProducer) -> ProducerRequest:
+        name = command.producer_name or self._service.new_producer_name()
+        check_name("producer name", name)
+        return ProducerRequest(
+            producer_id=command.producer_id,
+            name=name,
+            name_is_generated=not command.producer_name or not command.user_provided_producer_name,
+            epoch=command.epoch,
+            access_mode=AccessMode(command.producer_access_mode),
+            topic_epoch=command.topic_epoch if command.HasField("topic_epoch") else None,
+            is_encrypted=command.encrypted,
+            metadata=metadata_of(command.metadata, self._settings.max_consumer_metadata_size),
+            address=self._link.address,
+            client_version=self._link.client_version,
+            initial_subscription_name=command.initial_subscription_name,
+        )
+
+    def _refuse(self, handle: ProducerHandle, failure: BrokerError) -> None:
+        if self._handles.get(handle.producer_id) is handle:
+            del self._handles[handle.producer_id]
+            self._link.answer(replies.error(handle.request_id, failure))
+
+    # ---- SEND
+
+    def publish(self, run: SendRun) -> int:
+        """A run as the kernel took it. Returns the room that its topic needs before each payload: when that is not what the
+        run has, nothing was done, and the frames have to be taken again."""
+        handle = self._handles.get(run.producer_id)
+        producer = None if handle is None else handle.producer
+        if handle is None or producer is None or not producer.is_ready:
+            self._not_ready(run.producer_id)
+            return run.entries.header_bytes
+        if handle.header_bytes != run.entries.header_bytes:
+            return handle.header_bytes
+        size = run.entries.payload_bytes
+        if run.bad_checksum_index >= 0:
+            handle.refuse(run.sequence_ids, ServerError.CHECKSUM, "Checksum failed on the broker")
+        elif size > self._settings.max_message_size and is_any_larger(run.entries, self._settings.max_message_size):
+            self._publish_singly(handle, producer, run)
+        else:
+            handle.publish(producer, run, size)
+        return handle.header_bytes
+
+    def _publish_singly(self, handle: ProducerHandle, producer: Producer, run: SendRun) -> None:
+        for each in one_by_one(run):
+            size = message_bytes(each.entries, 0)
+            if size > self._settings.max_message_size:
+                message = f"Exceed maximum message size: {size} bytes, allowed are {self._settings.max_message_size}"
+                handle.refuse(each.sequence_ids, ServerError.NOT_ALLOWED, message)
+            else:
+                handle.publish(producer, each, each.entries.payload_bytes)
+
+    def on_send(self, command: BaseCommand, payload: memoryview) -> None:
+        """A SEND that the kernel left."""
+        send = command.send
+        handle = self._handles.get(send.producer_id)
+        if handle is None or handle.producer is None or not handle.producer.is_ready:
+            self._not_ready(send.producer_id)
+            return
+        try:
+            run = single_send(send, payload, handle.header_bytes)
+        except BrokerError as failure:
+            reason = f"SEND {send.sequence_id} of producer {send.producer_id} refused: {failure.message}"
+            log.warning(line("message refused", peer=self._link.address, reason=reason))
+            handle.refuse((send.sequence_id,), failure.code, failure.message)
+        else:
+            self.publish(run)
+
+    def _not_ready(self, producer_id: int) -> None:
+        if not self._recently_closed.has(producer_id, asyncio.get_running_loop().time()):
+            raise ProtocolViolation(f"SEND for producer {producer_id}, which is not ready on this connection")
+
+    # ---- The end of producers
+
+    def on_close(self, command: BaseCommand, _: memoryview) -> None:
+        """SUCCESS after the last receipt; also for a producer that is not there."""
+        request_id = command.close_producer.request_id
+        handle = self._handles.pop(command.close_producer.producer_id, None)
+        producer = None if handle is None else handle.producer
+        if handle is None or producer is None:
+            self._link.answer(replies.success(request_id))
+            return
+
+        def drained() -> None:
+            producer.close()
+            self._link.answer(replies.success(request_id))
+
+        handle.drain(drained)
+
+    def _closed_by_broker(self, handle: ProducerHandle, code: ServerError, reason: str) -> None:
+        """One that is not attached yet, or waits in vain for its turn, hears of it as the refusal of its request."""
+        if self._handles.get(handle.producer_id) is not handle:
+            return
+        if handle.producer is None or not handle.producer.is_ready:
+            self._refuse(handle, BrokerError(code, reason))
+            return
+        del self._handles[handle.producer_id]
+        self._recently_closed.add(handle.producer_id, asyncio.get_running_loop().time())
+        log.info(line("producer closed", peer=self._link.address, producer=handle.producer.name, reason=reason))
+        if self._link.protocol_version >= 5:
+            self._link.answer(replies.close_producer(handle.producer_id))
+        else:
+            self._link.end(f"producer closed: {reason}")
+
+    def close(self) -> None:
+        """The connection is gone."""
+        handles, self._handles = self._handles, {}
+        for handle in handles.values():
+            if handle.producer is not None:
+                handle.producer.close()
+
+
+ROUTES: Routes[Producers] = {
+    BaseCommand.PRODUCER: Producers.on_producer,
+    BaseCommand.SEND: Producers.on_send,
+    BaseCommand.CLOSE_PRODUCER: Producers.on_close,
+}

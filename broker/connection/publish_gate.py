@@ -1,0 +1,76 @@
+"""How much a peer may publish before it is stored: at the limit its socket is not read, and at half of it again.
+
+One `PublishGate` per connection (messages and bytes), one `PublishMemory` over all of them (maxMessagePublishBufferSizeInMB).
+Only receipts open a gate, so that it cannot stay shut (surface section 2, back-pressure). Pure; the driver is told by callback.
+"""
+
+from collections.abc import Callable
+
+CONNECTION_BYTES_MAX = 8 * 1024 * 1024
+"""In flight on one connection; always passed by at most one read."""
+
+
+class PublishMemory:
+    """Of a whole server."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._waiting: dict[PublishGate, None] = {}
+
+    def add(self, gate: "PublishGate", size: int) -> bool:
+        """Whether the gate has to wait for memory."""
+        self._bytes += size
+        if self._bytes > self._bytes_max:
+            self._waiting[gate] = None
+            return True
+        return False
+
+    def remove(self, size: int) -> None:
+        self._bytes -= size
+        if self._waiting and self._bytes <= self._bytes_max // 2:
+            waiting, self._waiting = self._waiting, {}
+            for gate in waiting:
+                gate.memory_freed()
+
+
+class PublishGate:
+    """Of one connection. `is_shut` is told to `on_change` whenever it changes."""
+
+    def __init__(self, memory: PublishMemory, messages_max: int, on_change: Callable[[], None]) -> None:
+        self._memory = memory
+        self._messages_max = messages_max
+        self._on_change = on_change
+        self._messages = 0
+        self._bytes = 0
+        self._is_full = False
+        self._waits_for_memory = False
+
+    @property
+    def is_shut(self) -> bool:
+        return self._is_full or self._waits_for_memory
+
+    def began(self, messages: int, size: int) -> None:
+        self._messages += messages
+        self._bytes += size
+        was_shut = self.is_shut
+        if self._memory.add(self, size):
+            self._waits_for_memory = True
+        if self._messages >= self._messages_max or self._bytes >= CONNECTION_BYTES_MAX:
+            self._is_full = True
+        if self.is_shut and not was_shut:
+            self._on_change()
+
+    def ended(self, messages: int, size: int) -> None:
+        self._messages -= messages
+        self._bytes -= size
+        if self._is_full and 2 * self._messages <= self._messages_max and 2 * self._bytes <= CONNECTION_BYTES_MAX:
+            self._is_full = False
+            if not self.is_shut:
+                self._on_change()
+        self._memory.remove(size)
+
+    def memory_freed(self) -> None:
+        self._waits_for_memory = False
+        if not self.is_shut:
+            self._on_change()

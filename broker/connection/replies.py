@@ -1,0 +1,186 @@
+"""The commands that the broker sends, as frames. Pure. Required fields are given even when they are 0; -1 is 2 ** 64 - 1."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from wire.frames import encode
+from wire.generated import pulsar_api_pb2 as api
+from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.int64 import WORD_MAX, signed, unsigned
+from wire.position import Position
+
+from ..errors import BrokerError, ServerError
+from ..topic.contract import LastMessage
+
+NO_REQUEST = WORD_MAX
+"""request_id of what answers no request."""
+
+
+def wire_error(code: ServerError) -> api.ServerError:
+    """The generated enum has the same numbers, but knows of no IntEnum."""
+    return cast(api.ServerError, int(code))
+
+
+def position_of(message_id: api.MessageIdData) -> Position:
+    return Position(signed(message_id.ledger_id), signed(message_id.entry_id))
+
+
+def message_id(position: Position, partition: int = -1, batch_index: int = -1) -> api.MessageIdData:
+    return api.MessageIdData(
+        ledger_id=unsigned(position.ledger_id),
+        entry_id=unsigned(position.entry_id),
+        partition=partition,
+        batch_index=batch_index,
+    )
+
+
+def success(request_id: int) -> bytes:
+    return encode(BaseCommand(type=BaseCommand.SUCCESS, success=api.CommandSuccess(request_id=request_id)))
+
+
+def error(request_id: int, failure: BrokerError) -> bytes:
+    told = api.CommandError(request_id=request_id, error=wire_error(failure.code), message=failure.message)
+    return encode(BaseCommand(type=BaseCommand.ERROR, error=told))
+
+
+def connected(server_version: str, protocol_version: int, max_message_size: int) -> bytes:
+    flags = api.FeatureFlags(
+        supports_topic_watchers=True,
+        supports_topic_watcher_reconcile=True,
+        supports_get_partitioned_metadata_without_auto_creation=True,
+        supports_repl_dedup_by_lid_and_eid=True,
+    )
+    told = api.CommandConnected(
+        server_version=server_version,
+        protocol_version=protocol_version,
+        max_message_size=max_message_size,
+        feature_flags=flags,
+    )
+    return encode(BaseCommand(type=BaseCommand.CONNECTED, connected=told))
+
+
+def partitions(request_id: int, count: int) -> bytes:
+    told = api.CommandPartitionedTopicMetadataResponse(
+        request_id=request_id, partitions=count, response=api.CommandPartitionedTopicMetadataResponse.Success
+    )
+    return encode(BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partition_metadata_response=told))
+
+
+def partitions_failed(request_id: int, failure: BrokerError) -> bytes:
+    told = api.CommandPartitionedTopicMetadataResponse(
+        request_id=request_id,
+        response=api.CommandPartitionedTopicMetadataResponse.Failed,
+        error=wire_error(failure.code),
+        message=failure.message,
+    )
+    return encode(BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partition_metadata_response=told))
+
+
+def lookup(request_id: int, url: str, url_tls: str) -> bytes:
+    told = api.CommandLookupTopicResponse(
+        request_id=request_id,
+        response=api.CommandLookupTopicResponse.Connect,
+        broker_service_url=url or None,
+        broker_service_url_tls=url_tls or None,
+        authoritative=True,
+        proxy_through_service_url=False,
+    )
+    return encode(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookup_topic_response=told))
+
+
+def lookup_failed(request_id: int, failure: BrokerError) -> bytes:
+    told = api.CommandLookupTopicResponse(
+        request_id=request_id,
+        response=api.CommandLookupTopicResponse.Failed,
+        error=wire_error(failure.code),
+        message=failure.message,
+    )
+    return encode(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookup_topic_response=told))
+
+
+def producer_success(request_id: int, name: str, last_sequence_id: int, topic_epoch: int | None, *, ready: bool) -> bytes:
+    """`last_sequence_id` is -1 without deduplication; the schema version is empty, but there, as Apache sends it."""
+    told = api.CommandProducerSuccess(
+        request_id=request_id,
+        producer_name=name,
+        last_sequence_id=last_sequence_id,
+        schema_version=b"",
+        topic_epoch=topic_epoch,
+        producer_ready=ready,
+    )
+    return encode(BaseCommand(type=BaseCommand.PRODUCER_SUCCESS, producer_success=told))
+
+
+def send_error(producer_id: int, sequence_id: int, code: ServerError, message: str) -> bytes:
+    told = api.CommandSendError(producer_id=producer_id, sequence_id=sequence_id, error=wire_error(code), message=message)
+    return encode(BaseCommand(type=BaseCommand.SEND_ERROR, send_error=told))
+
+
+def close_producer(producer_id: int) -> bytes:
+    told = api.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST)
+    return encode(BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=told))
+
+
+def close_consumer(consumer_id: int) -> bytes:
+    told = api.CommandCloseConsumer(consumer_id=consumer_id, request_id=NO_REQUEST)
+    return encode(BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=told))
+
+
+def active_consumer_change(consumer_id: int, is_active: bool) -> bytes:
+    told = api.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active)
+    return encode(BaseCommand(type=BaseCommand.ACTIVE_CONSUMER_CHANGE, active_consumer_change=told))
+
+
+def reached_end_of_topic(consumer_id: int) -> bytes:
+    told = api.CommandReachedEndOfTopic(consumer_id=consumer_id)
+    return encode(BaseCommand(type=BaseCommand.REACHED_END_OF_TOPIC, reached_end_of_topic=told))
+
+
+def ack_response(ack: api.CommandAck, failure: BrokerError | None) -> bytes:
+    told = api.CommandAckResponse(consumer_id=ack.consumer_id, request_id=ack.request_id)
+    if ack.HasField("txnid_most_bits") or ack.HasField("txnid_least_bits"):
+        told.txnid_most_bits, told.txnid_least_bits = ack.txnid_most_bits, ack.txnid_least_bits
+    if failure is not None:
+        told.error, told.message = wire_error(failure.code), failure.message
+    return encode(BaseCommand(type=BaseCommand.ACK_RESPONSE, ack_response=told))
+
+
+def last_message_id(request_id: int, last: LastMessage, partition: int) -> bytes:
+    told = api.CommandGetLastMessageIdResponse(
+        request_id=request_id, last_message_id=message_id(last.position, partition, last.batch_index)
+    )
+    if last.mark_delete is not None:
+        told.consumer_mark_delete_position.CopyFrom(message_id(last.mark_delete))
+    return encode(BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE, get_last_message_id_response=told))
+
+
+def topics_of_namespace(request_id: int, topics: Sequence[str], topics_hash: str, *, filtered: bool, changed: bool) -> bytes:
+    told = api.CommandGetTopicsOfNamespaceResponse(
+        request_id=request_id, topics=topics, topics_hash=topics_hash, filtered=filtered, changed=changed
+    )
+    return encode(BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE, get_topics_of_namespace_response=told))
+
+
+def watch_topic_list_success(request_id: int, watcher_id: int, topics: Sequence[str], topics_hash: str) -> bytes:
+    told = api.CommandWatchTopicListSuccess(request_id=request_id, watcher_id=watcher_id, topic=topics, topics_hash=topics_hash)
+    return encode(BaseCommand(type=BaseCommand.WATCH_TOPIC_LIST_SUCCESS, watch_topic_list_success=told))
+
+
+def watch_topic_update(watcher_id: int, new: Sequence[str], deleted: Sequence[str], topics_hash: str) -> bytes:
+    told = api.CommandWatchTopicUpdate(watcher_id=watcher_id, new_topics=new, deleted_topics=deleted, topics_hash=topics_hash)
+    return encode(BaseCommand(type=BaseCommand.WATCH_TOPIC_UPDATE, watch_topic_update=told))
+
+
+def no_schema(request_id: int, code: ServerError, text: str) -> bytes:
+    told = api.CommandGetSchemaResponse(request_id=request_id, error_code=wire_error(code), error_message=text)
+    return encode(BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, get_schema_response=told))
+
+
+def schema_refused(request_id: int, code: ServerError, text: str) -> bytes:
+    told = api.CommandGetOrCreateSchemaResponse(request_id=request_id, error_code=wire_error(code), error_message=text)
+    return encode(BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE, get_or_create_schema_response=told))
+
+
+def empty_schema_version(request_id: int) -> bytes:
+    told = api.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=b"")
+    return encode(BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE, get_or_create_schema_response=told))

@@ -1,0 +1,47 @@
+"""Checks that several commands share: metadata, schemas, names. Pure; refusals are BrokerError."""
+
+from collections.abc import Iterable
+
+from wire.generated import pulsar_api_pb2 as api
+
+from ..errors import BrokerError, ServerError
+
+SCHEMAS_MISSING = "Schemas are not supported yet"
+NAME_CHARACTERS_MAX = 4096
+
+_STRUCTURED = frozenset(
+    {
+        api.Schema.Json,
+        api.Schema.Protobuf,
+        api.Schema.Avro,
+        api.Schema.KeyValue,
+        api.Schema.ProtobufNative,
+        api.Schema.External,
+    }
+)
+"""Schemas whose payloads are read by means of the version that the broker gave them. The others need no registry: both ends
+know how a String or an Int64 is written, and nothing is lost when the broker does not record it."""
+
+
+def metadata_of(pairs: Iterable[api.KeyValue], bytes_max: int) -> dict[str, str]:
+    """NOT_ALLOWED above maxConsumerMetadataSize."""
+    metadata = {pair.key: pair.value for pair in pairs}
+    size = sum(len(key) + len(value) for key, value in metadata.items())
+    if size > bytes_max:
+        message = f"Metadata has a max size of {bytes_max} bytes, given are {size}"
+        raise BrokerError(ServerError.NOT_ALLOWED, message)
+    return metadata
+
+
+def refuse_schema(schema: api.Schema) -> None:
+    """INCOMPATIBLE_SCHEMA, which all clients take as final, for a schema that would have to be kept."""
+    if schema.type in _STRUCTURED:
+        kind = api.Schema.Type.Name(schema.type)
+        raise BrokerError(ServerError.INCOMPATIBLE_SCHEMA, f"{SCHEMAS_MISSING}: {kind} schema {schema.name[:200]!r}")
+
+
+def check_name(what: str, name: str, *, may_be_empty: bool = False) -> None:
+    if len(name) > NAME_CHARACTERS_MAX:
+        raise BrokerError(ServerError.NOT_ALLOWED, f"{what} longer than {NAME_CHARACTERS_MAX} characters")
+    if not name and not may_be_empty:
+        raise BrokerError(ServerError.NOT_ALLOWED, f"Empty {what}")

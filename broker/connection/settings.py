@@ -1,0 +1,34 @@
+"""ConnectionSettings: what a connection reads from the configuration. Keys are Apache's; two defaults differ, said where."""
+
+from dataclasses import dataclass
+
+FRAME_PADDING_BYTES = 10 * 1024
+"""Room for command and metadata beside the largest message (Apache's MESSAGE_SIZE_FRAME_PADDING)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """0 means no limit for the two numbers of connections."""
+
+    keep_alive_interval_seconds: int = 30
+    max_message_size: int = 5 * 1024 * 1024
+    max_pending_publish_requests_per_connection: int = 10_000
+    """Messages in flight at which reading stops, until half of them are stored. Apache: 1000, at its price per message."""
+    max_message_publish_buffer_size_in_mb: int = 64
+    """Over all connections. Apache: half of the JVM's direct memory."""
+    broker_max_connections: int = 0
+    broker_max_connections_per_ip: int = 0
+    max_consumer_metadata_size: int = 1024
+
+    def __post_init__(self) -> None:
+        if self.keep_alive_interval_seconds < 1:
+            raise ValueError("keepAliveIntervalSeconds: expected at least 1")
+        if not 1024 <= self.max_message_size <= 1 << 29:
+            raise ValueError("maxMessageSize: expected 1024 to 536870912")
+        if min(self.max_pending_publish_requests_per_connection, self.max_message_publish_buffer_size_in_mb) < 1:
+            raise ValueError("maxPendingPublishRequestsPerConnection, maxMessagePublishBufferSizeInMB: expected at least 1")
+
+    @property
+    def frame_bytes_max(self) -> int:
+        """Of a whole frame, its length field included (as Netty counts)."""
+        return self.max_message_size + FRAME_PADDING_BYTES

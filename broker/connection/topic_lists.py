@@ -1,0 +1,127 @@
+"""GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST: which topics there are, and telling of new and deleted ones."""
+
+import logging
+from collections.abc import Callable
+
+from ports.logs import line
+from wire.generated import pulsar_api_pb2 as api
+from wire.generated.pulsar_api_pb2 import BaseCommand
+
+from ..errors import BrokerError, ServerError
+from ..service.broker_service import BrokerService
+from ..service.topic_lists import UnusablePattern, compile_pattern, matching, topics_hash
+from ..service.topic_name import NamespaceName
+from . import replies
+from .link import Link, Routes
+
+log = logging.getLogger(__name__)
+
+WATCHERS_MAX = 1000
+"""On one connection; each pattern consumer has one."""
+
+
+class TopicLists:
+    """Of one connection."""
+
+    def __init__(self, link: Link, service: BrokerService) -> None:
+        self._link = link
+        self._service = service
+        self._watchers: dict[int, Callable[[], None]] = {}
+        self._asked: dict[int, int] = {}
+        """By watcher: the request that was made last, until it is answered or taken back."""
+
+    # ---- GET_TOPICS_OF_NAMESPACE
+
+    def on_get_topics(self, command: BaseCommand, _: memoryview) -> None:
+        asked = command.get_topics_of_namespace
+        self._link.run(self._answer_topics(asked), lambda failure: self._link.answer(replies.error(asked.request_id, failure)))
+
+    async def _answer_topics(self, asked: api.CommandGetTopicsOfNamespace) -> None:
+        namespace = NamespaceName.parse(asked.namespace)
+        topics = await self._service.list_topics(namespace)
+        if asked.mode == api.CommandGetTopicsOfNamespace.NON_PERSISTENT:
+            topics = []
+        names, is_filtered = [str(topic) for topic in topics], False
+        settings = self._service.settings
+        if settings.enable_broker_side_subscription_pattern_evaluation and asked.HasField("topics_pattern"):
+            try:
+                names = matching(topics, compile_pattern(asked.topics_pattern, settings.subscription_pattern_max_length))
+                is_filtered = True
+            except UnusablePattern as why:
+                log.info(line("topics pattern left to the client", peer=self._link.address, reason=why))
+        known = topics_hash(names)
+        changed = asked.topics_hash != known
+        self._link.answer(
+            replies.topics_of_namespace(
+                asked.request_id, names if changed else (), known, filtered=is_filtered, changed=changed
+            )
+        )
+
+    # ---- WATCH_TOPIC_LIST
+
+    def on_watch(self, command: BaseCommand, _: memoryview) -> None:
+        asked = command.watch_topic_list
+        self._asked[asked.watcher_id] = asked.request_id
+
+        def refuse(failure: BrokerError) -> None:
+            self._is_current(asked)
+            self._link.answer(replies.error(asked.request_id, failure))
+
+        self._link.run(self._watch(asked), refuse)
+
+    def _is_current(self, asked: api.CommandWatchTopicList) -> bool:
+        """Whether the client still wants this: it has not closed the watcher, nor asked again. Then it counts as answered."""
+        if self._asked.get(asked.watcher_id) != asked.request_id:
+            return False
+        del self._asked[asked.watcher_id]
+        return self._link.is_open
+
+    async def _watch(self, asked: api.CommandWatchTopicList) -> None:
+        """A second time for the same watcher: the client compares notes (its hash with ours)."""
+        settings = self._service.settings
+        if not settings.enable_broker_topic_list_watcher:
+            raise BrokerError(ServerError.NOT_ALLOWED, "Unable to create topic list watcher: topic list watching is disabled.")
+        namespace = NamespaceName.parse(asked.namespace)
+        try:
+            pattern = compile_pattern(asked.topics_pattern, settings.subscription_pattern_max_length)
+        except UnusablePattern as why:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"Topics pattern is not evaluated by this broker: {why}") from why
+        if len(self._watchers) >= WATCHERS_MAX and asked.watcher_id not in self._watchers:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"More than {WATCHERS_MAX} topic list watchers on one connection")
+        topics, unwatch = await self._service.watch_topics(
+            namespace,
+            pattern,
+            lambda new, deleted, known: self._link.answer(replies.watch_topic_update(asked.watcher_id, new, deleted, known)),
+        )
+        if self._is_current(asked):
+            self._close(asked.watcher_id)
+            self._watchers[asked.watcher_id] = unwatch
+        else:
+            unwatch()
+        known = topics_hash(topics)
+        told = () if asked.topics_hash == known else topics
+        self._link.answer(replies.watch_topic_list_success(asked.request_id, asked.watcher_id, told, known))
+
+    def _close(self, watcher_id: int) -> None:
+        unwatch = self._watchers.pop(watcher_id, None)
+        if unwatch is not None:
+            unwatch()
+
+    def on_watch_close(self, command: BaseCommand, _: memoryview) -> None:
+        asked = command.watch_topic_list_close
+        self._asked.pop(asked.watcher_id, None)
+        self._close(asked.watcher_id)
+        self._link.answer(replies.success(asked.request_id))
+
+    def close(self) -> None:
+        """The connection is gone."""
+        watchers, self._watchers = self._watchers, {}
+        for unwatch in watchers.values():
+            unwatch()
+
+
+ROUTES: Routes[TopicLists] = {
+    BaseCommand.GET_TOPICS_OF_NAMESPACE: TopicLists.on_get_topics,
+    BaseCommand.WATCH_TOPIC_LIST: TopicLists.on_watch,
+    BaseCommand.WATCH_TOPIC_LIST_CLOSE: TopicLists.on_watch_close,
+}

@@ -1,0 +1,253 @@
+"""BrokerService: everything that a connection or the admin API asks of the broker as a whole.
+
+Owns the loaded topics, the metadata of partitioned topics, lists of topics and their watchers, lookups, producers' names.
+Never sees bytes, sockets or messages. Refusals are BrokerError (`errors.py` has those that the admin API tells apart).
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable, Mapping
+
+from metadata.store import MetadataStore
+from ports.clock import Clock
+from ports.logs import line
+
+from ..errors import BrokerError, ServerError
+from ..topic.contract import OpenTopic, Topic
+from .errors import TopicConflict, TopicNotFound
+from .housekeeping import Housekeeping
+from .loaded_topics import LoadedTopics
+from .lookups import Advertised, address_for, parse_listeners
+from .namespaces import Namespaces
+from .partitions import PartitionedTopicMetadata, PartitionedTopics
+from .producer_names import ProducerNames
+from .settings import BrokerSettings
+from .topic_lists import matching
+from .topic_name import NamespaceName, TopicName, persistent_topics_path
+from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers
+
+log = logging.getLogger(__name__)
+
+
+class BrokerService:
+    """One broker. `start` before anything else; `close` unloads everything."""
+
+    def __init__(self, settings: BrokerSettings, store: MetadataStore, clock: Clock, open_topic: OpenTopic) -> None:
+        self.settings = settings
+        self.namespaces = Namespaces(store)
+        self.partitioned_topics = PartitionedTopics(store, settings.max_num_partitions_per_partitioned_topic)
+        self._store = store
+        self._topics = LoadedTopics(open_topic, settings.max_concurrent_topic_load_request, settings.topic_load_timeout_seconds)
+        self._watchers = TopicWatchers(store)
+        self._housekeeping = Housekeeping(settings, clock, self._topics.all, self._delete_inactive)
+        self._housekeeper: asyncio.Task[None] | None = None
+        self._names: ProducerNames | None = None
+        self._advertised: Advertised | None = None
+        self._listeners: Mapping[str, Advertised] = {}
+
+    async def start(self, advertised: Advertised) -> None:
+        """Once it is known where clients reach this broker."""
+        self._listeners = parse_listeners(self.settings.advertised_listeners, advertised)
+        self._advertised = advertised
+        self._housekeeper = asyncio.create_task(self._housekeeping.run(), name="broker housekeeping")
+        self._names = await ProducerNames.open(self._store, self.settings.cluster_name)
+
+    async def bootstrap_standalone(self, advertised: Advertised) -> None:
+        """The cluster, tenants and namespaces of a standalone, where they are missing."""
+        await self.namespaces.bootstrap_standalone(
+            self.settings.cluster_name,
+            self.settings.default_number_of_namespace_bundles,
+            advertised.http_url,
+            advertised.broker_url,
+        )
+
+    async def close(self) -> None:
+        """Unloads all topics; closing twice is fine."""
+        self._watchers.close()
+        if self._housekeeper is not None:
+            self._housekeeper.cancel()
+            await asyncio.gather(self._housekeeper, return_exceptions=True)
+            self._housekeeper = None
+        for failure in await self._topics.close():
+            log.error(line("a topic was not unloaded cleanly"), exc_info=failure)
+
+    # ---- Lookup
+
+    @property
+    def is_started(self) -> bool:
+        return self._names is not None
+
+    @property
+    def advertised(self) -> Advertised:
+        if self._advertised is None:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, "The broker is starting")
+        return self._advertised
+
+    async def lookup(self, topic: TopicName, listener: str = "") -> Advertised:
+        """Who serves the topic: this broker. The topic need not exist, its namespace must."""
+        self._require_persistent(topic)
+        await self.namespaces.require(topic.namespace)
+        return address_for(listener, self.advertised, self._listeners)
+
+    def new_producer_name(self) -> str:
+        if self._names is None:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, "The broker is starting")
+        return self._names.new()
+
+    # ---- Topics
+
+    @property
+    def loaded_topics(self) -> Mapping[str, Topic]:
+        """Read only."""
+        return self._topics.all
+
+    def loaded_topic(self, topic: TopicName) -> Topic | None:
+        return self._topics.get(str(topic))
+
+    async def topic(self, topic: TopicName, *, may_create: bool) -> Topic:
+        """The topic, loaded; made when it is missing if the caller and the settings allow that (a partition: always)."""
+        loaded = self._topics.get(str(topic))
+        if loaded is not None:
+            return loaded
+        self._require_persistent(topic)
+        await self.namespaces.require(topic.namespace)
+        await self._check_consistency(topic)
+        may_create = topic.is_partition or (may_create and self.settings.allow_auto_topic_creation)
+        return await self._load(topic, may_create)
+
+    async def create_topic(self, topic: TopicName) -> Topic:
+        """Of which there may be none yet, partitioned or not (TopicConflict). Not subject to auto-creation settings."""
+        self._require_persistent(topic)
+        await self.namespaces.require(topic.namespace)
+        await self._check_consistency(topic)
+        if await self.topic_exists(topic) or (await self.partitioned_topics.get(topic)).partitions:
+            raise TopicConflict(str(topic))
+        return await self._load(topic, True)
+
+    async def topic_exists(self, topic: TopicName) -> bool:
+        """Whether there is a topic, loaded or stored, of exactly this name."""
+        return self._topics.get(str(topic)) is not None or await self._store.exists(topic.managed_ledger_path)
+
+    async def delete_topic(self, topic: TopicName, *, force: bool = False) -> None:
+        """TopicNotFound; BrokerError when it is in use and not `force`."""
+        if not await self.topic_exists(topic):
+            raise TopicNotFound(str(topic))
+        await self._load(topic, False)
+        await self._topics.remove(str(topic), lambda loaded: loaded.delete(force=force))
+
+    async def unload_topic(self, topic: TopicName) -> None:
+        """Close it; the next who asks loads it again. TopicNotFound when it is not loaded."""
+        if not await self._topics.remove(str(topic), lambda loaded: loaded.close()):
+            raise TopicNotFound(str(topic))
+
+    async def list_topics(self, namespace: NamespaceName, *, system_topics: bool = False) -> list[TopicName]:
+        """Persistent topics, partitions one by one, in the order of their encoded names."""
+        await self.namespaces.require(namespace)
+        names = await self._store.children(persistent_topics_path(namespace))
+        topics = [TopicName.of_metadata("persistent", namespace, name) for name in names]
+        return [topic for topic in topics if system_topics or not topic.is_system]
+
+    # ---- Partitioned topics
+
+    async def partitions(self, topic: TopicName, *, may_create: bool) -> PartitionedTopicMetadata:
+        """For PARTITIONED_METADATA: 0 partitions for a topic that is not partitioned, also for a partition.
+
+        `may_create` lets a missing topic pass when topics are made automatically, and makes the metadata when such topics
+        are partitioned; otherwise a missing topic is TopicNotFound.
+        """
+        self._require_persistent(topic)
+        await self.namespaces.require(topic.namespace)
+        found = await self.partitioned_topics.get(topic)
+        if found.partitions or await self._is_there(topic):
+            return found
+        if not may_create or not self.settings.allow_auto_topic_creation:
+            raise TopicNotFound(str(topic))
+        if self.settings.allow_auto_topic_creation_type == "partitioned" and not topic.is_partition:
+            return await self._create_default_partitions(topic)
+        return found
+
+    async def create_partitioned_topic(
+        self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """TopicConflict when there is a topic of that name, partitioned or not; BadPartitionCount."""
+        self._require_persistent(topic)
+        await self.namespaces.require(topic.namespace)
+        if topic.is_partition:
+            raise BrokerError(ServerError.INVALID_TOPIC_NAME, f"{topic} has the name of a partition")
+        if await self.topic_exists(topic):
+            raise TopicConflict(str(topic))
+        await self._require_room(topic.namespace, partitions)
+        await self.partitioned_topics.create(topic, partitions, properties or {})
+
+    async def delete_partitioned_topic(self, topic: TopicName, *, force: bool = False) -> None:
+        """The partitions first, then the metadata. TopicNotFound; BrokerError when one is in use and not `force`."""
+        found = await self.partitioned_topics.get(topic)
+        if not found.partitions:
+            raise TopicNotFound(str(topic))
+        for index in range(found.partitions):
+            try:
+                await self.delete_topic(topic.partition(index), force=force)
+            except TopicNotFound:
+                continue  # deleted by itself, or by an attempt that did not come to its end
+        await self.partitioned_topics.delete(topic)
+
+    # ---- Watchers
+
+    async def watch_topics(
+        self, namespace: NamespaceName, pattern: re.Pattern[str], listener: TopicListListener
+    ) -> tuple[list[str], Callable[[], None]]:
+        """The topics that match now, and the call that ends telling `listener` of the changes from now on."""
+        await self.namespaces.require(namespace)
+        watcher = TopicListWatcher(pattern, listener)
+        unwatch = self._watchers.add(namespace, watcher)
+        try:
+            topics = matching(await self.list_topics(namespace), pattern)
+        except BaseException:
+            unwatch()
+            raise
+        watcher.begin(topics)
+        return topics, unwatch
+
+    # ---- Within
+
+    async def _load(self, topic: TopicName, may_create: bool) -> Topic:
+        if may_create and self.settings.max_topics_per_namespace and not await self.topic_exists(topic):
+            await self._require_room(topic.namespace, 1)
+        return await self._topics.load(topic, create=may_create)
+
+    async def _require_room(self, namespace: NamespaceName, more: int) -> None:
+        limit = self.settings.max_topics_per_namespace
+        if limit and len(await self.list_topics(namespace)) + more > limit:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"Exceed maximum number of topics in namespace {namespace}: {limit}")
+
+    async def _check_consistency(self, topic: TopicName) -> None:
+        """PIP-414: a partition needs the metadata of its topic, and a partitioned topic is not opened as a whole."""
+        partitions = (await self.partitioned_topics.get(topic.partitioned)).partitions
+        if not topic.is_partition and partitions:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"Found partitioned metadata for non-partitioned topic: {topic}")
+        if topic.is_partition and not partitions:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"Partition metadata not found for the partitioned topic: {topic}")
+        if topic.is_partition and topic.partition_index >= partitions:
+            message = f"Illegal topic partition name {topic} with max allowed {partitions} partitions"
+            raise BrokerError(ServerError.NOT_ALLOWED, message)
+
+    async def _is_there(self, topic: TopicName) -> bool:
+        """As a topic, or as a partition that was promised to be there."""
+        if await self.topic_exists(topic):
+            return True
+        return topic.is_partition and topic.partition_index < (await self.partitioned_topics.get(topic.partitioned)).partitions
+
+    async def _create_default_partitions(self, topic: TopicName) -> PartitionedTopicMetadata:
+        try:
+            await self.create_partitioned_topic(topic, self.settings.default_num_partitions)
+        except TopicConflict:
+            log.debug(line("somebody else made the partitions first", topic=topic))
+        return await self.partitioned_topics.get(topic)
+
+    async def _delete_inactive(self, name: str) -> None:
+        await self._topics.remove(name, lambda loaded: loaded.delete(force=False))
+
+    def _require_persistent(self, topic: TopicName) -> None:
+        if not topic.is_persistent:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"Non-persistent topics are not supported yet: {topic}")

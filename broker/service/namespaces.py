@@ -1,0 +1,102 @@
+"""Clusters, tenants and namespaces in metadata: what a standalone needs at its first start, and whether a namespace is there.
+
+Values are Apache's JSON (ClusterDataImpl, TenantInfoImpl, Policies, LocalPolicies; nulls left out), written with Apache's
+defaults. Never interprets policies.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore
+
+from .errors import NamespaceNotFound
+from .topic_name import NamespaceName
+
+STANDALONE_NAMESPACES = (
+    NamespaceName("public", "default"),
+    NamespaceName("public", "functions"),
+    NamespaceName("pulsar", "system"),
+)
+
+_POLICY_DEFAULTS: Mapping[str, Any] = {
+    "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
+    "allowed_clusters": [],
+    "backlog_quota_map": {},
+    "clusterDispatchRate": {},
+    "topicDispatchRate": {},
+    "subscriptionDispatchRate": {},
+    "replicatorDispatchRate": {},
+    "clusterSubscribeRate": {},
+    "publishMaxMessageRate": {},
+    "latency_stats_sample_rate": {},
+    "deleted": False,
+    "encryption_required": False,
+    "subscription_auth_mode": "None",
+    "offload_threshold": -1,
+    "offload_threshold_in_seconds": -1,
+    "schema_compatibility_strategy": "UNDEFINED",
+    "schema_validation_enforced": False,
+    "subscription_types_enabled": [],
+    "properties": {},
+    "migrated": False,
+}
+
+
+def to_json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def policies_path(namespace: NamespaceName) -> str:
+    return f"/admin/policies/{namespace}"
+
+
+def bundles(count: int) -> dict[str, Any]:
+    """BundlesData: the 32-bit hash space cut into `count` even ranges."""
+    boundaries = [f"0x{min(index * (1 << 32) // count, 0xFFFFFFFF):08x}" for index in range(count + 1)]
+    return {"boundaries": boundaries, "numBundles": count}
+
+
+def cluster_data(service_url: str, broker_service_url: str) -> dict[str, Any]:
+    return {
+        "serviceUrl": service_url,
+        "brokerServiceUrl": broker_service_url,
+        "brokerClientTlsEnabled": False,
+        "tlsAllowInsecureConnection": False,
+        "brokerClientTlsEnabledWithKeyStore": False,
+    }
+
+
+class Namespaces:
+    """The namespaces in one metadata store."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+
+    async def require(self, namespace: NamespaceName) -> None:
+        """NamespaceNotFound when there are no policies of that name."""
+        if not await self._store.exists(policies_path(namespace)):
+            raise NamespaceNotFound(str(namespace))
+
+    async def create(self, namespace: NamespaceName, cluster: str, bundle_count: int) -> None:
+        """With Apache's default policies; does nothing when it is there."""
+        cut = bundles(bundle_count)
+        policies = {**_POLICY_DEFAULTS, "replication_clusters": [cluster], "bundles": cut}
+        await self._put_missing(policies_path(namespace), policies)
+        await self._put_missing(f"/admin/local-policies/{namespace}", {"bundles": cut, "migrated": False})
+
+    async def bootstrap_standalone(self, cluster: str, bundle_count: int, service_url: str, broker_service_url: str) -> None:
+        """What `initialize-cluster-metadata` leaves behind. The addresses of the cluster are brought up to date each time."""
+        await self._store.put(f"/admin/clusters/{cluster}", to_json(cluster_data(service_url, broker_service_url)))
+        for tenant in dict.fromkeys(namespace.tenant for namespace in STANDALONE_NAMESPACES):
+            await self._put_missing(f"/admin/policies/{tenant}", {"adminRoles": [], "allowedClusters": [cluster]})
+        for namespace in STANDALONE_NAMESPACES:
+            await self.create(namespace, cluster, bundle_count)
+
+    async def _put_missing(self, path: str, value: dict[str, Any]) -> None:
+        if await self._store.exists(path):
+            return
+        try:
+            await self._store.put(path, to_json(value), MUST_NOT_EXIST)
+        except BadVersion:
+            return  # somebody else was first

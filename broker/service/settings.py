@@ -1,0 +1,51 @@
+"""BrokerSettings: what the broker service reads from the configuration. Keys are Apache's."""
+
+from dataclasses import dataclass
+
+DELETE_WHEN_NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
+DELETE_WHEN_CAUGHT_UP = "delete_when_subscriptions_caught_up"
+_TOPIC_TYPES = ("non-partitioned", "partitioned")
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSettings:
+    """Apache's defaults. 0 means no limit where the name begins with `max`."""
+
+    cluster_name: str = "standalone"
+    advertised_listeners: tuple[str, ...] = ()
+    """`name:pulsar://host:port`; several of one name are its plain and its TLS address."""
+    allow_auto_topic_creation: bool = True
+    allow_auto_topic_creation_type: str = "non-partitioned"
+    default_num_partitions: int = 1
+    allow_auto_subscription_creation: bool = True
+    default_number_of_namespace_bundles: int = 4
+    max_topics_per_namespace: int = 0
+    max_num_partitions_per_partitioned_topic: int = 0
+    max_concurrent_topic_load_request: int = 5000
+    topic_load_timeout_seconds: int = 60
+    broker_delete_inactive_topics_enabled: bool = True
+    broker_delete_inactive_topics_frequency_seconds: int = 60
+    broker_delete_inactive_topics_mode: str = DELETE_WHEN_NO_SUBSCRIPTIONS
+    broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = None
+    retention_check_interval_in_seconds: int = 120
+    enable_broker_side_subscription_pattern_evaluation: bool = True
+    subscription_pattern_max_length: int = 50
+    enable_broker_topic_list_watcher: bool = True
+
+    def __post_init__(self) -> None:
+        if self.allow_auto_topic_creation_type not in _TOPIC_TYPES:
+            raise ValueError(f"allowAutoTopicCreationType: expected one of {', '.join(_TOPIC_TYPES)}")
+        if self.default_num_partitions < 1:
+            raise ValueError("defaultNumPartitions: expected at least 1")
+        if self.broker_delete_inactive_topics_mode not in (DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP):
+            raise ValueError(
+                f"brokerDeleteInactiveTopicsMode: expected {DELETE_WHEN_NO_SUBSCRIPTIONS} or {DELETE_WHEN_CAUGHT_UP}"
+            )
+        if min(self.broker_delete_inactive_topics_frequency_seconds, self.retention_check_interval_in_seconds) < 1:
+            raise ValueError("brokerDeleteInactiveTopicsFrequencySeconds, retentionCheckIntervalInSeconds: at least 1")
+
+    @property
+    def inactive_seconds_min(self) -> int:
+        """How long a topic must be inactive before it is deleted; Apache's default is the frequency of the check."""
+        given = self.broker_delete_inactive_topics_max_inactive_duration_seconds
+        return self.broker_delete_inactive_topics_frequency_seconds if given is None else given

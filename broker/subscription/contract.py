@@ -1,0 +1,292 @@
+"""The contract between a dispatcher (pure) and its driver: what happened goes in, what to do comes out.
+
+A dispatcher decides who gets which entries. The driver holds the cursor, the managed ledger and the sinks; it calls
+`handle(event, now_ms)` and performs the effects in their order, at once. Rules of the driver:
+
+- One read is outstanding at most. A new `Read` replaces it: the old one may be cancelled, and its answer is ignored here, being
+  known by its `read_id`. Every read is answered once: EntriesRead, NothingToRead or ReadFailed.
+- `EntriesRead.mark_delete`, `acknowledged` and `ack_sets` are looked up when the event is made, after the read, not before it.
+- Every acknowledgement reaches the dispatcher: whole entries as EntriesAcknowledged (what
+  `ManagedCursor.acknowledge_entries` returned), parts of a batch as BatchIndexesAcknowledged, cumulative ones and all that
+  moves mark-delete otherwise (skip, expiry, clear backlog) as MarkDeleteMoved.
+- A dispatcher comes from `broker.subscription.dispatchers`: exclusive_dispatcher(settings), failover_dispatcher(settings,
+  partition_index), shared_dispatcher(settings), key_shared_dispatcher(settings). It lives as long as the driver likes; without
+  consumers it holds nothing but the consumers' type, and starts at the cursor's place when the next one comes.
+- `now_ms` is the loop's time in milliseconds; `SetTimer` speaks in the same. There is one timer: a later SetTimer replaces it.
+"""
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NewType, Protocol, TypeAlias
+
+from pyroaring import BitMap
+
+from broker.errors import ServerError
+from wire.position import Position
+from wire.run import EntryRun, RunMetadata
+
+ConsumerId = NewType("ConsumerId", int)
+"""Given by the driver, unique in a subscription and growing: of two consumers the one with the lower id came first."""
+
+
+class KeySharedMode(IntEnum):
+    """PulsarApi.KeySharedMode."""
+
+    AUTO_SPLIT = 0
+    STICKY = 1
+
+
+@dataclass(frozen=True, slots=True)
+class KeySharedPolicy:
+    """What all consumers of a Key_Shared subscription have in common; who comes with another one is refused."""
+
+    mode: KeySharedMode = KeySharedMode.AUTO_SPLIT
+    allow_out_of_order: bool = False
+
+
+# --- events -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerAdded:
+    """A consumer subscribed; it has no permits yet. May be answered by RefuseConsumer, which forgets it."""
+
+    consumer: ConsumerId
+    name: str
+    priority_level: int = 0
+    consumer_epoch: int | None = None
+    is_writable: bool = True
+    key_shared: KeySharedPolicy | None = None
+    hash_ranges: tuple[tuple[int, int], ...] = ()
+    """STICKY: inclusive [start, end] in 0..65535."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerRemoved:
+    """A consumer closed or its connection broke. What it has not acknowledged is for the others. Unknown: ignored."""
+
+    consumer: ConsumerId
+
+
+@dataclass(frozen=True, slots=True)
+class PermitsAdded:
+    """FLOW: it can take that many more messages."""
+
+    consumer: ConsumerId
+    permits: int
+
+
+@dataclass(frozen=True, slots=True)
+class WritabilityChanged:
+    """Its connection can take more bytes, or cannot (`ConsumerSink.is_writable`). Not writable: nothing is delivered to it."""
+
+    consumer: ConsumerId
+    is_writable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesAvailable:
+    """`last_confirmed` moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesRead:
+    """The answer to a Read. `key_hashes` (`wire.kernels.metadata.key_hashes`) only where `Dispatcher.needs_key_hashes`."""
+
+    read_id: int
+    run: EntryRun
+    metadata: RunMetadata
+    mark_delete: Position
+    acknowledged: BitMap
+    """`ManagedCursor.acknowledged_in(run.ledger_id)`; not changed here."""
+    ack_sets: Mapping[int, Sequence[int]]
+    """Entry id to the ack set (64-bit words, bit 1 = unacknowledged) of the partly acknowledged batches in the run."""
+    key_hashes: "array[int] | None" = None
+    is_last: bool = False
+    """The run ends at `last_confirmed` as it is now: reading on waits for EntriesAvailable. A hint that saves an empty read."""
+
+
+@dataclass(frozen=True, slots=True)
+class NothingToRead:
+    """The answer to a Read when nothing at or after its position is confirmed yet."""
+
+    read_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFailed:
+    """The answer to a Read that failed. It is tried again after a back-off."""
+
+    read_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesAcknowledged:
+    """Whole entries of one ledger were acknowledged, by `consumer` if that is known (it need not be who got them)."""
+
+    ledger_id: int
+    entry_ids: BitMap
+    consumer: ConsumerId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchIndexesAcknowledged:
+    """`message_count` more messages of a batch were acknowledged, the batch as a whole was not."""
+
+    position: Position
+    message_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MarkDeleteMoved:
+    """Everything up to and including `mark_delete` is acknowledged."""
+
+    mark_delete: Position
+
+
+@dataclass(frozen=True, slots=True)
+class RedeliveryRequested:
+    """REDELIVER_UNACKNOWLEDGED_MESSAGES; `positions` None: all that this consumer has not acknowledged."""
+
+    consumer: ConsumerId
+    positions: Sequence[Position] | None
+    consumer_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CursorReset:
+    """The cursor was reset (seek). What was delivered before is forgotten; reading starts at the cursor's place."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimerFired:
+    """The time of the last SetTimer has come. Harmless when it is early or late."""
+
+
+Event: TypeAlias = (
+    ConsumerAdded
+    | ConsumerRemoved
+    | PermitsAdded
+    | WritabilityChanged
+    | EntriesAvailable
+    | EntriesRead
+    | NothingToRead
+    | ReadFailed
+    | EntriesAcknowledged
+    | BatchIndexesAcknowledged
+    | MarkDeleteMoved
+    | RedeliveryRequested
+    | CursorReset
+    | TimerFired
+)
+
+
+# --- effects ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """`ManagedLedger.read(position, entries_max, bytes_max)`; None: at the cursor's `first_unacknowledged()`, asked now."""
+
+    read_id: int
+    position: Position | None
+    entries_max: int
+    bytes_max: int
+    is_replay: bool = False
+    """For statistics: these entries were read before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """`ConsumerSink.deliver` with these arguments; `ack_sets` has indexes in the run as keys. Costs `message_count` permits."""
+
+    consumer: ConsumerId
+    run: EntryRun
+    indexes: range | Sequence[int]
+    message_count: int
+    redelivery_counts: Sequence[int] | None = None
+    ack_sets: Mapping[int, Sequence[int]] | None = None
+    consumer_epoch: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AcknowledgeMarkers:
+    """Acknowledge these entries on the cursor: markers, which no client ever sees. The event for it is harmless."""
+
+    ledger_id: int
+    entry_ids: BitMap
+
+
+@dataclass(frozen=True, slots=True)
+class NotifyActive:
+    """ACTIVE_CONSUMER_CHANGE."""
+
+    consumer: ConsumerId
+    is_active: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseConsumer:
+    """The consumer just added is not accepted, and already forgotten: BrokerError(code, message)."""
+
+    consumer: ConsumerId
+    code: ServerError
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetTimer:
+    """Hand in TimerFired at `at_ms`."""
+
+    at_ms: int
+
+
+Effect: TypeAlias = Read | Deliver | AcknowledgeMarkers | NotifyActive | RefuseConsumer | SetTimer
+
+
+# --- the machine --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerState:
+    """What stats and CONSUMER_STATS ask of a consumer. `hash_ranges`: inclusive, Key_Shared only."""
+
+    consumer: ConsumerId
+    name: str
+    permits: int
+    unacked_messages: int
+    is_blocked_on_unacked: bool
+    is_active: bool
+    """True for every consumer where all are (Shared, Key_Shared)."""
+    hash_ranges: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DispatcherState:
+    """What stats ask of a subscription. `draining_hashes`: Key_Shared slots that wait for a former owner."""
+
+    unacked_messages: int
+    is_blocked_on_unacked: bool
+    entries_in_replay: int
+    active_consumer: ConsumerId | None
+    draining_hashes: int = 0
+
+
+class Dispatcher(Protocol):
+    """One subscription's dispatcher. Ids of consumers that are unknown, or known no more, are ignored in every event."""
+
+    @property
+    def needs_key_hashes(self) -> bool:
+        """Whether EntriesRead has to carry `key_hashes`."""
+
+    @property
+    def has_consumers(self) -> bool: ...
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        """Take the event, return what to do, in order."""
+
+    def state(self) -> DispatcherState: ...
+    def consumer_state(self, consumer: ConsumerId) -> ConsumerState | None: ...
+    def check_invariants(self) -> None:
+        """AssertionError when the state contradicts itself; for tests and simulation."""

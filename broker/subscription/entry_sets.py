@@ -1,0 +1,116 @@
+"""Sets of entries: a roaring bitmap of entry ids for each ledger. Holds no empty bitmap. Knows nothing of consumers."""
+
+from collections.abc import Iterable, Iterator
+
+from pyroaring import BitMap
+
+from wire.position import Position
+
+
+class EntrySet:
+    """A mutable set of positions, cheap for runs and for holes alike."""
+
+    __slots__ = ("_by_ledger",)
+
+    def __init__(self) -> None:
+        self._by_ledger: dict[int, BitMap] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_ledger.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self._by_ledger)
+
+    def __contains__(self, position: Position) -> bool:
+        return position.entry_id in self._by_ledger.get(position.ledger_id, ())
+
+    def in_ledger(self, ledger_id: int) -> BitMap:
+        """The entries of one ledger; not to be changed."""
+        return self._by_ledger.get(ledger_id) or BitMap()
+
+    def ledgers(self) -> Iterator[tuple[int, BitMap]]:
+        """In order of ledgers; a snapshot, so that the set may change meanwhile."""
+        return iter(sorted(self._by_ledger.items(), key=_ledger_id))
+
+    def first(self) -> Position | None:
+        if not self._by_ledger:
+            return None
+        ledger_id = min(self._by_ledger)
+        return Position(ledger_id, self._by_ledger[ledger_id].min())
+
+    def add(self, ledger_id: int, entry_ids: BitMap) -> None:
+        """Takes a copy where it keeps anything."""
+        known = self._by_ledger.get(ledger_id)
+        if known is not None:
+            known |= entry_ids
+        elif entry_ids:
+            self._by_ledger[ledger_id] = BitMap(entry_ids)
+
+    def update(self, other: "EntrySet") -> None:
+        for ledger_id, entry_ids in other._by_ledger.items():
+            self.add(ledger_id, entry_ids)
+
+    def remove(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
+        """Those that were there, and are no more; the caller's own."""
+        known = self._by_ledger.get(ledger_id)
+        if known is None:
+            return BitMap()
+        found = known & entry_ids
+        if found:
+            known -= found
+            if not known:
+                del self._by_ledger[ledger_id]
+        return found
+
+    def between(self, start: Position, end: Position) -> "EntrySet":
+        """A copy of what is in [start, end)."""
+        found = EntrySet()
+        for ledger_id, entry_ids in self._by_ledger.items():
+            if start.ledger_id <= ledger_id <= end.ledger_id:
+                chosen = BitMap(entry_ids)
+                if ledger_id == end.ledger_id:
+                    chosen &= BitMap(range(max(0, end.entry_id)))
+                if ledger_id == start.ledger_id:
+                    chosen -= BitMap(range(max(0, start.entry_id)))
+                found.add(ledger_id, chosen)
+        return found
+
+    def remove_between(self, start: Position, end: Position) -> "EntrySet":
+        """Everything in [start, end), removed."""
+        removed = self.between(start, end)
+        for ledger_id, entry_ids in removed.ledgers():
+            self.remove(ledger_id, entry_ids)
+        return removed
+
+    def clear(self) -> None:
+        self._by_ledger.clear()
+
+    def check_invariants(self) -> None:
+        assert all(self._by_ledger.values()), "an empty bitmap is kept"
+
+
+def entry_set(positions: Iterable[Position]) -> EntrySet:
+    """Of single positions, as a client names them."""
+    ids: dict[int, list[int]] = {}
+    for ledger_id, entry_id in positions:
+        if 0 <= entry_id <= _LARGEST_ENTRY_ID:
+            ids.setdefault(ledger_id, []).append(entry_id)
+    found = EntrySet()
+    for ledger_id, entry_ids in ids.items():
+        found.add(ledger_id, BitMap(entry_ids))
+    return found
+
+
+def union(sets: Iterable[EntrySet]) -> EntrySet:
+    found = EntrySet()
+    for each in sets:
+        found.update(each)
+    return found
+
+
+def _ledger_id(item: tuple[int, BitMap]) -> int:
+    return item[0]
+
+
+_LARGEST_ENTRY_ID = (1 << 32) - 1
+"""Of a bitmap; a ledger rolls over long before."""

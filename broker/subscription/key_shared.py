@@ -1,0 +1,209 @@
+"""Key_Shared: every entry to the owner of its key; the order of each key holds through joins, leaves, nacks and slow consumers.
+
+Entries that cannot go now wait, and reading goes on for the other keys: up to
+keySharedLookAheadMsgInReplayThresholdPerConsumer for each consumer and ...PerSubscription together. At that bound nothing new
+is read until something that waits could go. Keys whose slots no consumer brought (STICKY) are passed over, with a note from
+where on to read again once consumers change. `keys` has the rules of order.
+"""
+
+from array import array
+from collections.abc import Mapping
+
+from pyroaring import BitMap
+
+from broker.errors import ServerError
+from wire.kernels.keys import slots_of
+from wire.position import Position
+
+from .contract import (
+    AcknowledgeMarkers,
+    ConsumerAdded,
+    ConsumerId,
+    ConsumerState,
+    DispatcherState,
+    Effect,
+    EntriesRead,
+    KeySharedMode,
+    KeySharedPolicy,
+    Read,
+    RefuseConsumer,
+)
+from .entry_sets import EntrySet
+from .keys import Keys
+from .multiple import MultipleConsumersDispatcher
+from .readable import Readable, readable
+from .receivers import UNLIMITED, Receiver
+from .replays import window
+from .selectors import AutoSplit, ConsistentHashing, ExclusiveRanges, Selector, SlotsTaken
+from .settings import DispatcherSettings
+
+
+class KeySharedDispatcher(MultipleConsumersDispatcher):
+    """The machine. The policy is that of the first consumer, as long as any is there."""
+
+    needs_key_hashes = True
+
+    def __init__(self, settings: DispatcherSettings) -> None:
+        super().__init__(settings)
+        self._use_policy(KeySharedPolicy())
+        self._was_replay = False
+        """The last read. Replays come first, but somebody for whom nothing waits gets every second read."""
+
+    def _use_policy(self, policy: KeySharedPolicy) -> None:
+        self._policy = policy
+        self._selector: Selector = self._new_selector(policy)
+        self._keys = Keys(self._selector.assignment(), is_ordered=not policy.allow_out_of_order)
+        self._unowned_from: Position | None = None
+        """The first entry that was passed over because nobody has its slot."""
+        self._read_again_until: Position | None = None
+        """Before it, entries may be read that are delivered or wait already."""
+
+    def _new_selector(self, policy: KeySharedPolicy) -> Selector:
+        if policy.mode is KeySharedMode.STICKY:
+            return ExclusiveRanges()
+        if self._settings.subscription_key_shared_use_consistent_hashing:
+            return ConsistentHashing(self._settings.subscription_key_shared_consistent_hashing_replica_points)
+        return AutoSplit()
+
+    def state(self) -> DispatcherState:
+        receivers, waiting = self._receivers, self._keys.waiting_entries
+        return DispatcherState(receivers.unacked_messages, receivers.is_blocked, waiting, None, self._keys.draining_slots)
+
+    def consumer_state(self, consumer: ConsumerId) -> ConsumerState | None:
+        known = self._receivers.get(consumer)
+        if known is None:
+            return None
+        ranges = self._keys.assignment.ranges(consumer)
+        return ConsumerState(consumer, known.name, known.permits, known.unacked_messages, known.is_blocked, True, ranges)
+
+    # --- consumers ------------------------------------------------------------------------------------------------------
+
+    def _join(self, added: ConsumerAdded, receiver: Receiver) -> RefuseConsumer | None:
+        policy = added.key_shared or KeySharedPolicy()
+        if not self.has_consumers:
+            self._use_policy(policy)
+        elif policy != self._policy:
+            message = "the consumers of this subscription have another Key_Shared policy"
+            return RefuseConsumer(added.consumer, ServerError.CONSUMER_BUSY, message)
+        try:
+            self._selector.add(added)
+        except SlotsTaken as taken:
+            return RefuseConsumer(added.consumer, ServerError.CONSUMER_ASSIGN, str(taken))
+        self._assign()
+        return None
+
+    def _leave(self, receiver: Receiver, pending: EntrySet) -> None:
+        self._selector.remove(receiver.consumer)
+        self._keys.given_back(pending)
+        self._assign()
+
+    def _assign(self) -> None:
+        self._keys.assign(self._selector.assignment())
+        if self._unowned_from is not None:
+            reached = self._reader.position
+            if reached is not None and (self._read_again_until is None or self._read_again_until < reached):
+                self._read_again_until = reached
+            self._reader.move_to(self._unowned_from)
+            self._unowned_from = None
+
+    # --- entries --------------------------------------------------------------------------------------------------------
+
+    def _replay_set(self) -> EntrySet:
+        return self._keys.waiting()
+
+    def _give_back(self, receiver: Receiver, entries: EntrySet) -> None:
+        self._keys.given_back(entries)
+
+    def _drop(self, ledger_id: int, entry_ids: BitMap, had: BitMap) -> None:
+        self._keys.gone(ledger_id, entry_ids, had)
+
+    def _drop_replay_between(self, start: Position, end: Position) -> EntrySet:
+        dropped = self._keys.waiting_between(start, end)
+        for ledger_id, entry_ids in dropped.ledgers():
+            self._keys.gone(ledger_id, entry_ids, BitMap())
+        return dropped
+
+    def _clear(self) -> None:
+        self._keys.clear()
+        self._unowned_from = self._read_again_until = None
+
+    # --- reading --------------------------------------------------------------------------------------------------------
+
+    def _go_on(self, now_ms: int, effects: list[Effect]) -> None:
+        if not self._reader.is_idle(now_ms) or (self._reader.is_at_end and not self._keys.waiting_entries):
+            return
+        rooms = self._rooms()
+        if not rooms:
+            return
+        entries_max = self._reader.entries_for(sum(rooms.values()))
+        new_max = 0 if self._reader.is_at_end else min(entries_max, self._look_ahead_left())
+        first = self._keys.first_ready(rooms)
+        if first is not None and not (self._was_replay and new_max > 0 and self._keys.has_none_ready(rooms)):
+            each = {consumer: self._reader.entries_for(room) for consumer, room in rooms.items()}
+            wanted = self._keys.next_ready(first.ledger_id, each)
+            length = window(wanted, len(wanted), self._settings.dispatcher_max_read_batch_size)
+            effects.append(self._reader.replay(first, length))
+            self._was_replay = True
+        elif new_max > 0:
+            effects.append(self._reader.read_on(new_max))
+            self._was_replay = False
+
+    def _rooms(self) -> dict[int, int]:
+        """Who has room, and how much."""
+        rooms: dict[int, int] = {receiver.consumer: self._receivers.room(receiver) for receiver in self._receivers}
+        return {consumer: room for consumer, room in rooms.items() if room}
+
+    def _look_ahead_left(self) -> int:
+        settings = self._settings
+        each = settings.key_shared_look_ahead_msg_in_replay_threshold_per_consumer * len(self._receivers)
+        together = settings.key_shared_look_ahead_msg_in_replay_threshold_per_subscription
+        return min(each or UNLIMITED, together or UNLIMITED) - self._keys.waiting_for_owners()
+
+    def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
+        if read.is_replay and read.position is not None:
+            self._on_replay(read.position, answer, effects)
+            return
+        found, markers = readable(answer, self._unknown(answer))
+        if markers:
+            effects.append(AcknowledgeMarkers(answer.run.ledger_id, markers))
+        if not found:
+            return
+        assert answer.key_hashes is not None, "Key_Shared needs the hashes of the keys"
+        slots = slots_of(answer.key_hashes, found.indexes)
+        given, unowned = self._keys.deal_new(found, slots, self._rooms(), self._receivers.room_together())
+        if unowned:
+            position = Position(answer.run.ledger_id, answer.run.first_entry_id + unowned[0])
+            self._unowned_from = min(self._unowned_from or position, position)
+        self._send(found, given, effects, is_replay=False)
+
+    def _on_replay(self, position: Position, answer: EntriesRead, effects: list[Effect]) -> None:
+        run = answer.run
+        start = Position(run.ledger_id, run.first_entry_id)
+        self._forget_gone(position, start)
+        rooms = self._rooms()
+        wanted = self._keys.ready_in(run.ledger_id, rooms, start)
+        found, _ = readable(answer, wanted)
+        if found.gone:
+            self._keys.gone(run.ledger_id, found.gone & wanted, BitMap())
+        given = self._keys.deal_again(found, dict(rooms), self._receivers.room_together())
+        self._send(found, given, effects, is_replay=True)
+
+    def _unknown(self, answer: EntriesRead) -> BitMap | None:
+        """Where entries are read again after being passed over: those that are neither delivered nor waiting."""
+        run = answer.run
+        if self._read_again_until is None:
+            return None
+        if self._read_again_until <= (run.ledger_id, run.first_entry_id):
+            self._read_again_until = None
+            return None
+        return BitMap(range(run.first_entry_id, run.last_entry_id + 1)) - self._keys.known_in(run.ledger_id)
+
+    def _send(self, found: Readable, given: "Mapping[int, array[int]]", effects: list[Effect], *, is_replay: bool) -> None:
+        for consumer, indexes in given.items():
+            receiver = self._receivers.get(ConsumerId(consumer))
+            assert receiver is not None, "dealt to somebody who is not there"
+            effects.append(self._deliver(found, receiver, indexes, is_replay=is_replay)[0])
+
+    def check_invariants(self) -> None:
+        super().check_invariants()
+        self._keys.check_invariants({receiver.consumer: receiver.pending for receiver in self._receivers})

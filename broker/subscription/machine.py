@@ -1,0 +1,118 @@
+"""What every dispatcher is made of: one reader, one timer, and the order in which an event is handled.
+
+An event changes the state; then the dispatcher reads on if somebody can take more; then the timer is set. Reads that are
+outdated end here.
+"""
+
+from abc import ABC, abstractmethod
+from typing import TypeAlias
+
+from .contract import (
+    BatchIndexesAcknowledged,
+    ConsumerAdded,
+    ConsumerId,
+    ConsumerRemoved,
+    ConsumerState,
+    CursorReset,
+    DispatcherState,
+    Effect,
+    EntriesAcknowledged,
+    EntriesAvailable,
+    EntriesRead,
+    Event,
+    MarkDeleteMoved,
+    NothingToRead,
+    PermitsAdded,
+    Read,
+    ReadFailed,
+    RedeliveryRequested,
+    TimerFired,
+    WritabilityChanged,
+)
+from .reader import Reader
+from .settings import DispatcherSettings
+from .timer import Timer
+
+SubscriptionEvent: TypeAlias = (
+    EntriesAcknowledged
+    | PermitsAdded
+    | BatchIndexesAcknowledged
+    | WritabilityChanged
+    | RedeliveryRequested
+    | ConsumerAdded
+    | ConsumerRemoved
+    | MarkDeleteMoved
+    | CursorReset
+)
+"""Events that are no answer to a read and no wake-up."""
+
+
+class Machine(ABC):
+    """A dispatcher's frame."""
+
+    needs_key_hashes = False
+
+    def __init__(self, settings: DispatcherSettings) -> None:
+        self._settings = settings
+        self._reader = Reader(settings)
+        self._timer = Timer()
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        effects: list[Effect] = []
+        match event:
+            case EntriesAvailable():
+                self._reader.more_is_available()
+            case EntriesRead():
+                read = self._reader.accept(event)
+                if read is not None:
+                    self._reader.succeeded(read, event)
+                    self._on_read(read, event, effects)
+            case NothingToRead():
+                read = self._reader.accept(event)
+                if read is not None:
+                    self._reader.found_nothing(read)
+                    self._on_nothing(read)
+            case ReadFailed():
+                if self._reader.accept(event) is not None:
+                    self._reader.failed(now_ms)
+            case TimerFired():
+                self._timer.fired()
+            case _:
+                self._take(event, now_ms, effects)
+        self._go_on(now_ms, effects)
+        self._timer.arm(effects, self._reader.retry_at_ms, self._deadline_ms())
+        return effects
+
+    @property
+    @abstractmethod
+    def has_consumers(self) -> bool: ...
+
+    @abstractmethod
+    def state(self) -> DispatcherState: ...
+
+    @abstractmethod
+    def consumer_state(self, consumer: ConsumerId) -> ConsumerState | None: ...
+
+    @abstractmethod
+    def check_invariants(self) -> None:
+        """AssertionError when the state contradicts itself."""
+
+    @abstractmethod
+    def _take(self, event: SubscriptionEvent, now_ms: int, effects: list[Effect]) -> None:
+        """An event of the subscription."""
+
+    @abstractmethod
+    def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
+        """Give away what can be given; the reader stands after the run already."""
+
+    @abstractmethod
+    def _on_nothing(self, read: Read) -> None:
+        """A read found nothing at or after its position."""
+
+    @abstractmethod
+    def _go_on(self, now_ms: int, effects: list[Effect]) -> None:
+        """What is due now; then a read, if somebody can take more."""
+
+    def _deadline_ms(self) -> int | None:
+        """A time that this dispatcher waits for, reads apart."""
+        return None

@@ -1,0 +1,154 @@
+"""The consumers of a Shared or Key_Shared subscription: their permits, what they have not acknowledged, and the limits on it.
+
+Pending entries are bitmaps per ledger. Message counts are kept apart, for batches alone: an entry without one counts as one
+message. A consumer at its limit is blocked until it is down to half of it; so is the subscription (Apache: Consumer and
+PersistentDispatcherMultipleConsumers). The last batch before a limit may go beyond it, since none is split.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+
+from pyroaring import BitMap
+
+from wire.position import Position
+
+from .contract import ConsumerAdded, ConsumerId
+from .entry_sets import EntrySet
+from .settings import DispatcherSettings
+
+UNLIMITED = 1 << 62
+
+
+class Receiver:
+    """One consumer. `unacked_messages` is the sum of the message counts of `pending`."""
+
+    __slots__ = ("consumer", "is_blocked", "is_writable", "name", "pending", "permits", "priority_level", "unacked_messages")
+
+    def __init__(self, added: ConsumerAdded) -> None:
+        self.consumer = added.consumer
+        self.name = added.name
+        self.priority_level = added.priority_level
+        self.is_writable = added.is_writable
+        self.permits = 0
+        self.pending = EntrySet()
+        self.unacked_messages = 0
+        self.is_blocked = False
+
+
+class Receivers:
+    """All of them, in the order in which they came."""
+
+    def __init__(self, settings: DispatcherSettings) -> None:
+        self._limit = settings.max_unacked_messages_per_consumer or UNLIMITED
+        self._limit_together = settings.max_unacked_messages_per_subscription or UNLIMITED
+        self._by_id: dict[ConsumerId, Receiver] = {}
+        self._message_counts: dict[int, dict[int, int]] = {}
+        """Ledger, entry: messages of a pending batch that are not acknowledged."""
+        self.unacked_messages = 0
+        self.is_blocked = False
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Receiver]:
+        return iter(self._by_id.values())
+
+    def get(self, consumer: ConsumerId | None) -> Receiver | None:
+        return self._by_id.get(consumer) if consumer is not None else None
+
+    def add(self, receiver: Receiver) -> None:
+        self._by_id[receiver.consumer] = receiver
+
+    def remove(self, receiver: Receiver) -> EntrySet:
+        """What it had pending."""
+        del self._by_id[receiver.consumer]
+        for ledger_id, entry_ids in receiver.pending.ledgers():
+            self._uncount(receiver, ledger_id, entry_ids)
+        return receiver.pending
+
+    def room(self, receiver: Receiver) -> int:
+        """How many messages it may get now; 0 or more."""
+        if self.is_blocked or receiver.is_blocked or not receiver.is_writable:
+            return 0
+        return max(0, min(receiver.permits, self._limit - receiver.unacked_messages, self.room_together()))
+
+    def room_together(self) -> int:
+        """How many messages all of them may get now."""
+        return 0 if self.is_blocked else max(0, self._limit_together - self.unacked_messages)
+
+    def delivered(self, receiver: Receiver, ledger_id: int, entry_ids: BitMap, costs: Sequence[int] | None, total: int) -> None:
+        """`costs` are parallel to the sorted `entry_ids`; None: one message each."""
+        receiver.pending.add(ledger_id, entry_ids)
+        receiver.permits -= total
+        receiver.unacked_messages += total
+        self.unacked_messages += total
+        if costs is not None:
+            self._message_counts.setdefault(ledger_id, {}).update(zip(entry_ids, costs, strict=True))
+        receiver.is_blocked = receiver.is_blocked or receiver.unacked_messages >= self._limit
+        self.is_blocked = self.is_blocked or self.unacked_messages >= self._limit_together
+
+    def acknowledged(self, ledger_id: int, entry_ids: BitMap, consumer: ConsumerId | None) -> BitMap:
+        """Forget entries, whoever has them (most likely `consumer`); those that somebody had."""
+        likely = self.get(consumer)
+        found = BitMap() if likely is None else self.taken_back(likely, ledger_id, entry_ids)
+        if len(found) < len(entry_ids):
+            for receiver in self._by_id.values():
+                if receiver is not likely:
+                    found |= self.taken_back(receiver, ledger_id, entry_ids)
+        return found
+
+    def taken_back(self, receiver: Receiver, ledger_id: int, entry_ids: BitMap) -> BitMap:
+        """Forget those that this one has; which these were."""
+        found = receiver.pending.remove(ledger_id, entry_ids)
+        if found:
+            self._uncount(receiver, ledger_id, found)
+        return found
+
+    def batch_indexes_acknowledged(self, position: Position, message_count: int) -> None:
+        counts = self._message_counts.get(position.ledger_id, {})
+        known = counts.get(position.entry_id)
+        if known is None:
+            return
+        counts[position.entry_id] = left = max(0, known - message_count)
+        for receiver in self._by_id.values():
+            if position in receiver.pending:
+                self._reduce(receiver, known - left)
+
+    def clear(self) -> None:
+        """Nothing is pending any more."""
+        self._message_counts.clear()
+        for receiver in self._by_id.values():
+            receiver.pending.clear()
+            self._reduce(receiver, receiver.unacked_messages)
+
+    def _uncount(self, receiver: Receiver, ledger_id: int, entry_ids: BitMap) -> None:
+        counts = self._message_counts.get(ledger_id)
+        if counts is None:
+            self._reduce(receiver, len(entry_ids))
+            return
+        self._reduce(receiver, sum(map(counts.pop, entry_ids, repeat(1))))
+        if not counts:
+            del self._message_counts[ledger_id]
+
+    def _reduce(self, receiver: Receiver, messages: int) -> None:
+        receiver.unacked_messages -= messages
+        self.unacked_messages -= messages
+        receiver.is_blocked = receiver.is_blocked and receiver.unacked_messages > self._limit // 2
+        self.is_blocked = self.is_blocked and self.unacked_messages > self._limit_together // 2
+
+    def check_invariants(self) -> None:
+        counted = 0
+        for receiver in self._by_id.values():
+            receiver.pending.check_invariants()
+            messages = 0
+            for ledger_id, entry_ids in receiver.pending.ledgers():
+                counts = self._message_counts.get(ledger_id, {})
+                messages += sum(counts.get(entry_id, 1) for entry_id in entry_ids)
+                counted += sum(entry_id in counts for entry_id in entry_ids)
+            assert messages == receiver.unacked_messages, (
+                f"{receiver.name}: {receiver.unacked_messages} unacked, {messages} pending"
+            )
+            assert receiver.is_blocked or receiver.unacked_messages < self._limit
+        assert counted == sum(map(len, self._message_counts.values())), "message counts of entries that nobody has"
+        assert sum(receiver.unacked_messages for receiver in self._by_id.values()) == self.unacked_messages
+        assert self.is_blocked or self.unacked_messages < self._limit_together

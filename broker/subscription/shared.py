@@ -1,0 +1,105 @@
+"""Shared: every entry to one of the consumers, in turns, by priority. Order is nobody's concern."""
+
+from pyroaring import BitMap
+
+from wire.position import Position
+
+from .contract import AcknowledgeMarkers, ConsumerAdded, Effect, EntriesRead, Read, RefuseConsumer
+from .entry_sets import EntrySet
+from .multiple import MultipleConsumersDispatcher
+from .readable import Readable, Span, readable
+from .receivers import Receiver
+from .replays import window
+from .settings import DispatcherSettings
+from .turns import Turns
+
+
+class SharedDispatcher(MultipleConsumersDispatcher):
+    """The machine. The replay set holds what was given back or never given: bounded by the limits on unacked messages."""
+
+    def __init__(self, settings: DispatcherSettings) -> None:
+        super().__init__(settings)
+        self._turns = Turns(settings.dispatcher_max_round_robin_batch_size)
+        self._replay = EntrySet()
+
+    def _replay_set(self) -> EntrySet:
+        return self._replay
+
+    def _join(self, added: ConsumerAdded, receiver: Receiver) -> RefuseConsumer | None:
+        self._turns.add(receiver)
+        return None
+
+    def _leave(self, receiver: Receiver, pending: EntrySet) -> None:
+        self._turns.remove(receiver)
+        self._replay.update(pending)
+
+    def _give_back(self, receiver: Receiver, entries: EntrySet) -> None:
+        self._replay.update(entries)
+
+    def _drop(self, ledger_id: int, entry_ids: BitMap, had: BitMap) -> None:
+        if self._replay:
+            self._replay.remove(ledger_id, entry_ids)
+
+    def _drop_replay_between(self, start: Position, end: Position) -> EntrySet:
+        return self._replay.remove_between(start, end)
+
+    def _clear(self) -> None:
+        self._replay.clear()
+
+    def _go_on(self, now_ms: int, effects: list[Effect]) -> None:
+        first = self._replay.first()
+        if not self._reader.is_idle(now_ms) or (first is None and self._reader.is_at_end):
+            return
+        room = sum(map(self._receivers.room, self._receivers))
+        if not room:
+            return
+        entries_max = self._reader.entries_for(room)
+        if first is not None:
+            waiting = self._replay.in_ledger(first.ledger_id)
+            length = window(waiting, entries_max, self._settings.dispatcher_max_read_batch_size)
+            effects.append(self._reader.replay(first, length))
+        else:
+            effects.append(self._reader.read_on(entries_max))
+
+    def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
+        run = answer.run
+        wanted = None
+        if read.is_replay and read.position is not None:
+            self._forget_gone(read.position, Position(run.ledger_id, run.first_entry_id))
+            wanted = self._replay.in_ledger(run.ledger_id)
+        found, markers = readable(answer, wanted)
+        if wanted:
+            self._replay.remove(run.ledger_id, found.gone)
+        if markers:
+            effects.append(AcknowledgeMarkers(run.ledger_id, markers))
+        given = self._hand_out(found, effects, is_replay=read.is_replay)
+        if not read.is_replay and given < len(found):
+            self._reader.stay_at(found.position(given))
+
+    def _hand_out(self, found: Readable, effects: list[Effect], *, is_replay: bool) -> int:
+        """Turn by turn; everybody gets what is theirs in one delivery. Up to which place it was given away."""
+        place = 0
+        spans: dict[Receiver, list[Span]] = {}
+        room = {receiver: self._receivers.room(receiver) for receiver in self._receivers}
+        left = self._receivers.room_together()
+        while left > 0 and place < len(found):
+            turn = self._turns.take(room.__getitem__)
+            if turn is None:
+                break
+            receiver, messages = turn
+            stop = found.fit(place, min(messages, left))
+            cost = found.cost(place, stop)
+            room[receiver] = max(0, room[receiver] - cost)
+            left -= cost
+            spans.setdefault(receiver, []).append((place, stop))
+            place = stop
+        for receiver, theirs in spans.items():
+            effect, entry_ids = self._deliver(found, receiver, found.picked(theirs), is_replay=is_replay)
+            effects.append(effect)
+            if is_replay:
+                self._replay.remove(found.run.ledger_id, entry_ids)
+        return place
+
+    def check_invariants(self) -> None:
+        super().check_invariants()
+        self._replay.check_invariants()

@@ -1,0 +1,171 @@
+"""One consumer on a subscription: turns the connection's requests into events for the dispatcher, and counts.
+
+Owns nothing but its counters. After it was closed, or ended by the broker, every request is ignored or refused.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from broker.errors import BrokerError, ServerError
+from broker.subscription.contract import ConsumerId, Deliver, PermitsAdded, RedeliveryRequested, WritabilityChanged
+from wire.position import Position
+from wire.run import AckRun, EntryRun
+
+from .contract import Acknowledgement, ConsumerSink, ConsumerStats, LastMessage, SubscribeRequest, SubscriptionType
+from .rates import DeliveryCounters, DeliveryRates
+
+if TYPE_CHECKING:
+    from .subscription import Subscription
+
+
+class TopicConsumer:
+    """A `broker.topic.contract.Consumer`."""
+
+    def __init__(
+        self, subscription: "Subscription", key: ConsumerId, request: SubscribeRequest, sink: ConsumerSink, now_ms: int
+    ) -> None:
+        self.key = key
+        self.request = request
+        self.connected_since_ms = now_ms
+        self.last_flow_ms = 0
+        self.last_delivery_ms = 0
+        self.last_acknowledgement_ms = 0
+        self.counters = DeliveryCounters()
+        self.rates = DeliveryRates()
+        self.is_closed = False
+        self._subscription = subscription
+        self._sink = sink
+        self._was_writable = sink.is_writable
+        self._is_introduced = False
+        self._is_active: bool | None = None
+        self._knows_end = False
+        asyncio.get_running_loop().call_soon(self._introduce)
+
+    @property
+    def name(self) -> str:
+        return self.request.consumer_name
+
+    @property
+    def subscription(self) -> str:
+        return self._subscription.name
+
+    @property
+    def type(self) -> SubscriptionType:
+        return self.request.type
+
+    # what the connection asks
+
+    def flow(self, permits: int) -> None:
+        if not self.is_closed:
+            self.last_flow_ms = self._subscription.clock.now_ms()
+            self._subscription.handle(PermitsAdded(self.key, permits))
+
+    def acknowledge_run(self, run: AckRun) -> None:
+        if not self.is_closed:
+            self.last_acknowledgement_ms = self._subscription.clock.now_ms()
+            self._count_acknowledged(self._subscription.acknowledging.run(self.key, run))
+
+    def acknowledge(self, acknowledgement: Acknowledgement) -> None:
+        if self.is_closed:
+            return
+        if acknowledgement.is_cumulative and self.type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED):
+            raise BrokerError(ServerError.NOT_ALLOWED, "Cumulative acknowledgement is not allowed on a shared subscription")
+        self.last_acknowledgement_ms = self._subscription.clock.now_ms()
+        self._count_acknowledged(self._subscription.acknowledging.command(self.key, acknowledgement))
+
+    def redeliver(self, positions: Sequence[Position], consumer_epoch: int | None) -> None:
+        if not self.is_closed:
+            self._subscription.handle(RedeliveryRequested(self.key, positions or None, consumer_epoch))
+
+    def writable(self) -> None:
+        if not self.is_closed and not self._was_writable:
+            self._was_writable = True
+            self._subscription.handle(WritabilityChanged(self.key, True))
+
+    async def seek(self, position: Position, ack_set: Sequence[int]) -> None:
+        self._check_open()
+        await self._subscription.reset(position, ack_set)
+
+    async def seek_by_time(self, publish_time_ms: int) -> None:
+        self._check_open()
+        await self._subscription.reset_to_time(publish_time_ms)
+
+    async def last_message(self) -> LastMessage:
+        self._check_open()
+        return await self._subscription.last_message()
+
+    async def unsubscribe(self, force: bool) -> None:
+        self._check_open()
+        await self._subscription.unsubscribe(self, force)
+
+    def stats(self) -> ConsumerStats:
+        return self._subscription.consumer_stats(self)
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self._subscription.consumer_left(self)
+
+    # what the subscription does with it
+
+    def deliver(self, delivery: Deliver) -> bool:
+        """Hand a delivery to the connection; False when it has just become unable to take more."""
+        run, indexes, counters = delivery.run, delivery.indexes, self.counters
+        self._sink.deliver(run, indexes, delivery.redelivery_counts, delivery.ack_sets, delivery.consumer_epoch)
+        counters.messages += delivery.message_count
+        counters.entries += len(indexes)
+        counters.payload_bytes += payload_bytes_at(run, indexes)
+        if delivery.redelivery_counts is not None:
+            counters.redelivered += len(indexes) - delivery.redelivery_counts.count(0)
+        self.last_delivery_ms = self._subscription.clock.now_ms()
+        was_writable, self._was_writable = self._was_writable, self._sink.is_writable
+        return self._was_writable or not was_writable
+
+    def active_changed(self, is_active: bool) -> None:
+        self._is_active = is_active
+        if self._is_introduced:
+            self._sink.active_changed(is_active)
+
+    def reached_end(self) -> None:
+        """Nothing will ever come after what it has acknowledged; it is told once."""
+        if not self._knows_end:
+            self._knows_end = True
+            self._sink.reached_end_of_topic()
+
+    def _introduce(self) -> None:
+        """Its SUCCESS is on the way: from now on it can be told things, first of all what happened meanwhile."""
+        self._is_introduced = True
+        if self.is_closed:
+            return
+        if self._is_active is not None:
+            self._sink.active_changed(self._is_active)
+        self._subscription.tell_end_of_topic()
+
+    def end(self, reason: str | None) -> None:
+        """The broker ends it; `reason` None: the client asked for it and gets another answer."""
+        if not self.is_closed:
+            self.is_closed = True
+            if reason is not None:
+                self._sink.closed(reason)
+
+    def _check_open(self) -> None:
+        if self.is_closed:
+            raise BrokerError(ServerError.METADATA, "Consumer not found")
+
+    def _count_acknowledged(self, entries: int) -> None:
+        """In messages, by the mean size of the batches that it got: exact without batches, and close to it with them."""
+        counters = self.counters
+        counters.acknowledged += entries * counters.messages // max(counters.entries, 1)
+
+
+def payload_bytes_at(run: EntryRun, indexes: range | Sequence[int]) -> int:
+    """Bytes as clients sent them; without a Python statement per entry."""
+    if not indexes:
+        return 0
+    offsets = run.offsets
+    if isinstance(indexes, range) and indexes.step == 1:
+        sealed = offsets[indexes.stop] - offsets[indexes.start]
+    else:
+        sealed = sum(map(offsets[1:].__getitem__, indexes)) - sum(map(offsets.__getitem__, indexes))
+    return sealed - len(indexes) * run.header_bytes

@@ -1,0 +1,283 @@
+"""The contract between a connection and the topics, and between a topic's drivers and the pure dispatchers' owner.
+
+Connections hand in requests and a sink; topics call the sink. All calls are on the event loop. Errors are BrokerError.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Protocol
+
+from wire.position import Position
+from wire.run import AckRun, EntryRun, SendRun
+
+from ..errors import ServerError
+from .stats import TopicStats
+
+
+class AccessMode(IntEnum):
+    """PulsarApi.ProducerAccessMode."""
+
+    SHARED = 0
+    EXCLUSIVE = 1
+    WAIT_FOR_EXCLUSIVE = 2
+    EXCLUSIVE_WITH_FENCING = 3
+
+
+class SubscriptionType(IntEnum):
+    """PulsarApi.CommandSubscribe.SubType."""
+
+    EXCLUSIVE = 0
+    SHARED = 1
+    FAILOVER = 2
+    KEY_SHARED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerRequest:
+    """CommandProducer, checked. `name` is never empty: the service gave one where the client did not."""
+
+    producer_id: int
+    name: str
+    name_is_generated: bool
+    epoch: int
+    access_mode: AccessMode
+    topic_epoch: int | None
+    is_encrypted: bool
+    metadata: Mapping[str, str]
+    address: str
+    client_version: str
+    initial_subscription_name: str = ""
+
+
+class ProducerSink(Protocol):
+    """The connection's end of a producer."""
+
+    def receipts(self, run: SendRun, stored: EntryRun) -> None:
+        """The whole run is durable; called in the order of publish."""
+
+    def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
+        """The whole run was not stored; called in the same order as receipts."""
+
+    def ready(self, topic_epoch: int) -> None:
+        """A WaitForExclusive producer may publish now (the second PRODUCER_SUCCESS)."""
+
+    def refused(self, code: ServerError, message: str) -> None:
+        """A WaitForExclusive producer that still waits will never get its turn (it was fenced out): ERROR for its request."""
+
+    def closed(self, reason: str) -> None:
+        """The broker ends the producer (fenced, topic deleted or unloaded): CLOSE_PRODUCER.
+
+        Right after it come `send_failed` for the runs not answered yet, so that the connection can let go of them; the client
+        is not told: it sends them again on its next connection.
+        """
+
+
+class Producer(Protocol):
+    """A producer on a topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def is_ready(self) -> bool:
+        """False while WaitForExclusive waits."""
+
+    @property
+    def topic_epoch(self) -> int | None: ...
+    @property
+    def last_sequence_id(self) -> int:
+        """-1 without deduplication."""
+
+    def publish(self, run: SendRun) -> None:
+        """Never raises for a storage failure: the sink hears of each run exactly once, in order (see `closed`)."""
+
+    def close(self) -> None:
+        """The client is gone, or has closed it. Runs published before are still answered; closing twice is fine."""
+
+
+class KeySharedMode(IntEnum):
+    """PulsarApi.KeySharedMode."""
+
+    AUTO_SPLIT = 0
+    STICKY = 1
+
+
+@dataclass(frozen=True, slots=True)
+class KeySharedMeta:
+    """CommandSubscribe.keySharedMeta; ranges are inclusive [start, end] in 0..65535."""
+
+    mode: KeySharedMode = KeySharedMode.AUTO_SPLIT
+    hash_ranges: tuple[tuple[int, int], ...] = ()
+    allow_out_of_order: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeRequest:
+    """CommandSubscribe, checked. `start` is set for non-durable subscriptions (readers) that name a message id."""
+
+    consumer_id: int
+    subscription: str
+    type: SubscriptionType
+    consumer_name: str
+    priority_level: int
+    durable: bool
+    start: Position | None
+    start_batch_index: int
+    start_rollback_seconds: int
+    from_earliest: bool
+    metadata: Mapping[str, str]
+    subscription_properties: Mapping[str, str]
+    key_shared: KeySharedMeta
+    consumer_epoch: int | None
+    read_compacted: bool
+    address: str
+    client_version: str
+    auto_create_subscription: bool = True
+
+
+class ConsumerSink(Protocol):
+    """The connection's end of a consumer."""
+
+    @property
+    def is_writable(self) -> bool:
+        """False while the peer does not read what was sent; the dispatcher then pauses this consumer."""
+
+    def deliver(
+        self,
+        run: EntryRun,
+        indexes: range | Sequence[int],
+        redelivery_counts: Sequence[int] | None,
+        ack_sets: Mapping[int, Sequence[int]] | None,
+        consumer_epoch: int | None,
+    ) -> None:
+        """Write the entries of `run` at these indexes as MESSAGE frames. `redelivery_counts` are parallel to `indexes`;
+        `ack_sets` (key: index in the run) hold 64-bit words, bit 1 = unacknowledged."""
+
+    def active_changed(self, is_active: bool) -> None: ...
+    def reached_end_of_topic(self) -> None: ...
+    def closed(self, reason: str) -> None:
+        """The broker ends the consumer (seek, unload, delete): CLOSE_CONSUMER."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """A CommandAck that is not part of an AckRun. `ack_sets[i]` belongs to `positions[i]`; empty: the whole entry."""
+
+    is_cumulative: bool
+    positions: tuple[Position, ...]
+    ack_sets: tuple[tuple[int, ...], ...]
+    batch_sizes: tuple[int, ...]
+    properties: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LastMessage:
+    """GET_LAST_MESSAGE_ID: `batch_index` is -1 for an unbatched entry; `mark_delete` is the subscription's."""
+
+    position: Position
+    batch_index: int
+    mark_delete: Position | None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerStats:
+    """What CONSUMER_STATS and the admin's stats need of a consumer; rates are per second over the last minute."""
+
+    message_rate_out: float
+    byte_rate_out: float
+    redelivery_rate: float
+    ack_rate: float
+    messages_out: int
+    bytes_out: int
+    available_permits: int
+    unacked_messages: int
+    is_blocked_on_unacked: bool
+    backlog_messages: int
+    expired_rate: float
+    connected_since_ms: int
+
+
+class Consumer(Protocol):
+    """A consumer on a subscription."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def subscription(self) -> str: ...
+    @property
+    def type(self) -> SubscriptionType: ...
+    def flow(self, permits: int) -> None: ...
+    def acknowledge_run(self, run: AckRun) -> None: ...
+    def acknowledge(self, acknowledgement: Acknowledgement) -> None:
+        """BrokerError(NOT_ALLOWED) for a cumulative one on Shared and Key_Shared."""
+
+    def redeliver(self, positions: Sequence[Position], consumer_epoch: int | None) -> None:
+        """Empty: everything that this consumer has not acknowledged."""
+
+    def writable(self) -> None:
+        """The sink is writable again."""
+
+    async def seek(self, position: Position, ack_set: Sequence[int]) -> None: ...
+    async def seek_by_time(self, publish_time_ms: int) -> None: ...
+    async def last_message(self) -> LastMessage: ...
+    async def unsubscribe(self, force: bool) -> None: ...
+    def stats(self) -> ConsumerStats: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopicActivity:
+    """What decides whether a topic is inactive (brokerDeleteInactiveTopicsMode). Cursors of readers do not count."""
+
+    producers: int
+    consumers: int
+    durable_subscriptions: int
+    backlog_entries: int
+    """The largest backlog of a durable subscription."""
+    last_active_ms: int
+    """Wall clock when it was loaded or the last producer or consumer left, whichever is later."""
+
+
+class Topic(Protocol):
+    """A loaded topic."""
+
+    @property
+    def name(self) -> str:
+        """`persistent://tenant/namespace/topic`."""
+
+    @property
+    def header_bytes(self) -> int: ...
+    async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer: ...
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer: ...
+    @property
+    def is_closed(self) -> bool:
+        """Closed or closing, by `close` or by itself (its managed ledger failed or is fenced): it takes nobody on. The
+        service then awaits `close` (twice is fine; the second call waits for the first) and loads the topic again."""
+
+    def activity(self) -> TopicActivity: ...
+    def stats(self) -> TopicStats: ...
+    async def create_subscription(self, name: str, *, from_earliest: bool, properties: Mapping[str, str]) -> None:
+        """A durable one; nothing happens when it is there already."""
+
+    async def delete_subscription(self, name: str, *, force: bool) -> None:
+        """SUBSCRIPTION_NOT_FOUND; CONSUMER_BUSY while consumers are connected and not `force`."""
+
+    async def terminate(self) -> None:
+        """No more messages, for ever; whoever has acknowledged all gets REACHED_END_OF_TOPIC."""
+
+    async def trim(self) -> None:
+        """Let go of the ledgers that every durable subscription has consumed and retention does not keep."""
+
+    async def close(self) -> None:
+        """Unload: producers and consumers are told, marks are flushed, the managed ledger is closed."""
+
+    async def delete(self, *, force: bool) -> None:
+        """BrokerError when in use and not `force`."""
+
+
+class OpenTopic(Protocol):
+    """Loads a topic; handed to the broker service, which calls it once per topic."""
+
+    async def __call__(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> Topic:
+        """`partition_index` is -1 for a topic that is no partition. BrokerError(TOPIC_NOT_FOUND) when nothing is stored and
+        `create` is false."""

@@ -1,0 +1,187 @@
+"""Performs what one dispatcher decides: reads the log, hands runs to consumers, keeps the timer.
+
+Owns the one read and the one timer under way. Decides nothing: events go in one after the other, in the order in which they
+happened, also those that an effect causes; effects are performed at once. Read failures are the dispatcher's (it tries again).
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol, assert_never
+
+from pyroaring import BitMap
+
+from broker.errors import BrokerError
+from broker.subscription.contract import (
+    AcknowledgeMarkers,
+    ConsumerId,
+    Deliver,
+    Dispatcher,
+    Effect,
+    EntriesAcknowledged,
+    EntriesRead,
+    Event,
+    NothingToRead,
+    NotifyActive,
+    Read,
+    ReadFailed,
+    RefuseConsumer,
+    SetTimer,
+    TimerFired,
+    WritabilityChanged,
+)
+from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
+from wire.position import Position
+from wire.run import FLAG_BATCH, EntryRun, RunMetadata
+
+from .scanned_runs import ScannedRuns
+
+_log = logging.getLogger(__name__)
+
+
+class DispatchTarget(Protocol):
+    """A consumer, as the driver sees it."""
+
+    def deliver(self, delivery: Deliver) -> bool:
+        """Hand it to the connection; whether that can take more."""
+
+    def active_changed(self, is_active: bool) -> None: ...
+
+
+class DispatchDriver:
+    """One dispatcher at work on one cursor. `failed` hears of an error that is ours, after which nothing is dispatched."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        ledger: ManagedLedger,
+        cursor: ManagedCursor,
+        scanned: ScannedRuns,
+        label: str,
+        failed: Callable[[BaseException], None],
+    ) -> None:
+        self.dispatcher = dispatcher
+        self.targets: dict[ConsumerId, DispatchTarget] = {}
+        self._ledger = ledger
+        self._cursor = cursor
+        self._scanned = scanned
+        self._label = label
+        self._failed = failed
+        self._loop = asyncio.get_running_loop()
+        self._events: deque[Event] = deque()
+        self._is_handling = False
+        self._is_closed = False
+        self._refusal: BrokerError | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def handle(self, event: Event) -> None:
+        """Let the dispatcher decide and perform it, with everything that follows from it at once."""
+        self._events.append(event)
+        if self._is_handling or self._is_closed:
+            return
+        self._is_handling = True
+        try:
+            while self._events:
+                for effect in self.dispatcher.handle(self._events.popleft(), self.now_ms()):
+                    self._perform(effect)
+        except Exception as error:
+            self.close()
+            self._failed(error)
+            raise
+        finally:
+            self._is_handling = False
+
+    def now_ms(self) -> int:
+        """A microsecond is added, so that a timer that fires on its time is not early by a rounding error."""
+        return int(self._loop.time() * 1000 + 0.001)
+
+    def take_refusal(self) -> BrokerError | None:
+        """Why the consumer that was just added is not accepted."""
+        refusal, self._refusal = self._refusal, None
+        return refusal
+
+    def close(self) -> None:
+        """Nothing is dispatched any more. Closing twice is fine."""
+        self._is_closed = True
+        self._events.clear()
+        if self._reading is not None:
+            self._reading.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Deliver():
+                self._deliver(effect)
+            case Read():
+                self._start_reading(effect)
+            case AcknowledgeMarkers(ledger_id, entry_ids):
+                self._acknowledge_markers(ledger_id, entry_ids)
+            case NotifyActive(consumer, is_active):
+                self.targets[consumer].active_changed(is_active)
+            case RefuseConsumer(_, code, message):
+                self._refusal = BrokerError(code, message)
+            case SetTimer(at_ms):
+                self._set_timer(at_ms)
+            case _:
+                assert_never(effect)
+
+    def _deliver(self, delivery: Deliver) -> None:
+        if not self.targets[delivery.consumer].deliver(delivery):
+            self._events.append(WritabilityChanged(delivery.consumer, False))
+
+    def _acknowledge_markers(self, ledger_id: int, entry_ids: BitMap) -> None:
+        acknowledged = self._cursor.acknowledge_entries(ledger_id, entry_ids)
+        self._events.append(EntriesAcknowledged(ledger_id, acknowledged))
+
+    def _set_timer(self, at_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at_ms / 1000, self.handle, TimerFired())
+
+    def _start_reading(self, read: Read) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+        self._reading = self._loop.create_task(self._read(read))
+        self._reading.add_done_callback(self._read_ended)
+
+    async def _read(self, read: Read) -> None:
+        position = self._cursor.first_unacknowledged() if read.position is None else read.position
+        try:
+            run = await self._ledger.read(position, read.entries_max, read.bytes_max)
+        except ManagedLedgerError as error:
+            _log.warning("%s: reading at %s failed: %s: %s", self._label, position, type(error).__name__, error)
+            self.handle(ReadFailed(read.read_id))
+            return
+        self.handle(NothingToRead(read.read_id) if run is None else self._entries_read(read.read_id, run))
+
+    def _entries_read(self, read_id: int, run: EntryRun) -> EntriesRead:
+        metadata = self._scanned.metadata(run)
+        return EntriesRead(
+            read_id,
+            run,
+            metadata,
+            self._cursor.mark_delete,
+            self._cursor.acknowledged_in(run.ledger_id),
+            self._ack_sets(run, metadata) if self._cursor.has_batch_indexes() else {},
+            self._scanned.key_hashes(run) if self.dispatcher.needs_key_hashes else None,
+            is_last=Position(run.ledger_id, run.last_entry_id) == self._ledger.last_confirmed,
+        )
+
+    def _ack_sets(self, run: EntryRun, metadata: RunMetadata) -> dict[int, Sequence[int]]:
+        found: dict[int, Sequence[int]] = {}
+        for entry_id, flags in enumerate(metadata.flags, run.first_entry_id):
+            if flags & FLAG_BATCH:
+                words = self._cursor.unacknowledged_batch_indexes(Position(run.ledger_id, entry_id))
+                if words is not None:
+                    found[entry_id] = words
+        return found
+
+    def _read_ended(self, task: "asyncio.Task[None]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _log.error("%s: dispatching failed", self._label, exc_info=error)
+            self.close()
+            self._failed(error)

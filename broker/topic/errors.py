@@ -1,0 +1,29 @@
+"""The one place where a failure of the managed ledger becomes what a client is told. Holds nothing."""
+
+from broker.errors import BrokerError, ServerError
+from managed_ledger.contract import (
+    InvalidCursorPosition,
+    ManagedLedgerError,
+    ManagedLedgerFenced,
+    ManagedLedgerNotFound,
+    ManagedLedgerTerminated,
+)
+
+_CODES: tuple[tuple[type[ManagedLedgerError], ServerError], ...] = (
+    (ManagedLedgerTerminated, ServerError.TOPIC_TERMINATED),
+    (ManagedLedgerFenced, ServerError.SERVICE_NOT_READY),
+    (ManagedLedgerNotFound, ServerError.TOPIC_NOT_FOUND),
+    (InvalidCursorPosition, ServerError.NOT_ALLOWED),
+    (ManagedLedgerError, ServerError.PERSISTENCE),
+)
+
+
+def broker_error(error: ManagedLedgerError) -> BrokerError:
+    """The code decides whether a client tries again: SERVICE_NOT_READY and PERSISTENCE it does, the others it does not."""
+    code = next(code for kind, code in _CODES if isinstance(error, kind))
+    return BrokerError(code, str(error) or type(error).__name__)
+
+
+def topic_unavailable() -> BrokerError:
+    """Apache's TopicFencedException: the client looks the topic up again."""
+    return BrokerError(ServerError.SERVICE_NOT_READY, "Topic is temporarily unavailable")

@@ -1,0 +1,40 @@
+"""Finding places in a topic: the last message that a client can get, the first one published at a time. Holds nothing."""
+
+from collections.abc import Sequence
+
+from managed_ledger.contract import LATEST, ManagedLedger
+from wire.kernels.metadata import publish_times, scan
+from wire.position import Position
+from wire.run import FLAG_BATCH, FLAG_MARKER, EntryRun
+
+from .contract import LastMessage
+
+_UNLIMITED = 1 << 62
+
+
+async def last_message(ledger: ManagedLedger, mark_delete: Position) -> LastMessage:
+    """The newest entry that is no marker; entry -1 when there is none (consumed and trimmed, or never published).
+
+    A last message that cannot be delivered would make `hasMessageAvailable` true for ever.
+    """
+    position = ledger.last_confirmed
+    while position.entry_id >= 0 and position >= ledger.first_position():
+        run = await ledger.read(position, 1, _UNLIMITED)
+        if run is None or run.first_entry_id != position.entry_id or run.ledger_id != position.ledger_id:
+            break
+        metadata = scan(run)
+        if not metadata.any_flags & FLAG_MARKER:
+            index = metadata.message_counts[0] - 1 if metadata.any_flags & FLAG_BATCH else -1
+            return LastMessage(position, index, mark_delete)
+        position = ledger.previous_position(position)
+    return LastMessage(Position(position.ledger_id, -1), -1, mark_delete)
+
+
+async def first_published_at_or_after(ledger: ManagedLedger, publish_time_ms: int) -> Position:
+    """By binary search, which relies on publish times that do not fall; LATEST when all are older."""
+
+    def is_at_or_after(run: EntryRun) -> Sequence[bool]:
+        return [time >= publish_time_ms for time in publish_times(run)]
+
+    found = await ledger.find_first(is_at_or_after)
+    return LATEST if found is None else found

@@ -1,0 +1,187 @@
+"""One producer on a topic: the publish path. Runs go to the log, receipts come back in the order of publish.
+
+Owns the runs that are not answered yet. Each is answered once, in order; by a receipt only if it and all before it are durable.
+How many runs may be under way is the connection's bound (it stops reading).
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.errors import ServerError
+from managed_ledger.contract import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
+from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
+
+from .contract import ProducerRequest, ProducerSink
+from .producer_events import ProducerKey
+from .rates import PublishCounters, PublishRates
+
+
+class ProducerHost(Protocol):
+    """What a producer needs of its topic."""
+
+    def append(self, entries: EntryBatch) -> "asyncio.Future[EntryRun]": ...
+    def count_published(self, run: SendRun, chunks: int) -> None: ...
+    def storage_failed(self, error: BaseException) -> None:
+        """The log cannot be trusted with more: the topic closes, and with it this producer."""
+
+    def producer_left(self, producer: "TopicProducer") -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """A run that was not handed to the log; it waits for its place in the order of answers."""
+
+    code: ServerError
+    message: str
+
+
+class TopicProducer:
+    """A `broker.topic.contract.Producer`."""
+
+    def __init__(self, host: ProducerHost, key: ProducerKey, request: ProducerRequest, sink: ProducerSink, now_ms: int) -> None:
+        self.key = key
+        self.request = request
+        self.connected_since_ms = now_ms
+        self.counters = PublishCounters()
+        self.rates = PublishRates()
+        self.is_ready = False
+        self.is_closed = False
+        self.is_introduced = False
+        """Whether the connection has it; until then it hears of its end as the refusal of its request."""
+        self.topic_epoch: int | None = None
+        self._host = host
+        self._sink = sink
+        self._is_held = False
+        self._is_broken = False
+        """Nothing more is answered but by `send_failed`."""
+        self._unanswered: deque[tuple[SendRun, asyncio.Future[EntryRun] | _Refused]] = deque()
+
+    @property
+    def name(self) -> str:
+        return self.request.name
+
+    @property
+    def last_sequence_id(self) -> int:
+        return -1
+
+    def publish(self, run: SendRun) -> None:
+        refusal = self._refusal(run)
+        if refusal is not None:
+            self._unanswered.append((run, refusal))
+            if self._is_broken and self.is_closed:
+                self._fail_rest()
+            else:
+                self._answer()
+            return
+        entries = run.entries
+        chunks = entries.count if run.flags & FLAG_CHUNK else 0
+        self.counters.add(entries.message_count, entries.payload_bytes, chunks)
+        self._host.count_published(run, chunks)
+        future = self._host.append(entries)
+        self._unanswered.append((run, future))
+        future.add_done_callback(self._answer)
+
+    def _refusal(self, run: SendRun) -> _Refused | None:
+        if run.bad_checksum_index >= 0:
+            return _Refused(ServerError.CHECKSUM, "Checksum failed on the broker")
+        if self._is_held or self._is_broken or self.is_closed:
+            return _Refused(ServerError.SERVICE_NOT_READY, "The producer is closed")
+        if not self.is_ready:
+            return _Refused(ServerError.NOT_ALLOWED, "The producer waits for its turn")
+        return None
+
+    def _answer(self, _done: object = None) -> None:
+        """Answer from the oldest run on, up to the first whose fate is not known yet."""
+        unanswered = self._unanswered
+        while unanswered and not self._is_broken:
+            run, outcome = unanswered[0]
+            if isinstance(outcome, _Refused):
+                if self._is_held and not self.is_closed:
+                    return  # the client hears of the end first
+                unanswered.popleft()
+                self._sink.send_failed(run, outcome.code, outcome.message)
+            elif not outcome.done():
+                return
+            else:
+                self._answer_stored(run, outcome)
+
+    def _answer_stored(self, run: SendRun, future: "asyncio.Future[EntryRun]") -> None:
+        error = asyncio.CancelledError() if future.cancelled() else future.exception()
+        match error:
+            case None:
+                self._unanswered.popleft()
+                self._sink.receipts(run, future.result())
+            case ManagedLedgerTerminated():
+                self._unanswered.popleft()
+                self._sink.send_failed(run, ServerError.TOPIC_TERMINATED, "Topic was already terminated")
+            case ManagedLedgerError() if not isinstance(error, ManagedLedgerFenced):
+                self._unanswered.popleft()
+                self._sink.send_failed(run, ServerError.PERSISTENCE, f"{type(error).__name__}: {error}")
+                self._break(error)
+            case _:
+                self._break(error)
+
+    def _break(self, error: BaseException) -> None:
+        """A run's fate is open. A receipt for a later one would tell the client that this one is stored, so there is none."""
+        self._is_broken = True
+        self._host.storage_failed(error)
+        if self.is_closed:
+            self._fail_rest()  # nobody else will: it has left the topic
+
+    def _fail_rest(self) -> None:
+        self._is_broken = True
+        while self._unanswered:
+            run, outcome = self._unanswered.popleft()
+            if isinstance(outcome, asyncio.Future):
+                outcome.remove_done_callback(self._answer)
+                outcome.add_done_callback(_ignore)
+            self._sink.send_failed(run, ServerError.SERVICE_NOT_READY, "The producer is closed")
+
+    def last_append(self) -> "asyncio.Future[EntryRun] | None":
+        """The youngest run that is on its way to the log."""
+        return next((outcome for _, outcome in reversed(self._unanswered) if isinstance(outcome, asyncio.Future)), None)
+
+    def hold(self) -> None:
+        """Soon the broker ends it: take nothing new on, so that what is on its way can be answered before."""
+        self._is_held = True
+
+    def admitted(self, topic_epoch: int | None) -> None:
+        """It may publish now; tells the client if it has waited for this."""
+        self.topic_epoch = topic_epoch
+        self.is_ready = True
+
+    def became_ready(self) -> None:
+        """Tell the client that its turn has come."""
+        assert self.topic_epoch is not None
+        self._sink.ready(self.topic_epoch)
+
+    def refused(self, code: ServerError, message: str) -> None:
+        """Its turn will not come; it has waited in vain."""
+        self.is_closed = True
+        self._sink.refused(code, message)
+
+    def close(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self._host.producer_left(self)
+
+    def replaced(self) -> None:
+        """Its client is on another connection already. Runs published before are answered to whoever still listens here."""
+        self.is_closed = True
+
+    def end(self, reason: str) -> None:
+        """The broker ends it."""
+        if self.is_closed:
+            return
+        self.is_closed = True
+        if self.is_introduced:
+            self._sink.closed(reason)
+        self._fail_rest()
+
+
+def _ignore(future: "asyncio.Future[EntryRun]") -> None:
+    """Nobody waits for it any more; its failure has been told, or is told to others."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,100 @@
+"""What happens to the producers of a topic, and what is done about it: events and effects of `producers.ProducerAdmission`.
+
+A producer is known by a key that the driver gives. It hears of each arrival by exactly one of Admit, Enqueue and Refuse; after
+Enqueue by Admit or Refuse once more.
+"""
+
+from dataclasses import dataclass
+from typing import NewType, TypeAlias
+
+from broker.errors import ServerError
+
+from .contract import ProducerRequest
+
+ProducerKey = NewType("ProducerKey", int)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerArrived:
+    """A client asks to publish."""
+
+    key: ProducerKey
+    request: ProducerRequest
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStored:
+    """The epoch of a StoreEpoch is durable."""
+
+    key: ProducerKey
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochNotStored:
+    """The epoch of a StoreEpoch could not be stored."""
+
+    key: ProducerKey
+    code: ServerError
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerLeft:
+    """The producer closed or its connection broke, whatever its state. Unknown: ignored."""
+
+    key: ProducerKey
+    name: str
+
+
+Event: TypeAlias = ProducerArrived | EpochStored | EpochNotStored | ProducerLeft
+
+
+@dataclass(frozen=True, slots=True)
+class Admit:
+    """It may publish."""
+
+    key: ProducerKey
+    topic_epoch: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """It waits for its turn."""
+
+    key: ProducerKey
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """It is not taken on, or will not have its turn; already forgotten."""
+
+    key: ProducerKey
+    code: ServerError
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEpoch:
+    """Make the topic's epoch durable, in the order of these effects; then EpochStored or EpochNotStored."""
+
+    key: ProducerKey
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseProducer:
+    """An admitted producer is fenced out and told so; already forgotten."""
+
+    key: ProducerKey
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceProducer:
+    """A producer came back on another connection: the old one ends without a word; already forgotten."""
+
+    key: ProducerKey
+
+
+Effect: TypeAlias = Admit | Enqueue | Refuse | StoreEpoch | CloseProducer | ReplaceProducer

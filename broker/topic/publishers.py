@@ -1,0 +1,196 @@
+"""The producers of one topic: performs what `producers.ProducerAdmission` decides, and stores the topic epoch.
+
+Relies on the managed ledger's properties for the epoch (Apache's key, so that either software goes on from the other's). Writes
+of epochs are one after the other, in the order in which they were decided.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, Protocol, assert_never
+
+from broker.errors import BrokerError, ServerError
+from managed_ledger.contract import ManagedLedger, ManagedLedgerError
+from ports.clock import Clock
+from wire.run import EntryBatch, EntryRun, SendRun
+
+from .contract import ProducerRequest, ProducerSink
+from .errors import broker_error, topic_unavailable
+from .producer import TopicProducer
+from .producer_events import (
+    Admit,
+    CloseProducer,
+    Effect,
+    Enqueue,
+    EpochNotStored,
+    EpochStored,
+    ProducerArrived,
+    ProducerKey,
+    ProducerLeft,
+    Refuse,
+    ReplaceProducer,
+    StoreEpoch,
+)
+from .producers import ProducerAdmission
+from .rates import PublishCounters, PublishRates
+from .settings import TopicSettings
+
+TOPIC_EPOCH_PROPERTY = "pulsar.topic.epoch"
+
+_log = logging.getLogger(__name__)
+
+
+class PublishersHost(Protocol):
+    """What the producers need of their topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def storage_failed(self, error: BaseException) -> None: ...
+    def somebody_left(self) -> None: ...
+
+
+class Publishers:
+    """All producers of a topic, also those that wait."""
+
+    def __init__(self, host: PublishersHost, settings: TopicSettings, clock: Clock) -> None:
+        self.counters = PublishCounters()
+        self.rates = PublishRates()
+        self.last_publish_ms = 0
+        self._host = host
+        self._clock = clock
+        self._admission = ProducerAdmission(
+            host.name,
+            _stored_epoch(host.ledger),
+            producers_max=settings.max_producers_per_topic,
+            same_address_max=settings.max_same_address_producers_per_topic,
+        )
+        self._producers: dict[ProducerKey, TopicProducer] = {}
+        self._arrivals: dict[ProducerKey, asyncio.Future[None]] = {}
+        self._keys_given = 0
+        self._epoch_turn = asyncio.Lock()
+        self._has_ended = False
+
+    @property
+    def all(self) -> list[TopicProducer]:
+        return list(self._producers.values())
+
+    @property
+    def count(self) -> int:
+        return len(self._producers)
+
+    @property
+    def waiting_count(self) -> int:
+        return self._admission.waiting_count
+
+    @property
+    def topic_epoch(self) -> int | None:
+        return self._admission.topic_epoch
+
+    async def add(self, request: ProducerRequest, sink: ProducerSink) -> TopicProducer:
+        """The producer, admitted or waiting; BrokerError when it is refused."""
+        self._keys_given += 1
+        key = ProducerKey(self._keys_given)
+        producer = TopicProducer(self, key, request, sink, self._clock.now_ms())
+        arrival = asyncio.get_running_loop().create_future()
+        self._producers[key], self._arrivals[key] = producer, arrival
+        self._perform(self._admission.handle(ProducerArrived(key, request)))
+        try:
+            await arrival
+        except asyncio.CancelledError:
+            producer.close()
+            raise
+        if producer.is_closed:  # between the decision and this line
+            raise topic_unavailable() if self._has_ended else BrokerError(ServerError.PRODUCER_FENCED, "Fenced out")
+        producer.is_introduced = True
+        return producer
+
+    def append(self, entries: EntryBatch) -> "asyncio.Future[EntryRun]":
+        return self._host.ledger.append(entries)
+
+    def count_published(self, run: SendRun, chunks: int) -> None:
+        self.counters.add(run.entries.message_count, run.entries.payload_bytes, chunks)
+        self.last_publish_ms = self._clock.now_ms()
+
+    def storage_failed(self, error: BaseException) -> None:
+        self._host.storage_failed(error)
+
+    def producer_left(self, producer: TopicProducer) -> None:
+        if self._producers.pop(producer.key, None) is None:
+            return
+        self._arrivals.pop(producer.key, None)
+        self._perform(self._admission.handle(ProducerLeft(producer.key, producer.name)))
+        self._host.somebody_left()
+
+    async def drain(self, seconds_max: float) -> None:
+        """Take nothing new on and wait for what is on its way, so that no client has to send it again elsewhere."""
+        for producer in self._producers.values():
+            producer.hold()
+        appends = [append for producer in self._producers.values() if (append := producer.last_append()) is not None]
+        if appends:
+            await asyncio.wait(appends, timeout=seconds_max)
+
+    def end_all(self, reason: str) -> None:
+        """The topic closes: whoever publishes is told, whoever asked is refused. Nobody is taken on any more."""
+        self._has_ended = True
+        producers, self._producers = self._producers, {}
+        arrivals, self._arrivals = self._arrivals, {}
+        for arrival in arrivals.values():
+            if not arrival.done():
+                arrival.set_exception(topic_unavailable())
+        for producer in producers.values():
+            producer.end(reason)
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in () if self._has_ended else effects:
+            match effect:
+                case Admit(key, epoch):
+                    self._admit(self._producers[key], epoch)
+                case Enqueue(key):
+                    self._arrivals.pop(key).set_result(None)
+                case Refuse(key, code, message):
+                    self._refuse(self._producers.pop(key), code, message)
+                case StoreEpoch(key, epoch):
+                    self._host.run_task(self._store_epoch(key, epoch))
+                case CloseProducer(key, reason):
+                    _log.info("%s: producer %s closed: %s", self._host.name, self._producers[key].name, reason)
+                    self._producers.pop(key).end(reason)
+                case ReplaceProducer(key):
+                    self._producers.pop(key).replaced()
+                case _:
+                    assert_never(effect)
+
+    def _admit(self, producer: TopicProducer, epoch: int | None) -> None:
+        producer.admitted(epoch)
+        arrival = self._arrivals.pop(producer.key, None)
+        if arrival is None:
+            producer.became_ready()
+        else:
+            arrival.set_result(None)
+
+    def _refuse(self, producer: TopicProducer, code: ServerError, message: str) -> None:
+        _log.info("%s: producer %s from %s refused: %s", self._host.name, producer.name, producer.request.address, message)
+        arrival = self._arrivals.pop(producer.key, None)
+        if arrival is None:
+            producer.refused(code, message)
+        else:
+            arrival.set_exception(BrokerError(code, message))
+
+    async def _store_epoch(self, key: ProducerKey, epoch: int) -> None:
+        ledger = self._host.ledger
+        try:
+            async with self._epoch_turn:
+                await ledger.set_properties({**ledger.properties, TOPIC_EPOCH_PROPERTY: str(epoch)})
+        except ManagedLedgerError as error:
+            _log.warning("%s: topic epoch %d could not be stored: %s", self._host.name, epoch, error)
+            refusal = broker_error(error)
+            self._perform(self._admission.handle(EpochNotStored(key, refusal.code, refusal.message)))
+        else:
+            self._perform(self._admission.handle(EpochStored(key, epoch)))
+
+
+def _stored_epoch(ledger: ManagedLedger) -> int | None:
+    text = ledger.properties.get(TOPIC_EPOCH_PROPERTY)
+    return None if text is None else int(text)

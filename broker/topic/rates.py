@@ -1,0 +1,71 @@
+"""Counters of what goes in and out, and rates over the last sampling period. Counting is a few additions per run."""
+
+from dataclasses import dataclass
+
+
+class Rate:
+    """Per second, over the time between the last two samples of a counter."""
+
+    __slots__ = ("_last", "per_second")
+
+    def __init__(self) -> None:
+        self._last = 0
+        self.per_second = 0.0
+
+    def sample(self, total: int, seconds: float) -> None:
+        self.per_second = (total - self._last) / seconds if seconds > 0 else 0.0
+        self._last = total
+
+
+@dataclass(slots=True)
+class PublishCounters:
+    """What a producer has sent, or what a topic was sent."""
+
+    messages: int = 0
+    payload_bytes: int = 0
+    chunks: int = 0
+
+    def add(self, messages: int, payload_bytes: int, chunks: int) -> None:
+        self.messages += messages
+        self.payload_bytes += payload_bytes
+        self.chunks += chunks
+
+
+class PublishRates:
+    """Rates of PublishCounters."""
+
+    __slots__ = ("bytes", "chunks", "messages")
+
+    def __init__(self) -> None:
+        self.messages, self.bytes, self.chunks = Rate(), Rate(), Rate()
+
+    def sample(self, counters: PublishCounters, seconds: float) -> None:
+        self.messages.sample(counters.messages, seconds)
+        self.bytes.sample(counters.payload_bytes, seconds)
+        self.chunks.sample(counters.chunks, seconds)
+
+
+@dataclass(slots=True)
+class DeliveryCounters:
+    """What a consumer got and acknowledged, or all consumers of a subscription."""
+
+    messages: int = 0
+    payload_bytes: int = 0
+    entries: int = 0
+    redelivered: int = 0
+    acknowledged: int = 0
+
+
+class DeliveryRates:
+    """Rates of DeliveryCounters."""
+
+    __slots__ = ("acknowledged", "bytes", "messages", "redelivered")
+
+    def __init__(self) -> None:
+        self.messages, self.bytes, self.redelivered, self.acknowledged = Rate(), Rate(), Rate(), Rate()
+
+    def sample(self, counters: DeliveryCounters, seconds: float) -> None:
+        self.messages.sample(counters.messages, seconds)
+        self.bytes.sample(counters.payload_bytes, seconds)
+        self.redelivered.sample(counters.redelivered, seconds)
+        self.acknowledged.sample(counters.acknowledged, seconds)

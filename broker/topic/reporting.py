@@ -1,0 +1,142 @@
+"""Builds stats from counters, and samples the rates. Changes nothing but the rates."""
+
+from collections.abc import Iterable
+
+from managed_ledger.contract import ManagedLedger
+
+from .consumer import TopicConsumer
+from .contract import KeySharedMode, SubscriptionType
+from .producer import TopicProducer
+from .publishers import Publishers
+from .settings import SUBSCRIPTION_TYPE_NAMES
+from .stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
+from .subscription import Subscription
+
+ACCESS_MODE_NAMES = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
+
+
+def sample(publishers: Publishers, subscriptions: Iterable[Subscription], seconds: float) -> None:
+    """Take the rates of the time since the last call."""
+    publishers.rates.sample(publishers.counters, seconds)
+    for producer in publishers.all:
+        producer.rates.sample(producer.counters, seconds)
+    for subscription in subscriptions:
+        for consumer in subscription.consumers:
+            consumer.rates.sample(consumer.counters, seconds)
+
+
+def topic_stats(
+    ledger: ManagedLedger, publishers: Publishers, subscriptions: Iterable[Subscription], created_ms: int
+) -> TopicStats:
+    by_name = {subscription.name: subscription_stats(subscription, ledger) for subscription in subscriptions}
+    rates, counters = publishers.rates, publishers.counters
+    return TopicStats(
+        msg_rate_in=rates.messages.per_second,
+        msg_throughput_in=rates.bytes.per_second,
+        msg_rate_out=sum(stats.msg_rate_out for stats in by_name.values()),
+        msg_throughput_out=sum(stats.msg_throughput_out for stats in by_name.values()),
+        bytes_in_counter=counters.payload_bytes,
+        msg_in_counter=counters.messages,
+        bytes_out_counter=sum(stats.bytes_out_counter for stats in by_name.values()),
+        msg_out_counter=sum(stats.msg_out_counter for stats in by_name.values()),
+        average_msg_size=_mean(rates.bytes.per_second, rates.messages.per_second),
+        msg_chunk_published=counters.chunks > 0,
+        storage_size=ledger.size_bytes,
+        backlog_size=max((stats.backlog_size for stats in by_name.values()), default=0),
+        waiting_publishers=publishers.waiting_count,
+        topic_epoch=publishers.topic_epoch,
+        topic_creation_time_stamp=created_ms,
+        last_publish_time_stamp=publishers.last_publish_ms,
+        last_confirmed_position=str(ledger.last_confirmed),
+        is_terminated=ledger.is_terminated,
+        publishers=tuple(publisher_stats(producer) for producer in publishers.all),
+        subscriptions=by_name,
+    )
+
+
+def publisher_stats(producer: TopicProducer) -> PublisherStats:
+    request, rates = producer.request, producer.rates
+    return PublisherStats(
+        access_mode=ACCESS_MODE_NAMES[request.access_mode],
+        msg_rate_in=rates.messages.per_second,
+        msg_throughput_in=rates.bytes.per_second,
+        average_msg_size=_mean(rates.bytes.per_second, rates.messages.per_second),
+        chunked_message_rate=rates.chunks.per_second,
+        producer_id=request.producer_id,
+        producer_name=request.name,
+        address=request.address,
+        connected_since_ms=producer.connected_since_ms,
+        client_version=request.client_version,
+        metadata=request.metadata,
+    )
+
+
+def subscription_stats(subscription: Subscription, ledger: ManagedLedger) -> SubscriptionStats:
+    consumers = tuple(subscriber_stats(subscription, consumer) for consumer in subscription.consumers)
+    dispatcher, cursor, gone = subscription.dispatcher, subscription.cursor, subscription.gone
+    state = None if dispatcher is None else dispatcher.state()
+    backlog = cursor.backlog_entries()
+    key_shared = subscription.key_shared
+    return SubscriptionStats(
+        type="None" if subscription.type is None else SUBSCRIPTION_TYPE_NAMES[subscription.type],
+        msg_rate_out=sum(stats.msg_rate_out for stats in consumers),
+        msg_throughput_out=sum(stats.msg_throughput_out for stats in consumers),
+        bytes_out_counter=gone.payload_bytes + sum(stats.bytes_out_counter for stats in consumers),
+        msg_out_counter=gone.messages + sum(stats.msg_out_counter for stats in consumers),
+        msg_rate_redeliver=sum(stats.msg_rate_redeliver for stats in consumers),
+        message_ack_rate=sum(stats.message_ack_rate for stats in consumers),
+        msg_backlog=backlog,
+        backlog_size=ledger.size_bytes * backlog // max(ledger.entry_count, 1),
+        blocked_subscription_on_unacked_msgs=state is not None and state.is_blocked_on_unacked,
+        msg_in_replay=0 if state is None else state.entries_in_replay,
+        unacked_messages=0 if state is None else state.unacked_messages,
+        active_consumer_name=_active_name(subscription),
+        last_consumed_flow_timestamp=max((stats.last_consumed_flow_timestamp for stats in consumers), default=0),
+        last_consumed_timestamp=max((stats.last_consumed_timestamp for stats in consumers), default=0),
+        last_acked_timestamp=max((stats.last_acked_timestamp for stats in consumers), default=0),
+        last_mark_delete_advanced_timestamp=subscription.mark_delete_advanced_ms,
+        is_durable=cursor.durable,
+        allow_out_of_order_delivery=key_shared is not None and key_shared.allow_out_of_order,
+        key_shared_mode="" if key_shared is None else KeySharedMode(key_shared.mode).name,
+        draining_hashes_count=0 if state is None else state.draining_hashes,
+        subscription_properties=cursor.cursor_properties,
+        mark_delete_position=str(cursor.mark_delete),
+        consumers=consumers,
+    )
+
+
+def subscriber_stats(subscription: Subscription, consumer: TopicConsumer) -> SubscriberStats:
+    stats, counters, request = consumer.stats(), consumer.counters, consumer.request
+    state = None if subscription.dispatcher is None else subscription.dispatcher.consumer_state(consumer.key)
+    return SubscriberStats(
+        consumer_name=request.consumer_name,
+        msg_rate_out=stats.message_rate_out,
+        msg_throughput_out=stats.byte_rate_out,
+        bytes_out_counter=counters.payload_bytes,
+        msg_out_counter=counters.messages,
+        msg_rate_redeliver=stats.redelivery_rate,
+        message_ack_rate=stats.ack_rate,
+        available_permits=stats.available_permits,
+        unacked_messages=stats.unacked_messages,
+        avg_messages_per_entry=counters.messages // max(counters.entries, 1),
+        blocked_consumer_on_unacked_msgs=stats.is_blocked_on_unacked,
+        address=request.address,
+        connected_since_ms=consumer.connected_since_ms,
+        client_version=request.client_version,
+        last_acked_timestamp=consumer.last_acknowledgement_ms,
+        last_consumed_timestamp=consumer.last_delivery_ms,
+        last_consumed_flow_timestamp=consumer.last_flow_ms,
+        key_hash_ranges=() if state is None else state.hash_ranges,
+        metadata=request.metadata,
+    )
+
+
+def _active_name(subscription: Subscription) -> str:
+    if subscription.type not in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER) or subscription.dispatcher is None:
+        return ""
+    active = subscription.dispatcher.state().active_consumer
+    return next((consumer.name for consumer in subscription.consumers if consumer.key == active), "")
+
+
+def _mean(total: float, count: float) -> float:
+    return total / count if count else 0.0

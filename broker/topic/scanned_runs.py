@@ -1,0 +1,44 @@
+"""What was found in the metadata of the runs read lately, so that many subscriptions at the tail scan each run once.
+
+Entries never change, so what was found stays true; only the number of runs kept is bounded.
+"""
+
+from array import array
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from wire.kernels.metadata import key_hashes, scan
+from wire.run import EntryRun, RunMetadata
+
+T = TypeVar("T")
+
+_RUNS_MAX = 16
+
+
+class ScannedRuns:
+    """Of one topic."""
+
+    def __init__(self) -> None:
+        self._metadata = _Memo[RunMetadata](scan)
+        self._key_hashes = _Memo["array[int]"](key_hashes)
+
+    def metadata(self, run: EntryRun) -> RunMetadata:
+        return self._metadata.of(run)
+
+    def key_hashes(self, run: EntryRun) -> "array[int]":
+        return self._key_hashes.of(run)
+
+
+class _Memo(Generic[T]):
+    def __init__(self, compute: Callable[[EntryRun], T]) -> None:
+        self._compute = compute
+        self._known: dict[tuple[int, int, int], T] = {}
+
+    def of(self, run: EntryRun) -> T:
+        key = (run.ledger_id, run.first_entry_id, run.count)
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _RUNS_MAX:
+                del self._known[next(iter(self._known))]
+            found = self._known[key] = self._compute(run)
+        return found

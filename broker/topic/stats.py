@@ -1,0 +1,113 @@
+"""What an administrator sees of a topic, as values. Pure data.
+
+Fields have the names of Apache's TopicStats, SubscriptionStats, ConsumerStats and PublisherStats in snake case, so that each is
+mapped to JSON by its name. Rates are per second over the last sampling period (statsUpdateFrequencyInSecs), throughput is in
+bytes per second, counters count since the topic was loaded, times are in milliseconds since the epoch and 0 for never.
+As in Apache `msg_backlog` counts entries (batches).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherStats:
+    """A producer."""
+
+    access_mode: str
+    msg_rate_in: float
+    msg_throughput_in: float
+    average_msg_size: float
+    chunked_message_rate: float
+    producer_id: int
+    producer_name: str
+    address: str
+    connected_since_ms: int
+    client_version: str
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriberStats:
+    """A consumer (Apache: ConsumerStats)."""
+
+    consumer_name: str
+    msg_rate_out: float
+    msg_throughput_out: float
+    bytes_out_counter: int
+    msg_out_counter: int
+    msg_rate_redeliver: float
+    message_ack_rate: float
+    available_permits: int
+    unacked_messages: int
+    avg_messages_per_entry: int
+    blocked_consumer_on_unacked_msgs: bool
+    address: str
+    connected_since_ms: int
+    client_version: str
+    last_acked_timestamp: int
+    last_consumed_timestamp: int
+    last_consumed_flow_timestamp: int
+    key_hash_ranges: tuple[tuple[int, int], ...]
+    """Inclusive; Key_Shared only."""
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionStats:
+    """A subscription; `type` is "Exclusive", "Shared", "Failover", "Key_Shared", or "None" before its first consumer."""
+
+    type: str
+    msg_rate_out: float
+    msg_throughput_out: float
+    bytes_out_counter: int
+    msg_out_counter: int
+    msg_rate_redeliver: float
+    message_ack_rate: float
+    msg_backlog: int
+    backlog_size: int
+    """Estimated from the mean size of an entry."""
+    blocked_subscription_on_unacked_msgs: bool
+    msg_in_replay: int
+    unacked_messages: int
+    active_consumer_name: str
+    """Empty where there is none, or all are active."""
+    last_consumed_flow_timestamp: int
+    last_consumed_timestamp: int
+    last_acked_timestamp: int
+    last_mark_delete_advanced_timestamp: int
+    is_durable: bool
+    allow_out_of_order_delivery: bool
+    key_shared_mode: str
+    """"AUTO_SPLIT" or "STICKY"; empty for the other types."""
+    draining_hashes_count: int
+    subscription_properties: Mapping[str, str]
+    mark_delete_position: str
+    consumers: tuple[SubscriberStats, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStats:
+    """A topic. Out rates are the sums over its subscriptions; out counters include consumers that are gone."""
+
+    msg_rate_in: float
+    msg_throughput_in: float
+    msg_rate_out: float
+    msg_throughput_out: float
+    bytes_in_counter: int
+    msg_in_counter: int
+    bytes_out_counter: int
+    msg_out_counter: int
+    average_msg_size: float
+    msg_chunk_published: bool
+    storage_size: int
+    backlog_size: int
+    """The largest of a subscription."""
+    waiting_publishers: int
+    topic_epoch: int | None
+    topic_creation_time_stamp: int
+    last_publish_time_stamp: int
+    last_confirmed_position: str
+    is_terminated: bool
+    publishers: tuple[PublisherStats, ...]
+    subscriptions: Mapping[str, SubscriptionStats]

@@ -1,0 +1,290 @@
+"""One subscription: a cursor, its consumers and the dispatcher that serves them.
+
+Owns who is connected, and the rules that hold for all types: one type at a time, limits, and being fenced (refusing consumers)
+while its cursor is moved or deleted. Which consumer gets what is the dispatcher's; what is acknowledged is the cursor's.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from broker.errors import BrokerError, ServerError
+from broker.subscription.contract import ConsumerId, ConsumerRemoved, Dispatcher, EntriesAvailable, Event
+from broker.subscription.settings import DispatcherSettings
+from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
+from ports.clock import Clock
+from wire.position import Position
+
+from .acknowledging import Acknowledging
+from .consumer import TopicConsumer
+from .contract import ConsumerSink, ConsumerStats, KeySharedMeta, LastMessage, SubscribeRequest, SubscriptionType
+from .dispatch_driver import DispatchDriver
+from .errors import broker_error
+from .places import first_published_at_or_after, last_message
+from .rates import DeliveryCounters
+from .scanned_runs import ScannedRuns
+from .settings import TopicSettings
+from .subscription_types import consumer_added, make_dispatcher
+
+_log = logging.getLogger(__name__)
+
+_READER_RETURN_SECONDS_MAX = 60.0
+"""How long a reader's place is kept after its seek has sent it away (Apache keeps it until the topic is unloaded)."""
+
+
+class SubscriptionHost(Protocol):
+    """What a subscription needs of its topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    @property
+    def partition_index(self) -> int: ...
+    @property
+    def scanned(self) -> ScannedRuns: ...
+    def storage_failed(self, error: BaseException) -> None: ...
+    def somebody_left(self) -> None: ...
+    async def drop_subscription(self, subscription: "Subscription") -> None:
+        """Delete its cursor and forget it."""
+
+    def abandoned(self, subscription: "Subscription") -> None:
+        """The last consumer of a non-durable subscription has left: it is of no use to anybody."""
+
+
+class Subscription:
+    """A named place in a topic and those who read from it."""
+
+    def __init__(
+        self,
+        host: SubscriptionHost,
+        name: str,
+        cursor: ManagedCursor,
+        settings: TopicSettings,
+        dispatcher_settings: DispatcherSettings,
+        clock: Clock,
+    ) -> None:
+        self.name = name
+        self.cursor = cursor
+        self.clock = clock
+        self.type: SubscriptionType | None = None
+        self.key_shared: KeySharedMeta | None = None
+        self.mark_delete_advanced_ms = 0
+        self.is_fenced = False
+        self.gone = DeliveryCounters()
+        """What consumers got that are not here any more."""
+        self._host = host
+        self._settings = settings
+        self._dispatcher_settings = dispatcher_settings
+        self._label = f"{host.name} {name}"
+        self._consumers: dict[ConsumerId, TopicConsumer] = {}
+        self._ids_given = 0
+        self._driver: DispatchDriver | None = None
+        self._last_mark_delete = cursor.mark_delete
+        self.acknowledging = Acknowledging(
+            host.ledger,
+            cursor,
+            self._label,
+            self.handle,
+            self._acknowledged,
+            batch_indexes=settings.acknowledgment_at_batch_index_level_enabled,
+        )
+
+    @property
+    def consumers(self) -> list[TopicConsumer]:
+        return list(self._consumers.values())
+
+    @property
+    def consumer_count(self) -> int:
+        return len(self._consumers)
+
+    @property
+    def dispatcher(self) -> Dispatcher | None:
+        return None if self._driver is None else self._driver.dispatcher
+
+    def handle(self, event: Event) -> None:
+        if self._driver is not None:
+            self._driver.handle(event)
+
+    def entries_available(self) -> None:
+        if self._driver is not None and self._consumers:
+            self._driver.handle(EntriesAvailable())
+
+    # consumers come and go
+
+    def add_consumer(self, request: SubscribeRequest, sink: ConsumerSink) -> TopicConsumer:
+        """BrokerError when it is not accepted. Nothing is delivered before it has given permits."""
+        self._check_accepts(request)
+        driver = self._driver_for(request.type)
+        self._ids_given += 1
+        key = ConsumerId(self._ids_given)
+        consumer = TopicConsumer(self, key, request, sink, self.clock.now_ms())
+        self._consumers[key] = driver.targets[key] = consumer
+        driver.handle(consumer_added(key, request, sink.is_writable))
+        refusal = driver.take_refusal()
+        if refusal is not None:
+            consumer.is_closed = True
+            del self._consumers[key], driver.targets[key]
+            raise refusal
+        self.key_shared = request.key_shared if request.type is SubscriptionType.KEY_SHARED else None
+        return consumer
+
+    def _check_accepts(self, request: SubscribeRequest) -> None:
+        if self.is_fenced:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
+        if self._consumers and self.type is not request.type:
+            raise BrokerError(ServerError.CONSUMER_BUSY, "Subscription is of different type")
+        if 0 < self._settings.max_consumers_per_subscription <= len(self._consumers):
+            raise BrokerError(ServerError.CONSUMER_BUSY, "Subscription reached max consumers limit")
+
+    def _driver_for(self, subscription_type: SubscriptionType) -> DispatchDriver:
+        if self._driver is None or self.type is not subscription_type:
+            self._stop_dispatching()
+            self.type = subscription_type
+            host = self._host
+            dispatcher = make_dispatcher(subscription_type, self._dispatcher_settings, host.partition_index)
+            self._driver = DispatchDriver(dispatcher, host.ledger, self.cursor, host.scanned, self._label, host.storage_failed)
+        return self._driver
+
+    def consumer_left(self, consumer: TopicConsumer) -> None:
+        """It closed, or its connection broke: what it has not acknowledged is for others."""
+        if not self._forget(consumer):
+            return
+        self.handle(ConsumerRemoved(consumer.key))
+        if self._driver is not None:
+            self._driver.targets.pop(consumer.key, None)
+        if not self._consumers and not self.cursor.durable and not self.is_fenced:
+            self._host.abandoned(self)
+        self._host.somebody_left()
+
+    def _forget(self, consumer: TopicConsumer) -> bool:
+        if self._consumers.pop(consumer.key, None) is None:
+            return False
+        counters, gone = consumer.counters, self.gone
+        gone.messages += counters.messages
+        gone.payload_bytes += counters.payload_bytes
+        gone.entries += counters.entries
+        gone.redelivered += counters.redelivered
+        gone.acknowledged += counters.acknowledged
+        return True
+
+    def end_consumers(self, reason: str | None, *, asked_by: TopicConsumer | None = None) -> None:
+        """Send everybody away; whoever asked for it gets another answer. The dispatcher starts anew with the next one."""
+        self._stop_dispatching()
+        for consumer in self.consumers:
+            self._forget(consumer)
+            consumer.end(None if consumer is asked_by else reason)
+
+    def _stop_dispatching(self) -> None:
+        driver, self._driver = self._driver, None
+        if driver is not None:
+            driver.close()
+
+    # the place is moved, or given up
+
+    async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        """Seek: everybody is sent away after the cursor has moved, and comes back by itself."""
+        self._fence("Failed to fence subscription")
+        try:
+            self._stop_dispatching()
+            await self._move_cursor(position, ack_set)
+        finally:
+            self.is_fenced = False
+            self.end_consumers("the subscription was reset")
+            if not self.cursor.durable:
+                asyncio.get_running_loop().call_later(_READER_RETURN_SECONDS_MAX, self._host.abandoned, self)
+
+    async def reset_to_time(self, publish_time_ms: int) -> None:
+        """To the first message published at that time or later; with none, to the end."""
+        try:
+            position = await first_published_at_or_after(self._host.ledger, publish_time_ms)
+        except ManagedLedgerError as error:
+            raise _reset_failed(error) from error
+        await self.reset(position)
+
+    async def _move_cursor(self, position: Position, ack_set: Sequence[int]) -> None:
+        try:
+            await self.cursor.reset(position)
+            if any(ack_set):
+                self.cursor.acknowledge_batch_indexes(position, ack_set, _batch_size(ack_set))
+        except ManagedLedgerError as error:
+            raise _reset_failed(error) from error
+        _log.info("%s: reset to %s", self._label, position)
+
+    async def unsubscribe(self, consumer: TopicConsumer, force: bool) -> None:
+        """Delete the subscription on a consumer's wish; only its last consumer may, unless it uses force."""
+        if len(self._consumers) > 1 and not force:
+            message = "Unconnected or shared consumer attempting to unsubscribe"
+            raise BrokerError(ServerError.METADATA, message)
+        await self._delete(asked_by=consumer)
+
+    async def delete(self, *, force: bool) -> None:
+        """Delete it on an administrator's wish."""
+        if self._consumers and not force:
+            raise BrokerError(ServerError.CONSUMER_BUSY, "Subscription has active connected consumers")
+        await self._delete(asked_by=None)
+
+    async def _delete(self, asked_by: TopicConsumer | None) -> None:
+        self._fence("Subscription is fenced")
+        self.end_consumers("the subscription was deleted", asked_by=asked_by)
+        try:
+            await self._host.drop_subscription(self)
+        except BaseException:
+            self.is_fenced = False
+            raise
+        self._host.somebody_left()
+
+    def _fence(self, otherwise: str) -> None:
+        if self.is_fenced:
+            raise BrokerError(ServerError.UNKNOWN, f"Error when resetting subscription: {otherwise}")
+        self.is_fenced = True
+
+    def _acknowledged(self) -> None:
+        if self.cursor.mark_delete != self._last_mark_delete:
+            self._last_mark_delete = self.cursor.mark_delete
+            self.mark_delete_advanced_ms = self.clock.now_ms()
+        self.tell_end_of_topic()
+
+    # what consumers ask
+
+    async def last_message(self) -> LastMessage:
+        try:
+            return await last_message(self._host.ledger, self.cursor.mark_delete)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+
+    def tell_end_of_topic(self) -> None:
+        """After a terminated topic's last message is acknowledged: REACHED_END_OF_TOPIC."""
+        if self._host.ledger.is_terminated and self.cursor.backlog_entries() == 0:
+            for consumer in self.consumers:
+                consumer.reached_end()
+
+    def consumer_stats(self, consumer: TopicConsumer) -> ConsumerStats:
+        dispatcher = self.dispatcher
+        state = None if dispatcher is None else dispatcher.consumer_state(consumer.key)
+        rates, counters = consumer.rates, consumer.counters
+        return ConsumerStats(
+            message_rate_out=rates.messages.per_second,
+            byte_rate_out=rates.bytes.per_second,
+            redelivery_rate=rates.redelivered.per_second,
+            ack_rate=rates.acknowledged.per_second,
+            messages_out=counters.messages,
+            bytes_out=counters.payload_bytes,
+            available_permits=0 if state is None else state.permits,
+            unacked_messages=0 if state is None else state.unacked_messages,
+            is_blocked_on_unacked=state is not None and state.is_blocked_on_unacked,
+            backlog_messages=self.cursor.backlog_entries(),
+            expired_rate=0.0,
+            connected_since_ms=consumer.connected_since_ms,
+        )
+
+
+def _batch_size(ack_set: Sequence[int]) -> int:
+    """Of the batch that a SEEK goes into: its last message is the highest one that is unacknowledged."""
+    last = max(index for index, word in enumerate(ack_set) if word)
+    return 64 * last + (ack_set[last] & 0xFFFF_FFFF_FFFF_FFFF).bit_length()
+
+
+def _reset_failed(error: ManagedLedgerError) -> BrokerError:
+    return BrokerError(ServerError.UNKNOWN, f"Error when resetting subscription: {type(error).__name__}: {error}")

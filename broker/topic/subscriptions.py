@@ -1,0 +1,214 @@
+"""The subscriptions of one topic: opening, creating and dropping them, one at a time.
+
+Owns the map. Cursors are named by the subscription's URL-encoded name, as in Apache (Codec); cursors that are not subscriptions
+(deduplication, replicators) are left alone.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol
+
+from broker.errors import BrokerError, ServerError
+from broker.subscription.settings import DispatcherSettings
+from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError
+from metadata.paths import decode_name, encode_name
+from ports.clock import Clock
+from wire.position import Position
+
+from .contract import SubscribeRequest
+from .errors import broker_error, topic_unavailable
+from .scanned_runs import ScannedRuns
+from .settings import TopicSettings
+from .subscription import Subscription
+
+DEDUPLICATION_CURSOR = "pulsar.dedup"
+REPLICATOR_PREFIX = "pulsar.repl"
+
+_log = logging.getLogger(__name__)
+
+
+class SubscriptionsHost(Protocol):
+    """What the subscriptions need of their topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    @property
+    def partition_index(self) -> int: ...
+    @property
+    def scanned(self) -> ScannedRuns: ...
+    @property
+    def is_closed(self) -> bool: ...
+    def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def storage_failed(self, error: BaseException) -> None: ...
+    def somebody_left(self) -> None: ...
+    async def drop_subscription(self, subscription: Subscription) -> None: ...
+    def abandoned(self, subscription: Subscription) -> None: ...
+
+
+class Subscriptions:
+    """All subscriptions of a topic by name."""
+
+    def __init__(
+        self, host: SubscriptionsHost, settings: TopicSettings, dispatcher_settings: DispatcherSettings, clock: Clock
+    ) -> None:
+        self._host = host
+        self._settings = settings
+        self._dispatcher_settings = dispatcher_settings
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self._by_name: dict[str, Subscription] = {}
+        for cursor_name, cursor in host.ledger.cursors.items():
+            name = decode_name(cursor_name)
+            if not is_reserved(name):
+                self._by_name[name] = self._subscription(name, cursor)
+
+    @property
+    def all(self) -> list[Subscription]:
+        return list(self._by_name.values())
+
+    @property
+    def consumer_count(self) -> int:
+        return sum(subscription.consumer_count for subscription in self._by_name.values())
+
+    def get(self, name: str) -> Subscription | None:
+        return self._by_name.get(name)
+
+    def entries_available(self) -> None:
+        for subscription in self.all:
+            subscription.entries_available()
+
+    async def open_for(self, request: SubscribeRequest) -> Subscription:
+        """The subscription that a consumer asks for, made when it is missing and may be made."""
+        name = request.subscription
+        if not name.strip():
+            raise BrokerError(ServerError.PRODUCER_BUSY, "Empty subscription name")
+        if is_reserved(name):
+            raise BrokerError(ServerError.PRODUCER_BUSY, "Subscription with reserved subscription name attempted")
+        async with self._turn:
+            self._check_open()
+            found = self._by_name.get(name)
+            if found is not None:
+                _check_same_durability(found, request.durable)
+                return found
+            self._check_room(name)
+            if not request.durable:
+                return self._open_non_durable(request)
+            if not request.auto_create_subscription:
+                raise BrokerError(ServerError.SUBSCRIPTION_NOT_FOUND, "Subscription does not exist")
+            return await self._create(name, request.from_earliest, request.subscription_properties)
+
+    async def create(self, name: str, *, from_earliest: bool, properties: Mapping[str, str] | None = None) -> Subscription:
+        """A durable subscription without a consumer; the one there is, if there is one."""
+        async with self._turn:
+            self._check_open()
+            found = self._by_name.get(name)
+            if found is not None:
+                return found
+            self._check_room(name)
+            return await self._create(name, from_earliest, properties)
+
+    async def _create(self, name: str, from_earliest: bool, properties: Mapping[str, str] | None) -> Subscription:
+        initial = EARLIEST if from_earliest else LATEST
+        try:
+            cursor = await self._host.ledger.open_cursor(encode_name(name), initial, properties)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+        self._check_open()
+        subscription = self._by_name[name] = self._subscription(name, cursor)
+        _log.info("%s: created subscription %s", self._host.name, name)
+        return subscription
+
+    def _open_non_durable(self, request: SubscribeRequest) -> Subscription:
+        ledger, name = self._host.ledger, request.subscription
+        cursor_name = encode_name(name)
+        while cursor_name in ledger.cursors:
+            cursor_name += "'"  # the one before is still being closed; no encoded name has this in it
+        try:
+            cursor = ledger.open_non_durable_cursor(cursor_name, start_of_reader(ledger, request))
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+        subscription = self._by_name[name] = self._subscription(name, cursor)
+        return subscription
+
+    def _subscription(self, name: str, cursor: ManagedCursor) -> Subscription:
+        return Subscription(self._host, name, cursor, self._settings, self._dispatcher_settings, self._clock)
+
+    def _check_open(self) -> None:
+        if self._host.is_closed:
+            raise topic_unavailable()
+
+    def _check_room(self, name: str) -> None:
+        if 0 < self._settings.max_subscriptions_per_topic <= len(self._by_name):
+            message = f"Exceed the maximum number of subscriptions of the topic: {self._host.name}"
+            raise BrokerError(ServerError.NOT_ALLOWED, message)
+
+    def check_consumer_limits(self, request: SubscribeRequest) -> None:
+        settings = self._settings
+        if 0 < settings.max_consumers_per_topic <= self.consumer_count:
+            raise BrokerError(ServerError.CONSUMER_BUSY, "Topic reached max consumers limit")
+        if settings.max_same_address_consumers_per_topic > 0:
+            host = _host(request.address)
+            requests = [consumer.request for subscription in self.all for consumer in subscription.consumers]
+            if sum(_host(other.address) == host for other in requests) >= settings.max_same_address_consumers_per_topic:
+                raise BrokerError(ServerError.CONSUMER_BUSY, "Topic reached max same address consumers limit")
+
+    async def drop(self, subscription: Subscription) -> None:
+        """Delete its cursor and forget it."""
+        async with self._turn:
+            if self._by_name.get(subscription.name) is not subscription:
+                return
+            try:
+                if subscription.cursor.durable:
+                    await self._host.ledger.delete_cursor(encode_name(subscription.name))
+                else:
+                    await subscription.cursor.close()
+            except ManagedLedgerError as error:
+                raise broker_error(error) from error
+            del self._by_name[subscription.name]
+            _log.info("%s: deleted subscription %s", self._host.name, subscription.name)
+
+    def abandon_if_useless(self, subscription: Subscription) -> None:
+        """A non-durable subscription without consumers vanishes at once: its name can be used for another place."""
+        if subscription.cursor.durable or subscription.consumer_count or subscription.is_fenced:
+            return
+        if self._by_name.get(subscription.name) is subscription:
+            del self._by_name[subscription.name]
+            subscription.end_consumers(None)
+            self._host.run_task(subscription.cursor.close())
+
+    async def end_all(self, reason: str) -> None:
+        """The topic closes: everybody is told. Returns when no cursor is being made or deleted any more."""
+        for subscription in self.all:
+            subscription.is_fenced = True
+            subscription.end_consumers(reason)
+        async with self._turn:
+            return
+
+
+def start_of_reader(ledger: ManagedLedger, request: SubscribeRequest) -> Position:
+    """The first position that a reader gets: the entry it names, of which it skips by itself what it has had.
+
+    A place beyond the end, or none, means what the initial position says (NonDurableCursorImpl).
+    """
+    start = request.start
+    if start is None or start > ledger.last_confirmed:
+        return EARLIEST if request.from_earliest else LATEST
+    return EARLIEST if start.ledger_id < 0 else start
+
+
+def is_reserved(name: str) -> bool:
+    return name == DEDUPLICATION_CURSOR or name.startswith(REPLICATOR_PREFIX + ".")
+
+
+def _check_same_durability(subscription: Subscription, durable: bool) -> None:
+    if subscription.cursor.durable and not durable:
+        raise BrokerError(ServerError.NOT_ALLOWED, "Durable subscription with the same name already exists.")
+    if durable and not subscription.cursor.durable:
+        raise BrokerError(ServerError.NOT_ALLOWED, "NonDurable subscription with the same name already exists.")
+
+
+def _host(address: str) -> str:
+    return address.rpartition(":")[0] or address

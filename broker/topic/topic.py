@@ -1,0 +1,239 @@
+"""A loaded topic: its producers, its subscriptions and its life from loading to unloading or deletion.
+
+Relies on the managed ledger for everything durable. A topic that cannot trust its log any more closes itself, and tells
+everybody, so that clients look it up again and it is loaded anew.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from broker.errors import BrokerError, ServerError
+from broker.subscription.settings import DispatcherSettings
+from managed_ledger.contract import ManagedLedger, ManagedLedgerError
+from ports.clock import Clock
+
+from .consumer import TopicConsumer
+from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest, SubscriptionType, TopicActivity
+from .errors import broker_error, topic_unavailable
+from .producer import TopicProducer
+from .publishers import Publishers
+from .reporting import sample, topic_stats
+from .scanned_runs import ScannedRuns
+from .settings import SUBSCRIPTION_TYPE_NAMES, TopicSettings
+from .stats import TopicStats
+from .subscription import Subscription
+from .subscriptions import Subscriptions
+
+_log = logging.getLogger(__name__)
+
+_DRAIN_SECONDS_MAX = 5.0
+"""How long unloading waits for messages on their way to the log; later ones the client sends again."""
+
+
+class PersistentTopic:
+    """A `broker.topic.contract.Topic` on a managed ledger."""
+
+    def __init__(
+        self,
+        name: str,
+        ledger: ManagedLedger,
+        partition_index: int,
+        settings: TopicSettings,
+        dispatcher_settings: DispatcherSettings,
+        clock: Clock,
+    ) -> None:
+        self.name = name
+        self.ledger = ledger
+        self.partition_index = partition_index
+        self.created_ms = clock.now_ms()
+        self.scanned = ScannedRuns()
+        self._settings = settings
+        self._clock = clock
+        self._last_active_ms = self.created_ms
+        self._loop = asyncio.get_running_loop()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._closing: asyncio.Task[None] | None = None
+        self.publishers = Publishers(self, settings, clock)
+        self.subscriptions = Subscriptions(self, settings, dispatcher_settings, clock)
+        self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available)
+        self._sampled_at = self._loop.time()
+        self._sampling = self._loop.call_later(settings.stats_update_frequency_in_secs, self._sample)
+
+    @property
+    def header_bytes(self) -> int:
+        return self.ledger.header_bytes
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closing is not None
+
+    async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> TopicProducer:
+        self._check_open()
+        if self._settings.encryption_require_on_producer and not request.is_encrypted:
+            raise BrokerError(ServerError.METADATA, f"Encryption is required in {self.name}")
+        if self.ledger.is_terminated:
+            raise BrokerError(ServerError.TOPIC_TERMINATED, "Topic was already terminated")
+        if request.initial_subscription_name:
+            await self._create_initial_subscription(request.initial_subscription_name)
+            self._check_open()
+        return await self.publishers.add(request, sink)
+
+    async def _create_initial_subscription(self, name: str) -> None:
+        if self.subscriptions.get(name) is not None:
+            return
+        if not self._settings.allow_auto_subscription_creation:
+            message = "Could not create the initial subscription due to the auto subscription creation is not allowed."
+            raise BrokerError(ServerError.NOT_ALLOWED, message)
+        await self.subscriptions.create(name, from_earliest=True)
+
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> TopicConsumer:
+        self._check_open()
+        if SUBSCRIPTION_TYPE_NAMES[request.type] not in self._settings.subscription_types_enabled:
+            message = f"Topic[{self.name}] doesn't support {SUBSCRIPTION_TYPE_NAMES[request.type]} sub type!"
+            raise BrokerError(ServerError.NOT_ALLOWED, message)
+        if request.read_compacted and request.type not in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER):
+            raise BrokerError(ServerError.NOT_ALLOWED, "readCompacted only allowed on failover or exclusive subscriptions")
+        subscription = await self.subscriptions.open_for(request)
+        if request.start_rollback_seconds > 0:
+            await subscription.reset_to_time(self._clock.now_ms() - request.start_rollback_seconds * 1000)
+        try:
+            self._check_open()
+            self.subscriptions.check_consumer_limits(request)
+            return subscription.add_consumer(request, sink)
+        except BrokerError:
+            self.subscriptions.abandon_if_useless(subscription)
+            raise
+
+    def _check_open(self) -> None:
+        if self._closing is not None:
+            raise topic_unavailable()
+
+    def activity(self) -> TopicActivity:
+        durable = [subscription for subscription in self.subscriptions.all if subscription.cursor.durable]
+        return TopicActivity(
+            producers=self.publishers.count,
+            consumers=self.subscriptions.consumer_count,
+            durable_subscriptions=len(durable),
+            backlog_entries=max((subscription.cursor.backlog_entries() for subscription in durable), default=0),
+            last_active_ms=self._last_active_ms,
+        )
+
+    def stats(self) -> TopicStats:
+        return topic_stats(self.ledger, self.publishers, self.subscriptions.all, self.created_ms)
+
+    def _sample(self) -> None:
+        now = self._loop.time()
+        sample(self.publishers, self.subscriptions.all, now - self._sampled_at)
+        self._sampled_at = now
+        self._sampling = self._loop.call_later(self._settings.stats_update_frequency_in_secs, self._sample)
+
+    async def create_subscription(self, name: str, *, from_earliest: bool, properties: Mapping[str, str]) -> None:
+        self._check_open()
+        await self.subscriptions.create(name, from_earliest=from_earliest, properties=properties)
+
+    async def delete_subscription(self, name: str, *, force: bool) -> None:
+        self._check_open()
+        subscription = self.subscriptions.get(name)
+        if subscription is None:
+            raise BrokerError(ServerError.SUBSCRIPTION_NOT_FOUND, "Subscription not found")
+        await subscription.delete(force=force)
+
+    async def trim(self) -> None:
+        try:
+            await self.ledger.trim()
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+
+    async def terminate(self) -> None:
+        """No more messages, for ever. Whoever has read all is told."""
+        try:
+            await self.ledger.terminate()
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+        for subscription in self.subscriptions.all:
+            subscription.tell_end_of_topic()
+
+    # the end
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = self._loop.create_task(self._unload())
+        await asyncio.wait([self._closing])
+
+    async def delete(self, *, force: bool) -> None:
+        self._check_open()
+        if not force:
+            self._check_unused()
+        self._closing = self._loop.create_task(self._delete())
+        await asyncio.shield(self._closing)
+
+    def _check_unused(self) -> None:
+        producers = self.publishers.count
+        count = producers + self.subscriptions.consumer_count
+        if count:
+            code = ServerError.PRODUCER_BUSY if producers else ServerError.CONSUMER_BUSY
+            raise BrokerError(code, f"Topic has {count} connected producers/consumers")
+
+    async def _unload(self) -> None:
+        await self.publishers.drain(_DRAIN_SECONDS_MAX)
+        await self._end_all("the topic is being unloaded")
+        await self._close_ledger()
+
+    async def _fail(self) -> None:
+        await self._end_all("the topic is not available")
+        await self._close_ledger()
+
+    async def _delete(self) -> None:
+        await self._end_all("the topic is being deleted")
+        try:
+            await self.ledger.delete()
+        except ManagedLedgerError as error:
+            await self._close_ledger()
+            raise broker_error(error) from error
+
+    async def _end_all(self, reason: str) -> None:
+        self._stop_listening()
+        self._sampling.cancel()
+        self.publishers.end_all(reason)
+        for task in list(self._tasks):
+            task.cancel()
+        await self.subscriptions.end_all(reason)
+
+    async def _close_ledger(self) -> None:
+        """Flushes the cursors. A failure leaves nothing to do here: the next to open it recovers it."""
+        try:
+            await self.ledger.close()
+        except ManagedLedgerError as error:
+            _log.warning("%s: closing its managed ledger failed: %s: %s", self.name, type(error).__name__, error)
+
+    # what producers and subscriptions tell
+
+    def storage_failed(self, error: BaseException) -> None:
+        """Let go of everything; whoever comes back finds the topic loaded anew (the service does that)."""
+        if self._closing is None:
+            _log.warning("%s: closed after a failure of its log: %s: %s", self.name, type(error).__name__, error)
+            self._closing = self._loop.create_task(self._fail())
+
+    def somebody_left(self) -> None:
+        self._last_active_ms = self._clock.now_ms()
+
+    async def drop_subscription(self, subscription: Subscription) -> None:
+        await self.subscriptions.drop(subscription)
+
+    def abandoned(self, subscription: Subscription) -> None:
+        self.subscriptions.abandon_if_useless(subscription)
+
+    def run_task(self, work: Coroutine[Any, Any, None]) -> None:
+        """For as long as the topic lives. A failure in it is ours: the topic closes."""
+        task = self._loop.create_task(work)
+        self._tasks[task] = None
+        task.add_done_callback(self._task_ended)
+
+    def _task_ended(self, task: "asyncio.Task[None]") -> None:
+        del self._tasks[task]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            _log.error("%s: a task failed", self.name, exc_info=error)
+            self.storage_failed(RuntimeError(repr(error)))

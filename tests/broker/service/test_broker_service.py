@@ -1,0 +1,325 @@
+"""BrokerService: what makes a topic, what refuses one, and what a standalone finds at its first start."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from broker.errors import BrokerError, ServerError
+from broker.service.broker_service import BrokerService
+from broker.service.errors import BadPartitionCount, NamespaceNotFound, TopicConflict, TopicNotFound
+from broker.service.lookups import Advertised
+from broker.service.settings import BrokerSettings
+from broker.service.topic_name import NamespaceName, TopicName
+from metadata.memory import MemoryStore, SharedTree
+from ports.clock import RealClock
+from tests.broker.fake_topics import FakeTopics
+from tests.simulation.worlds import run
+
+ADVERTISED = Advertised("pulsar://broker:6650", "http://broker:8080")
+DEFAULT = NamespaceName("public", "default")
+PARTITIONED = BrokerSettings(allow_auto_topic_creation_type="partitioned", default_num_partitions=3)
+
+
+class House:
+    def __init__(self, settings: BrokerSettings, shared: SharedTree) -> None:
+        clock = RealClock()
+        self.store = MemoryStore(clock, shared)
+        self.topics = FakeTopics(self.store)
+        self.service = BrokerService(settings, self.store, clock, self.topics)
+
+    async def value(self, path: str) -> Any:
+        found = await self.store.get(path)
+        return None if found is None else json.loads(found.value)
+
+    async def load(self, name: str, *, may_create: bool = True) -> Any:
+        return await self.service.topic(TopicName.parse(name), may_create=may_create)
+
+
+@asynccontextmanager
+async def a_house(settings: BrokerSettings | None = None, shared: SharedTree | None = None) -> AsyncIterator[House]:
+    house = House(settings or BrokerSettings(), shared or SharedTree())
+    await house.service.bootstrap_standalone(ADVERTISED)
+    await house.service.start(ADVERTISED)
+    yield house
+    await house.service.close()
+
+
+def play(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    run(lambda _: scenario())
+
+
+def name(text: str) -> TopicName:
+    return TopicName.parse(text)
+
+
+# ---- The first start
+
+
+def test_a_standalone_finds_apaches_cluster_tenants_and_namespaces() -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            cluster = await house.value("/admin/clusters/standalone")
+            assert (cluster["serviceUrl"], cluster["brokerServiceUrl"]) == ("http://broker:8080", "pulsar://broker:6650")
+            assert await house.value("/admin/policies/public") == {"adminRoles": [], "allowedClusters": ["standalone"]}
+            policies = await house.value("/admin/policies/public/default")
+            assert policies["replication_clusters"] == ["standalone"]
+            cut = {"boundaries": ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"], "numBundles": 4}
+            assert policies["bundles"] == cut
+            assert (await house.value("/admin/local-policies/public/default"))["bundles"] == cut
+            assert await house.value("/admin/policies/pulsar/system") is not None
+
+    play(scenario)
+
+
+def test_a_second_start_changes_no_policies_and_gives_other_producer_names() -> None:
+    async def scenario() -> None:
+        shared = SharedTree()
+        async with a_house(shared=shared) as house:
+            first = [house.service.new_producer_name() for _ in range(3)]
+            await house.store.put("/admin/policies/public/default", b'{"mine":1}')
+        async with a_house(shared=shared) as house:
+            assert await house.value("/admin/policies/public/default") == {"mine": 1}
+            names = first + [house.service.new_producer_name() for _ in range(3)]
+            assert len(dict.fromkeys(names)) == 6
+            assert all(each.startswith("standalone-") and each.count("-") == 2 for each in names)
+
+    play(scenario)
+
+
+# ---- Topics made by asking
+
+
+def test_a_missing_topic_is_made_when_caller_and_settings_allow_it() -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            with pytest.raises(BrokerError) as caught:
+                await house.load("t", may_create=False)
+            assert caught.value.code is ServerError.TOPIC_NOT_FOUND
+            topic = await house.load("t")
+            assert await house.load("t", may_create=False) is topic
+            assert house.service.loaded_topic(name("t")) is topic
+            assert list(house.service.loaded_topics) == ["persistent://public/default/t"]
+
+    play(scenario)
+
+
+def test_without_auto_creation_only_topics_that_are_there_are_loaded() -> None:
+    async def scenario() -> None:
+        async with a_house(BrokerSettings(allow_auto_topic_creation=False)) as house:
+            with pytest.raises(BrokerError) as caught:
+                await house.load("t")
+            assert caught.value.code is ServerError.TOPIC_NOT_FOUND
+            with pytest.raises(TopicNotFound):
+                await house.service.partitions(name("t"), may_create=True)
+            await house.service.create_topic(name("t"))
+            await house.load("t")
+            await house.service.create_partitioned_topic(name("p"), 2)
+            assert (await house.service.partitions(name("p"), may_create=True)).partitions == 2
+            await house.load("p-partition-1")
+            await house.store.delete(name("p-partition-0").managed_ledger_path)  # as the sweep of inactive topics does
+            await house.load("p-partition-0")
+
+    play(scenario)
+
+
+def test_a_namespace_must_be_there() -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            missing = name("persistent://t/n/x")
+            for work in (
+                house.service.topic(missing, may_create=True),
+                house.service.lookup(missing),
+                house.service.partitions(missing, may_create=True),
+                house.service.create_topic(missing),
+                house.service.create_partitioned_topic(missing, 2),
+                house.service.list_topics(missing.namespace),
+            ):
+                with pytest.raises(NamespaceNotFound) as caught:
+                    await work
+                assert caught.value.code is ServerError.TOPIC_NOT_FOUND
+
+    play(scenario)
+
+
+def test_non_persistent_topics_are_refused_for_now() -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            with pytest.raises(BrokerError, match="Non-persistent") as caught:
+                await house.load("non-persistent://public/default/x")
+            assert caught.value.code is ServerError.NOT_ALLOWED
+
+    play(scenario)
+
+
+def test_missing_topics_become_partitioned_where_that_is_the_default() -> None:
+    async def scenario() -> None:
+        async with a_house(PARTITIONED) as house:
+            found = await asyncio.gather(*(house.service.partitions(name("t"), may_create=True) for _ in range(5)))
+            assert [each.partitions for each in found] == [3] * 5
+            assert [str(each) for each in await house.service.list_topics(DEFAULT)] == [
+                f"persistent://public/default/t-partition-{index}" for index in range(3)
+            ]
+            await house.store.put(name("old").managed_ledger_path, b"")
+            assert (await house.service.partitions(name("old"), may_create=True)).partitions == 0
+            with pytest.raises(TopicNotFound):
+                await house.service.partitions(name("other"), may_create=False)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [("p", "Found partitioned metadata"), ("p-partition-2", "Illegal topic partition"), ("q-partition-0", "not found")],
+)
+def test_partitions_and_their_metadata_must_agree(topic: str, said: str) -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            await house.service.create_partitioned_topic(name("p"), 2)
+            with pytest.raises(BrokerError, match=said) as caught:
+                await house.load(topic)
+            assert caught.value.code is ServerError.NOT_ALLOWED
+            await house.load("p-partition-1")
+
+    play(scenario)
+
+
+def test_a_namespace_has_room_for_so_many_topics() -> None:
+    async def scenario() -> None:
+        async with a_house(BrokerSettings(max_topics_per_namespace=3)) as house:
+            await house.load("a")
+            await house.service.create_partitioned_topic(name("p"), 2)
+            for work in (house.load("b"), house.service.create_topic(name("b"))):
+                with pytest.raises(BrokerError, match="Exceed maximum"):
+                    await work
+            await house.load("a")
+            await house.load("p-partition-0")
+
+    play(scenario)
+
+
+# ---- The life of topics
+
+
+def test_creating_what_is_there_is_a_conflict() -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            await house.service.create_topic(name("t"))
+            await house.service.create_partitioned_topic(name("p"), 2)
+            for work in (
+                house.service.create_topic(name("t")),
+                house.service.create_partitioned_topic(name("t"), 2),
+                house.service.create_partitioned_topic(name("p"), 2),
+            ):
+                with pytest.raises(TopicConflict):
+                    await work
+            with pytest.raises(BrokerError, match="partitioned metadata"):
+                await house.service.create_topic(name("p"))
+
+    play(scenario)
+
+
+def test_deleting_loads_the_topic_and_lets_it_delete_itself() -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            await house.store.put(name("t").managed_ledger_path, b"")
+            await house.service.delete_topic(name("t"), force=True)
+            (topic,) = house.topics.topics.values()
+            assert topic.deletions == [True]
+            assert not house.service.loaded_topics
+            with pytest.raises(TopicNotFound):
+                await house.service.delete_topic(name("other"))
+
+    play(scenario)
+
+
+def test_a_topic_in_use_is_not_deleted() -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            topic = await house.load("t")
+            topic.failure = BrokerError(ServerError.NOT_ALLOWED, "in use")
+            with pytest.raises(BrokerError, match="in use"):
+                await house.service.delete_topic(name("t"))
+            assert house.service.loaded_topic(name("t")) is topic
+
+    play(scenario)
+
+
+def test_unloading_closes_the_topic_and_the_next_who_asks_loads_it() -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            old = await house.load("t")
+            await house.service.unload_topic(name("t"))
+            assert old.is_closed
+            assert await house.load("t") is not old
+            with pytest.raises(TopicNotFound):
+                await house.service.unload_topic(name("other"))
+
+    play(scenario)
+
+
+def test_partitioned_topics_are_made_grown_listed_and_deleted() -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            service, topic = house.service, name("a b")
+            await service.create_partitioned_topic(topic, 2, {"k": "v"})
+            path = "/admin/partitioned-topics/public/default/persistent/a+b"
+            assert await house.value(path) == {"partitions": 2, "deleted": False, "properties": {"k": "v"}}
+            assert await service.partitioned_topics.list_in(DEFAULT) == [topic]
+            await service.partitioned_topics.update(topic, 3)
+            assert await house.value(path) == {"partitions": 3, "deleted": False, "properties": {"k": "v"}}
+            assert [each.partition_index for each in await service.list_topics(DEFAULT)] == [0, 1, 2]
+            for count in (2, 3, 0, -1, 1 << 40):
+                with pytest.raises(BadPartitionCount):
+                    await service.partitioned_topics.update(topic, count)
+            await house.load("a b-partition-1")
+            await service.delete_partitioned_topic(topic)
+            assert await house.value(path) is None
+            assert [each.deletions for each in house.topics.topics.values()] == [[False]] * 3
+            with pytest.raises(TopicNotFound):
+                await service.delete_partitioned_topic(topic)
+            with pytest.raises(TopicNotFound):
+                await service.partitioned_topics.update(topic, 9)
+
+    play(scenario)
+
+
+def test_the_number_of_partitions_is_bounded_by_the_settings() -> None:
+    async def scenario() -> None:
+        async with a_house(BrokerSettings(max_num_partitions_per_partitioned_topic=4)) as house:
+            with pytest.raises(BadPartitionCount, match="between 1 and 4"):
+                await house.service.create_partitioned_topic(name("p"), 5)
+            with pytest.raises(BrokerError, match="name of a partition"):
+                await house.service.create_partitioned_topic(name("p-partition-0"), 2)
+
+    play(scenario)
+
+
+# ---- Housekeeping, on virtual time
+
+
+def test_closing_twice_is_fine_and_unloads_all() -> None:
+    async def scenario() -> None:
+        async with a_house() as house:
+            topic = await house.load("t")
+            await house.service.close()
+            assert topic.close_count == 1
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"allow_auto_topic_creation_type": "both"},
+        {"default_num_partitions": 0},
+        {"broker_delete_inactive_topics_mode": "sometimes"},
+        {"retention_check_interval_in_seconds": 0},
+    ],
+)
+def test_settings_that_cannot_be_are_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"[a-z]+[A-Z]"):
+        BrokerSettings(**fields)

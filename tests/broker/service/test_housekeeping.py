@@ -1,0 +1,115 @@
+"""Topics that nobody uses are deleted in time and no sooner; consumed ledgers are let go of."""
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.errors import BrokerError, ServerError
+from broker.service.housekeeping import Housekeeping, Inactivity
+from broker.service.settings import DELETE_WHEN_CAUGHT_UP, BrokerSettings
+from broker.topic.contract import TopicActivity
+from tests.broker.fake_topics import FakeTopic
+from tests.simulation.worlds import run
+
+IDLE = TopicActivity(producers=0, consumers=0, durable_subscriptions=0, backlog_entries=0, last_active_ms=0)
+CAUGHT_UP = BrokerSettings(broker_delete_inactive_topics_mode=DELETE_WHEN_CAUGHT_UP)
+
+
+class LoopClock:
+    """The loop's virtual time as a wall clock."""
+
+    def now_ms(self) -> int:
+        return int(asyncio.get_running_loop().time() * 1000)
+
+
+def activity(
+    producers: int = 0, consumers: int = 0, subscriptions: int = 0, backlog: int = 0, last_ms: int = 0
+) -> TopicActivity:
+    return TopicActivity(producers, consumers, subscriptions, backlog, last_ms)
+
+
+@pytest.mark.parametrize(
+    ("settings", "now", "is_deleted"),
+    [
+        (BrokerSettings(), activity(), True),
+        (BrokerSettings(), activity(producers=1), False),
+        (BrokerSettings(), activity(consumers=1), False),
+        (BrokerSettings(), activity(subscriptions=1), False),
+        (CAUGHT_UP, activity(subscriptions=1), True),
+        (CAUGHT_UP, activity(subscriptions=1, backlog=1), False),
+        (CAUGHT_UP, activity(subscriptions=1, consumers=1), False),
+        (BrokerSettings(), activity(last_ms=70_000), False),
+        (BrokerSettings(broker_delete_inactive_topics_max_inactive_duration_seconds=200), activity(), False),
+    ],
+)
+def test_what_is_inactive_depends_on_the_mode(settings: BrokerSettings, now: TopicActivity, is_deleted: bool) -> None:
+    inactivity = Inactivity(settings)
+    inactivity.expired({"t": now}, 60_000)
+    assert inactivity.expired({"t": now}, 120_000) == ["t"] * is_deleted
+
+
+def test_the_time_counts_from_when_the_topic_was_last_seen_in_use() -> None:
+    inactivity = Inactivity(BrokerSettings())
+    assert inactivity.expired({"t": activity(subscriptions=1)}, 600_000) == []
+    assert inactivity.expired({"t": IDLE}, 630_000) == []
+    assert inactivity.expired({"t": IDLE}, 659_999) == []
+    assert inactivity.expired({"t": IDLE}, 660_000) == ["t"]
+
+
+@given(st.lists(st.tuples(st.integers(1, 50_000), st.booleans()), max_size=30))
+def test_no_topic_is_deleted_before_it_was_idle_for_the_whole_time(rounds: list[tuple[int, bool]]) -> None:
+    """Each round: so many ms later, and whether the topic was in use."""
+    inactivity, now, last_use = Inactivity(BrokerSettings()), 0, 0
+    for step, in_use in rounds:
+        now += step
+        if in_use:
+            last_use = now
+        expired = inactivity.expired({"t": activity(subscriptions=int(in_use))}, now)
+        assert not (expired and now - last_use < 60_000)
+
+
+def test_the_sweep_deletes_what_is_idle_and_survives_what_cannot_be_deleted() -> None:
+    async def scenario() -> None:
+        names = [f"persistent://public/default/{name}" for name in ("idle", "refused", "broken", "used", "closed")]
+        topics = {name: FakeTopic(name) for name in (*names, "persistent://pulsar/system/x")}
+        topics[names[3]].now = activity(producers=1)
+        topics[names[4]].is_closed = True
+        deleted: list[str] = []
+
+        async def delete(name: str) -> None:
+            deleted.append(name)
+            if name == names[1]:
+                raise BrokerError(ServerError.NOT_ALLOWED, "in use")
+            if name == names[2]:
+                raise ZeroDivisionError
+
+        keeper = Housekeeping(BrokerSettings(), LoopClock(), topics, delete)
+        task = asyncio.create_task(keeper.run())
+        await asyncio.sleep(59)
+        assert deleted == []
+        await asyncio.sleep(121)
+        assert deleted[:3] == names[:3]
+        assert len(deleted) > 3
+        assert [topic.trims for topic in topics.values()] == [1, 1, 1, 1, 0, 1]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(lambda _: scenario())
+
+
+def test_nothing_is_deleted_when_that_is_switched_off() -> None:
+    async def scenario() -> None:
+        topics = {"persistent://public/default/idle": FakeTopic("idle")}
+
+        async def delete(name: str) -> None:
+            raise AssertionError(name)
+
+        settings = BrokerSettings(broker_delete_inactive_topics_enabled=False)
+        task = asyncio.create_task(Housekeeping(settings, LoopClock(), topics, delete).run())
+        await asyncio.sleep(1000)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(lambda _: scenario())

@@ -1,0 +1,223 @@
+"""Key_Shared, by example: joins, leaves, nacks, slow consumers, the look-ahead, policies."""
+
+from array import array
+from collections.abc import Sequence
+
+from pyroaring import BitMap
+
+from broker.errors import ServerError
+from broker.subscription.contract import (
+    ConsumerAdded,
+    ConsumerId,
+    ConsumerRemoved,
+    Deliver,
+    Dispatcher,
+    Effect,
+    EntriesAcknowledged,
+    EntriesAvailable,
+    EntriesRead,
+    Event,
+    KeySharedMode,
+    KeySharedPolicy,
+    NothingToRead,
+    PermitsAdded,
+    Read,
+    RedeliveryRequested,
+    RefuseConsumer,
+)
+from broker.subscription.dispatchers import key_shared_dispatcher
+from broker.subscription.settings import DispatcherSettings
+from wire.position import Position
+from wire.run import EntryRun, RunMetadata
+
+LEDGER = 3
+ONE, TWO = ConsumerId(1), ConsumerId(2)
+STICKY = KeySharedPolicy(KeySharedMode.STICKY)
+LOW, HIGH = 10, 40_000
+"""Keys, by their slots: ONE has 0..32767, TWO has the rest."""
+
+
+class Topic:
+    """A dispatcher on a list of keys, and who got what in which order."""
+
+    def __init__(self, keys: Sequence[int], settings: DispatcherSettings | None = None) -> None:
+        self.keys = list(keys)
+        self.dispatcher: Dispatcher = key_shared_dispatcher(settings or DispatcherSettings())
+        self.got: list[tuple[int, int]] = []
+        self.read: Read | None = None
+        self.entries_read = 0
+
+    def feed(self, event: Event) -> list[Effect]:
+        effects = self.dispatcher.handle(event, 0)
+        self.dispatcher.check_invariants()
+        for effect in effects:
+            if isinstance(effect, Read):
+                self.read = effect
+            elif isinstance(effect, Deliver):
+                self.got += [(effect.consumer, effect.run.first_entry_id + index) for index in effect.indexes]
+        return effects
+
+    def join(self, consumer: ConsumerId, *ranges: tuple[int, int], permits: int = 1000) -> None:
+        self.feed(ConsumerAdded(consumer, f"c{consumer}", key_shared=STICKY, hash_ranges=ranges))
+        self.feed(PermitsAdded(consumer, permits))
+
+    def join_low_and_high(self, low_permits: int = 1000, high_permits: int = 1000) -> None:
+        self.join(ONE, (0, 32767), permits=low_permits)
+        self.join(TWO, (32768, 65535), permits=high_permits)
+
+    def answer(self) -> None:
+        """Answer the read that is under way."""
+        read, self.read = self.read, None
+        assert read is not None
+        first = read.position.entry_id if read.position is not None else 0
+        keys = self.keys[first : first + read.entries_max]
+        if not keys:
+            self.feed(NothingToRead(read.read_id))
+            return
+        self.entries_read += len(keys)
+        count = len(keys)
+        run = EntryRun(LEDGER, first, b"", array("I", bytes(4 * count + 4)))
+        metadata = RunMetadata(array("I", [1] * count), array("B", bytes(count)), 0, count)
+        self.feed(EntriesRead(read.read_id, run, metadata, Position(-1, -1), BitMap(), {}, array("I", keys)))
+
+    def settle(self) -> list[tuple[int, int]]:
+        """Answer reads until there are none; what was delivered meanwhile."""
+        self.got.clear()
+        for _ in range(1000):
+            if self.read is None:
+                return list(self.got)
+            self.answer()
+        raise AssertionError("it reads and reads")
+
+    def acknowledge(self, consumer: ConsumerId, *entry_ids: int) -> None:
+        self.feed(EntriesAcknowledged(LEDGER, BitMap(entry_ids), consumer))
+
+
+def test_each_key_has_one_consumer() -> None:
+    topic = Topic([LOW, HIGH, HIGH, LOW])
+    topic.join_low_and_high()
+    assert sorted(topic.settle(), key=lambda item: item[1]) == [(1, 0), (2, 1), (2, 2), (1, 3)]
+
+
+def test_what_a_leaving_consumer_had_goes_in_order_before_newer_entries_of_its_keys() -> None:
+    topic = Topic([LOW, LOW, LOW])
+    topic.join(ONE, (0, 65535))
+    assert topic.settle() == [(1, 0), (1, 1), (1, 2)]
+    topic.keys += [LOW, LOW]
+    topic.feed(EntriesAvailable())
+    topic.acknowledge(ONE, 0)
+    topic.feed(RedeliveryRequested(ONE, [Position(LEDGER, 2)]))
+    topic.feed(ConsumerAdded(TWO, "c2", key_shared=STICKY, hash_ranges=((0, 65535),)))
+    topic.feed(ConsumerRemoved(ONE))
+    topic.join(TWO, (0, 65535))
+    assert topic.settle() == [(2, 0), (2, 1), (2, 2), (2, 3), (2, 4)]
+
+
+def test_with_another_consumer_left_the_leavers_entries_are_replayed_first() -> None:
+    settings = DispatcherSettings(subscription_key_shared_use_consistent_hashing=False)
+    topic = Topic([LOW] * 4 + [HIGH], settings)
+    for consumer in (ONE, TWO):
+        topic.feed(ConsumerAdded(consumer, f"c{consumer}"))
+        topic.feed(PermitsAdded(consumer, 4 if consumer == TWO else 100))
+    assert topic.settle() == [(2, 0), (2, 1), (2, 2), (2, 3), (1, 4)]
+    topic.keys += [LOW, LOW]
+    topic.feed(EntriesAvailable())
+    assert topic.settle() == []
+    topic.feed(ConsumerRemoved(TWO))
+    assert topic.settle() == [(1, 0), (1, 1), (1, 2), (1, 3), (1, 5), (1, 6)]
+
+
+def test_a_key_moves_to_its_new_owner_only_when_the_old_one_has_acknowledged_all_of_it() -> None:
+    settings = DispatcherSettings(subscription_key_shared_use_consistent_hashing=False)
+    topic = Topic([LOW, LOW, HIGH], settings)
+    topic.feed(ConsumerAdded(ONE, "c1"))
+    topic.feed(PermitsAdded(ONE, 100))
+    assert topic.settle() == [(1, 0), (1, 1), (1, 2)]
+    topic.feed(ConsumerAdded(TWO, "c2"))
+    topic.feed(PermitsAdded(TWO, 100))
+    topic.keys += [LOW, HIGH, LOW]
+    topic.feed(EntriesAvailable())
+    assert topic.settle() == [(1, 4)]
+    assert topic.dispatcher.state().draining_hashes == 1
+    topic.acknowledge(ONE, 0)
+    assert topic.settle() == []
+    topic.acknowledge(ONE, 1)
+    assert topic.settle() == [(2, 3), (2, 5)]
+    assert topic.dispatcher.state().draining_hashes == 0
+
+
+def test_after_a_nack_nothing_newer_of_that_key_is_dispatched_before_it() -> None:
+    topic = Topic([LOW, LOW, HIGH])
+    topic.join_low_and_high(low_permits=2)
+    topic.settle()
+    topic.feed(RedeliveryRequested(ONE, [Position(LEDGER, 0)]))
+    topic.keys += [LOW, HIGH]
+    topic.feed(EntriesAvailable())
+    assert topic.settle() == [(2, 4)]
+    topic.feed(PermitsAdded(ONE, 10))
+    assert topic.settle() == [(1, 0), (1, 3)]
+
+
+def test_a_slow_consumer_stalls_its_own_keys_alone_and_each_entry_is_read_at_most_three_times() -> None:
+    topic = Topic([LOW, HIGH] * 500)
+    topic.join_low_and_high(low_permits=1, high_permits=10_000)
+    got = topic.settle()
+    assert [entry_id for consumer, entry_id in got if consumer == TWO] == list(range(1, 1000, 2))
+    assert [entry_id for consumer, entry_id in got if consumer == ONE] == [0]
+    for entry_id in range(0, 998, 2):
+        topic.acknowledge(ONE, entry_id)
+        topic.feed(PermitsAdded(ONE, 1))
+        assert topic.settle() == [(1, entry_id + 2)]
+    assert topic.entries_read <= 3 * 1000
+
+
+def test_at_the_look_ahead_bound_nothing_new_is_read_until_what_waits_can_go() -> None:
+    settings = DispatcherSettings(key_shared_look_ahead_msg_in_replay_threshold_per_consumer=10)
+    topic = Topic([LOW] * 50 + [HIGH], settings)
+    topic.join_low_and_high(low_permits=0)
+    assert topic.settle() == []
+    assert topic.dispatcher.state().entries_in_replay == 20
+    topic.feed(PermitsAdded(ONE, 1000))
+    assert topic.settle()[-1] == (2, 50)
+
+
+def test_keys_that_nobody_has_are_passed_over_and_delivered_when_somebody_comes_for_them() -> None:
+    settings = DispatcherSettings(key_shared_look_ahead_msg_in_replay_threshold_per_consumer=10)
+    topic = Topic([LOW] * 50 + [HIGH] * 50, settings)
+    topic.join(TWO, (32768, 65535))
+    assert [entry_id for _, entry_id in topic.settle()] == list(range(50, 100))
+    topic.join(ONE, (0, 32767))
+    assert topic.settle() == [(1, entry_id) for entry_id in range(50)]
+
+
+def test_overlapping_sticky_ranges_are_refused() -> None:
+    topic = Topic([])
+    topic.join(ONE, (0, 100))
+    for ranges in (((100, 200),), (), ((300, 200),), ((200, 70_000),), ((200, 300), (250, 260))):
+        (refusal,) = topic.feed(ConsumerAdded(TWO, "c2", key_shared=STICKY, hash_ranges=ranges))
+        assert isinstance(refusal, RefuseConsumer)
+        assert refusal.code == ServerError.CONSUMER_ASSIGN
+    assert topic.feed(ConsumerAdded(TWO, "c2", key_shared=STICKY, hash_ranges=((101, 200),))) == []
+    state = topic.dispatcher.consumer_state(TWO)
+    assert state is not None
+    assert state.hash_ranges == ((101, 200),)
+
+
+def test_another_policy_is_refused_while_consumers_are_there_and_taken_when_they_have_gone() -> None:
+    topic = Topic([])
+    topic.join(ONE, (0, 100))
+    (refusal,) = topic.feed(ConsumerAdded(TWO, "c2"))
+    assert isinstance(refusal, RefuseConsumer)
+    assert refusal.code == ServerError.CONSUMER_BUSY
+    topic.feed(ConsumerRemoved(ONE))
+    assert topic.feed(ConsumerAdded(TWO, "c2")) == []
+
+
+def test_a_consumer_that_nacks_all_the_time_does_not_keep_others_from_new_entries() -> None:
+    topic = Topic([LOW] * 200 + [HIGH] * 200)
+    topic.join_low_and_high(low_permits=100)
+    for _ in range(20):
+        topic.answer()
+        topic.feed(RedeliveryRequested(ONE, None))
+        topic.feed(PermitsAdded(ONE, 50))
+    assert sum(consumer == TWO for consumer, _ in topic.got) == 200

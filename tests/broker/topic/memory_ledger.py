@@ -1,0 +1,315 @@
+"""A managed ledger in memory, as plain as can be: what topics are tested on. Failures and delays are ordered by the test."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from pyroaring import BitMap
+
+from managed_ledger.contract import (
+    EARLIEST,
+    LATEST,
+    InvalidCursorPosition,
+    ManagedLedgerError,
+    ManagedLedgerNotFound,
+    ManagedLedgerTerminated,
+)
+from wire.kernels.entries import seal
+from wire.position import Position
+from wire.run import EntryBatch, EntryRun
+
+
+class MemoryCursor:
+    """Every acknowledged entry is listed."""
+
+    def __init__(self, ledger: "MemoryLedger", name: str, durable: bool, properties: Mapping[str, str]) -> None:
+        self.name = name
+        self.durable = durable
+        self.properties: Mapping[str, int] = {}
+        self.cursor_properties = properties
+        self.mark_delete = Position(-1, -1)
+        self.is_closed = False
+        self.reset_gate: asyncio.Event | None = None
+        self.reset_error: ManagedLedgerError | None = None
+        self._ledger = ledger
+        self._acked: set[Position] = set()
+        self._batches: dict[Position, list[int]] = {}
+
+    def place(self, position: Position) -> None:
+        self._acked.clear()
+        self._batches.clear()
+        if position == EARLIEST:
+            position = self._ledger.first_position()
+        elif position > self._ledger.last_confirmed:
+            position = self._ledger.end()
+        self.mark_delete = self._ledger.previous_position(position)
+
+    def first_unacknowledged(self) -> Position:
+        return self._ledger.next_position(self.mark_delete)
+
+    def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
+        positions = [Position(ledger_id, entry) for entry in entry_ids]
+        if any(position > self._ledger.last_confirmed for position in positions):
+            raise InvalidCursorPosition(f"{positions[-1]} is beyond {self._ledger.last_confirmed}")
+        known = [p for p in positions if self._ledger.has(p) and not self.is_acknowledged(p)]
+        self._acked.update(known)
+        for position in known:
+            self._batches.pop(position, None)
+        self._advance()
+        return BitMap([p.entry_id for p in known])
+
+    def acknowledge_batch_indexes(self, position: Position, ack_set: Sequence[int], batch_size: int) -> bool:
+        if position > self._ledger.last_confirmed:
+            raise InvalidCursorPosition(str(position))
+        if self.is_acknowledged(position):
+            return True
+        full = (1 << batch_size) - 1
+        known = self._batches.get(position) or [(full >> shift) & (2**64 - 1) for shift in range(0, batch_size, 64)]
+        words = [a & b for a, b in zip(known, [*ack_set, *[0] * len(known)], strict=False)]
+        if any(words):
+            self._batches[position] = words
+            return False
+        self.acknowledge_entries(position.ledger_id, BitMap([position.entry_id]))
+        return True
+
+    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = (), batch_size: int = 0) -> None:
+        if position > self._ledger.last_confirmed:
+            raise InvalidCursorPosition(str(position))
+        if any(ack_set):
+            self.acknowledge_batch_indexes(position, ack_set, batch_size)
+            position = self._ledger.previous_position(position)
+        self.mark_delete = max(self.mark_delete, position)
+        self._advance()
+
+    def _advance(self) -> None:
+        while (after := self._ledger.next_position(self.mark_delete)) in self._acked:
+            self.mark_delete = after
+        self._acked = {p for p in self._acked if p > self.mark_delete}
+        self._batches = {p: words for p, words in self._batches.items() if p > self.mark_delete}
+
+    def is_acknowledged(self, position: Position) -> bool:
+        return position <= self.mark_delete or position in self._acked
+
+    def acknowledged_in(self, ledger_id: int) -> BitMap:
+        return BitMap([p.entry_id for p in self._acked if p.ledger_id == ledger_id])
+
+    def unacknowledged_batch_indexes(self, position: Position) -> tuple[int, ...] | None:
+        words = self._batches.get(position)
+        return None if words is None else tuple(words)
+
+    def has_batch_indexes(self) -> bool:
+        return bool(self._batches)
+
+    def backlog_entries(self) -> int:
+        return sum(not self.is_acknowledged(p) for p in self._ledger.positions())
+
+    async def reset(self, position: Position) -> None:
+        if self.reset_gate is not None:
+            await self.reset_gate.wait()
+        if self.reset_error is not None:
+            raise self.reset_error
+        self.place(position)
+
+    async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
+        self.cursor_properties = properties
+
+    async def flush(self) -> None: ...
+
+    async def close(self) -> None:
+        self.is_closed = True
+        if not self.durable:
+            del self._ledger.cursors[self.name]
+
+
+class MemoryLedger:
+    """Appends complete on the next turn of the loop, unless `hold` is set; then by `release`."""
+
+    header_bytes = 36
+
+    def __init__(self, name: str = "t/n/persistent/x") -> None:
+        self.name = name
+        self.properties: Mapping[str, str] = {}
+        self.cursors: dict[str, MemoryCursor] = {}
+        self.is_terminated = False
+        self.is_closed = False
+        self.is_deleted = False
+        self.hold = False
+        self.append_error: ManagedLedgerError | None = None
+        self.read_error: ManagedLedgerError | None = None
+        self.properties_error: ManagedLedgerError | None = None
+        self.properties_gate: asyncio.Event | None = None
+        self.read_seconds: Callable[[], float] = lambda: 0.0
+        self.appended_batches = 0
+        self.trims = 0
+        self._ledger_ids = [3]
+        self._runs: dict[int, list[EntryRun]] = {3: []}
+        self._held: list[tuple[asyncio.Future[EntryRun], EntryBatch]] = []
+        self._listeners: dict[int, Callable[[], None]] = {}
+
+    # what tests do
+
+    def roll_over(self) -> None:
+        self._ledger_ids.append(self._ledger_ids[-1] + 2)
+        self._runs[self._ledger_ids[-1]] = []
+
+    def drop_first_ledger(self) -> None:
+        del self._runs[self._ledger_ids.pop(0)]
+
+    def release(self, error: ManagedLedgerError | None = None, count: int = 1000) -> None:
+        for _ in range(min(count, len(self._held))):
+            self._complete(*self._held.pop(0), error)
+
+    def positions(self) -> list[Position]:
+        return [Position(run.ledger_id, e) for run in self._all() for e in range(run.first_entry_id, run.last_entry_id + 1)]
+
+    def end(self) -> Position:
+        return Position(self._ledger_ids[-1], self._next_entry_id())
+
+    def has(self, position: Position) -> bool:
+        return any(
+            r.ledger_id == position.ledger_id and r.first_entry_id <= position.entry_id <= r.last_entry_id for r in self._all()
+        )
+
+    # the contract
+
+    @property
+    def last_confirmed(self) -> Position:
+        positions = self.positions()
+        return positions[-1] if positions else Position(self._ledger_ids[-1], -1)
+
+    @property
+    def entry_count(self) -> int:
+        return len(self.positions())
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(run.payload_bytes for run in self._all())
+
+    def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
+        self.appended_batches += 1
+        future: asyncio.Future[EntryRun] = asyncio.get_running_loop().create_future()
+        if self.is_terminated:
+            future.set_exception(ManagedLedgerTerminated("terminated"))
+        elif self.hold:
+            self._held.append((future, batch))
+        else:
+            self._complete(future, batch, self.append_error)
+        return future
+
+    def _complete(self, future: "asyncio.Future[EntryRun]", batch: EntryBatch, error: ManagedLedgerError | None) -> None:
+        if error is not None:
+            future.set_exception(error)
+            return
+        ledger_id, first = self._ledger_ids[-1], self._next_entry_id()
+        seal(batch, ledger_id, first, first - 1, 0)
+        run = EntryRun(ledger_id, first, batch.buffer, batch.offsets)
+        self._runs[ledger_id].append(run)
+        future.set_result(run)
+        for listener in self._listeners.values():
+            asyncio.get_running_loop().call_soon(listener)
+
+    async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        await asyncio.sleep(self.read_seconds())
+        if self.read_error is not None:
+            raise self.read_error
+        for run in self._all():
+            if Position(run.ledger_id, run.last_entry_id) >= position:
+                first = (
+                    max(run.first_entry_id, position.entry_id) if run.ledger_id == position.ledger_id else run.first_entry_id
+                )
+                return run.entries(first, min(entries_max, run.last_entry_id - first + 1))
+        return None
+
+    def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
+        key = len(self._listeners)
+        self._listeners[key] = listener
+        return lambda: self._listeners.pop(key, None) and None
+
+    def next_position(self, position: Position) -> Position:
+        return next((p for p in self.positions() if p > position), self.end())
+
+    def previous_position(self, position: Position) -> Position:
+        before = [p for p in self.positions() if p < position]
+        return before[-1] if before else Position(self._ledger_ids[0], -1)
+
+    def first_position(self) -> Position:
+        return next(iter(self.positions()), self.end())
+
+    def count_between(self, first: Position, last: Position) -> int:
+        return sum(first <= p <= last for p in self.positions())
+
+    async def find_first(self, is_at_or_after: Callable[[EntryRun], Sequence[bool]]) -> Position | None:
+        for run in self._all():
+            for index, answer in enumerate(is_at_or_after(run)):
+                if answer:
+                    return Position(run.ledger_id, run.first_entry_id + index)
+        return None
+
+    async def open_cursor(
+        self, name: str, initial: Position = LATEST, cursor_properties: Mapping[str, str] | None = None
+    ) -> MemoryCursor:
+        await asyncio.sleep(0)
+        if name not in self.cursors:
+            self.cursors[name] = self._cursor(name, initial, True, cursor_properties or {})
+        return self.cursors[name]
+
+    def open_non_durable_cursor(self, name: str, initial: Position) -> MemoryCursor:
+        if name in self.cursors:
+            raise ManagedLedgerError(f"there is a cursor {name}")
+        self.cursors[name] = self._cursor(name, initial, False, {})
+        return self.cursors[name]
+
+    def _cursor(self, name: str, initial: Position, durable: bool, properties: Mapping[str, str]) -> MemoryCursor:
+        cursor = MemoryCursor(self, name, durable, properties)
+        cursor.place(initial)
+        return cursor
+
+    async def delete_cursor(self, name: str) -> None:
+        await asyncio.sleep(0)
+        del self.cursors[name]
+
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        if self.properties_gate is not None:
+            await self.properties_gate.wait()
+        if self.properties_error is not None:
+            raise self.properties_error
+        self.properties = dict(properties)
+
+    async def trim(self) -> Iterable[int]:
+        self.trims += 1
+        return ()
+
+    async def terminate(self) -> Position:
+        self.is_terminated = True
+        return self.last_confirmed
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+    async def delete(self) -> None:
+        self.is_deleted = True
+
+    def _all(self) -> list[EntryRun]:
+        return [run for ledger_id in self._ledger_ids for run in self._runs[ledger_id]]
+
+    def _next_entry_id(self) -> int:
+        runs = self._runs[self._ledger_ids[-1]]
+        return runs[-1].last_entry_id + 1 if runs else 0
+
+
+class MemoryLedgers:
+    """One ledger for each name."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, MemoryLedger] = {}
+
+    async def open(self, name: str, *, create: bool = True) -> MemoryLedger:
+        if name not in self.by_name and not create:
+            raise ManagedLedgerNotFound(name)
+        ledger = self.by_name.setdefault(name, MemoryLedger(name))
+        ledger.is_closed = False
+        return ledger
+
+    async def exists(self, name: str) -> bool:
+        return name in self.by_name
+
+    async def close(self) -> None: ...

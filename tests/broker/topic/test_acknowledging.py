@@ -1,0 +1,252 @@
+"""Acknowledgements: in bulk, cumulative, parts of batches; what cannot be is refused and harms nothing else."""
+
+import logging
+from array import array
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.errors import BrokerError, ServerError
+from broker.topic.acknowledging import by_ledger
+from broker.topic.contract import Acknowledgement, SubscriptionType
+from broker.topic.settings import TopicSettings
+from tests.broker.topic.topic_world import TopicWorld, ack_run, payload, run, settle
+from wire.position import Position
+
+SHARED = SubscriptionType.SHARED
+
+
+def individual(*positions: Position) -> Acknowledgement:
+    return Acknowledgement(False, positions, ((),) * len(positions), (0,) * len(positions))
+
+
+def part(position: Position, *words: int, size: int, cumulative: bool = False) -> Acknowledgement:
+    return Acknowledgement(cumulative, (position,), (words,), (size,))
+
+
+def cumulative(position: Position) -> Acknowledgement:
+    return Acknowledgement(True, (position,), ((),), (0,))
+
+
+def backlog(world: TopicWorld) -> int:
+    return world.topic.stats().subscriptions["s"].msg_backlog
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20))))
+def test_by_ledger_keeps_every_pair_and_gives_each_ledger_once(pairs: list[tuple[int, int]]) -> None:
+    grouped = list(by_ledger(array("Q", [p[0] for p in pairs]), array("Q", [p[1] for p in pairs])))
+    assert [ledger for ledger, _ in grouped] == sorted({p[0] for p in pairs})
+    assert sorted((ledger, entry) for ledger, entries in grouped for entry in entries) == sorted(pairs)
+
+
+def test_a_run_of_acknowledgements_over_two_ledgers_takes_effect_in_both() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer(type=SHARED)
+        first = await world.publish_many(3)
+        world.ledger.roll_over()
+        second = await world.publish_many(3)
+        consumer.acknowledge_run(ack_run(second[0], first[1], second[2], first[0]))
+        assert backlog(world) == 2
+        consumer.close()
+        _, again = await world.consumer(type=SHARED)
+        assert again.positions == [first[2], second[1]]
+
+    run(scenario)
+
+
+def test_positions_that_do_not_exist_are_refused_with_a_log_line_and_the_others_count(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer(type=SHARED)
+        await world.publish_many(3)
+        with caplog.at_level(logging.WARNING):
+            consumer.acknowledge_run(ack_run((3, 0), (3, 7), (3, 1 << 40), (3, (1 << 64) - 1), (1 << 63, 0), (99, 0)))
+        assert backlog(world) == 2
+        assert caplog.text.count("acknowledgement refused") >= 3
+        consumer.acknowledge(individual(Position(-1, -1), Position(3, 1)))
+        assert backlog(world) == 1
+
+    run(scenario)
+
+
+def test_acknowledging_what_another_consumer_has_is_fine() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        first, got = await world.consumer(type=SHARED)
+        await world.publish_many(2)
+        second, _ = await world.consumer(type=SHARED)
+        assert got.entries == [0, 1]
+        second.acknowledge_run(ack_run((3, 0), (3, 1)))
+        assert first.stats().unacked_messages == 0
+        assert backlog(world) == 0
+
+    run(scenario)
+
+
+def test_unacked_counts_are_in_messages_of_batches() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer(type=SHARED)
+        (first, _) = await world.publish(payload(batch=10), payload(batch=5))
+        assert consumer.stats().unacked_messages == 15
+        assert consumer.stats().available_permits == 985
+        consumer.acknowledge(part(first, 0b1111000000, size=10))
+        assert consumer.stats().unacked_messages == 9
+        consumer.acknowledge(part(first, 0b0011111111, size=10))
+        assert consumer.stats().unacked_messages == 7, "together only two messages of it are left"
+        assert backlog(world) == 2
+
+    run(scenario)
+
+
+def test_the_last_part_of_a_batch_acknowledges_the_entry() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer(type=SHARED)
+        (position,) = await world.publish(payload(batch=2))
+        consumer.acknowledge(part(position, 0b10, size=2))
+        assert backlog(world) == 1
+        consumer.acknowledge(part(position, 0b01, size=2))
+        assert backlog(world) == 0
+        assert consumer.stats().unacked_messages == 0
+
+    run(scenario)
+
+
+def test_an_empty_ack_set_acknowledges_the_whole_batch() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer(type=SHARED)
+        (position,) = await world.publish(payload(batch=2))
+        consumer.acknowledge(part(position, 0, size=2))
+        assert backlog(world) == 0
+
+    run(scenario)
+
+
+def test_a_partly_acknowledged_batch_is_delivered_with_its_ack_set_and_costs_what_is_left() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer(type=SHARED)
+        positions = await world.publish(payload(batch=4), payload(batch=4))
+        consumer.acknowledge(part(positions[1], 0b0110, size=4))
+        consumer.close()
+        again, sink = await world.consumer(type=SHARED, permits=100)
+        assert [delivery.ack_set for delivery in sink.got] == [None, (0b0110,)]
+        assert again.stats().available_permits == 94
+        assert again.stats().unacked_messages == 6
+
+    run(scenario)
+
+
+def test_without_batch_index_level_parts_of_batches_are_not_acknowledged() -> None:
+    async def scenario() -> None:
+        world = TopicWorld(settings=TopicSettings(acknowledgment_at_batch_index_level_enabled=False))
+        consumer, _ = await world.consumer()
+        positions = await world.publish(payload(), payload(batch=2))
+        consumer.acknowledge(part(positions[1], 0b10, size=2))
+        assert backlog(world) == 2
+        consumer.acknowledge(part(positions[1], 0b10, size=2, cumulative=True))
+        assert backlog(world) == 1, "up to the entry before"
+
+    run(scenario)
+
+
+def test_cumulative_acknowledgement_takes_all_before_it_and_part_of_a_batch() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer()
+        positions = await world.publish(payload(), payload(), payload(batch=3), payload())
+        consumer.acknowledge(cumulative(positions[0]))
+        assert backlog(world) == 3
+        consumer.acknowledge(part(positions[2], 0b100, size=3, cumulative=True))
+        assert backlog(world) == 2
+        consumer.close()
+        _, sink = await world.consumer()
+        assert [(d.position, d.ack_set) for d in sink.got] == [(positions[2], (0b100,)), (positions[3], None)]
+
+    run(scenario)
+
+
+def test_a_future_cumulative_acknowledgement_is_refused() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer()
+        await world.publish_many(2)
+        consumer.acknowledge(cumulative(Position(3, 9)))
+        assert backlog(world) == 2
+
+    run(scenario)
+
+
+def test_a_demoted_failover_consumer_that_has_acknowledged_all_makes_way_at_once() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer(type=SubscriptionType.FAILOVER, consumer_name="b")
+        positions = await world.publish_many(2)
+        _, sink = await world.consumer(type=SubscriptionType.FAILOVER, consumer_name="a")
+        assert ("active", True) not in sink.heard, "the old one may still be at work"
+        consumer.acknowledge(cumulative(positions[1]))
+        assert ("active", True) in sink.heard
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("subscription_type", [SHARED, SubscriptionType.KEY_SHARED])
+def test_cumulative_acknowledgement_is_not_for_shared_types(subscription_type: SubscriptionType) -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer(type=subscription_type)
+        positions = await world.publish_many(2)
+        with pytest.raises(BrokerError) as refused:
+            consumer.acknowledge(cumulative(positions[0]))
+        assert refused.value.code is ServerError.NOT_ALLOWED
+        assert backlog(world) == 2
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("subscription_type", list(SubscriptionType))
+def test_markers_are_never_delivered_and_leave_no_backlog(subscription_type: SubscriptionType) -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, sink = await world.consumer(type=subscription_type)
+        positions = await world.publish(payload(), payload(marker=10), payload(marker=21), payload())
+        assert sink.positions == [positions[0], positions[3]]
+        consumer.acknowledge_run(ack_run(positions[0], positions[3]))
+        assert backlog(world) == 0
+
+    run(scenario)
+
+
+def test_a_consumer_at_its_limit_of_unacked_messages_gets_more_after_acknowledging() -> None:
+    from broker.subscription.settings import DispatcherSettings
+
+    async def scenario() -> None:
+        world = TopicWorld(dispatching=DispatcherSettings(max_unacked_messages_per_consumer=4))
+        consumer, sink = await world.consumer(type=SHARED)
+        for _ in range(10):
+            await world.publish_many(1)
+        assert sink.entries == [0, 1, 2, 3]
+        assert consumer.stats().is_blocked_on_unacked
+        consumer.acknowledge_run(ack_run(*sink.positions))
+        await settle()
+        assert sink.entries[:8] == [0, 1, 2, 3, 4, 5, 6, 7]
+
+    run(scenario)
+
+
+def test_acknowledgements_are_counted_in_messages() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, sink = await world.consumer(type=SHARED)
+        await world.publish(*[payload(batch=5) for _ in range(4)])
+        consumer.acknowledge_run(ack_run(*sink.positions[:2]))
+        assert consumer.counters.acknowledged == 10
+        exclusive, got = await world.consumer(subscription="x")
+        exclusive.acknowledge(cumulative(got.positions[-1]))
+        assert exclusive.counters.acknowledged == 20
+
+    run(scenario)

@@ -1,0 +1,424 @@
+"""Subscribing: one type at a time, limits, readers, names, coming and going, unsubscribing."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from broker.errors import BrokerError, ServerError
+from broker.topic.contract import KeySharedMeta, KeySharedMode, SubscriptionType
+from broker.topic.settings import TopicSettings
+from managed_ledger.contract import EARLIEST, LATEST, ManagedLedgerError
+from tests.broker.topic.memory_ledger import MemoryLedger
+from tests.broker.topic.topic_world import SUBSCRIBE, ConsumerEnd, TopicWorld, ack_run, payload, run, settle
+from wire.position import Position
+
+EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
+FAILOVER, KEY_SHARED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
+
+
+async def refusal(world: TopicWorld, **fields: Any) -> ServerError:
+    with pytest.raises(BrokerError) as refused:
+        await world.consumer(**fields)
+    return refused.value.code
+
+
+def test_an_exclusive_subscription_that_is_taken_is_busy() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.consumer()
+        assert await refusal(world) is ServerError.CONSUMER_BUSY
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("first", "second"), [(SHARED, FAILOVER), (FAILOVER, KEY_SHARED), (KEY_SHARED, SHARED)])
+def test_the_type_changes_only_when_everybody_has_left(first: SubscriptionType, second: SubscriptionType) -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(3)
+        consumer, _ = await world.consumer(type=first)
+        assert await refusal(world, type=second) is ServerError.CONSUMER_BUSY
+        consumer.close()
+        _, sink = await world.consumer(type=second)
+        assert sink.entries == [0, 1, 2]
+        assert (
+            world.topic.stats().subscriptions["s"].type
+            == {FAILOVER: "Failover", KEY_SHARED: "Key_Shared", SHARED: "Shared"}[second]
+        )
+
+    run(scenario)
+
+
+def test_the_first_message_comes_after_permits_and_the_active_notice_after_the_answer() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(1)
+        sink = ConsumerEnd()
+        consumer = await world.topic.subscribe(replace(SUBSCRIBE, type=FAILOVER), sink)
+        assert sink.heard == [], "SUCCESS is written first"
+        await settle()
+        assert sink.heard == [("active", True)]
+        assert sink.got == []
+        consumer.flow(1)
+        await settle()
+        assert sink.entries == [0]
+
+    run(scenario)
+
+
+def test_only_failover_consumers_hear_who_is_active() -> None:
+    async def scenario() -> None:
+        for subscription_type in (EXCLUSIVE, SHARED, KEY_SHARED):
+            _, sink = await TopicWorld().consumer(type=subscription_type)
+            assert sink.heard == []
+
+    run(scenario)
+
+
+def test_the_next_failover_consumer_goes_on_where_the_first_one_stopped() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        first, _ = await world.consumer(type=FAILOVER, consumer_name="a")
+        _, second = await world.consumer(type=FAILOVER, consumer_name="b")
+        await world.publish_many(3)
+        assert second.heard == [("active", False)]
+        assert second.got == []
+        first.acknowledge_run(ack_run((3, 0)))
+        first.close()
+        await settle()
+        assert second.heard == [("active", False), ("active", True)]
+        assert second.entries == [1, 2]
+
+    run(scenario)
+
+
+def test_partition_index_decides_which_failover_consumer_is_active() -> None:
+    async def scenario() -> None:
+        world = TopicWorld(partition_index=1)
+        ends = [(await world.consumer(type=FAILOVER, consumer_name=name))[1] for name in "ab"]
+        await settle()
+        assert [end.heard[-1] for end in ends] == [("active", False), ("active", True)]
+
+    run(scenario)
+
+
+def test_key_shared_consumers_with_another_policy_or_overlapping_ranges_are_refused() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        sticky = KeySharedMeta(KeySharedMode.STICKY, ((0, 99),))
+        await world.consumer(type=KEY_SHARED, key_shared=sticky)
+        assert await refusal(world, type=KEY_SHARED) is ServerError.CONSUMER_BUSY
+        assert await refusal(world, type=KEY_SHARED, key_shared=sticky) is ServerError.CONSUMER_ASSIGN
+        stats = world.topic.stats().subscriptions["s"]
+        assert stats.key_shared_mode == "STICKY"
+        assert stats.consumers[0].key_hash_ranges == ((0, 99),)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [
+        (TopicSettings(max_consumers_per_subscription=1), ServerError.CONSUMER_BUSY),
+        (TopicSettings(max_consumers_per_topic=1), ServerError.CONSUMER_BUSY),
+        (TopicSettings(max_same_address_consumers_per_topic=1), ServerError.CONSUMER_BUSY),
+    ],
+)
+def test_limits_on_consumers_are_held(settings: TopicSettings, code: ServerError) -> None:
+    async def scenario() -> None:
+        world = TopicWorld(settings=settings)
+        await world.consumer(type=SHARED)
+        assert await refusal(world, type=SHARED) is code
+
+    run(scenario)
+
+
+def test_limits_on_subscriptions_and_types_are_held() -> None:
+    async def scenario() -> None:
+        settings = TopicSettings(max_subscriptions_per_topic=1, subscription_types_enabled=("Exclusive", "Shared"))
+        world = TopicWorld(settings=settings)
+        await world.consumer(type=SHARED)
+        await world.consumer(type=SHARED)
+        assert await refusal(world, subscription="other") is ServerError.NOT_ALLOWED
+        assert await refusal(world, type=FAILOVER) is ServerError.NOT_ALLOWED
+
+    run(scenario)
+
+
+def test_an_unknown_subscription_type_in_the_settings_is_refused() -> None:
+    with pytest.raises(ValueError, match="KeyShared is none of"):
+        TopicSettings(subscription_types_enabled=("KeyShared",))
+
+
+@pytest.mark.parametrize("name", ["", "  ", "pulsar.dedup", "pulsar.repl.east"])
+def test_names_that_are_no_subscriptions_are_refused(name: str) -> None:
+    async def scenario() -> None:
+        assert await refusal(TopicWorld(), subscription=name) is ServerError.PRODUCER_BUSY
+
+    run(scenario)
+
+
+def test_read_compacted_needs_one_active_consumer() -> None:
+    async def scenario() -> None:
+        assert await refusal(TopicWorld(), type=SHARED, read_compacted=True) is ServerError.NOT_ALLOWED
+
+    run(scenario)
+
+
+def test_without_auto_creation_a_missing_subscription_is_not_found_and_a_reader_is() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        assert await refusal(world, auto_create_subscription=False) is ServerError.SUBSCRIPTION_NOT_FOUND
+        await world.consumer(auto_create_subscription=False, durable=False, subscription="reader")
+
+    run(scenario)
+
+
+def test_a_new_subscription_starts_where_its_initial_position_says_and_keeps_its_properties() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(2)
+        _, late = await world.consumer(from_earliest=False, subscription="late", subscription_properties={"k": "v"})
+        _, early = await world.consumer(from_earliest=True, subscription="early")
+        await world.publish_many(1)
+        assert (late.entries, early.entries) == ([2], [0, 1, 2])
+        assert world.topic.stats().subscriptions["late"].subscription_properties == {"k": "v"}
+
+    run(scenario)
+
+
+def test_subscribers_that_come_together_share_one_new_cursor() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await asyncio.gather(*[world.consumer(type=SHARED, consumer_name=name) for name in "abc"])
+        assert world.topic.stats().subscriptions["s"].consumers[2].consumer_name == "c"
+
+    run(scenario)
+
+
+def test_cursors_become_subscriptions_again_when_a_topic_is_loaded() -> None:
+    async def scenario() -> None:
+        ledger = MemoryLedger()
+        for name in ("pulsar.dedup", "pulsar.repl.east", "a%2Fb"):
+            await ledger.open_cursor(name, EARLIEST)
+        world = TopicWorld(ledger)
+        assert list(world.topic.stats().subscriptions) == ["a/b"]
+        assert world.topic.activity().durable_subscriptions == 1
+
+    run(scenario)
+
+
+# readers
+
+
+@pytest.mark.parametrize(
+    ("start", "from_earliest", "expected"),
+    [
+        (EARLIEST, False, [0, 1, 2, 3]),
+        (LATEST, False, []),
+        (None, False, []),
+        (None, True, [0, 1, 2, 3]),
+        (Position(3, 2), False, [2, 3]),  # also the entry itself: the client skips what it has had
+        (Position(3, 99), False, []),
+        (Position(3, 99), True, [0, 1, 2, 3]),
+        (Position(99, 0), False, []),
+        (Position(-1, 5), False, [0, 1, 2, 3]),
+    ],
+)
+def test_a_reader_starts_at_the_entry_it_names(start: Position | None, from_earliest: bool, expected: list[int]) -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(4)
+        _, sink = await world.consumer(durable=False, start=start, start_batch_index=1, from_earliest=from_earliest)
+        assert sink.entries == expected
+
+    run(scenario)
+
+
+def test_a_readers_subscription_vanishes_with_its_last_consumer() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(2)
+        reader, _ = await world.consumer(durable=False, start=EARLIEST)
+        assert world.topic.activity().durable_subscriptions == 0
+        reader.close()
+        assert not world.topic.stats().subscriptions
+        _, again = await world.consumer(durable=False, start=Position(3, 1))
+        assert again.entries == [1]
+
+    run(scenario)
+
+
+def test_a_refused_consumer_leaves_no_reader_subscription_behind() -> None:
+    async def scenario() -> None:
+        world = TopicWorld(settings=TopicSettings(max_consumers_per_topic=1))
+        await world.consumer()
+        assert await refusal(world, durable=False, subscription="reader") is ServerError.CONSUMER_BUSY
+        assert list(world.topic.stats().subscriptions) == ["s"]
+
+    run(scenario)
+
+
+def test_a_name_is_either_durable_or_not() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.consumer(subscription="durable")
+        await world.consumer(subscription="reader", durable=False)
+        assert await refusal(world, subscription="durable", durable=False) is ServerError.NOT_ALLOWED
+        assert await refusal(world, subscription="reader") is ServerError.NOT_ALLOWED
+
+    run(scenario)
+
+
+def test_a_rollback_starts_at_the_messages_of_that_time() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        world.clock.time_ms = 100_000
+        await world.publish(*[payload(publish_time=time) for time in (10_000, 80_000, 90_000, 95_000)])
+        _, sink = await world.consumer(start_rollback_seconds=20, from_earliest=False)
+        assert sink.entries == [1, 2, 3]
+
+    run(scenario)
+
+
+# leaving
+
+
+def test_what_a_shared_consumer_has_not_acknowledged_goes_to_the_others_when_it_leaves() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        first, got = await world.consumer(type=SHARED)
+        await world.publish_many(4)
+        first.acknowledge_run(ack_run((3, 1)))
+        _, other = await world.consumer(type=SHARED)
+        first.close()
+        await settle()
+        assert got.entries == [0, 1, 2, 3]
+        assert sorted(other.entries) == [0, 2, 3]
+
+    run(scenario)
+
+
+def test_requests_of_a_closed_consumer_do_nothing() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(2)
+        consumer, _ = await world.consumer(permits=0)
+        consumer.close()
+        consumer.close()
+        consumer.flow(10)
+        consumer.acknowledge_run(ack_run((3, 0)))
+        consumer.redeliver([], None)
+        consumer.writable()
+        await settle()
+        assert world.topic.stats().subscriptions["s"].msg_backlog == 2
+        with pytest.raises(BrokerError) as refused:
+            await consumer.last_message()
+        assert refused.value.code is ServerError.METADATA
+
+    run(scenario)
+
+
+def test_unsubscribing_deletes_the_cursor_and_tells_nobody_else() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, sink = await world.consumer()
+        await consumer.unsubscribe(force=False)
+        assert sink.heard == [], "the answer is SUCCESS, not CLOSE_CONSUMER"
+        assert not world.ledger.cursors
+        assert not world.topic.stats().subscriptions
+
+    run(scenario)
+
+
+def test_unsubscribing_while_others_are_there_needs_force() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, sink = await world.consumer(type=SHARED)
+        _, other = await world.consumer(type=SHARED)
+        with pytest.raises(BrokerError) as refused:
+            await consumer.unsubscribe(force=False)
+        assert refused.value.code is ServerError.METADATA
+        await consumer.unsubscribe(force=True)
+        assert (sink.heard, other.heard) == ([], [("closed",)])
+        assert not world.ledger.cursors
+
+    run(scenario)
+
+
+def test_deleting_a_subscription_with_consumers_needs_force() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        _, sink = await world.consumer()
+        with pytest.raises(BrokerError) as busy:
+            await world.topic.delete_subscription("s", force=False)
+        assert busy.value.code is ServerError.CONSUMER_BUSY
+        await world.topic.delete_subscription("s", force=True)
+        assert sink.heard == [("closed",)]
+        with pytest.raises(BrokerError) as missing:
+            await world.topic.delete_subscription("s", force=True)
+        assert missing.value.code is ServerError.SUBSCRIPTION_NOT_FOUND
+
+    run(scenario)
+
+
+def test_creating_a_subscription_twice_is_one_subscription() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(1)
+        for _ in range(2):
+            await world.topic.create_subscription("made", from_earliest=True, properties={"a": "b"})
+        assert world.topic.stats().subscriptions["made"].msg_backlog == 1
+        _, sink = await world.consumer(subscription="made")
+        assert sink.entries == [0]
+
+    run(scenario)
+
+
+# reading
+
+
+def test_a_failed_read_is_tried_again_and_loses_nothing() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(2)
+        world.ledger.read_error = ManagedLedgerError("bookie down")
+        _, sink = await world.consumer()
+        assert sink.got == []
+        world.ledger.read_error = None
+        await asyncio.sleep(16)
+        assert sink.entries == [0, 1]
+
+    run(scenario)
+
+
+def test_a_consumer_whose_connection_is_full_is_paused_until_it_can_take_more() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, sink = await world.consumer()
+        sink.room = 2
+        await world.publish_many(2)
+        await world.publish_many(2)
+        assert sink.entries == [0, 1]
+        sink.room, sink.is_writable = 100, True
+        consumer.writable()
+        await settle()
+        assert sink.entries == [0, 1, 2, 3]
+
+    run(scenario)
+
+
+def test_nothing_is_delivered_to_a_consumer_that_is_not_writable() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(2)
+        consumer, sink = await world.consumer(is_writable=False)
+        assert sink.got == []
+        sink.is_writable = True
+        consumer.writable()
+        await settle()
+        assert sink.entries == [0, 1]
+
+    run(scenario)

@@ -1,0 +1,47 @@
+"""What is published reaches consumers, and what they acknowledge does not come back."""
+
+from broker.topic.contract import SubscriptionType
+from tests.broker.topic.topic_world import TopicWorld, ack_run, run, send_run, settle
+from wire.position import Position
+
+
+def test_published_runs_get_receipts_in_order_and_reach_an_exclusive_consumer() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        _, consumer = await world.consumer()
+        producer, sink = await world.producer()
+        producer.publish(send_run([0, 1]))
+        producer.publish(send_run([2]))
+        await settle()
+        assert sink.heard == [("receipts", [0, 1], Position(3, 0)), ("receipts", [2], Position(3, 2))]
+        assert consumer.entries == [0, 1, 2]
+        await world.topic.close()
+
+    run(scenario)
+
+
+def test_acknowledged_messages_are_not_delivered_to_the_next_consumer() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        first, got = await world.consumer()
+        await world.publish_many(4)
+        assert got.entries == [0, 1, 2, 3]
+        first.acknowledge_run(ack_run((3, 0), (3, 2)))
+        first.close()
+        _, again = await world.consumer()
+        assert again.entries == [1, 3]
+        await world.topic.close()
+
+    run(scenario)
+
+
+def test_shared_consumers_get_every_message_once_between_them() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        ends = [(await world.consumer(permits=100, type=SubscriptionType.SHARED, consumer_name=n))[1] for n in "abc"]
+        await world.publish_many(90)
+        assert sorted(entry for end in ends for entry in end.entries) == list(range(90))
+        assert all(end.got for end in ends)
+        await world.topic.close()
+
+    run(scenario)
