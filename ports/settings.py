@@ -1,0 +1,87 @@
+"""Settings: one frozen dataclass per package, filled from Apache's keys. Pure.
+
+A field `managed_ledger_cache_size_mb` is the key `managedLedgerCacheSizeMB`: the same letters and digits, case and
+underscores apart. The type of the field says how the text is read: bool, int, float, str, a tuple of str (comma separated), or
+one of them or None.
+"""
+
+import dataclasses
+import difflib
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
+
+S = TypeVar("S")
+
+
+class BadSetting(Exception):
+    """A key that nobody knows, or a value that does not fit; the message names it and the remedy."""
+
+
+def fold(key: str) -> str:
+    """What Apache's key and our field name have in common."""
+    return key.replace("_", "").lower()
+
+
+def known_key(key: str, known: Iterable[str]) -> str:
+    """`key` if it is known; otherwise BadSetting with the nearest name that is."""
+    names = {fold(name): name for name in known}
+    if key in names.values():
+        return key
+    near = difflib.get_close_matches(fold(key), names, n=1, cutoff=0.6)
+    hint = f"; did you mean {names[near[0]]}?" if near else ""
+    raise BadSetting(f"unknown setting {key}{hint}")
+
+
+def build_settings(cls: type[S], values: Mapping[str, str]) -> S:
+    """An instance of the dataclass `cls` with the fields that `values` names (Apache's keys); the rest keep their defaults."""
+    by_fold = {fold(key): (key, value) for key, value in values.items()}
+    hints = typing.get_type_hints(cls)
+    given: dict[str, Any] = {}
+    for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # S is always a dataclass; typing has no bound for that
+        found = by_fold.get(fold(field.name))
+        if found is not None:
+            given[field.name] = _convert(found[0], found[1], hints[field.name])
+    try:
+        return cls(**given)
+    except ValueError as error:
+        raise BadSetting(str(error)) from error
+
+
+def _convert(key: str, text: str, hint: Any) -> Any:
+    if isinstance(hint, types.UnionType):
+        if text in ("", "null"):
+            return None
+        hint = next(part for part in hint.__args__ if part is not types.NoneType)
+    try:
+        return _READERS[typing.get_origin(hint) or hint](text)
+    except ValueError as error:
+        raise BadSetting(f"{key}={text}: {error}") from error
+
+
+def _read_bool(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text.lower() == "true"
+
+
+def _read_int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError("expected a whole number") from None
+
+
+def _read_float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("expected a number") from None
+
+
+def _read_list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+_READERS: dict[Any, Any] = {bool: _read_bool, int: _read_int, float: _read_float, str: str, tuple: _read_list}

@@ -1,0 +1,133 @@
+"""The disk port on the disk of this machine."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from ports import real_disk
+from ports.real_disk import RealDisk
+
+
+def on_disk(scenario: Callable[[RealDisk], Awaitable[None]]) -> None:
+    async def run() -> None:
+        disk = RealDisk()
+        try:
+            await scenario(disk)
+        finally:
+            disk.close()
+
+    asyncio.run(run())
+
+
+def test_buffers_are_written_one_after_the_other_and_read_back(tmp_path: Path) -> None:
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True, lane="journal")
+        await file.write(3, [b"abc", bytearray(b""), memoryview(b"xdefx")[1:4]], sync=True)
+        assert await file.read(0, 100) == b"\0\0\0abcdef"
+        assert await file.read(4, 2) == b"bc"
+        assert await file.read(100, 5) == b""
+        assert file.size() == 9
+        await file.truncate(4)
+        assert file.size() == 4
+        await file.sync()
+        await file.close()
+        await file.close()
+
+    on_disk(scenario)
+
+
+def test_more_buffers_than_one_call_takes_are_all_written(tmp_path: Path) -> None:
+    buffers = [bytes([index % 251]) * (index % 7) for index in range(real_disk.BUFFERS_MAX * 2 + 5)]
+
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True)
+        await file.write(5, buffers)
+        assert await file.read(5, 1 << 20) == b"".join(buffers)
+
+    on_disk(scenario)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 7])
+def test_partial_writes_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    real = os.pwritev
+
+    def stingy(descriptor: int, buffers: list[bytes], offset: int) -> int:
+        return real(descriptor, [b"".join(bytes(buffer) for buffer in buffers)[:step]], offset)
+
+    monkeypatch.setattr(os, "pwritev", stingy)
+
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True)
+        await file.write(0, [b"ab", b"", b"cdefg", b"h", b""])
+        assert await file.read(0, 100) == b"abcdefgh"
+
+    on_disk(scenario)
+
+
+def test_calls_on_one_file_are_carried_out_in_the_order_made(tmp_path: Path) -> None:
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True)
+        writes = [asyncio.ensure_future(file.write(0, [b"%04d" % index])) for index in range(200)]
+        await asyncio.gather(*writes)
+        assert await file.read(0, 10) == b"0199"
+
+    on_disk(scenario)
+
+
+def test_errors_are_the_systems_own(tmp_path: Path) -> None:
+    async def scenario(disk: RealDisk) -> None:
+        with pytest.raises(FileNotFoundError):
+            await disk.open(f"{tmp_path}/none")
+        with pytest.raises(FileNotFoundError):
+            await disk.list_directory(f"{tmp_path}/none")
+        file = await disk.open(f"{tmp_path}/f", create=True)
+        await file.close()
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            await file.write(0, [b"x"])
+
+    on_disk(scenario)
+
+
+def test_a_cancelled_caller_leaves_the_lane_working(tmp_path: Path) -> None:
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True)
+        task = asyncio.ensure_future(file.write(0, [b"abc"]))
+        await asyncio.sleep(0)
+        task.cancel()
+        assert await file.read(0, 3) == b"abc"
+
+    on_disk(scenario)
+
+
+def test_directories(tmp_path: Path) -> None:
+    async def scenario(disk: RealDisk) -> None:
+        base = f"{tmp_path}/a/b"
+        await disk.make_directories(base)
+        await disk.make_directories(base)
+        for name in ("z", "y"):
+            await (await disk.open(f"{base}/{name}", create=True)).close()
+        await disk.rename(f"{base}/z", f"{base}/x")
+        await disk.sync_directory(base)
+        assert await disk.list_directory(base) == ["x", "y"]
+        await disk.remove(f"{base}/y")
+        assert await disk.exists(f"{base}/x")
+        assert not await disk.exists(f"{base}/y")
+        usage = await disk.usage(base)
+        assert 0 < usage.free_bytes <= usage.total_bytes
+        file = await disk.open(f"{base}/x")
+        await file.allocate(10_000)
+        assert file.size() == 10_000
+
+    on_disk(scenario)
+
+
+def test_descriptors_are_not_inherited(tmp_path: Path) -> None:
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True)
+        assert isinstance(file, real_disk.RealFile)
+        assert not os.get_inheritable(file._descriptor)
+
+    on_disk(scenario)

@@ -1,0 +1,27 @@
+"""Every kernel twice: as it is installed (compiled where there was a compiler) and as plain Python from its source."""
+
+import importlib
+import importlib.util
+import pathlib
+from types import ModuleType
+
+KERNELS = pathlib.Path(__file__).resolve().parents[2] / "wire" / "kernels"
+NAMES = ("acks", "entries", "messages", "metadata", "sends")
+
+
+def plain(name: str) -> ModuleType:
+    """The module run from its source, whether or not a compiled one lies beside it."""
+    spec = importlib.util.spec_from_file_location(f"plain_{name}", KERNELS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def installed(name: str) -> ModuleType:
+    return importlib.import_module(f"wire.kernels.{name}")
+
+
+def both(name: str) -> tuple[ModuleType, ModuleType]:
+    return plain(name), installed(name)

@@ -1,0 +1,1 @@
+"""Written by `bin/generate-proto` from `proto/*.proto`; never edited."""

@@ -1,0 +1,140 @@
+"""Runs: contiguous sequences of entries in one shared buffer with an offset array, never a list of objects.
+
+An entry as bookies store it is `header | digest | payload` (BookKeeper's layout: ledger id, entry id, last add confirmed
+and ledger length, eight bytes each, big-endian, then the digest). A payload is what a client sent, byte for byte.
+`EntryBatch` is a run that has no ids yet: its headers are blank room. Sealing fills the room in place and makes an `EntryRun`.
+"""
+
+from array import array
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+HEADER_BYTES_CRC32C = 36
+"""Size of header and digest for the CRC32C digest: 32 + 4."""
+
+FLAG_MARKER = 1
+"""MessageMetadata.marker_type is set (or SEND.marker): never delivered to clients."""
+FLAG_CHUNK = 2
+FLAG_ENCRYPTED = 4
+FLAG_DELAYED = 8
+"""MessageMetadata.deliver_at_time is set."""
+FLAG_TRANSACTION = 16
+FLAG_BATCH = 32
+"""MessageMetadata.num_messages_in_batch is present (also when it is 1)."""
+FLAG_UNPARSEABLE = 64
+"""The payload does not hold a readable MessageMetadata; counted as one message and delivered as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntryBatch:
+    """Entries before they have ids.
+
+    `offsets` has typecode "I" and count + 1 elements: entry i is `buffer[offsets[i]:offsets[i + 1]]`, of which the first
+    `header_bytes` are blank. The batch belongs to whoever holds it last: appending it to a ledger hands the buffer over.
+    """
+
+    buffer: bytearray
+    offsets: "array[int]"
+    header_bytes: int
+    message_count: int
+
+    @property
+    def count(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def payload_bytes(self) -> int:
+        return self.offsets[-1] - self.offsets[0] - self.count * self.header_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRun:
+    """Sealed, consecutive entries of one ledger. Immutable and shared: cache, memtable and readers hold the same buffer.
+
+    `offsets` are absolute in `buffer` and need not start at 0, so that a slice shares its buffer with the whole.
+    """
+
+    ledger_id: int
+    first_entry_id: int
+    buffer: Buffer
+    offsets: "array[int]"
+    header_bytes: int = HEADER_BYTES_CRC32C
+
+    @property
+    def count(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def last_entry_id(self) -> int:
+        return self.first_entry_id + len(self.offsets) - 2
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the sealed entries, headers included."""
+        return self.offsets[-1] - self.offsets[0]
+
+    @property
+    def payload_bytes(self) -> int:
+        return self.size_bytes - self.count * self.header_bytes
+
+    def entries(self, first_entry_id: int, count: int) -> "EntryRun":
+        """The sub-run of `count` entries from `first_entry_id`; shares the buffer."""
+        start = first_entry_id - self.first_entry_id
+        if start < 0 or count < 1 or start + count > self.count:
+            raise ValueError(f"entries {first_entry_id}+{count} are not in {self.first_entry_id}..{self.last_entry_id}")
+        if count == self.count:
+            return self
+        offsets = self.offsets[start : start + count + 1]
+        return EntryRun(self.ledger_id, first_entry_id, self.buffer, offsets, self.header_bytes)
+
+    def payload(self, entry_id: int) -> memoryview:
+        """The bytes the client sent for one entry."""
+        index = entry_id - self.first_entry_id
+        return memoryview(self.buffer)[self.offsets[index] + self.header_bytes : self.offsets[index + 1]]
+
+
+@dataclass(frozen=True, slots=True)
+class SendRun:
+    """Consecutive plain SEND frames of one producer, as taken from one socket read (`wire.kernels.sends.take_sends`).
+
+    `entries` owns a copy of the payloads. The arrays have one element per entry: "Q" for the ids, "I" for counts.
+    `highest_sequence_ids[i]` is 0 where the command had none. `flags` is the OR over the entries (FLAG_MARKER, FLAG_CHUNK).
+    `end` is the position in the read buffer after the last taken frame. `bad_checksum_index` is the index of the first entry
+    whose CRC32C does not match, or -1; a run ends before such an entry unless it is its first one.
+    """
+
+    producer_id: int
+    entries: EntryBatch
+    sequence_ids: "array[int]"
+    highest_sequence_ids: "array[int]"
+    flags: int
+    end: int
+    bad_checksum_index: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class AckRun:
+    """Consecutive plain individual ACK commands of one consumer: no request id, transaction, properties or ack sets.
+
+    `ledger_ids` and `entry_ids` are "Q" arrays of equal length. `end` as in `SendRun`.
+    """
+
+    consumer_id: int
+    ledger_ids: "array[int]"
+    entry_ids: "array[int]"
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunMetadata:
+    """What a dispatcher needs of each entry's MessageMetadata (`wire.kernels.metadata.scan`).
+
+    `message_counts` ("I") is num_messages_in_batch, or 1; `flags` ("B") holds FLAG_*; `any_flags` is their OR.
+    """
+
+    message_counts: "array[int]"
+    flags: "array[int]"
+    any_flags: int
+    message_count: int
