@@ -1,0 +1,32 @@
+"""`bin/pulsar COMMAND`: parses the command line and hands over. Imports a command's code only when it is asked for."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Exit code: 0 after a clean stop, 1 for a failure told on stderr, 2 for wrong usage."""
+    options = _parser().parse_args(arguments)
+    from cli.standalone_main import run_standalone
+
+    return run_standalone(options.data_dir, options.config, options.set, options.json_ready)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bin/pulsar", description="Magnetar: Apache Pulsar's protocol, in Python.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    standalone = commands.add_parser("standalone", help="broker, bookie and metadata in one process")
+    standalone.add_argument(
+        "--data-dir", metavar="DIR", help="where everything is kept (default: data/standalone of the checkout)"
+    )
+    standalone.add_argument("--config", metavar="FILE", help="instead of conf/standalone.conf; Apache's keys")
+    standalone.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
+    standalone.add_argument(
+        "--json-ready", metavar="FILE", help="write brokerServiceUrl, webServiceUrl and pid there once ready"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""ServerSettings: where a server listens, and under which address it is known. Keys are Apache's."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Port 0 picks a free one. `bind_address` 0.0.0.0 is Apache's default; conf/standalone.conf says why it sets another."""
+
+    broker_service_port: int = 6650
+    web_service_port: int = 8080
+    bind_address: str = "0.0.0.0"
+    advertised_address: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, port in (("brokerServicePort", self.broker_service_port), ("webServicePort", self.web_service_port)):
+            if not 0 <= port <= 65535:
+                raise ValueError(f"{name}: expected 0 to 65535, not {port}")
+
+    @property
+    def known_as(self) -> str:
+        """The host in the URLs that clients are told."""
+        return self.advertised_address or ("localhost" if self.bind_address in ("0.0.0.0", "::", "") else self.bind_address)

@@ -1,0 +1,121 @@
+"""The composition of a standalone: metadata, bookie, ledgers, managed ledgers, broker, on whatever ports it is given.
+
+The same code runs as a process (`cli.standalone_main`) and in the simulation. Owns the order of start and stop, nothing else.
+"""
+
+import asyncio
+import dataclasses
+from functools import partial
+
+from bookie.bookie import Bookie
+from bookie.errors import BookieStartError
+from bookie.garbage import GarbageCollector
+from bookie.settings import BookieSettings
+from bookkeeper.client import BookKeeper
+from bookkeeper.ledgers import LedgerError
+from bookkeeper.paths import INSTANCE_ID, ROOT, ledger_path
+from bookkeeper.settings import BookKeeperSettings
+from broker.connection.listener import Listener
+from broker.connection.settings import ConnectionSettings
+from broker.service.broker_service import BrokerService
+from broker.service.lookups import Advertised
+from broker.service.settings import BrokerSettings
+from broker.subscription.settings import DispatcherSettings
+from broker.topic.opening import PersistentTopics
+from broker.topic.settings import TopicSettings
+from cli.configuration import Configuration
+from cli.server_settings import ServerSettings
+from managed_ledger.factory import ManagedLedgerFactory
+from managed_ledger.settings import ManagedLedgerSettings
+from metadata.store import MetadataStore
+from ports.clock import Clock
+from ports.disk import Disk
+from ports.rng import Rng
+
+VERSION = "0.1.0"
+SETTINGS = (
+    ServerSettings,
+    BookieSettings,
+    BookKeeperSettings,
+    ManagedLedgerSettings,
+    TopicSettings,
+    DispatcherSettings,
+    BrokerSettings,
+    ConnectionSettings,
+)
+BOOKIE_ID = "127.0.0.1:3181"
+"""What ledger metadata calls the one bookie: Apache's standalone has it there."""
+
+
+class StandaloneFailed(Exception):
+    """It cannot start; the message says why and what to do."""
+
+
+class Standalone:
+    """Everything but the web server, which the process adds. `start` once, `stop` once."""
+
+    def __init__(
+        self, configuration: Configuration, directory: str, disk: Disk, clock: Clock, rng: Rng, store: MetadataStore
+    ) -> None:
+        self.server_settings = configuration.settings(ServerSettings)
+        self.store = store
+        self._bookie_settings = _in_directory(configuration.settings(BookieSettings), configuration, directory)
+        self._make_bookie = partial(Bookie, disk, self._bookie_settings, clock, rng)
+        self._bookies: dict[str, Bookie] = {}
+        self._collector: asyncio.Task[None] | None = None
+        self.ledgers = BookKeeper(self._bookies, store, configuration.settings(BookKeeperSettings), rng)
+        self.managed_ledgers = ManagedLedgerFactory(self.ledgers, store, configuration.settings(ManagedLedgerSettings), clock)
+        topics = PersistentTopics(
+            self.managed_ledgers, configuration.settings(TopicSettings), configuration.settings(DispatcherSettings), clock
+        )
+        self.service = BrokerService(configuration.settings(BrokerSettings), store, clock, topics)
+        self.listener = Listener(self.service, configuration.settings(ConnectionSettings))
+
+    async def start(self) -> None:
+        """Storage first; clients are let in last. StandaloneFailed."""
+        try:
+            await self.ledgers.initialise()
+            await self._start_bookie()
+        except (LedgerError, BookieStartError) as error:
+            raise StandaloneFailed(str(error)) from error
+        await self.listener.listen(self.server_settings.bind_address, self.server_settings.broker_service_port)
+
+    async def _start_bookie(self) -> None:
+        """Its directories are stamped with the cluster's instance, so that they are never used with other metadata."""
+        instance = await self.store.get(INSTANCE_ID)
+        bookie = self._make_bookie(instance_id="" if instance is None else instance.value.decode())
+        await bookie.start()
+        self._bookies[BOOKIE_ID] = bookie
+        wait_seconds = self._bookie_settings.gc_wait_time / 1000
+        collector = GarbageCollector(bookie, self.store, ledger_path, ROOT, wait_seconds)
+        self._collector = asyncio.create_task(collector.run(), name="bookie garbage collection")
+
+    async def serve(self, web_port: int) -> None:
+        """Once it is known where the web server listens."""
+        host = self.server_settings.known_as
+        advertised = Advertised(f"pulsar://{host}:{self.listener.port}", f"http://{host}:{web_port}")
+        await self.service.bootstrap_standalone(advertised)
+        await self.service.start(advertised)
+
+    async def stop(self) -> None:
+        """Nobody new is let in, topics are unloaded and their marks written, then the storage is closed."""
+        self.listener.stop_accepting()
+        await self.service.close()
+        await self.listener.close()
+        await self.managed_ledgers.close()
+        await self.ledgers.close()
+        if self._collector is not None:
+            self._collector.cancel()
+            await asyncio.wait([self._collector])
+        for bookie in self._bookies.values():
+            await bookie.stop()
+
+
+def _in_directory(settings: BookieSettings, configuration: Configuration, directory: str) -> BookieSettings:
+    """The bookie's directories below the data directory, unless the configuration names others."""
+    given = set(configuration.values)
+    if not given & {"journalDirectory", "journalDirectories"}:
+        settings = dataclasses.replace(settings, journal_directories=(f"{directory}/bookkeeper/journal",))
+    if not given & {"ledgerDirectories"}:
+        settings = dataclasses.replace(settings, ledger_directories=(f"{directory}/bookkeeper/ledgers",))
+    return settings

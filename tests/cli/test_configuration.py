@@ -1,0 +1,43 @@
+"""Files and --set become one checked configuration."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from cli.configuration import CONF, known_keys, load_configuration
+from ports.settings import BadSetting
+
+
+@dataclass(frozen=True)
+class Ports:
+    broker_service_port: int = 6650
+
+
+def test_later_sources_win_and_set_wins_over_files() -> None:
+    configuration = load_configuration([("a", "brokerServicePort=1"), ("b", "brokerServicePort=2")], ["brokerServicePort=0"])
+    assert configuration.settings(Ports) == Ports(0)
+
+
+def test_a_bad_key_in_a_file_is_refused_with_place_and_nearest_name() -> None:
+    with pytest.raises(
+        BadSetting, match=r"x\.conf line 2: unknown setting brokerServisePort; did you mean brokerServicePort\?"
+    ):
+        load_configuration([("x.conf", "# c\nbrokerServisePort=1")], [])
+
+
+def test_a_bad_override_is_refused() -> None:
+    with pytest.raises(BadSetting, match="expected KEY=VALUE"):
+        load_configuration([], ["brokerServicePort"])
+
+
+def test_keys_that_nothing_reads_are_named() -> None:
+    configuration = load_configuration([("a", "brokerServicePort=1\nfunctionsWorkerEnabled=true")], [])
+    assert configuration.without_effect(Ports) == ["functionsWorkerEnabled"]
+
+
+def test_the_shipped_configuration_has_only_known_keys() -> None:
+    assert load_configuration([("standalone.conf", (CONF / "standalone.conf").read_text())], []).values["bindAddress"]
+
+
+def test_apaches_key_names_are_all_known() -> None:
+    assert {"brokerServicePort", "journalDirectories", "managedLedgerCacheSizeMB"} <= set(known_keys())
