@@ -1,0 +1,74 @@
+"""What the suites of Apache's Python client share: short words for publish and receive."""
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pulsar
+from pulsar import MessageId
+
+from tests.clients.server_process import Ready
+
+TIMEOUT_MS = 10_000
+
+
+def quiet_client(url: str) -> pulsar.Client:
+    return pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error), operation_timeout_seconds=20)
+
+
+def publish(
+    client: pulsar.Client, topic: str, count: int, batching: bool = False, first: int = 0, **options: Any
+) -> list[MessageId]:
+    """`m<first>`... in order; batches are flushed whole."""
+    producer = client.create_producer(topic, batching_enabled=batching, block_if_queue_full=True, **options)
+    ids: list[MessageId] = []
+    for index in range(first, first + count):
+        if batching:
+            producer.send_async(f"m{index}".encode(), lambda result, message_id: ids.append(message_id))
+        else:
+            ids.append(producer.send(f"m{index}".encode()))
+    producer.flush()
+    producer.close()
+    assert len(ids) == count
+    return ids
+
+
+def receive(consumer: Any, count: int, ack: bool = True) -> list[str]:
+    texts = []
+    for _ in range(count):
+        message = consumer.receive(timeout_millis=TIMEOUT_MS)
+        texts.append(message.data().decode())
+        if ack:
+            consumer.acknowledge(message)
+    return texts
+
+
+def nothing_comes(consumer: Any, within_ms: int = 300) -> bool:
+    try:
+        consumer.receive(timeout_millis=within_ms)
+    except pulsar.Timeout:
+        return True
+    return False
+
+
+def names(first: int, count: int) -> list[str]:
+    return [f"m{index}" for index in range(first, first + count)]
+
+
+def put_json(server: Ready, path: str, body: object) -> None:
+    request = urllib.request.Request(
+        server.web_url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="PUT"
+    )
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status in (200, 204)
+
+
+def nothing_comes_into(consumer: Any, got: set[str], within_ms: int = 2_000) -> bool:
+    try:
+        message = consumer.receive(timeout_millis=within_ms)
+    except pulsar.Timeout:
+        return True
+    consumer.acknowledge(message)
+    got.add(message.data().decode())
+    return False
