@@ -4,6 +4,7 @@ All messages of a run are the same bytes, sequence id included (no deduplication
 """
 
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from wire.generated.pulsar_api_pb2 import BaseCommand, CommandSubscribe, Message
 RECEIVE_BYTES = 1 << 18
 FRAMES_PER_WRITE_BYTES = 1 << 16
 SOCKET_SECONDS_MAX = 60.0
+KIND_AT = 9
+"""Where a frame has its command's type: after two lengths and the tag."""
 
 
 class Unexpected(Exception):
@@ -24,6 +27,16 @@ class Unexpected(Exception):
 def frame(command: BaseCommand, section: bytes = b"") -> bytes:
     body = command.SerializeToString()
     return (4 + len(body) + len(section)).to_bytes(4, "big") + len(body).to_bytes(4, "big") + body + section
+
+
+PONG = frame(BaseCommand(type=BaseCommand.PONG))
+
+
+def is_kind(data: bytes, kind: int) -> bool:
+    """True; Unexpected when the command of this frame is another one."""
+    if data[KIND_AT - 4] != kind:
+        raise Unexpected(str(BaseCommand.FromString(data[4 : 4 + int.from_bytes(data[:4], "big")])))
+    return True
 
 
 def send_frame(payload_bytes: int, batch: int) -> bytes:
@@ -63,11 +76,11 @@ class RawClient:
                 got = BaseCommand.FromString(data[4 : 4 + int.from_bytes(data[:4], "big")])
                 if got.type == answer:
                     return got
-                if got.type not in (BaseCommand.PING, BaseCommand.ACTIVE_CONSUMER_CHANGE):
+                if got.type != BaseCommand.ACTIVE_CONSUMER_CHANGE:
                     raise Unexpected(str(got))
 
     def frames(self) -> Iterator[bytes]:
-        """The whole frames of one read, without their first length."""
+        """The whole frames of one read, without their first length. A PING is answered, and none of them."""
         received = self._socket.recv(RECEIVE_BYTES)
         if not received:
             raise Unexpected("the server closed the connection")
@@ -77,7 +90,10 @@ class RawClient:
             end = position + 4 + int.from_bytes(data[position : position + 4], "big")
             if end > len(data):
                 break
-            yield data[position + 4 : end]
+            if data[position + KIND_AT] == BaseCommand.PING:
+                self._socket.sendall(PONG)
+            else:
+                yield data[position + 4 : end]
             position = end
         self._pending = data[position:]
 
@@ -100,20 +116,24 @@ class RawClient:
         command.flow.consumer_id, command.flow.message_permits = 0, permits
         self._socket.sendall(frame(command))
 
-    def publish(self, one: bytes, seconds: float, window: int) -> int:
-        """Frames acknowledged within about `seconds`, with at most `window` in flight."""
+    def publish(self, one: bytes, window: int, seconds: float, frames_max: int = sys.maxsize) -> int:
+        """Frames acknowledged within about `seconds`, at most about `frames_max`, with at most `window` in flight."""
         block = max(1, min(window // 2, FRAMES_PER_WRITE_BYTES // len(one)))
         blob = one * block
         sent = acknowledged = 0
         end = time.perf_counter() + seconds
-        while time.perf_counter() < end:
+        while time.perf_counter() < end and sent < frames_max:
             while sent - acknowledged + block <= window:
                 self._socket.sendall(blob)
                 sent += block
-            acknowledged += sum(1 for _ in self.frames())
+            acknowledged += self._receipts()
         while acknowledged < sent:
-            acknowledged += sum(1 for _ in self.frames())
+            acknowledged += self._receipts()
         return acknowledged
+
+    def _receipts(self) -> int:
+        """How many came with one read."""
+        return sum(1 for data in self.frames() if is_kind(data, BaseCommand.SEND_RECEIPT))
 
     def publish_one_at_a_time(self, one: bytes, seconds: float) -> list[float]:
         """Latencies in seconds, sorted."""
@@ -121,7 +141,7 @@ class RawClient:
         end = time.perf_counter() + seconds
         while (before := time.perf_counter()) < end:
             self._socket.sendall(one)
-            while not any(True for _ in self.frames()):
+            while not self._receipts():
                 continue
             latencies.append(time.perf_counter() - before)
         return sorted(latencies)
@@ -132,6 +152,7 @@ class RawClient:
         left, owed, total = entries, 0, 0
         while left > 0:
             for data in self.frames():
+                is_kind(data, BaseCommand.MESSAGE)
                 left -= 1
                 owed += messages_per_entry
                 total += len(data)

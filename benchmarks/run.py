@@ -27,8 +27,8 @@ def publish(size: int, batch: int) -> Callable[[Ready, float], dict[str, Any]]:
         client = RawClient(ready.broker_url)
         client.producer(TOPIC)
         one = send_frame(size, batch)
-        client.publish(one, 1.0, WINDOW)
-        return measured(ready, lambda: client.publish(one, seconds, max(2, WINDOW // batch)) * batch)
+        client.publish(one, WINDOW, 1.0)
+        return measured(ready, lambda: client.publish(one, max(2, WINDOW // batch), seconds) * batch)
 
     return run
 
@@ -57,7 +57,7 @@ def catch_up(entries: int, batch: int) -> Callable[[Ready, float], dict[str, Any
         writer.producer(TOPIC)
         one, written = send_frame(1024, batch), 0
         while written < entries:
-            written += writer.publish(one, 0.2, max(2, WINDOW // batch))
+            written += writer.publish(one, max(2, WINDOW // batch), 0.2)
         return measured(ready, lambda: bool(keep.consume(written, 10_000, batch)) * written * batch)
 
     return run

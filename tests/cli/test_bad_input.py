@@ -63,7 +63,7 @@ def test_a_mistake_closes_its_own_connection_with_one_log_line(server: ServerPro
         lines = [line for line in server.log.read_text().splitlines() if f"peer={name}" in line and "level=warning" in line]
         assert len(lines) == 1, lines
         assert "reason=" in lines[0]
-        assert bystander.publish(send_frame(10, 1), 0.01, 10) > 0
+        assert bystander.publish(send_frame(10, 1), 10, 1.0, 20) > 0
 
 
 def test_a_peer_that_never_finishes_its_handshake_is_let_go(server: ServerProcess) -> None:

@@ -12,6 +12,8 @@ from benchmarks.raw_client import RawClient, send_frame
 from tests.clients.server_process import ROOT, ServerDidNotStart, ServerProcess
 from wire.generated.pulsar_api_pb2 import CommandSubscribe
 
+ENTRIES = 2000
+"""A consumer that acknowledges nothing gets no more than maxUnackedMessagesPerConsumer, however fast the disk."""
 TOPIC = "persistent://public/default/process"
 
 
@@ -79,11 +81,11 @@ def test_what_was_published_is_there_after_a_clean_stop_and_after_kill_9(tmp_pat
     with closing(RawClient(server.start().broker_url)) as client:
         client.subscribe(TOPIC, "s", CommandSubscribe.Shared)
         client.producer(TOPIC)
-        count = client.publish(one, 0.1, 100)
+        count = client.publish(one, 100, 10.0, ENTRIES)
         assert server.stop() == 0
     with closing(RawClient(server.start().broker_url)) as client:
         client.producer(TOPIC)
-        count += client.publish(one, 0.1, 100)
+        count += client.publish(one, 100, 10.0, ENTRIES)
         server.kill()
     with closing(RawClient(server.start().broker_url)) as client:
         client.subscribe(TOPIC, "s", CommandSubscribe.Shared)
