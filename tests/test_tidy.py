@@ -33,9 +33,7 @@ LONG_FUNCTIONS = {
 
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
 
-SILENT_HANDLERS: Mapping[str, int] = {
-    "simulation/consumer.py": 1,
-}
+SILENT_HANDLERS: Mapping[str, int] = {}
 """Modules with an `except ...: pass` that does not say why, and how many of them."""
 
 SLEEPS_IN_REAL_TIME: Mapping[str, int] = {}

@@ -1,0 +1,83 @@
+"""`bin/simulate`: runs seeds, prints what failed and how to see it again. Exit code 1 when a seed failed, 2 for wrong usage."""
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+from simulation.ledger_scenario import run_ledger_seed
+from simulation.outcome import Outcome
+from simulation.planted import PLANTED, Run
+from simulation.scenario import run_seed
+
+SCENARIOS: dict[str, Run] = {"standalone": run_seed, "ledger": run_ledger_seed}
+
+PROGRESS_SECONDS = 10.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    plant = PLANTED[options.plant] if options.plant else None
+    run = SCENARIOS[options.scenario] if plant is None else plant.run
+    with plant.planted() if plant is not None else nullcontext():
+        outcomes = _run_all(options, run)
+    return int(any(outcome.failure for outcome in outcomes))
+
+
+def _run_all(options: argparse.Namespace, run: Run) -> list[Outcome]:
+    outcomes = []
+    started = told = time.monotonic()
+    for seed in range(options.first, options.first + options.seeds):
+        outcome = _run(run, seed, options.trace)
+        outcomes.append(outcome)
+        if outcome.failure is not None:
+            print(f"seed {seed} failed: {outcome.failure}\n  again: {_replay(seed, options)}", flush=True)
+        if time.monotonic() - told > PROGRESS_SECONDS:
+            told = time.monotonic()
+            print(f"{len(outcomes)} of {options.seeds} seeds, {told - started:.0f} s", file=sys.stderr, flush=True)
+    print(_summary(outcomes, time.monotonic() - started))
+    return outcomes
+
+
+def _run(run: Run, seed: int, trace: str | None) -> Outcome:
+    if trace is None:
+        return run(seed, None)
+    with open(trace, "w", encoding="utf-8") as sink:
+        return run(seed, sink)
+
+
+def _replay(seed: int, options: argparse.Namespace) -> str:
+    which = f" --plant {options.plant}" if options.plant else f" --scenario {options.scenario}"
+    return f"bin/simulate --seeds 1 --from {seed}{which} --trace trace.txt"
+
+
+def _summary(outcomes: Sequence[Outcome], seconds: float) -> str:
+    failed = [outcome.seed for outcome in outcomes if outcome.failure is not None]
+    events: Counter[str] = Counter()
+    for outcome in outcomes:
+        events.update(outcome.events)
+    virtual = sum(outcome.seconds for outcome in outcomes)
+    lines = [
+        f"{len(outcomes)} seeds, {len(failed)} failed{f': {failed}' if failed else ''}; "
+        f"{seconds:.1f} s for {virtual:.0f} virtual seconds and {sum(outcome.callbacks for outcome in outcomes)} callbacks",
+        "  " + ", ".join(f"{kind} {count}" for kind, count in sorted(events.items())),
+    ]
+    if len(outcomes) == 1:
+        lines.append(f"  trace hash {outcomes[0].trace_hash}")
+    return "\n".join(lines)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bin/simulate", description="Runs whole servers in simulation, one life per seed.")
+    parser.add_argument("--seeds", type=int, default=100, metavar="N", help="how many (default: %(default)s)")
+    parser.add_argument("--from", dest="first", type=int, default=0, metavar="S", help="the first one (default: %(default)s)")
+    parser.add_argument("--trace", metavar="FILE", help="write every event there; of several seeds the last one's stay")
+    parser.add_argument("--scenario", choices=sorted(SCENARIOS), default="standalone", help="default: %(default)s")
+    parser.add_argument("--plant", choices=sorted(PLANTED), metavar="NAME", help=f"with a bug: {', '.join(sorted(PLANTED))}")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,134 @@
+"""Planted bugs: breaks of the promises, patched into the server's objects at run time, to prove that the simulation finds such.
+
+Nothing in the product knows of them. Each names the scenario that is to find it.
+"""
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TextIO
+from unittest.mock import patch
+
+from pyroaring import BitMap
+
+from bookie.journal import format_v1
+from bookie.journal.journal import Journal
+from bookie.ledgers import Ledgers
+from bookkeeper import client as bookkeeper_client
+from broker.connection.producer_handle import ProducerHandle
+from managed_ledger.cursor.acknowledgements import Acknowledgements
+from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
+from managed_ledger.cursor_store import CursorStore
+from simulation.ledger_scenario import run_ledger_seed
+from simulation.outcome import Outcome
+from simulation.scenario import run_seed
+from wire.kernels.entries import checksum
+
+Run = Callable[[int, TextIO | None], Outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Plant:
+    """A bug: the attribute that is replaced, and by what (made from the original). `run` is the scenario that finds it."""
+
+    what: str
+    run: Run
+    target: Any
+    attribute: str
+    replacement: Callable[[Any], Any]
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        original = getattr(self.target, self.attribute)
+        with patch.object(self.target, self.attribute, self.replacement(original)):
+            yield
+
+
+def _ack_before_fsync(write: Any) -> Any:
+    async def broken(self: Journal, items: list[Any]) -> None:
+        for item in items:
+            if item.future is not None and not item.future.done():
+                item.future.set_result(None)
+        await write(self, [item._replace(future=None) for item in items])
+
+    return broken
+
+
+def _receipts_out_of_order(receipts: Any) -> Any:
+    kept: dict[ProducerHandle, tuple[Any, Any]] = {}
+
+    def broken(self: ProducerHandle, run: Any, stored: Any) -> None:
+        if self not in kept and run.sequence_ids[0] % 7 == 3:
+            kept[self] = (run, stored)
+            return
+        receipts(self, run, stored)
+        if self in kept:
+            receipts(self, *kept.pop(self))
+
+    return broken
+
+
+def _cursor_ahead(encoded: Any) -> Any:
+    def broken(self: CursorStore, state: Any) -> Any:
+        mark = state.mark_delete
+        return encoded(self, dataclasses.replace(state, mark_delete=mark._replace(entry_id=mark.entry_id + 1)))
+
+    return broken
+
+
+def _lost_hole(restore: Any) -> Any:
+    def broken(self: Acknowledgements, holes: Mapping[int, BitMap], batches: Any) -> None:
+        restore(self, {ledger_id: BitMap(range(ids.min(), ids.max() + 1)) for ledger_id, ids in holes.items()}, batches)
+
+    return broken
+
+
+def _fence_ignored(fence: Any) -> Any:
+    def broken(self: Ledgers, ledger_id: int) -> None:
+        self.ensure(ledger_id, b"")
+
+    return broken
+
+
+def _recovery_one_short(closed: Any) -> Any:
+    def broken(metadata: Any, last_entry_id: int, length_bytes: int) -> Any:
+        return closed(metadata, max(-1, last_entry_id - 1), length_bytes)
+
+    return broken
+
+
+def _close_forgotten(close: Any) -> Any:
+    async def broken(self: DurableCursor) -> None:
+        self.stop()
+        await MemoryCursor.close(self)
+
+    return broken
+
+
+def _torn_frame_accepted(decode_body: Any) -> Any:
+    def broken(header: Any, body: memoryview) -> Any:
+        return decode_body(dataclasses.replace(header, body_crc=checksum(body)), body)
+
+    return broken
+
+
+PLANTED: Mapping[str, Plant] = {
+    "ack-before-fsync": Plant("receipts before the journal is synced", run_seed, Journal, "_write", _ack_before_fsync),
+    "receipts-out-of-order": Plant(
+        "a receipt overtakes another", run_seed, ProducerHandle, "receipts", _receipts_out_of_order
+    ),
+    "cursor-ahead": Plant("the stored mark is one entry too far", run_seed, CursorStore, "_encoded", _cursor_ahead),
+    "lost-hole": Plant(
+        "what lies between acknowledged entries is taken as such after a restart",
+        run_seed, Acknowledgements, "restore", _lost_hole,
+    ),
+    "close-forgotten": Plant("a clean stop does not store the marks", run_seed, DurableCursor, "close", _close_forgotten),
+    "fence-ignored": Plant("a fenced ledger takes adds", run_ledger_seed, Ledgers, "fence", _fence_ignored),
+    "recovery-one-short": Plant(
+        "recovery closes a ledger one entry too early", run_ledger_seed, bookkeeper_client, "_closed", _recovery_one_short
+    ),
+    "torn-frame-accepted": Plant(
+        "a journal frame is replayed whatever its checksum", run_ledger_seed, format_v1, "decode_body", _torn_frame_accepted
+    ),
+}  # fmt: skip

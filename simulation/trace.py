@@ -1,0 +1,56 @@
+"""Trace: the line-by-line record of a run, and its hash. Owns the order of what happened; never decides anything.
+
+Two runs of one seed must yield the same lines; the hash says so without keeping them.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TextIO
+
+
+@dataclass(slots=True)
+class _Wake:
+    word: str
+    lines: int
+    callback: Callable[[], object]
+
+
+class Trace:
+    """Hashes every line; also writes it to `sink` when there is one."""
+
+    def __init__(self, sink: TextIO | None = None) -> None:
+        self._hash = hashlib.blake2b(digest_size=16)
+        self._sink = sink
+        self.now = 0.0
+        self.count = 0
+        self._wakes: list[_Wake] = []
+
+    def record(self, source: str, what: str) -> None:
+        """One line: virtual time, who, what. No addresses, no object representations: nothing that differs between runs."""
+        line = f"{self.now:.6f} {source} {what}\n"
+        self.count += 1
+        self._hash.update(line.encode())
+        if self._sink is not None:
+            self._sink.write(line)
+        if self._wakes:
+            self._wake(what)
+
+    def wake_at(self, word: str, lines: int, callback: Callable[[], object]) -> None:
+        """Call at the so-manieth line from now that begins with `word`: a moment in the middle of whatever happens then."""
+        self._wakes.append(_Wake(word, lines, callback))
+
+    def wake_no_more(self) -> None:
+        self._wakes.clear()
+
+    def _wake(self, what: str) -> None:
+        for wake in self._wakes[:]:
+            if what.startswith(wake.word):
+                wake.lines -= 1
+                if wake.lines == 0:
+                    self._wakes.remove(wake)
+                    wake.callback()
+
+    @property
+    def hash(self) -> str:
+        return self._hash.hexdigest()

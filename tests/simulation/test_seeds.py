@@ -1,0 +1,47 @@
+"""Seeds: three hundred lives of a standalone and as many of a ledger, each with its own work and faults, keep every promise."""
+
+import io
+
+import pytest
+
+from simulation.ledger_scenario import run_ledger_seed
+from simulation.planted import Run
+from simulation.scenario import run_seed
+
+SEEDS = 300
+CHUNK = 10
+
+
+def failures(run: Run, first: int, count: int) -> list[str]:
+    outcomes = [run(seed, None) for seed in range(first, first + count)]
+    return [f"seed {outcome.seed}: {outcome.failure}" for outcome in outcomes if outcome.failure is not None]
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_a_standalone_keeps_its_promises(first: int) -> None:
+    assert not failures(run_seed, first, CHUNK), "bin/simulate --seeds 1 --from SEED --trace FILE shows one again"
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, 100))
+def test_a_ledger_keeps_its_promises(first: int) -> None:
+    assert not failures(run_ledger_seed, first, 100)
+
+
+@pytest.mark.parametrize(("run", "seed"), [(run_seed, 5), (run_seed, 22), (run_ledger_seed, 3)])
+def test_a_seed_replays_byte_for_byte(run: Run, seed: int) -> None:
+    first, second = io.StringIO(), io.StringIO()
+    outcome = run(seed, first)
+    assert run(seed, second) == outcome
+    assert first.getvalue() == second.getvalue()
+    assert len(first.getvalue().splitlines()) > 100
+    assert run(seed + 1, None).trace_hash != outcome.trace_hash
+
+
+def test_the_seeds_do_what_they_are_for() -> None:
+    """A generator that stopped drawing something would make everything pass."""
+    events: dict[str, int] = {}
+    for seed in range(40):
+        for kind, count in run_seed(seed, None).events.items():
+            events[kind] = events.get(kind, 0) + count
+    rare = {"SeekDone": 5, "ServerStopped": 40, "Nacked": 100, "LastMessageTold": 1000, "Delivered": 5000, "Acknowledged": 1000}
+    assert {kind: events.get(kind, 0) for kind in rare if events.get(kind, 0) < rare[kind]} == {}

@@ -1,0 +1,29 @@
+"""What the tests of the simulation share: a loop with network and disk from a seed, and a check that a run replays."""
+
+import io
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from simulation.disk import SimDisk
+from simulation.loop import SimLoop
+from simulation.network import SimNetwork
+from simulation.rng import stream
+from simulation.trace import Trace
+
+
+class World:
+    """One run's loop, network and disk."""
+
+    def __init__(self, seed: int, sink: io.StringIO | None = None) -> None:
+        self.loop = SimLoop(stream(seed, "loop"), Trace(sink))
+        self.network = SimNetwork(self.loop, stream(seed, "network"))
+        self.disk = SimDisk(self.loop, stream(seed, "disk"))
+
+
+def run(scenario: Callable[[World], Coroutine[Any, Any, Any]], seed: int = 0, sink: io.StringIO | None = None) -> Any:
+    """Run a scenario to its end in a world of its own."""
+    world = World(seed, sink)
+    try:
+        return world.loop.run_until_complete(scenario(world))
+    finally:
+        world.loop.finish()
