@@ -123,6 +123,9 @@ class ManagedLedger(Protocol):
         At least one entry, else within both bounds. None when nothing at or after `position` is confirmed yet.
         """
 
+    def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        """What `read` would give, at once, when it is in memory. None: not in memory, or nothing to read; `read` knows."""
+
     def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` (on the loop, soon) each time that last_confirmed moved; returns the call that ends it."""
 

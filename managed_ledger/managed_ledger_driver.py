@@ -116,6 +116,9 @@ class StoredManagedLedger:
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         return await self.reads.read(position, entries_max, bytes_max)
 
+    def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        return self.reads.read_cached(position, entries_max, bytes_max)
+
     async def find_first(self, is_at_or_after: Callable[[EntryRun], Sequence[bool]]) -> Position | None:
         return await find_first(self.sequence, self.reads.read, is_at_or_after)
 

@@ -47,17 +47,26 @@ class LedgerReads:
         self._fetches: dict[Position, asyncio.Task[EntryRun]] = {}
         self._places = ReadingPlaces()
 
-    async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+    def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        """Without a task: None when it is not in the cache, or nothing is there to read."""
         found = self._sequence.locate(position)
-        while found is not None:
-            run = self._cache.get(found.ledger_id, found.entry_id, entries_max, bytes_max, self._loop.time())
-            if run is None:
-                run = await self._miss(found, entries_max, bytes_max)
+        if found is None:
+            return None
+        run = self._cache.get(found.ledger_id, found.entry_id, entries_max, bytes_max, self._loop.time())
+        if run is not None:
+            self._read_on(position, Position(run.ledger_id, run.last_entry_id + 1))
+        return run
+
+    async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        while (run := self.read_cached(position, entries_max, bytes_max)) is None:
+            found = self._sequence.locate(position)
+            if found is None:
+                return None
+            run = await self._miss(found, entries_max, bytes_max)
             if run is not None:
                 self._read_on(position, Position(run.ledger_id, run.last_entry_id + 1))
-                return run
-            found = self._sequence.locate(position)
-        return None
+                break
+        return run
 
     def forget_ledger(self, ledger_id: int) -> None:
         """It is trimmed."""

@@ -144,3 +144,20 @@ def test_what_one_reader_has_still_to_read_stays_cached_while_another_is_ahead()
         assert world.shared.reads == 0
 
     run(scenario())
+
+
+def test_what_is_cached_is_read_at_once_and_nothing_else_is() -> None:
+    async def scenario() -> None:
+        world = World()
+        ledger = await world.open()
+        ledger.open_non_durable_cursor("reader", EARLIEST)
+        await append_each(ledger, 15)
+        found = ledger.read_cached(EARLIEST, 100, MANY)
+        assert found is not None
+        assert payloads(found) == numbers(10)
+        assert ledger.read_cached(Position(2, 5), 100, MANY) is None, "nothing there yet"
+        ledger = await world.reopen()
+        assert ledger.read_cached(EARLIEST, 100, MANY) is None, "not in memory"
+        assert await ledger.read(EARLIEST, 100, MANY) is not None
+
+    run(scenario())

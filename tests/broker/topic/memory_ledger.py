@@ -219,6 +219,9 @@ class MemoryLedger:
                 return run.entries(first, min(entries_max, run.last_entry_id - first + 1))
         return None
 
+    def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        return None
+
     def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
         key = len(self._listeners)
         self._listeners[key] = listener
