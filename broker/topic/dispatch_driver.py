@@ -37,6 +37,9 @@ from wire.run import FLAG_BATCH, EntryRun, RunMetadata
 
 from .scanned_runs import ScannedRuns
 
+READS_AT_ONCE_MAX = 16
+"""Reads from memory in one go. What a reader who is far behind still needs then comes in the next turn of the loop."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -73,6 +76,7 @@ class DispatchDriver:
         self._is_handling = False
         self._is_closed = False
         self._refusal: BrokerError | None = None
+        self._reads_at_once = 0
         self._reading: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -82,6 +86,7 @@ class DispatchDriver:
         if self._is_handling or self._is_closed:
             return
         self._is_handling = True
+        self._reads_at_once = 0
         try:
             while self._events:
                 for effect in self.dispatcher.handle(self._events.popleft(), self.now_ms()):
@@ -142,20 +147,34 @@ class DispatchDriver:
         self._timer = self._loop.call_at(at_ms / 1000, self.handle, TimerFired())
 
     def _start_reading(self, read: Read) -> None:
+        """What is in memory is read at once: its receipts and its deliveries then leave in one write."""
         if self._reading is not None:
             self._reading.cancel()
-        self._reading = self._loop.create_task(self._read(read))
+            self._reading = None
+        position = self._cursor.first_unacknowledged() if read.position is None else read.position
+        if position > self._ledger.last_confirmed:
+            self._events.append(NothingToRead(read.read_id))
+            return
+        run = None
+        if self._reads_at_once < READS_AT_ONCE_MAX:
+            run = self._ledger.read_cached(position, read.entries_max, read.bytes_max)
+        if run is not None:
+            self._reads_at_once += 1
+            self._events.append(self._entries_read(read.read_id, run))
+            return
+        self._reading = self._loop.create_task(self._read(read, position))
         self._reading.add_done_callback(self._read_ended)
 
-    async def _read(self, read: Read) -> None:
-        position = self._cursor.first_unacknowledged() if read.position is None else read.position
+    async def _read(self, read: Read, position: Position) -> None:
         try:
             run = await self._ledger.read(position, read.entries_max, read.bytes_max)
         except ManagedLedgerError as error:
             _log.warning("%s: reading at %s failed: %s: %s", self._label, position, type(error).__name__, error)
-            self.handle(ReadFailed(read.read_id))
-            return
-        self.handle(NothingToRead(read.read_id) if run is None else self._entries_read(read.read_id, run))
+            answer: Event = ReadFailed(read.read_id)
+        else:
+            answer = NothingToRead(read.read_id) if run is None else self._entries_read(read.read_id, run)
+        self._reading = None
+        self.handle(answer)
 
     def _entries_read(self, read_id: int, run: EntryRun) -> EntriesRead:
         metadata = self._scanned.metadata(run)

@@ -9,6 +9,7 @@ from managed_ledger.contract import (
     EARLIEST,
     LATEST,
     InvalidCursorPosition,
+    LedgerFacts,
     ManagedLedgerError,
     ManagedLedgerNotFound,
     ManagedLedgerTerminated,
@@ -137,9 +138,14 @@ class MemoryLedger:
         self.read_error: ManagedLedgerError | None = None
         self.properties_error: ManagedLedgerError | None = None
         self.properties_gate: asyncio.Event | None = None
+        self.is_in_memory = False
+        """Whether `read_cached` gives anything."""
         self.read_seconds: Callable[[], float] = lambda: 0.0
         self.appended_batches = 0
         self.trims = 0
+        self.trims_despite_retention = 0
+        self.retention: tuple[int, int] | None = None
+        self.closed_at_ms: dict[int, int] = {}
         self._ledger_ids = [3]
         self._runs: dict[int, list[EntryRun]] = {3: []}
         self._held: list[tuple[asyncio.Future[EntryRun], EntryBatch]] = []
@@ -211,6 +217,9 @@ class MemoryLedger:
         await asyncio.sleep(self.read_seconds())
         if self.read_error is not None:
             raise self.read_error
+        return self._read(position, entries_max)
+
+    def _read(self, position: Position, entries_max: int) -> EntryRun | None:
         for run in self._all():
             if Position(run.ledger_id, run.last_entry_id) >= position:
                 first = (
@@ -220,7 +229,7 @@ class MemoryLedger:
         return None
 
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
-        return None
+        return self._read(position, entries_max) if self.is_in_memory else None
 
     def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
         key = len(self._listeners)
@@ -277,8 +286,23 @@ class MemoryLedger:
             raise self.properties_error
         self.properties = dict(properties)
 
-    async def trim(self) -> Iterable[int]:
+    def ledgers(self) -> list[LedgerFacts]:
+        return [self._facts(ledger_id) for ledger_id in self._ledger_ids]
+
+    def _facts(self, ledger_id: int) -> LedgerFacts:
+        runs = self._runs[ledger_id]
+        is_open = ledger_id == self._ledger_ids[-1]
+        closed_at_ms = 0 if is_open else self.closed_at_ms.get(ledger_id, 1)
+        return LedgerFacts(
+            ledger_id, sum(run.count for run in runs), sum(run.payload_bytes for run in runs), closed_at_ms, is_open
+        )
+
+    def set_retention(self, age_ms: int, size_bytes: int) -> None:
+        self.retention = (age_ms, size_bytes)
+
+    async def trim(self, *, despite_retention: bool = False) -> Iterable[int]:
         self.trims += 1
+        self.trims_despite_retention += despite_retention
         return ()
 
     async def terminate(self) -> Position:

@@ -1,6 +1,8 @@
 """What is published reaches consumers, and what they acknowledge does not come back."""
 
+from broker.subscription.settings import DispatcherSettings
 from broker.topic.contract import SubscriptionType
+from broker.topic.dispatch_driver import READS_AT_ONCE_MAX
 from tests.broker.topic.topic_world import TopicWorld, ack_run, run, send_run, settle
 from wire.position import Position
 
@@ -42,6 +44,23 @@ def test_shared_consumers_get_every_message_once_between_them() -> None:
         await world.publish_many(90)
         assert sorted(entry for end in ends for entry in end.entries) == list(range(90))
         assert all(end.got for end in ends)
+        await world.topic.close()
+
+    run(scenario)
+
+
+def test_what_is_in_memory_is_delivered_at_once_but_not_for_ever() -> None:
+    async def scenario() -> None:
+        world = TopicWorld(dispatching=DispatcherSettings(dispatcher_max_read_batch_size=1))
+        world.ledger.is_in_memory = True
+        await world.publish_many(5 * READS_AT_ONCE_MAX)
+        consumer, end = await world.consumer(permits=0, from_earliest=True)
+        assert end.entries == []
+        consumer.flow(4 * READS_AT_ONCE_MAX)
+        assert end.entries == list(range(READS_AT_ONCE_MAX)), "others have their turn in between"
+        await settle()
+        await settle()
+        assert end.entries == list(range(4 * READS_AT_ONCE_MAX))
         await world.topic.close()
 
     run(scenario)
