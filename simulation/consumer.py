@@ -79,6 +79,7 @@ class SimConsumer:
         self._recorder = client.recorder
         self._session = -1
         self._is_open = False
+        self._told_early: list[bool] = []
         self._connection: Connection | None = None
         self._entries: dict[Position, Entry] = {}
         self._queue: list[Entry] = []
@@ -155,6 +156,7 @@ class SimConsumer:
             command.start_message_id.ledger_id = command.start_message_id.entry_id = WORD
         self._entries.clear()
         self._queue.clear()
+        self._told_early.clear()
         self._connection = connection
         connection.consumers[self._id] = self
         await connection.request(BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=command), number)
@@ -170,6 +172,8 @@ class SimConsumer:
                 durable=self.shape.durable,
             )
         )
+        for is_active in self._told_early:
+            self._on_active(is_active)
         self._flow(connection, self.shape.receiver_queue)
 
     def _end(self) -> None:
@@ -196,10 +200,16 @@ class SimConsumer:
             self._end()
         elif command.type == BaseCommand.MESSAGE and self._is_open:
             self._on_message(command.message, payload)
-        elif command.type == BaseCommand.ACTIVE_CONSUMER_CHANGE and self._is_open:
-            is_active = command.active_consumer_change.is_active
-            self._recorder.record(ActiveTold(self._recorder.clock(), self._session, is_active))
+        elif command.type == BaseCommand.ACTIVE_CONSUMER_CHANGE:
+            self._on_active(command.active_consumer_change.is_active)
         self._moved.set()
+
+    def _on_active(self, is_active: bool) -> None:
+        """It may be here together with the answer to SUBSCRIBE, before that has woken who waits for it."""
+        if self._is_open:
+            self._recorder.record(ActiveTold(self._recorder.clock(), self._session, is_active))
+        else:
+            self._told_early.append(is_active)
 
     def _on_message(self, command: pb.CommandMessage, payload: bytes) -> None:
         position = Position(signed(command.message_id.ledger_id), signed(command.message_id.entry_id))

@@ -5,7 +5,7 @@ import errno
 import random
 from collections.abc import Callable, Sequence
 
-from broker.errors import BrokerError, ServerError
+from broker.errors import BrokerError
 from simulation.client import SERVER, Recorder
 from simulation.history import ServerStopped, Stop
 from simulation.loop import SimLoop
@@ -126,8 +126,8 @@ class Faults:
         if task is not None:
             try:
                 await task
-            except BrokerError as error:
-                if error.code is not ServerError.TOPIC_NOT_FOUND and not self._has_failed_disk:
+            except BrokerError:
+                if not self._has_failed_disk:
                     raise
 
     async def restart(self, how: Stop, down_seconds: float = 0.1) -> None:

@@ -58,10 +58,10 @@ class ServerMachine:
             await self.process.ended.wait()
 
     def unload(self, topic: str) -> "asyncio.Task[None] | None":
-        """As the admin's unload; None while it is not serving."""
+        """As the admin's unload: of a topic that is loaded. None while it is not serving."""
         if self.standalone is None or not self.process.alive or not self._ready.is_set():
             return None
-        return self.process.spawn(self.standalone.service.unload_topic(TopicName.parse(topic)))
+        return self.process.spawn(_unload(self.standalone, TopicName.parse(topic)))
 
     async def _main(self) -> None:
         self.lives += 1
@@ -79,3 +79,9 @@ class ServerMachine:
 
     def _answer_delay(self) -> float:
         return self._rng.expovariate(1 / 0.001)
+
+
+async def _unload(standalone: Standalone, topic: TopicName) -> None:
+    """After a restart nobody may have loaded it yet: that is as unloaded as can be (`broker.admin.topics`)."""
+    if standalone.service.loaded_topic(topic) is not None:
+        await standalone.service.unload_topic(topic)
