@@ -7,6 +7,7 @@ All calls are made on the event loop; nothing here blocks it.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from pyroaring import BitMap
@@ -22,6 +23,17 @@ from .errors import ManagedLedgerTerminated as ManagedLedgerTerminated
 
 EARLIEST = Position(-1, -1)
 LATEST = Position((1 << 63) - 1, (1 << 63) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """One ledger of a log. `size_bytes` counts payloads; `closed_at_ms` is 0 while it is open."""
+
+    ledger_id: int
+    entries: int
+    size_bytes: int
+    closed_at_ms: int
+    is_open: bool
 
 
 class ManagedCursor(Protocol):
@@ -104,6 +116,9 @@ class ManagedLedger(Protocol):
     def entry_count(self) -> int: ...
     @property
     def size_bytes(self) -> int: ...
+    def ledgers(self) -> Sequence[LedgerFacts]:
+        """The ledgers there are now, ascending; only the last can be open."""
+
     @property
     def is_terminated(self) -> bool: ...
     @property
@@ -150,8 +165,11 @@ class ManagedLedger(Protocol):
     def open_non_durable_cursor(self, name: str, initial: Position) -> ManagedCursor: ...
     async def delete_cursor(self, name: str) -> None: ...
     async def set_properties(self, properties: Mapping[str, str]) -> None: ...
-    async def trim(self) -> Iterable[int]:
-        """Delete the ledgers, a prefix, that every durable cursor has consumed and retention lets go; their ids."""
+    def set_retention(self, age_ms: int, size_bytes: int) -> None:
+        """Of this log, at once, instead of what the settings say; -1: without bound, 0 for either: nothing is retained."""
+
+    async def trim(self, *, despite_retention: bool = False) -> Iterable[int]:
+        """Delete the ledgers, a prefix, that every cursor has consumed and retention lets go; their ids. Never the open one."""
 
     async def terminate(self) -> Position: ...
     async def close(self) -> None: ...

@@ -15,7 +15,7 @@ from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 
 from .cache.entry_cache import CachedLog
-from .contract import LATEST, ManagedCursor
+from .contract import LATEST, LedgerFacts, ManagedCursor
 from .cursor_driver import MemoryCursor
 from .cursors_driver import LedgerCursors
 from .errors import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
@@ -29,7 +29,7 @@ from .ledger.rollover import rollover_limits
 from .ledger.search import find_first
 from .ledger.sequence import LedgerSequence
 from .ledger.trim_driver import Trimming
-from .ledger.trimming import retention
+from .ledger.trimming import Retention, retention
 from .surroundings import Surroundings
 from .tasks import all_tried, take_error, unbroken
 
@@ -60,7 +60,7 @@ class StoredManagedLedger:
             self._deletion,
             retention(around.settings),
             around.clock,
-            self._cursors.durable_marks,
+            self._marks,
             self._trimmed,
             self._write_metadata,
         )
@@ -91,6 +91,12 @@ class StoredManagedLedger:
     @property
     def size_bytes(self) -> int:
         return self.sequence.size_bytes
+
+    def ledgers(self) -> list[LedgerFacts]:
+        return [
+            LedgerFacts(span.ledger_id, span.entries, span.size_bytes, span.closed_at_ms, span.is_open)
+            for span in self.sequence
+        ]
 
     @property
     def is_terminated(self) -> bool:
@@ -163,6 +169,11 @@ class StoredManagedLedger:
 
     def cursor_closed(self, cursor: MemoryCursor) -> None:
         self._cursors.closed(cursor)
+        if not cursor.durable:
+            self._trimming.trim_soon()
+
+    def _marks(self) -> list[Position]:
+        return [cursor.mark_delete for cursor in self._cursors.by_name.values()]
 
     def fenced(self, error: ManagedLedgerFenced) -> None:
         _log.warning(line("fenced", managed_ledger=self.name, error=error))
@@ -199,9 +210,12 @@ class StoredManagedLedger:
         else:
             self.reads.keep_handle(ledger)
 
-    async def trim(self) -> list[int]:
+    def set_retention(self, age_ms: int, size_bytes: int) -> None:
+        self._trimming.set_retention(Retention(age_ms, size_bytes))
+
+    async def trim(self, *, despite_retention: bool = False) -> list[int]:
         self._check_open()
-        return await self._trimming.trim()
+        return await self._trimming.trim(despite_retention=despite_retention)
 
     def _trimmed(self, ledger_ids: Sequence[int]) -> None:
         for ledger_id in ledger_ids:

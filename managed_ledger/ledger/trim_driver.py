@@ -15,13 +15,13 @@ from wire.position import Position
 
 from .deletion_driver import LedgerDeletion
 from .metadata_driver import LogMetadata
-from .trimming import Retention, trimmable
+from .trimming import NO_RETENTION, Retention, trimmable
 
 _log = logging.getLogger(__name__)
 
 
 class Trimming:
-    """Of one managed ledger. `marks`: of the durable cursors. `trimmed` tells who reads; `write` stores the list."""
+    """Of one managed ledger. `marks`: of its cursors. `trimmed` tells who reads; `write` stores the list."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class Trimming:
     ) -> None:
         self._metadata = metadata
         self._deletion = deletion
-        self._retention = retention
+        self._retained = retention
         self._clock = clock
         self._marks = marks
         self._trimmed = trimmed
@@ -44,9 +44,15 @@ class Trimming:
         self._task: asyncio.Task[None] | None = None
         self._is_stopped = False
 
-    async def trim(self) -> list[int]:
+    def set_retention(self, retention: Retention) -> None:
+        """From now on; what it lets go goes soon."""
+        if retention != self._retained:
+            self._retained = retention
+            self.trim_soon()
+
+    async def trim(self, *, despite_retention: bool = False) -> list[int]:
         async with self._turn:
-            ledger_ids = self._trimmable()
+            ledger_ids = self._trimmable(NO_RETENTION if despite_retention else self._retained)
             if ledger_ids:
                 await self._remove(ledger_ids)
                 self._deletion.start()
@@ -54,7 +60,7 @@ class Trimming:
 
     def trim_soon(self) -> None:
         """In the background, if there is something to trim."""
-        if self._task is None and self._trimmable():
+        if self._task is None and self._trimmable(self._retained):
             self._task = asyncio.get_running_loop().create_task(self._trim_in_background())
 
     async def remove_all(self) -> None:
@@ -71,10 +77,10 @@ class Trimming:
         if self._task is not None:
             await asyncio.wait([self._task])
 
-    def _trimmable(self) -> list[int]:
+    def _trimmable(self, retention: Retention) -> list[int]:
         if self._is_stopped:
             return []
-        return trimmable(self._metadata.sequence, self._marks(), self._retention, self._clock.now_ms())
+        return trimmable(self._metadata.sequence, self._marks(), retention, self._clock.now_ms())
 
     async def _remove(self, ledger_ids: Sequence[int]) -> None:
         for ledger_id in ledger_ids:

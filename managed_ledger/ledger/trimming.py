@@ -1,4 +1,8 @@
-"""Which ledgers can go: a prefix that every durable cursor has consumed and retention does not keep. Pure."""
+"""Which ledgers can go: a prefix that every cursor has consumed and retention does not keep. Pure.
+
+Cursors of readers (not durable) count as long as the reader is there: what it is about to read does not vanish under it. In
+Apache only durable cursors hold ledgers (ManagedCursorContainer), and a reader that falls behind skips what is gone.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -27,6 +31,9 @@ class Retention:
         return is_young and is_small
 
 
+NO_RETENTION = Retention()
+
+
 def retention(settings: ManagedLedgerSettings) -> Retention:
     minutes, megabytes = settings.default_retention_time_in_minutes, settings.default_retention_size_in_mb
     return Retention(
@@ -35,7 +42,7 @@ def retention(settings: ManagedLedgerSettings) -> Retention:
 
 
 def trimmable(sequence: LedgerSequence, marks: Iterable[Position], retention: Retention, now_ms: int) -> list[int]:
-    """Their ids, ascending. `marks` are the mark-delete positions of the durable cursors; with none everything is consumed."""
+    """Their ids, ascending. `marks` are the mark-delete positions of the cursors; with none everything is consumed."""
     consumed = min((sequence.entries_through(mark) for mark in marks), default=sequence.end_index)
     left = sequence.size_bytes
     found: list[int] = []
