@@ -1,0 +1,73 @@
+"""Where a connection's socket reads go: one large buffer shared by all connections, and what is left of a frame kept apart.
+
+asyncio asks for the buffer right before it reads and tells of the bytes right after, with nothing in between, so that one
+`SharedRoom` serves a whole server and an idle connection keeps nothing. A connection in the middle of a large frame gets a
+buffer of its own, which grows as bytes arrive. Knows nothing of frames.
+"""
+
+READ_BYTES = 256 * 1024
+KEPT_BYTES_MAX = 160 * 1024
+"""Up to here the beginning of a frame is copied in front of the next read; above it is left where it is. Clients' batches
+are 128 KiB by default."""
+_OWN_ROOM_BYTES_MIN = 64 * 1024
+
+
+class SharedRoom:
+    """Room for one read of any connection, behind room for what that connection had kept."""
+
+    def __init__(self) -> None:
+        self.view = memoryview(bytearray(KEPT_BYTES_MAX + READ_BYTES))
+        self.reader: ReadBuffer | None = None
+        """Who was given the room last: nobody else may report bytes in it."""
+
+
+class ReadBuffer:
+    """Of one connection. For each read: `room`, `filled`, then `keep` with the place up to which the bytes are used up."""
+
+    def __init__(self, shared: SharedRoom) -> None:
+        self._shared = shared
+        self._kept = b""
+        self._own: memoryview | None = None
+        self._end = 0
+
+    @property
+    def kept_bytes(self) -> int:
+        return len(self._kept) if self._own is None else self._end
+
+    def room(self) -> memoryview:
+        """To be read into at once."""
+        if self._own is None:
+            self._shared.reader = self
+            start = self._end = len(self._kept)
+            view = self._shared.view
+            view[:start] = self._kept
+            return view[start : start + READ_BYTES]
+        if len(self._own) - self._end < _OWN_ROOM_BYTES_MIN:
+            self._grow(self._own)
+        return self._own[self._end :]
+
+    def _grow(self, old: memoryview) -> None:
+        self._own = memoryview(bytearray(2 * len(old)))
+        self._own[: self._end] = old[: self._end]
+
+    def filled(self, size: int) -> tuple[memoryview, int]:
+        """The buffer, and the end of the bytes in it, which begin at 0. Valid until `keep`."""
+        self._end += size
+        if self._own is not None:
+            return self._own, self._end
+        assert self._shared.reader is self, "somebody else has read into the shared room in between"
+        return self._shared.view, self._end
+
+    def keep(self, start: int) -> None:
+        """Bytes before `start` are used up."""
+        size = self._end - start
+        source = self._shared.view if self._own is None else self._own
+        if size <= KEPT_BYTES_MAX:
+            self._kept = bytes(source[start : self._end])
+            self._own = None
+        elif self._own is None:
+            self._own = memoryview(bytearray(2 * size))
+            self._own[:size] = source[start : self._end]
+        elif start:
+            self._own[:size] = bytes(source[start : self._end])
+        self._end = size

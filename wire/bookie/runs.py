@@ -1,0 +1,43 @@
+"""What the kernels take from one socket read of the bookie protocol, version 2: a run of like requests or of like responses.
+
+A packet header is `version << 24 | opcode << 16 | flags`; a response has its request's version and opcode and no flags.
+"""
+
+from dataclasses import dataclass
+
+from wire.run import EntryRun
+
+WIRE_HEADER_BYTES = 32
+"""What is known of the entries of a ledger whose digest is not: their four numbers. The digest counts as payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddRun:
+    """Consecutive adds to one ledger with the same header and key. `entries` owns a copy; `end` is after the last frame."""
+
+    header: int
+    master_key: bytes
+    entries: EntryRun
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRun:
+    """Consecutive plain reads of consecutive entries of one ledger."""
+
+    header: int
+    ledger_id: int
+    first_entry_id: int
+    count: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddedRun:
+    """Consecutive responses of consecutive adds to one ledger, all with the same code."""
+
+    code: int
+    ledger_id: int
+    first_entry_id: int
+    count: int
+    end: int
