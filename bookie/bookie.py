@@ -20,13 +20,14 @@ from bookie.journal.journal import Journal
 from bookie.journal.mark import JournalMark
 from bookie.ledgers import Ledgers, LedgerState
 from bookie.memtable import cost_bytes
+from bookie.ranges import joined_ranges
 from bookie.reading import first_newer, is_what_it_says, last_add_confirmed, read_tables, slice_run
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.storage.block_v1 import DamagedBlock
 from bookie.storage.storage import CHECKPOINT, LedgerStorage
 from bookie.waiting_adds import WaitingAdd, WaitingAdds
 from ports.clock import Clock
-from ports.disk import Disk
+from ports.disk import Disk, DiskUsage
 from ports.logs import line
 from ports.rng import Rng
 from wire.bookie_codes import BookieCode, BookieError
@@ -164,16 +165,32 @@ class Bookie:
 
     async def fence(self, ledger_id: int, master_key: bytes) -> int:
         """See `BookieClient.fence`. The fence is durable before this answers, whatever the answer."""
+        await self.ensure_fenced(ledger_id, master_key)
+        return await self.last_add_confirmed(ledger_id)
+
+    async def ensure_fenced(self, ledger_id: int, master_key: bytes) -> None:
+        """Refuse further adds; done when that is on disk, so at once when it is already. ENOLEDGER when deleted; EUA."""
         if self._ledgers.was_deleted(ledger_id):
             raise BookieError(BookieCode.ENOLEDGER, ledger_id, "deleted")
-        refusal = self._ledgers.refusal(ledger_id, master_key, recovery=True)
-        if refusal is not None:
-            raise BookieError(refusal, ledger_id, "at fence")
-        future: asyncio.Future[None] = self._loop.create_future()
-        self._ensure(ledger_id, master_key)
+        self.claim(ledger_id, master_key, "at fence")
+        state = self._known(ledger_id)
+        if state.fence_is_durable:
+            return
         self._ledgers.fence(ledger_id)
+        future: asyncio.Future[None] = self._loop.create_future()
         self._journal.append(LedgerFenced(ledger_id), SMALL_RECORD_BYTES, future)
         await future
+        state.fence_is_durable = True
+
+    def claim(self, ledger_id: int, master_key: bytes, what: str) -> None:
+        """As an add does: make a ledger that is not known, with this key. EUA when it has another; EFENCED when deleted."""
+        refusal = self._ledgers.refusal(ledger_id, master_key, recovery=True)
+        if refusal is not None:
+            raise BookieError(refusal, ledger_id, what)
+        self._ensure(ledger_id, master_key)
+
+    async def last_add_confirmed(self, ledger_id: int) -> int:
+        """As the last entry's header has it; -1 when there is no entry. ENOLEDGER, EIO."""
         last = await self.last_entry_id(ledger_id)
         return -1 if last < 0 else last_add_confirmed(await self.read(ledger_id, last, 1, 1))
 
@@ -183,6 +200,17 @@ class Bookie:
             raise BookieError(BookieCode.EUNKNOWNLEDGERSTATE, ledger_id, "an entry log could not be read")
         in_tables = max(table.last_entry_id(ledger_id) for table in self._flusher.tables)
         return max(in_tables, self._storage.index.last_entry_id(ledger_id))
+
+    def entry_ranges(self, ledger_id: int) -> list[tuple[int, int]]:
+        """First and last of each unbroken sequence of entries, ascending. ENOLEDGER, EUNKNOWNLEDGERSTATE."""
+        if self._known(ledger_id).suspect:
+            raise BookieError(BookieCode.EUNKNOWNLEDGERSTATE, ledger_id, "an entry log could not be read")
+        in_tables = [part for table in self._flusher.tables for part in table.ranges_of(ledger_id)]
+        return joined_ranges([*in_tables, *self._storage.index.ranges_of(ledger_id)])
+
+    async def usage(self) -> DiskUsage:
+        """Of the disk with the entry logs. OSError."""
+        return await self._disk.usage(self._settings.ledger_directory)
 
     # Keeping house
 

@@ -24,6 +24,8 @@ class LedgerState:
     """When it was deleted, in ms since the epoch; 0: it is there."""
     suspect: bool = False
     """Some of its entries may be in a file that cannot be read: a miss is no promise. Not stored."""
+    fence_is_durable: bool = False
+    """It was put on disk since the start: need not be again. Not stored."""
 
     @property
     def is_deleted(self) -> bool:

@@ -5,7 +5,7 @@ BookKeeper's bookie accepts any order of entry ids, gaps and overwrites; the las
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 NO_ENTRY = 1 << 63
@@ -103,6 +103,10 @@ class LedgerRanges(Generic[P]):
         ranges = self._ledgers.get(ledger_id)
         return -1 if ranges is None else ranges.last_entry_id
 
+    def ranges_of(self, ledger_id: int) -> list[tuple[int, int]]:
+        """First and last entry id of each of its parts, ascending."""
+        return [(part.first_entry_id, part.last_entry_id) for part in self._ledgers.get(ledger_id, ())]
+
     def forget(self, ledger_id: int) -> None:
         """Drop a deleted ledger's parts."""
         self._ledgers.pop(ledger_id, None)
@@ -113,6 +117,17 @@ class LedgerRanges(Generic[P]):
         if ranges is None:
             ranges = self._ledgers[ledger_id] = Ranges()
         return ranges
+
+
+def joined_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Those that overlap or meet as one; ascending."""
+    joined: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(last, joined[-1][1]))
+        else:
+            joined.append((first, last))
+    return joined
 
 
 def _slice(part: P, first: int, last: int) -> P:
