@@ -104,7 +104,7 @@ class LedgerScenario:
         for _ in range(rng.randint(1, 150)):
             payload = rng.randbytes(rng.choice((1, 100, 3000)))
             entry_id = writer.next_entry_id
-            future = writer.append(_batch(payload))
+            future = writer.append(entry_batch(payload))
             self.events["appended"] += 1
             future.add_done_callback(lambda done, entry=entry_id, data=payload: self._on_append(done, entry, data))  # type: ignore[misc]
             await asyncio.sleep(rng.choice((0.0, 0.0, rng.expovariate(1 / 0.001))))
@@ -148,7 +148,7 @@ class LedgerScenario:
                 raise Violation(f"entry {entry_id}: other bytes than were acknowledged")
 
 
-def _batch(payload: bytes) -> EntryBatch:
+def entry_batch(payload: bytes) -> EntryBatch:
     buffer = bytearray(HEADER_BYTES_CRC32C) + payload
     return EntryBatch(buffer, array("I", (0, len(buffer))), HEADER_BYTES_CRC32C, 1)
 

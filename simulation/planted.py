@@ -17,10 +17,13 @@ from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers
 from bookkeeper import client as bookkeeper_client
 from broker.connection.producer_handle import ProducerHandle
+from managed_ledger import factory
 from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
 from managed_ledger.cursor_store import CursorStore
+from managed_ledger.ledger import trim_driver
 from simulation.ledger_scenario import run_ledger_seed
+from simulation.log_scenario import run_log_seed
 from simulation.outcome import Outcome
 from simulation.scenario import run_seed
 from wire.kernels.entries import checksum
@@ -113,6 +116,22 @@ def _torn_frame_accepted(decode_body: Any) -> Any:
     return broken
 
 
+def _trim_under_a_cursor(trimmable: Any) -> Any:
+    def broken(sequence: Any, marks: Any, *rest: Any) -> Any:
+        furthest = sorted(marks)[-1:]
+        return trimmable(sequence, furthest, *rest)
+
+    return broken
+
+
+def _deletion_forgotten(decode_info: Any) -> Any:
+    def broken(name: str, value: bytes) -> Any:
+        found = decode_info(name, value)
+        return dataclasses.replace(found, ledgers=tuple(each for each in found.ledgers if not each.is_deleting))
+
+    return broken
+
+
 PLANTED: Mapping[str, Plant] = {
     "ack-before-fsync": Plant("receipts before the journal is synced", run_seed, Journal, "_write", _ack_before_fsync),
     "receipts-out-of-order": Plant(
@@ -130,5 +149,11 @@ PLANTED: Mapping[str, Plant] = {
     ),
     "torn-frame-accepted": Plant(
         "a journal frame is replayed whatever its checksum", run_ledger_seed, format_v1, "decode_body", _torn_frame_accepted
+    ),
+    "trim-under-a-cursor": Plant(
+        "ledgers go that only one of the cursors has consumed", run_log_seed, trim_driver, "trimmable", _trim_under_a_cursor
+    ),
+    "deletion-forgotten": Plant(
+        "a crash between list and deletion orphans a ledger", run_log_seed, factory, "decode_info", _deletion_forgotten
     ),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import TextIO
 
 @dataclass(slots=True)
 class _Wake:
-    word: str
+    word: str | tuple[str, ...]
     lines: int
     callback: Callable[[], object]
 
@@ -36,8 +36,8 @@ class Trace:
         if self._wakes:
             self._wake(what)
 
-    def wake_at(self, word: str, lines: int, callback: Callable[[], object]) -> None:
-        """Call at the so-manieth line from now that begins with `word`: a moment in the middle of whatever happens then."""
+    def wake_at(self, word: str | tuple[str, ...], lines: int, callback: Callable[[], object]) -> None:
+        """Call at the so-manieth line from now that begins with `word` (one of them): in the middle of what happens then."""
         self._wakes.append(_Wake(word, lines, callback))
 
     def wake_no_more(self) -> None:

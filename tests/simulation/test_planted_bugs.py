@@ -4,7 +4,7 @@ import pytest
 
 from simulation.planted import PLANTED
 
-SEEDS_MAX = {"ack-before-fsync": 120, "torn-frame-accepted": 600}
+SEEDS_MAX = {"ack-before-fsync": 120, "torn-frame-accepted": 600, "deletion-forgotten": 150}
 """Where it takes a crash at the right moment. Elsewhere 40."""
 
 

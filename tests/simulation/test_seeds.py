@@ -1,10 +1,11 @@
-"""Seeds: three hundred lives of a standalone and as many of a ledger, each with its own work and faults, keep every promise."""
+"""Seeds: three hundred lives each of a standalone, a ledger and a log with its cursors, with faults, keep every promise."""
 
 import io
 
 import pytest
 
 from simulation.ledger_scenario import run_ledger_seed
+from simulation.log_scenario import failures_of_every_crash, run_log_seed
 from simulation.planted import Run
 from simulation.scenario import run_seed
 
@@ -27,7 +28,18 @@ def test_a_ledger_keeps_its_promises(first: int) -> None:
     assert not failures(run_ledger_seed, first, 100)
 
 
-@pytest.mark.parametrize(("run", "seed"), [(run_seed, 5), (run_seed, 22), (run_ledger_seed, 3)])
+@pytest.mark.parametrize("first", range(0, SEEDS, 100))
+def test_a_log_and_its_cursors_keep_their_promises(first: int) -> None:
+    assert not failures(run_log_seed, first, 100)
+
+
+@pytest.mark.parametrize("seed", range(1000, 1003))
+def test_a_crash_after_any_one_write_breaks_no_promise_of_a_log(seed: int) -> None:
+    """Writes of the log's and the cursors' nodes and ledgers, trimming included."""
+    assert not failures_of_every_crash(seed)
+
+
+@pytest.mark.parametrize(("run", "seed"), [(run_seed, 5), (run_seed, 22), (run_ledger_seed, 3), (run_log_seed, 3)])
 def test_a_seed_replays_byte_for_byte(run: Run, seed: int) -> None:
     first, second = io.StringIO(), io.StringIO()
     outcome = run(seed, first)
@@ -45,3 +57,12 @@ def test_the_seeds_do_what_they_are_for() -> None:
             events[kind] = events.get(kind, 0) + count
     rare = {"SeekDone": 5, "ServerStopped": 40, "Nacked": 100, "LastMessageTold": 1000, "Delivered": 5000, "Acknowledged": 1000}
     assert {kind: events.get(kind, 0) for kind in rare if events.get(kind, 0) < rare[kind]} == {}
+
+
+def test_the_crashes_of_a_log_come_in_the_middle_of_work() -> None:
+    events: dict[str, int] = {}
+    for seed in range(60):
+        for kind, count in run_log_seed(seed).events.items():
+            events[kind] = events.get(kind, 0) + count
+    rare = {"crashed": 60, "acknowledged": 100, "confirmed": 200, "flushed": 50, "consumed": 20, "opened": 120}
+    assert {kind: events[kind] for kind in rare if events[kind] < rare[kind]} == {}
