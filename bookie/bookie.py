@@ -21,7 +21,7 @@ from bookie.journal.mark import JournalMark
 from bookie.ledgers import Ledgers, LedgerState
 from bookie.memtable import cost_bytes
 from bookie.ranges import joined_ranges
-from bookie.reading import first_newer, is_what_it_says, last_add_confirmed, read_tables, slice_run
+from bookie.reading import first_newer, is_what_it_says, last_add_confirmed, read_tables
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.storage.block_v1 import DamagedBlock
 from bookie.storage.storage import CHECKPOINT, LedgerStorage
@@ -299,13 +299,13 @@ class Bookie:
         ahead = min(span.last_entry_id + 1, first_newer(self._flusher.tables, ledger_id, first_entry_id))
         try:
             async with self._reads:
-                block = await self._storage.read(ledger_id, span)
+                count = min(count_max, ahead - first_entry_id)
+                return await self._storage.read(ledger_id, span, first_entry_id, count, bytes_max)
         except (OSError, DamagedBlock) as error:
             self._known(ledger_id)  # deleted while it was read: ENOLEDGER
             place = f"entry log {span.log_id:08x} offset {span.offset}: {error}"
             log.error(line("entry cannot be read", ledger=ledger_id, entry=first_entry_id, place=place))
             raise self._unreadable(ledger_id, first_entry_id, place) from error
-        return slice_run(block, first_entry_id, min(count_max, ahead - first_entry_id), bytes_max)
 
     def _unreadable(self, ledger_id: int, entry_id: int, why: str) -> BookieError:
         return BookieError(BookieCode.EIO, ledger_id, f"entry {entry_id} {why}")

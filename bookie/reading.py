@@ -18,12 +18,16 @@ LAST_ADD_CONFIRMED_OFFSET = 16
 
 def slice_run(run: EntryRun, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
     """At least one entry; at most `count_max`, and `bytes_max` unless the first alone is larger."""
-    index = first_entry_id - run.first_entry_id
-    offsets = run.offsets
-    end = min(index + max(1, count_max), run.count)
-    if offsets[end] - offsets[index] > bytes_max:
-        end = max(index + 1, bisect_right(offsets, offsets[index] + bytes_max, index + 1, end + 1) - 1)
-    return run.entries(first_entry_id, end - index)
+    start = first_entry_id - run.first_entry_id
+    return run.entries(first_entry_id, stop_within(run.offsets, start, count_max, bytes_max) - start)
+
+
+def stop_within(offsets: "array[int]", start: int, count_max: int, bytes_max: int) -> int:
+    """The index after the last entry that is within the bounds, from the entry at `start` on, which always is."""
+    stop = min(start + max(1, count_max), len(offsets) - 1)
+    if offsets[stop] - offsets[start] > bytes_max:
+        stop = max(start + 1, bisect_right(offsets, offsets[start] + bytes_max, start + 1, stop + 1) - 1)
+    return stop
 
 
 def read_tables(

@@ -12,7 +12,7 @@
 | journal_buffered_writes_threshold | journalBufferedWritesThreshold | |
 | journal_sync_data | journalSyncData | false is refused by a log line: an add is acknowledged after fsync, always |
 | db_storage_write_cache_max_size_mb | dbStorage_writeCacheMaxSizeMb | 32 (a quarter of direct memory): both tables together |
-| db_storage_read_ahead_cache_max_size_mb | dbStorage_readAheadCacheMaxSizeMb | 8 (a quarter of direct memory) |
+| db_storage_read_ahead_cache_max_size_mb | dbStorage_readAheadCacheMaxSizeMb | 8 (a quarter of direct memory): block tables |
 | flush_interval | flushInterval (ms) | 60,000, as Pulsar sets it |
 | log_size_limit | logSizeLimit (bytes) | 128 MiB (1 GiB): a file is reclaimed as a whole |
 | open_file_limit | openFileLimit | 64 (none): entry logs open for reading |

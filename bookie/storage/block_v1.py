@@ -11,6 +11,7 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from wire.kernels.entries import checksum
 from wire.run import Buffer, EntryRun
@@ -19,8 +20,8 @@ VERSION = 1
 LOG_MAGIC = b"MGEL"
 BLOCK_MAGIC = b"MGEB"
 LOG_ALIGNMENT = 4096
-BLOCK_BYTES_MAX = 512 * 1024
-"""Of the entries that share a block; a larger entry has a block of its own."""
+BLOCK_BYTES_MAX = 2 << 20
+"""Of the entries that share a block; a larger entry has a block of its own. A catch-up takes a block in one read."""
 
 _LOG = struct.Struct(">4sHHQ")  # magic, version, reserved, log id
 _BLOCK = struct.Struct(">4sHHqqIII")  # magic, version, entry header bytes, ledger, first entry, count, data bytes, data CRC
@@ -30,6 +31,21 @@ BLOCK_HEADER_BYTES = _BLOCK.size + _CRC.size
 
 class DamagedBlock(Exception):
     """The bytes are not the block that they should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class BlockTable:
+    """What a block holds, and where: its header and offsets. `offsets` count from the block's first byte."""
+
+    ledger_id: int
+    first_entry_id: int
+    offsets: "array[int]"
+    header_bytes: int
+    """Of an entry."""
+
+    @property
+    def last_entry_id(self) -> int:
+        return self.first_entry_id + len(self.offsets) - 2
 
 
 def encode_log_header(log_id: int) -> bytes:
@@ -72,7 +88,7 @@ def encode_block(runs: Sequence[EntryRun]) -> tuple[list[Buffer], int]:
     """The block as buffers to write one after the other, and its size. Entries are not copied."""
     first = runs[0]
     count = sum(run.count for run in runs)
-    base = BLOCK_HEADER_BYTES + 4 * (count + 1)
+    base = head_size(count)
     offsets = array("I", [base])
     data: list[Buffer] = []
     crc, position = 0, base
@@ -99,27 +115,44 @@ def block_size(head: Buffer, offset: int = 0) -> int:
     _, version, _, _, _, count, data_bytes, _ = _BLOCK.unpack_from(head, offset)
     if version != VERSION:
         raise DamagedBlock(f"version {version}; this bookie knows {VERSION}")
-    size: int = BLOCK_HEADER_BYTES + 4 * (count + 1) + data_bytes
-    return size
+    return head_size(count) + int(data_bytes)
+
+
+def head_size(count: int) -> int:
+    """Bytes before the entries of a block of so many."""
+    return BLOCK_HEADER_BYTES + 4 * (count + 1)
+
+
+def entry_count(head: Buffer) -> int:
+    """Of the block that begins with `head`; not checked yet. DamagedBlock when no block begins so."""
+    block_size(head)
+    count: int = _BLOCK.unpack_from(head)[5]
+    return count
+
+
+def decode_table(head: Buffer) -> BlockTable:
+    """From the first bytes of a block, `head_size` of them or more. DamagedBlock."""
+    base = head_size(entry_count(head))
+    view = memoryview(head)
+    table = view[BLOCK_HEADER_BYTES:base]
+    if len(head) < base or checksum(table, checksum(view[: _BLOCK.size])) != _CRC.unpack_from(head, _BLOCK.size)[0]:
+        raise DamagedBlock("the header's checksum is wrong")
+    offsets = array("I")
+    offsets.frombytes(table)
+    if sys.byteorder == "big":
+        offsets.byteswap()
+    _, _, header_bytes, ledger_id, first_entry_id, _, _, _ = _BLOCK.unpack_from(head)
+    return BlockTable(ledger_id, first_entry_id, offsets, header_bytes)
 
 
 def decode_block(block: bytes, *, check_data: bool = False) -> EntryRun:
     """The run; it shares `block`. With `check_data` the entries' checksum is verified too, not the header's alone."""
     if block_size(block) != len(block):
         raise DamagedBlock(f"{len(block)} bytes instead of {block_size(block)}")
-    _, _, header_bytes, ledger_id, first_entry_id, count, _, data_crc = _BLOCK.unpack_from(block)
-    base = BLOCK_HEADER_BYTES + 4 * (count + 1)
-    view = memoryview(block)
-    table = view[BLOCK_HEADER_BYTES:base]
-    if checksum(table, checksum(view[: _BLOCK.size])) != _CRC.unpack_from(block, _BLOCK.size)[0]:
-        raise DamagedBlock("the header's checksum is wrong")
-    if check_data and checksum(view[base:]) != data_crc:
+    table = decode_table(block)
+    if check_data and checksum(memoryview(block)[table.offsets[0] :]) != _BLOCK.unpack_from(block)[7]:
         raise DamagedBlock("the entries' checksum is wrong")
-    offsets = array("I")
-    offsets.frombytes(table)
-    if sys.byteorder == "big":
-        offsets.byteswap()
-    return EntryRun(ledger_id, first_entry_id, block, offsets, header_bytes)
+    return EntryRun(table.ledger_id, table.first_entry_id, block, table.offsets, table.header_bytes)
 
 
 def _little_endian(offsets: "array[int]") -> bytes:

@@ -1,16 +1,24 @@
-"""LogReader: reads blocks of entry logs, one read per block, through a small cache of blocks and a bounded set of open files.
+"""LogReader: reads entries of entry logs' blocks: what is asked for and no more, through a bounded set of open files.
 
+Remembers the tables of the blocks read lately, so that the next part of a block, or any single entry, is one read of just that.
+A block that is not known is read from its beginning: table and entries at once where the entries asked for come first.
 What cannot be read, or is not the block asked for, is DamagedBlock or OSError: never an answer "there is no such entry".
 """
 
+from array import array
 from collections import OrderedDict
 
+from bookie.reading import stop_within
 from bookie.storage.block_v1 import (
     BLOCK_HEADER_BYTES,
     LOG_ALIGNMENT,
+    BlockTable,
     DamagedBlock,
     block_size,
     decode_block,
+    decode_table,
+    entry_count,
+    head_size,
 )
 from bookie.storage.files_v1 import LogExtent
 from bookie.storage.log_writer import log_name
@@ -19,38 +27,52 @@ from ports.disk import Disk, File
 from wire.run import EntryRun
 
 LANE = "entry-log-reads"
+TABLE_OVERHEAD_BYTES = 320
+"""What CPython pays for a table beside its offsets."""
 
 
 class LogReader:
-    """Reads of all logs. At most `files_max` stay open and `cache_bytes_max` of blocks stay in memory; the oldest go first."""
+    """Reads of all logs. At most `files_max` stay open and `tables_bytes_max` of tables in memory; the oldest go first."""
 
-    def __init__(self, disk: Disk, directory: str, *, files_max: int, cache_bytes_max: int) -> None:
+    def __init__(self, disk: Disk, directory: str, *, files_max: int, tables_bytes_max: int) -> None:
         self._disk = disk
         self._directory = directory
         self._files_max = files_max
-        self._cache_bytes_max = cache_bytes_max
+        self._tables_bytes_max = tables_bytes_max
         self._files: OrderedDict[int, File] = OrderedDict()
-        self._blocks: OrderedDict[tuple[int, int], EntryRun] = OrderedDict()
-        self._cached_bytes = 0
+        self._tables: OrderedDict[tuple[int, int], BlockTable] = OrderedDict()
+        self._tables_bytes = 0
 
-    async def read(self, ledger_id: int, span: Span) -> EntryRun:
-        """The whole block of the span."""
-        place = (span.log_id, span.offset)
-        cached = self._blocks.get(place)
-        if cached is not None:
-            self._blocks.move_to_end(place)
-            return cached
+    async def read(self, ledger_id: int, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        """From an entry of the span: at least that one, else within both bounds."""
         file = await self._file(span.log_id)
-        data = await file.read(span.offset, span.size_bytes)
+        place = (span.log_id, span.offset)
+        table, head = self._tables.get(place), b""
+        if table is None:
+            head = await self._read_head(file, span, first_entry_id, count_max, bytes_max)
+            table = decode_table(head)
+            _check(table, ledger_id, span)
+            self._remember(place, table)
+        else:
+            self._tables.move_to_end(place)
+        start = first_entry_id - table.first_entry_id
+        stop = stop_within(table.offsets, start, min(count_max, span.last_entry_id + 1 - first_entry_id), bytes_max)
+        offsets = table.offsets[start : stop + 1]
+        if offsets[-1] > len(head):
+            head, offsets = await _read_entries(file, span.offset, offsets)
         await self._close_surplus()
-        run = decode_block(data)
-        if (
-            run.ledger_id != ledger_id
-            or not run.first_entry_id <= span.first_entry_id <= span.last_entry_id <= run.last_entry_id
-        ):
-            raise DamagedBlock(f"holds {run.ledger_id}:{run.first_entry_id}..{run.last_entry_id}")
-        self._remember(place, run, span.size_bytes)
-        return run
+        return EntryRun(ledger_id, first_entry_id, head, offsets, table.header_bytes)
+
+    async def _read_head(self, file: File, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> bytes:
+        """The table of a block, and the entries too where they are the first."""
+        wanted = head_size(span.count)
+        if first_entry_id == span.first_entry_id:
+            wanted += min(bytes_max, span.size_bytes * count_max // span.count)
+        head = await file.read(span.offset, min(wanted, span.size_bytes))
+        if block_size(head) != span.size_bytes:
+            raise DamagedBlock(f"{block_size(head)} bytes instead of {span.size_bytes}")
+        needed = head_size(entry_count(head))
+        return head if len(head) >= needed else await file.read(span.offset, needed)  # the span is a part of its block
 
     async def scan(self, extent: LogExtent) -> tuple[list[tuple[int, Span]], bool]:
         """All blocks of a log, from their own headers and checksums; and whether that was everything."""
@@ -72,8 +94,8 @@ class LogReader:
 
     async def forget(self, log_id: int) -> None:
         """The log goes away."""
-        for place in [place for place in self._blocks if place[0] == log_id]:
-            self._cached_bytes -= len(self._blocks.pop(place).buffer)
+        for place in [place for place in self._tables if place[0] == log_id]:
+            self._tables_bytes -= _table_bytes(self._tables.pop(place))
         file = self._files.pop(log_id, None)
         if file is not None:
             await file.close()
@@ -82,13 +104,13 @@ class LogReader:
         for log_id in list(self._files):
             await self.forget(log_id)
 
-    def _remember(self, place: tuple[int, int], run: EntryRun, size_bytes: int) -> None:
-        if place in self._blocks:
+    def _remember(self, place: tuple[int, int], table: BlockTable) -> None:
+        if place in self._tables:
             return  # two reads of one block were under way
-        self._blocks[place] = run
-        self._cached_bytes += size_bytes
-        while self._cached_bytes > self._cache_bytes_max:
-            self._cached_bytes -= len(self._blocks.popitem(last=False)[1].buffer)
+        self._tables[place] = table
+        self._tables_bytes += _table_bytes(table)
+        while self._tables_bytes > self._tables_bytes_max:
+            self._tables_bytes -= _table_bytes(self._tables.popitem(last=False)[1])
 
     async def _file(self, log_id: int) -> File:
         file = self._files.get(log_id)
@@ -108,3 +130,24 @@ class LogReader:
         surplus = [self._files.popitem(last=False)[1] for _ in range(len(self._files) - self._files_max)]
         for file in surplus:
             await file.close()
+
+
+def _check(table: BlockTable, ledger_id: int, span: Span) -> None:
+    if (
+        table.ledger_id != ledger_id
+        or not table.first_entry_id <= span.first_entry_id <= span.last_entry_id <= table.last_entry_id
+    ):
+        raise DamagedBlock(f"holds {table.ledger_id}:{table.first_entry_id}..{table.last_entry_id}")
+
+
+async def _read_entries(file: File, block: int, offsets: "array[int]") -> tuple[bytes, "array[int]"]:
+    """The entries at these offsets of the block, and their offsets in what was read."""
+    begin, size = offsets[0], offsets[-1] - offsets[0]
+    data = await file.read(block + begin, size)
+    if len(data) != size:
+        raise DamagedBlock(f"ends after {len(data)} of {size} bytes")
+    return data, array("I", map((-begin).__add__, offsets))
+
+
+def _table_bytes(table: BlockTable) -> int:
+    return TABLE_OVERHEAD_BYTES + 4 * len(table.offsets)

@@ -61,7 +61,7 @@ class LedgerStorage:
             disk,
             directory,
             files_max=settings.open_file_limit,
-            cache_bytes_max=settings.db_storage_read_ahead_cache_max_size_mb * MEGABYTE,
+            tables_bytes_max=settings.db_storage_read_ahead_cache_max_size_mb * MEGABYTE,
         )
         self.checkpoint = Checkpoint()
         self.index = Index()
@@ -122,9 +122,9 @@ class LedgerStorage:
                 await self._remove(index_name(log_id))
         return dead
 
-    async def read(self, ledger_id: int, span: Span) -> EntryRun:
-        """The whole block. OSError or DamagedBlock."""
-        return await self._reader.read(ledger_id, span)
+    async def read(self, ledger_id: int, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        """From an entry of the span: at least that one, else within both bounds. OSError or DamagedBlock."""
+        return await self._reader.read(ledger_id, span, first_entry_id, count_max, bytes_max)
 
     async def close(self) -> None:
         await self._writer.close()

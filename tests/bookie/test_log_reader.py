@@ -1,0 +1,109 @@
+"""Reads of blocks against what was written: any part, whatever is known of the block, and no more of the file than needed."""
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bookie.reading import join_runs
+from bookie.storage.block_v1 import DamagedBlock, encode_block, head_size
+from bookie.storage.log_reader import LogReader
+from bookie.storage.span import Span
+from tests.bookie.runs import entries_of, sealed
+from wire.run import EntryRun
+
+OFFSET = 4096
+MANY = 1 << 30
+
+
+class OneFile:
+    """A disk that is one file, and the file; counts what was read."""
+
+    path = ""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.reads: list[int] = []
+
+    async def open(self, path: str, *, create: bool = False, lane: str = "") -> "OneFile":
+        return self
+
+    async def read(self, offset: int, size: int) -> bytes:
+        found = self.data[offset : offset + size]
+        self.reads.append(len(found))
+        return found
+
+    async def close(self) -> None:
+        pass
+
+
+def written(sizes: list[int], tables_bytes_max: int = 1 << 20) -> tuple[EntryRun, Span, OneFile, LogReader]:
+    run = join_runs([sealed(1, 10 + index, 1, size) for index, size in enumerate(sizes)])
+    buffers, size = encode_block([run])
+    file = OneFile(bytes(OFFSET) + b"".join(buffers) + b"what follows")
+    reader = LogReader(file, "d", files_max=1, tables_bytes_max=tables_bytes_max)  # type: ignore[arg-type]
+    return run, Span(10, run.count, 1, OFFSET, size), file, reader
+
+
+READ = st.tuples(st.integers(0, 30), st.integers(1, 40), st.integers(1, 3000))
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=30), st.lists(READ, min_size=1, max_size=6), st.booleans())
+def test_any_part_of_a_block_is_what_was_written_and_as_long_as_its_bounds_allow(
+    sizes: list[int], reads: list[tuple[int, int, int]], remembers: bool
+) -> None:
+    run, span, _, reader = written(sizes, 1 << 20 if remembers else 0)
+    for start, count_max, bytes_max in reads:
+        first = 10 + start % run.count
+        part = asyncio.run(reader.read(1, span, first, count_max, bytes_max))
+        whole = entries_of(run)
+        assert part.first_entry_id == first
+        assert entries_of(part) == {entry_id: whole[entry_id] for entry_id in range(first, part.last_entry_id + 1)}
+        assert part.count <= count_max
+        assert part.count == 1 or part.size_bytes <= bytes_max
+        following = part.last_entry_id + 1
+        if following in whole and part.count < count_max:
+            assert part.size_bytes + len(whole[following]) > bytes_max
+
+
+def test_a_whole_block_is_one_read_and_a_later_part_of_it_is_a_read_of_that_part() -> None:
+    _, span, file, reader = written([100] * 50)
+    asyncio.run(reader.read(1, span, 10, MANY, MANY))
+    assert file.reads == [span.size_bytes]
+    asyncio.run(reader.read(1, span, 40, 2, MANY))
+    assert file.reads[1:] == [2 * 136]
+
+
+def test_a_single_entry_of_an_unknown_block_costs_its_table_and_itself() -> None:
+    _, span, file, reader = written([1000] * 50)
+    asyncio.run(reader.read(1, span, 30, 1, MANY))
+    assert file.reads == [head_size(50), 1036]
+
+
+def test_what_a_later_block_holds_again_is_not_read_from_the_older_one() -> None:
+    run, span, _, reader = written([10] * 20)
+    part = asyncio.run(reader.read(1, span.entries(15, 4), 15, MANY, MANY))
+    assert entries_of(part) == entries_of(run.entries(15, 4))
+
+
+@pytest.mark.parametrize("first", [10, 20])
+def test_a_file_that_ends_too_soon_is_damage_and_never_a_shorter_run(first: int) -> None:
+    for known in (False, True):
+        _, span, file, reader = written([100] * 20)
+        if known:
+            asyncio.run(reader.read(1, span, 12, 1, MANY))
+        file.data = file.data[: OFFSET + span.size_bytes - 30]
+        with pytest.raises(DamagedBlock):
+            asyncio.run(reader.read(1, span, first, MANY, MANY))
+
+
+def test_a_block_of_another_place_is_damage() -> None:
+    _, span, _, reader = written([10] * 5)
+    with pytest.raises(DamagedBlock):
+        asyncio.run(reader.read(2, span, 10, 1, MANY))
+    with pytest.raises(DamagedBlock):
+        asyncio.run(reader.read(1, Span(11, 5, 1, OFFSET, span.size_bytes), 11, 1, MANY))
+    with pytest.raises(DamagedBlock):
+        asyncio.run(reader.read(1, Span(10, 5, 1, OFFSET, span.size_bytes + 1), 10, MANY, MANY))
