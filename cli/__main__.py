@@ -8,6 +8,10 @@ from collections.abc import Sequence
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 after a clean stop, 1 for a failure told on stderr, 2 for wrong usage."""
     options = _parser().parse_args(arguments)
+    if options.command == "zookeeper":
+        from cli.zookeeper_main import run_zookeeper
+
+        return run_zookeeper(options.data_dir, options.set, options.json_ready)
     from cli.standalone_main import run_standalone
 
     return run_standalone(options.data_dir, options.config, options.set, options.json_ready)
@@ -15,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bin/pulsar", description="Magnetar: Apache Pulsar's protocol, in Python.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     standalone = commands.add_parser("standalone", help="broker, bookie and metadata in one process")
     standalone.add_argument(
         "--data-dir", metavar="DIR", help="where everything is kept (default: data/standalone of the checkout)"
@@ -25,6 +29,12 @@ def _parser() -> argparse.ArgumentParser:
     standalone.add_argument(
         "--json-ready", metavar="FILE", help="write brokerServiceUrl, webServiceUrl and pid there once ready"
     )
+    zookeeper = commands.add_parser("zookeeper", help="a real Apache ZooKeeper, for those who have none; needs Java and Maven")
+    zookeeper.add_argument(
+        "--data-dir", metavar="DIR", help="where everything is kept (default: data/zookeeper of the checkout)"
+    )
+    zookeeper.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of zoo.cfg, or myid")
+    zookeeper.add_argument("--json-ready", metavar="FILE", help="write metadataStoreUrl and the server's pid there once ready")
     return parser
 
 

@@ -1,7 +1,8 @@
 """The contract of every metadata store: a tree of versioned values with watches, as on ZooKeeper.
 
 Paths are absolute, `/`-separated and not empty between slashes. A value has a version that starts at 0 and grows by one at
-each put. A write returns after it is durable. Writes of one store take effect in the order in which they were called.
+each put. A write returns after it is durable. Writes of one store to the same path, or to a node and one below it, take effect
+in the order in which they were called.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,6 +34,18 @@ class NotEmpty(MetadataError):
 
 class StoreClosed(MetadataError):
     """The store is closed or has failed; nothing is written any more."""
+
+
+class StoreUnavailable(MetadataError):
+    """No answer within the time allowed; nothing was written."""
+
+
+class SessionExpired(MetadataError):
+    """An ephemeral node was asked for in a session that is over; it is not there."""
+
+
+class OutcomeUnknown(MetadataError):
+    """The connection was lost under a write, and what is there now does not tell whether it took effect."""
 
 
 @dataclass(frozen=True, slots=True)

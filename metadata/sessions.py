@@ -1,0 +1,36 @@
+"""Sessions: what a metadata store tells those who hold ephemeral nodes. Pure.
+
+Apache's words (Pulsar's SessionEvent): between CONNECTION_LOST and RECONNECTED the nodes are still there and nobody else can
+take them; from SESSION_LOST on others may, so whoever relies on one must stop; after SESSION_REESTABLISHED they are to be
+made again.
+"""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Protocol
+
+
+class SessionEvent(Enum):
+    """What happened to the session."""
+
+    CONNECTION_LOST = "ConnectionLost"
+    RECONNECTED = "Reconnected"
+    SESSION_LOST = "SessionLost"
+    SESSION_REESTABLISHED = "SessionReestablished"
+
+
+SessionListener = Callable[[SessionEvent], None]
+
+
+class Sessions(Protocol):
+    """A store whose session can be lost. Listeners are called on the event loop and must not raise."""
+
+    def watch_session(self, listener: SessionListener) -> Callable[[], None]:
+        """Tell of every event from now on; returns the call that ends it."""
+
+
+class OneSession:
+    """`Sessions` of a store whose session is the process: nothing ever happens to it."""
+
+    def watch_session(self, listener: SessionListener) -> Callable[[], None]:
+        return lambda: None

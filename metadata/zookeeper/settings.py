@@ -1,0 +1,20 @@
+"""ZooKeeperSettings: where the metadata is, and how long to wait for it. Keys are Apache's."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperSettings:
+    """`metadata_store_url` is `zk:host:port,host:port/chroot`; `zk:` may be missing."""
+
+    metadata_store_url: str = ""
+    metadata_store_session_timeout_millis: int = 30000
+    metadata_store_operation_timeout_seconds: int = 30
+
+    def __post_init__(self) -> None:
+        if self.metadata_store_session_timeout_millis < 1000:
+            raise ValueError(f"metadataStoreSessionTimeoutMillis={self.metadata_store_session_timeout_millis}: at least 1000")
+        if self.metadata_store_operation_timeout_seconds < 1:
+            raise ValueError(
+                f"metadataStoreOperationTimeoutSeconds={self.metadata_store_operation_timeout_seconds}: at least 1"
+            )

@@ -1,0 +1,43 @@
+"""The ZooKeeper that metadata tests share, and stores on it, each test below a root of its own."""
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
+
+import pytest
+
+from metadata.zookeeper.kazoo_session import KazooSession
+from metadata.zookeeper.store import ZooKeeperStore
+from tests.metadata.zookeeper_server import SESSION_SECONDS, ZooKeeperProcess, need_zookeeper
+
+_roots = itertools.count()
+
+OpenZooKeeper = Callable[[], Awaitable[ZooKeeperStore]]
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
+    """One server for all tests that only use it."""
+    need_zookeeper()
+    server = ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper")).start()
+    yield server
+    assert server.stop() == 0, server.log.read_text()
+
+
+async def open_on(servers: str, timeout_seconds: float = 20.0) -> ZooKeeperStore:
+    return await ZooKeeperStore.open(partial(KazooSession, servers, SESSION_SECONDS), timeout_seconds, servers)
+
+
+@pytest.fixture
+def open_zookeeper(zookeeper: ZooKeeperProcess) -> OpenZooKeeper:
+    """Each call is another client of the same tree."""
+    root = f"/test-{next(_roots)}"
+
+    async def open_store() -> ZooKeeperStore:
+        whole = await open_on(zookeeper.servers)
+        if not await whole.exists(root):
+            await whole.put(root, b"")
+        await whole.close()
+        return await open_on(zookeeper.servers + root)
+
+    return open_store
