@@ -24,6 +24,7 @@ from . import consumer_requests, consumers, lookups, producers, refused, replies
 from .consumer_requests import ConsumerRequests
 from .consumers import Consumers
 from .errors import ProtocolViolation, to_broker_error
+from .liveness import Liveness
 from .lookups import Lookups
 from .outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
 from .producers import Producers
@@ -99,6 +100,12 @@ class Connection(asyncio.BufferedProtocol):
         self._header_bytes = HEADER_BYTES_CRC32C
         self._is_reading = True
         self._has_too_many_requests = False
+        self._liveness = Liveness(
+            lambda: self.answer(PING),
+            self.end,
+            lambda: self._is_reading,
+            settings.connection_liveness_check_timeout_millis,
+        )
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
         self._outbox: Outbox
@@ -119,6 +126,9 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_writable(self) -> bool:
         return self._outbox.is_writable
+
+    async def is_alive(self) -> bool:
+        return self.protocol_version < 1 or await self._liveness.check()  # the oldest know no PING
 
     def answer(self, frames: bytes) -> None:
         self._outbox.answer(frames)
@@ -194,6 +204,7 @@ class Connection(asyncio.BufferedProtocol):
         self._producers.close()
         self._consumers.close()
         self._topic_lists.close()
+        self._liveness.ended()
 
     def _overflowed(self) -> None:
         """The peer does not read; nor would it read an error."""
@@ -234,6 +245,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         buffer, end = self._input.filled(nbytes)
+        self._liveness.heard()
         used = end
         try:
             used = self._consume(buffer, end)

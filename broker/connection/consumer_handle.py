@@ -56,6 +56,9 @@ class ConsumerHandle:
     def is_writable(self) -> bool:
         return self._link.is_writable
 
+    async def is_alive(self) -> bool:
+        return await self._link.is_alive()
+
     def deliver(
         self,
         run: EntryRun,

@@ -30,6 +30,9 @@ class Link(Protocol):
     def is_writable(self) -> bool:
         """False while the peer does not read."""
 
+    async def is_alive(self) -> bool:
+        """Whether the peer answers, within connectionLivenessCheckTimeoutMillis; when it does not, the connection has ended."""
+
     def answer(self, frames: bytes) -> None: ...
     def deliver(self, frames: bytes) -> None: ...
     def end(self, reason: str) -> None:

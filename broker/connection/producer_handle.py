@@ -91,6 +91,9 @@ class ProducerHandle:
 
     # ---- ProducerSink
 
+    async def is_alive(self) -> bool:
+        return await self._link.is_alive()
+
     def receipts(self, run: SendRun, stored: EntryRun) -> None:
         self._link.answer(send_receipts(run, stored.ledger_id, stored.first_entry_id))
         self._finish(run)

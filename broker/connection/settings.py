@@ -11,6 +11,9 @@ class ConnectionSettings:
     """0 means no limit for the two numbers of connections."""
 
     keep_alive_interval_seconds: int = 30
+    connection_liveness_check_timeout_millis: int = 5000
+    """How long a peer may take to answer a PING when another client asks for its producer name, its exclusive subscription or
+    its hash ranges. 0: it is not asked, and the other one is refused."""
     max_message_size: int = 5 * 1024 * 1024
     max_pending_publish_requests_per_connection: int = 10_000
     """Messages in flight at which reading stops, until half of them are stored. Apache: 1000, at its price per message."""
@@ -23,6 +26,8 @@ class ConnectionSettings:
     def __post_init__(self) -> None:
         if self.keep_alive_interval_seconds < 1:
             raise ValueError("keepAliveIntervalSeconds: expected at least 1")
+        if self.connection_liveness_check_timeout_millis < 0:
+            raise ValueError("connectionLivenessCheckTimeoutMillis: expected 0 (off) or more")
         if not 1024 <= self.max_message_size <= 1 << 29:
             raise ValueError("maxMessageSize: expected 1024 to 536870912")
         if min(self.max_pending_publish_requests_per_connection, self.max_message_publish_buffer_size_in_mb) < 1:

@@ -109,6 +109,10 @@ class TopicConsumer:
 
     # what the subscription does with it
 
+    async def is_alive(self) -> bool:
+        """Whether its client is there; when not, it has left."""
+        return await self._sink.is_alive()
+
     def deliver(self, delivery: Deliver) -> bool:
         """Hand a delivery to the connection; False when it has just become unable to take more."""
         run, indexes, counters = delivery.run, delivery.indexes, self.counters

@@ -53,6 +53,10 @@ class ProducerRequest:
 class ProducerSink(Protocol):
     """The connection's end of a producer."""
 
+    async def is_alive(self) -> bool:
+        """Whether the peer is there, asked when somebody else wants this one's place. A peer that does not answer a PING in
+        time loses its connection: once the answer is False, whatever it held is closed."""
+
     def receipts(self, run: SendRun, stored: EntryRun) -> None:
         """The whole run is durable; called in the order of publish."""
 
@@ -141,6 +145,9 @@ class ConsumerSink(Protocol):
     @property
     def is_writable(self) -> bool:
         """False while the peer does not read what was sent; the dispatcher then pauses this consumer."""
+
+    async def is_alive(self) -> bool:
+        """As a producer's."""
 
     def deliver(
         self,

@@ -162,6 +162,10 @@ class TopicProducer:
         self.is_closed = True
         self._sink.refused(code, message)
 
+    async def is_alive(self) -> bool:
+        """Whether its client is there; when not, it has left."""
+        return await self._sink.is_alive()
+
     def close(self) -> None:
         if not self.is_closed:
             self.is_closed = True

@@ -1,7 +1,7 @@
 """What happens to the producers of a topic, and what is done about it: events and effects of `producers.ProducerAdmission`.
 
-A producer is known by a key that the driver gives. It hears of each arrival by exactly one of Admit, Enqueue and Refuse; after
-Enqueue by Admit or Refuse once more.
+A producer is known by a key that the driver gives. It hears of each arrival by exactly one of Admit, Enqueue and Refuse, after
+Enqueue by Admit or Refuse once more; before, it may have to wait for a CheckPredecessor.
 """
 
 from dataclasses import dataclass
@@ -20,6 +20,13 @@ class ProducerArrived:
 
     key: ProducerKey
     request: ProducerRequest
+
+
+@dataclass(frozen=True, slots=True)
+class PredecessorChecked:
+    """The one in the way of a CheckPredecessor has answered, or else its ProducerLeft came before."""
+
+    key: ProducerKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +54,7 @@ class ProducerLeft:
     name: str
 
 
-Event: TypeAlias = ProducerArrived | EpochStored | EpochNotStored | ProducerLeft
+Event: TypeAlias = ProducerArrived | PredecessorChecked | EpochStored | EpochNotStored | ProducerLeft
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,14 @@ class Refuse:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckPredecessor:
+    """Find out whether the peer of `predecessor` is still there, then PredecessorChecked."""
+
+    key: ProducerKey
+    predecessor: ProducerKey
+
+
+@dataclass(frozen=True, slots=True)
 class StoreEpoch:
     """Make the topic's epoch durable, in the order of these effects; then EpochStored or EpochNotStored."""
 
@@ -97,4 +112,4 @@ class ReplaceProducer:
     key: ProducerKey
 
 
-Effect: TypeAlias = Admit | Enqueue | Refuse | StoreEpoch | CloseProducer | ReplaceProducer
+Effect: TypeAlias = Admit | Enqueue | Refuse | CheckPredecessor | StoreEpoch | CloseProducer | ReplaceProducer

@@ -2,7 +2,8 @@
 
 Follows AbstractTopic of Apache. Where it differs: a producer that ExclusiveWithFencing would refuse for its old epoch harms
 nobody (there it first ends the others), and an exclusive producer that comes back before its old connection was missed
-replaces itself (there it is refused, for ever with some clients), known by the epoch that only it was given.
+replaces itself (there it is refused, for ever with some clients), known by the epoch that only it was given. Before somebody is
+refused for the sake of one other, that one's connection is checked: for its name as in Apache, and also for an exclusive one.
 
 An epoch is granted after it is stored, never before.
 """
@@ -15,12 +16,14 @@ from broker.errors import ServerError
 from .contract import AccessMode, ProducerRequest
 from .producer_events import (
     Admit,
+    CheckPredecessor,
     CloseProducer,
     Effect,
     Enqueue,
     EpochNotStored,
     EpochStored,
     Event,
+    PredecessorChecked,
     ProducerArrived,
     ProducerKey,
     ProducerLeft,
@@ -47,6 +50,8 @@ class ProducerAdmission:
         self._owner: _Member | None = None
         self._claim: _Member | None = None
         self._waiting: list[_Member] = []
+        self._checking: dict[ProducerKey, _Member] = {}
+        """Whether they are refused depends on whether somebody else is still there."""
         self._epoch_asked = -1 if topic_epoch is None else topic_epoch
         self.topic_epoch = topic_epoch
 
@@ -62,6 +67,9 @@ class ProducerAdmission:
         match event:
             case ProducerArrived(key, request):
                 return self._on_arrived(_Member(key, request))
+            case PredecessorChecked(key):
+                checked = self._checking.pop(key, None)
+                return [] if checked is None else self._arrive(checked)
             case EpochStored(key, epoch):
                 return self._on_stored(key, epoch)
             case EpochNotStored(key, code, message):
@@ -72,11 +80,25 @@ class ProducerAdmission:
                 assert_never(event)
 
     def _on_arrived(self, member: _Member) -> list[Effect]:
-        request = member.request
-        old = self._admitted.get(request.name)
-        if old is not None and self._is_successor(request, old.request):
+        old = self._admitted.get(member.request.name)
+        if old is not None and self._is_successor(member.request, old.request):
             return self._replace(old, member)
-        match request.access_mode:
+        other = self._in_the_way(member)
+        if other is None:
+            return self._arrive(member)
+        self._checking[member.key] = member
+        return [CheckPredecessor(member.key, other.key)]
+
+    def _in_the_way(self, member: _Member) -> _Member | None:
+        """On another connection, and the only one for whose sake it would be refused; it is asked once for each arrival."""
+        request = member.request
+        if request.access_mode in (AccessMode.WAIT_FOR_EXCLUSIVE, AccessMode.EXCLUSIVE_WITH_FENCING) or self._is_stale(member):
+            return None
+        other = self._owner or self._admitted.get(request.name)
+        return None if other is None or other.request.address == request.address else other
+
+    def _arrive(self, member: _Member) -> list[Effect]:
+        match member.request.access_mode:
             case AccessMode.SHARED:
                 return self._arrive_shared(member)
             case AccessMode.EXCLUSIVE:
@@ -86,7 +108,7 @@ class ProducerAdmission:
             case AccessMode.EXCLUSIVE_WITH_FENCING:
                 return self._arrive_fencing(member)
             case _:
-                assert_never(request.access_mode)
+                assert_never(member.request.access_mode)
 
     def _is_successor(self, new: ProducerRequest, old: ProducerRequest) -> bool:
         """Whether it is the same producer, which has lost its connection before we noticed."""
@@ -194,6 +216,7 @@ class ProducerAdmission:
 
     def _on_left(self, key: ProducerKey, name: str) -> list[Effect]:
         self._waiting = [member for member in self._waiting if member.key != key]
+        self._checking.pop(key, None)
         if self._claim is not None and self._claim.key == key:
             self._claim = None
         if self._owner is not None and self._owner.key == key:
@@ -237,6 +260,7 @@ class ProducerAdmission:
         assert self._claim is None or not self._admitted
         assert not self._waiting or self._is_taken() or self._admitted
         assert self.topic_epoch is None or self.topic_epoch <= self._epoch_asked
+        assert not any(member.key in self._checking for member in (*self._admitted.values(), *self._waiting))
 
 
 def _host(address: str) -> str:

@@ -19,11 +19,13 @@ from .errors import broker_error, topic_unavailable
 from .producer import TopicProducer
 from .producer_events import (
     Admit,
+    CheckPredecessor,
     CloseProducer,
     Effect,
     Enqueue,
     EpochNotStored,
     EpochStored,
+    PredecessorChecked,
     ProducerArrived,
     ProducerKey,
     ProducerLeft,
@@ -152,6 +154,8 @@ class Publishers:
                     self._arrivals.pop(key).set_result(None)
                 case Refuse(key, code, message):
                     self._refuse(self._producers.pop(key), code, message)
+                case CheckPredecessor(key, predecessor):
+                    self._host.run_task(self._check(key, self._producers[predecessor]))
                 case StoreEpoch(key, epoch):
                     self._host.run_task(self._store_epoch(key, epoch))
                 case CloseProducer(key, reason):
@@ -177,6 +181,11 @@ class Publishers:
             producer.refused(code, message)
         else:
             arrival.set_exception(BrokerError(code, message))
+
+    async def _check(self, key: ProducerKey, predecessor: TopicProducer) -> None:
+        if not await predecessor.is_alive():
+            _log.warning("%s: producer %s was on a dead connection", self._host.name, predecessor.name)
+        self._perform(self._admission.handle(PredecessorChecked(key)))
 
     async def _store_epoch(self, key: ProducerKey, epoch: int) -> None:
         ledger = self._host.ledger

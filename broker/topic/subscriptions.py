@@ -6,7 +6,7 @@ Owns the map. Cursors are named by the subscription's URL-encoded name, as in Ap
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
 from broker.errors import BrokerError, ServerError
@@ -16,7 +16,8 @@ from metadata.paths import decode_name, encode_name
 from ports.clock import Clock
 from wire.position import Position
 
-from .contract import SubscribeRequest
+from .consumer import TopicConsumer
+from .contract import KeySharedMode, SubscribeRequest, SubscriptionType
 from .errors import broker_error, topic_unavailable
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
@@ -87,6 +88,7 @@ class Subscriptions:
             raise BrokerError(ServerError.PRODUCER_BUSY, "Empty subscription name")
         if is_reserved(name):
             raise BrokerError(ServerError.PRODUCER_BUSY, "Subscription with reserved subscription name attempted")
+        await self._check_predecessors(request)
         async with self._turn:
             self._check_open()
             found = self._by_name.get(name)
@@ -99,6 +101,14 @@ class Subscriptions:
             if not request.auto_create_subscription:
                 raise BrokerError(ServerError.SUBSCRIPTION_NOT_FOUND, "Subscription does not exist")
             return await self._create(name, request.from_earliest, request.subscription_properties)
+
+    async def _check_predecessors(self, request: SubscribeRequest) -> None:
+        """Those in the way that are there no more have left when this returns; who is still there keeps the newcomer out."""
+        found = self._by_name.get(request.subscription)
+        others = [] if found is None else in_the_way(found.consumers, request)
+        for other, is_alive in zip(others, await asyncio.gather(*(other.is_alive() for other in others)), strict=True):
+            if not is_alive:
+                _log.warning("%s: consumer %s was on a dead connection", self._host.name, other.name)
 
     async def create(self, name: str, *, from_earliest: bool, properties: Mapping[str, str] | None = None) -> Subscription:
         """A durable subscription without a consumer; the one there is, if there is one."""
@@ -197,6 +207,23 @@ def start_of_reader(ledger: ManagedLedger, request: SubscribeRequest) -> Positio
     if start is None or start > ledger.last_confirmed:
         return EARLIEST if request.from_earliest else LATEST
     return EARLIEST if start.ledger_id < 0 else start
+
+
+def in_the_way(consumers: Sequence[TopicConsumer], request: SubscribeRequest) -> list[TopicConsumer]:
+    """Whoever on another connection makes the subscription refuse this request, as Apache sees it: the exclusive consumer, and
+    those whose own hash ranges overlap. Pure."""
+    others = [other for other in consumers if other.type is request.type and other.request.address != request.address]
+    match request.type:
+        case SubscriptionType.EXCLUSIVE:
+            return others
+        case SubscriptionType.KEY_SHARED if request.key_shared.mode is KeySharedMode.STICKY:
+            return [other for other in others if _overlap(other.request, request)]
+    return []
+
+
+def _overlap(one: SubscribeRequest, other: SubscribeRequest) -> bool:
+    ranges = [(a, b) for a in one.key_shared.hash_ranges for b in other.key_shared.hash_ranges]
+    return any(max(a[0], b[0]) <= min(a[1], b[1]) for a, b in ranges)
 
 
 def is_reserved(name: str) -> bool:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.connection import outbox
 from broker.connection.read_buffer import READ_BYTES
 from broker.connection.settings import ConnectionSettings
+from ports import outbox
 from tests.broker.connection.peer import (
     TOPIC,
     Peer,

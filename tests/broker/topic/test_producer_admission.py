@@ -1,71 +1,23 @@
 """The access modes: who may publish, who waits, who is fenced out, and a topic epoch that only grows."""
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from broker.errors import ServerError
-from broker.topic.contract import AccessMode, ProducerRequest
+from broker.topic.contract import AccessMode
 from broker.topic.producer_events import (
     Admit,
+    CheckPredecessor,
     CloseProducer,
-    Effect,
     Enqueue,
-    EpochNotStored,
-    EpochStored,
     ProducerArrived,
     ProducerKey,
-    ProducerLeft,
     Refuse,
     ReplaceProducer,
     StoreEpoch,
 )
-from broker.topic.producers import ProducerAdmission
-from tests.broker.topic.topic_world import PRODUCER
-
-SHARED, EXCLUSIVE = AccessMode.SHARED, AccessMode.EXCLUSIVE
-WAIT, FENCING = AccessMode.WAIT_FOR_EXCLUSIVE, AccessMode.EXCLUSIVE_WITH_FENCING
-BUSY, FENCED = ServerError.PRODUCER_BUSY, ServerError.PRODUCER_FENCED
-
-
-class Door:
-    """The machine, with epochs stored at once unless the test does it."""
-
-    def __init__(self, topic_epoch: int | None = None, *, stores: bool = True, **limits: int) -> None:
-        self.machine = ProducerAdmission("t", topic_epoch, **limits)
-        self.stores = stores
-        self.requests: dict[ProducerKey, ProducerRequest] = {}
-
-    def arrive(self, key: int, mode: AccessMode, name: str | None = None, **fields: Any) -> list[Effect]:
-        request = replace(PRODUCER, name=name or f"p{key}", access_mode=mode, address=f"10.0.0.{key}:1", **fields)
-        self.requests[ProducerKey(key)] = request
-        return self._follow(self.machine.handle(ProducerArrived(ProducerKey(key), request)))
-
-    def leave(self, key: int) -> list[Effect]:
-        return self._follow(self.machine.handle(ProducerLeft(ProducerKey(key), self.requests[ProducerKey(key)].name)))
-
-    def stored(self, key: int, epoch: int) -> list[Effect]:
-        return self._follow(self.machine.handle(EpochStored(ProducerKey(key), epoch)))
-
-    def not_stored(self, key: int) -> list[Effect]:
-        return self._follow(self.machine.handle(EpochNotStored(ProducerKey(key), ServerError.PERSISTENCE, "no")))
-
-    def _follow(self, effects: list[Effect]) -> list[Effect]:
-        self.machine.check_invariants()
-        seen: list[Effect] = []
-        for effect in effects:
-            if isinstance(effect, StoreEpoch) and self.stores:
-                seen.extend(self.stored(effect.key, effect.epoch))
-            else:
-                seen.append(effect)
-        return seen
-
-
-def codes(effects: list[Effect]) -> list[ServerError]:
-    return [effect.code for effect in effects if isinstance(effect, Refuse)]
+from tests.broker.topic.producer_door import BUSY, EXCLUSIVE, FENCED, FENCING, SHARED, WAIT, Door, codes
 
 
 def test_shared_producers_publish_side_by_side_without_an_epoch() -> None:
@@ -197,6 +149,56 @@ def test_the_same_name_twice_is_refused() -> None:
     assert codes(door.arrive(2, SHARED, "same")) == [BUSY]
 
 
+def test_the_same_name_is_free_once_its_holder_turns_out_to_be_gone() -> None:
+    door = Door(dead=[1])
+    door.arrive(1, SHARED, "same")
+    assert door.arrive(2, SHARED, "same") == [Admit(ProducerKey(2), None)]
+    assert door.asked == [CheckPredecessor(ProducerKey(2), ProducerKey(1))]
+
+
+def test_nobody_is_asked_on_the_connection_that_asks() -> None:
+    door = Door(checks=False)
+    door.arrive(1, SHARED, "same")
+    twin = door.requests[ProducerKey(1)]
+    assert codes(door.machine.handle(ProducerArrived(ProducerKey(2), replace(twin, producer_id=9)))) == [BUSY]
+
+
+@pytest.mark.parametrize("mode", [SHARED, EXCLUSIVE])
+def test_an_exclusive_producer_that_is_gone_keeps_nobody_out(mode: AccessMode) -> None:
+    door = Door(dead=[1])
+    door.arrive(1, EXCLUSIVE)
+    assert door.arrive(2, mode) == [Admit(ProducerKey(2), 0 if mode is SHARED else 1)]
+
+
+def test_who_waits_for_the_dead_producer_goes_before_who_found_it_dead() -> None:
+    door = Door(dead=[1])
+    door.arrive(1, EXCLUSIVE)
+    door.arrive(2, WAIT)
+    effects = door.arrive(3, EXCLUSIVE)
+    assert effects[0] == Admit(ProducerKey(2), 1)
+    assert codes(effects) == [FENCED]
+
+
+def test_of_two_that_ask_for_a_dead_ones_name_the_first_gets_it() -> None:
+    door = Door(checks=False)
+    door.arrive(1, SHARED, "same")
+    assert door.arrive(2, SHARED, "same") == [CheckPredecessor(ProducerKey(2), ProducerKey(1))]
+    assert door.arrive(3, SHARED, "same") == [CheckPredecessor(ProducerKey(3), ProducerKey(1))]
+    door.leave(1)
+    assert door.checked(2) == [Admit(ProducerKey(2), None)]
+    assert codes(door.checked(3)) == [BUSY], "it is asked once for each arrival"
+
+
+def test_one_that_leaves_while_its_predecessor_is_asked_is_not_admitted() -> None:
+    door = Door(checks=False)
+    door.arrive(1, SHARED, "same")
+    door.arrive(2, SHARED, "same")
+    assert door.leave(2) == []
+    assert door.leave(1) == []
+    assert door.checked(2) == []
+    assert door.machine.admitted_count == 0
+
+
 @pytest.mark.parametrize("epoch", [0, 1])
 def test_a_generated_name_with_a_higher_epoch_replaces_itself(epoch: int) -> None:
     door = Door()
@@ -234,100 +236,3 @@ def test_limits_on_producers_are_held() -> None:
     near.arrive(1, SHARED)
     assert codes(near._follow(near.machine.handle(ProducerArrived(ProducerKey(2), near.requests[ProducerKey(1)])))) == [BUSY]
     assert near.arrive(3, SHARED) == [Admit(ProducerKey(3), None)]
-
-
-Step = tuple[str, int, AccessMode]
-
-
-class Crowd:
-    """Naive twin: who may publish and who waits, kept from the effects alone."""
-
-    def __init__(self) -> None:
-        self.door = Door(stores=False)
-        self.pending: list[StoreEpoch] = []
-        self.publishing: dict[ProducerKey, AccessMode] = {}
-        self.unanswered: set[ProducerKey] = set()
-        self.waiting: set[ProducerKey] = set()
-        self.granted: list[int] = []
-        self.epochs: dict[ProducerKey, int] = {}
-        self.keys = 0
-
-    def step(self, what: str, number: int, mode: AccessMode) -> None:
-        match what:
-            case "arrive":
-                self.arrive(mode, f"n{number}", None)
-            case "return" if self.epochs:
-                old = sorted(self.epochs)[number % len(self.epochs)]
-                self.arrive(EXCLUSIVE, self.door.requests[old].name, self.epochs[old])
-            case "leave" if self.keys:
-                self.leave(ProducerKey(number % self.keys + 1))
-            case "store" | "fail":
-                self.settle(what == "store")
-
-    def arrive(self, mode: AccessMode, name: str, topic_epoch: int | None) -> None:
-        self.keys += 1
-        self.unanswered.add(ProducerKey(self.keys))
-        self.follow(self.door.arrive(self.keys, mode, name, epoch=self.keys, topic_epoch=topic_epoch))
-
-    def leave(self, key: ProducerKey) -> None:
-        self.publishing.pop(key, None)
-        self.unanswered.discard(key)
-        self.waiting.discard(key)
-        self.follow(self.door.leave(key))
-
-    def settle(self, is_stored: bool) -> None:
-        if self.pending:
-            store = self.pending.pop(0)
-            self.follow(self.door.stored(store.key, store.epoch) if is_stored else self.door.not_stored(store.key))
-
-    def follow(self, effects: list[Effect]) -> None:
-        for effect in effects:
-            match effect:
-                case Admit(key, epoch):
-                    self.answered(key)
-                    self.admitted(key, epoch)
-                case Enqueue(key):
-                    self.unanswered.remove(key)
-                    self.waiting.add(key)
-                case Refuse(key):
-                    self.answered(key)
-                case StoreEpoch():
-                    self.pending.append(effect)
-                case CloseProducer(key, _) | ReplaceProducer(key):
-                    self.publishing.pop(key, None)
-                    self.waiting.discard(key)
-            assert len(self.publishing) <= 1 or set(self.publishing.values()) == {SHARED}
-
-    def answered(self, key: ProducerKey) -> None:
-        assert key in self.unanswered or key in self.waiting
-        self.unanswered.discard(key)
-        self.waiting.discard(key)
-
-    def admitted(self, key: ProducerKey, epoch: int | None) -> None:
-        mode = self.publishing[key] = self.door.requests[key].access_mode
-        if mode is not SHARED:
-            assert epoch is not None
-            self.granted.append(epoch)
-            self.epochs[key] = epoch
-
-
-@settings(max_examples=400, deadline=None)
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["arrive", "leave", "store", "fail", "return"]),
-            st.integers(0, 5),
-            st.sampled_from(list(AccessMode)),
-        ),
-        max_size=40,
-    )
-)
-def test_whatever_happens_one_exclusive_producer_at_most_and_epochs_only_grow(steps: list[Step]) -> None:
-    crowd = Crowd()
-    for step in steps:
-        crowd.step(*step)
-    while crowd.pending:
-        crowd.settle(True)
-    assert crowd.granted == sorted(crowd.granted)
-    assert not crowd.unanswered, "everybody was answered"
-    assert not crowd.waiting or crowd.publishing, "nobody waits for an empty topic"

@@ -34,11 +34,19 @@ class SetClock:
         return self.time_ms
 
 
+async def _there() -> bool:
+    return True
+
+
 class ProducerEnd:
     """Writes down what it hears, in order."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[Any, ...]] = []
+        self.ask: Callable[[], Coroutine[Any, Any, bool]] = _there
+
+    async def is_alive(self) -> bool:
+        return await self.ask()
 
     def receipts(self, run: SendRun, stored: EntryRun) -> None:
         assert run.entries.count == stored.count
@@ -83,6 +91,11 @@ class ConsumerEnd:
     """Entries that it takes before it is not writable any more."""
     check: Callable[[Position], None] = lambda position: None
     """Of the test, at the moment of delivery."""
+    ask: Callable[[], Coroutine[Any, Any, bool]] = _there
+    """Whether its peer is alive."""
+
+    async def is_alive(self) -> bool:
+        return await self.ask()
 
     def deliver(
         self,
