@@ -16,6 +16,7 @@ from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerReader, LedgerSt
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, Versioned
 from ports.clock import Clock
 from ports.logs import line
+from wire.compressed_metadata import compressed
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch
 
 from .cursor.state import NO_LEDGER, CursorState, decode_node, decode_position, encode_node, encode_position, hole_ranges
@@ -201,7 +202,8 @@ class CursorStore:
         await self._delete_ledger(old)
 
     async def _put(self, ledger_id: int, state: CursorState) -> None:
-        value = encode_node(ledger_id, state, self.cursor_properties, self._clock.now_ms())
+        node = encode_node(ledger_id, state, self.cursor_properties, self._clock.now_ms())
+        value = compressed(node, self._settings.cursor_info_compression)
         try:
             stat = await self._store.put(self.path, value, self._version)
         except BadVersion as error:

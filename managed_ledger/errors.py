@@ -17,5 +17,16 @@ class ManagedLedgerNotFound(ManagedLedgerError):
     """It is not there, and creating it was not asked for."""
 
 
+class BrokenMetadata(ManagedLedgerError):
+    """A value of the metadata store or of a cursor ledger cannot be what Apache or we wrote. The message names it."""
+
+
+class NonRecoverableLedger(ManagedLedgerError):
+    """A ledger that the metadata names is gone or damaged (Apache: NonRecoverableLedgerException).
+
+    With autoSkipNonRecoverableData what cannot be had is skipped, logged and counted instead.
+    """
+
+
 class InvalidCursorPosition(ManagedLedgerError):
     """An acknowledgement of a future position, or a reset to a place that cannot be."""

@@ -110,7 +110,8 @@ class ManagedLedgerFactory:
 
     def _built(self, name: str, found: Versioned, sequence: LedgerSequence) -> StoredManagedLedger:
         info = decode_info(name, found.value)
-        metadata = LogMetadata(self._store, name, found.stat.version, info, found.value, sequence)
+        compression = self._around.settings.ledger_info_compression
+        metadata = LogMetadata(self._store, name, found.stat.version, info, found.value, sequence, compression)
         return StoredManagedLedger(self._around, metadata, self._forget)
 
     async def _load(self, name: str, found: Versioned) -> StoredManagedLedger:

@@ -5,15 +5,15 @@ from google.protobuf.message import DecodeError, Message
 from wire.compressed_metadata import uncompressed
 from wire.errors import MalformedMetadata
 
-from .errors import ManagedLedgerError
+from .errors import BrokenMetadata
 
 
 def parse_into(message: Message, value: bytes, name: str) -> None:
-    """Fill `message`; ManagedLedgerError says what of `name` cannot be read."""
+    """Fill `message`; BrokenMetadata says what of `name` cannot be read."""
     kind = type(message).__name__
     try:
         message.ParseFromString(uncompressed(value))
     except (DecodeError, MalformedMetadata) as error:
-        raise ManagedLedgerError(f"{name}: its {kind} cannot be read: {error}") from error
+        raise BrokenMetadata(f"{name}: its {kind} cannot be read: {error}") from error
     if not message.IsInitialized():
-        raise ManagedLedgerError(f"{name}: its {kind} lacks a required field")
+        raise BrokenMetadata(f"{name}: its {kind} lacks a required field")

@@ -9,6 +9,8 @@
 
 from dataclasses import dataclass
 
+from wire.compressed_metadata import COMPRESSIONS, THRESHOLD_BYTES, Compression
+
 MEGABYTE = 1 << 20
 
 
@@ -28,6 +30,12 @@ class ManagedLedgerSettings:
     managed_ledger_max_unacked_ranges_to_persist_in_metadata_store: int = 1000
     managed_ledger_cache_size_mb: int = 64
     managed_ledger_cache_eviction_time_threshold_millis: int = 1000
+    managed_ledger_info_compression_type: str = "NONE"
+    managed_ledger_info_compression_threshold_in_bytes: int = THRESHOLD_BYTES
+    managed_cursor_info_compression_type: str = "NONE"
+    managed_cursor_info_compression_threshold_in_bytes: int = THRESHOLD_BYTES
+    auto_skip_non_recoverable_data: bool = False
+    managed_ledger_force_recovery: bool = False
     default_retention_time_in_minutes: int = 0
     default_retention_size_in_mb: int = 0
 
@@ -45,6 +53,22 @@ class ManagedLedgerSettings:
             raise ValueError(
                 "managedLedgerMinLedgerRolloverTimeMinutes must not exceed managedLedgerMaxLedgerRolloverTimeMinutes"
             )
+
+        self._check_compressions()
+
+    def _check_compressions(self) -> None:
+        names = (self.managed_ledger_info_compression_type, self.managed_cursor_info_compression_type)
+        for key, name in zip(("managedLedgerInfoCompressionType", "managedCursorInfoCompressionType"), names, strict=True):
+            if name not in COMPRESSIONS:
+                raise ValueError(f"{key}={name}: expected one of {', '.join(COMPRESSIONS)}")
+
+    @property
+    def ledger_info_compression(self) -> Compression:
+        return Compression(self.managed_ledger_info_compression_type, self.managed_ledger_info_compression_threshold_in_bytes)
+
+    @property
+    def cursor_info_compression(self) -> Compression:
+        return Compression(self.managed_cursor_info_compression_type, self.managed_cursor_info_compression_threshold_in_bytes)
 
     @property
     def max_rollover_minutes(self) -> int:

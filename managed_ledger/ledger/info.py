@@ -2,12 +2,13 @@
 
 A ledger that is about to be deleted stays listed, with the property DELETING, until its deletion is certain: whoever opens the
 managed ledger after a crash deletes it then, so that no ledger is orphaned. Apache does not know the property; it sees a
-consumed ledger, and trims it.
+consumed ledger, and trims it. What is not known here, offloading and fields of later versions, is written back as it was found.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from managed_ledger.errors import BrokenMetadata
 from managed_ledger.parsing import parse_into
 from wire.generated.managed_ledger_pb2 import ManagedLedgerInfo
 from wire.position import Position
@@ -30,21 +31,39 @@ class ListedLedger:
 
 @dataclass(frozen=True, slots=True)
 class LedgerList:
-    """What a managed ledger's node says."""
+    """What a managed ledger's node says, its ledgers ascending."""
 
     ledgers: tuple[ListedLedger, ...] = ()
     terminated: Position | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    other: bytes = b""
+    """The fields that only others know."""
 
 
 def decode_info(name: str, value: bytes) -> LedgerList:
+    """BrokenMetadata when it is not a list of ledgers."""
     info = ManagedLedgerInfo()
     parse_into(info, value, name)
     terminated = None
     if info.HasField("terminated_position"):
         terminated = Position(info.terminated_position.ledger_id, info.terminated_position.entry_id)
     properties = {pair.key: pair.value for pair in info.properties}
-    return LedgerList(tuple(map(_listed, info.ledger_info)), terminated, properties)
+    ledgers = tuple(sorted(map(_listed, info.ledger_info), key=lambda ledger: ledger.ledger_id))
+    _check(name, ledgers)
+    for known in ("ledger_info", "terminated_position", "properties"):
+        info.ClearField(known)
+    return LedgerList(ledgers, terminated, properties, info.SerializeToString())
+
+
+def _check(name: str, ledgers: tuple[ListedLedger, ...]) -> None:
+    for before, ledger in zip((None, *ledgers), ledgers, strict=False):
+        if before is not None and before.ledger_id == ledger.ledger_id:
+            raise BrokenMetadata(f"{name}: its ManagedLedgerInfo lists ledger {ledger.ledger_id} twice")
+        if ledger.ledger_id < 0 or (ledger.entries or 0) < 0 or ledger.size_bytes < 0:
+            raise BrokenMetadata(
+                f"{name}: its ManagedLedgerInfo lists ledger {ledger.ledger_id} with {ledger.entries} entries "
+                f"of {ledger.size_bytes} bytes"
+            )
 
 
 def _listed(ledger: ManagedLedgerInfo.LedgerInfo) -> ListedLedger:
@@ -58,8 +77,10 @@ def _listed(ledger: ManagedLedgerInfo.LedgerInfo) -> ListedLedger:
     )
 
 
-def encode_info(ledgers: Iterable[ListedLedger], terminated: Position | None, properties: Mapping[str, str]) -> bytes:
-    info = ManagedLedgerInfo()
+def encode_info(
+    ledgers: Iterable[ListedLedger], terminated: Position | None, properties: Mapping[str, str], other: bytes = b""
+) -> bytes:
+    info = ManagedLedgerInfo.FromString(other)
     for ledger in ledgers:
         _write(info.ledger_info.add(), ledger)
     if terminated is not None:

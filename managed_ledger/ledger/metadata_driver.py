@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced
 from managed_ledger.tasks import unbroken
 from metadata.store import BadVersion, MetadataError, MetadataStore
+from wire.compressed_metadata import UNCOMPRESSED, Compression, compressed
 from wire.position import Position
 
 from .info import LedgerList, ListedLedger, encode_info
@@ -22,7 +23,14 @@ class LogMetadata:
     """The stored form of `sequence`. What is in `properties`, `terminated`, `listed` and `deletable` is stored."""
 
     def __init__(
-        self, store: MetadataStore, name: str, version: int, found: LedgerList, value: bytes, sequence: LedgerSequence
+        self,
+        store: MetadataStore,
+        name: str,
+        version: int,
+        found: LedgerList,
+        value: bytes,
+        sequence: LedgerSequence,
+        compression: Compression = UNCOMPRESSED,
     ) -> None:
         self.name = name
         self.path = ROOT + name
@@ -36,8 +44,10 @@ class LogMetadata:
         self.listed = tuple(ledger.ledger_id for ledger in found.ledgers)
         """Ledgers that the node names."""
         self._found = {ledger.ledger_id: ledger.other for ledger in found.ledgers}
+        self._other = found.other
         self._store = store
         self._value = value
+        self._compression = compression
         self._turn = asyncio.Lock()
 
     async def write(self, *, properties: Mapping[str, str] | None = None, terminated: Position | None = None) -> None:
@@ -50,7 +60,7 @@ class LogMetadata:
             new_terminated = self.terminated if terminated is None else terminated
             deleting = tuple(sorted(self._deleting))
             listed = self._listed()
-            value = encode_info(listed, new_terminated, new_properties)
+            value = compressed(encode_info(listed, new_terminated, new_properties, self._other), self._compression)
             if value != self._value:
                 await self._put(value)
             self.listed = tuple(ledger.ledger_id for ledger in listed)
