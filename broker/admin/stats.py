@@ -15,8 +15,6 @@ from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, To
 _ABSENT_IN_TOPIC: dict[str, Any] = {"replication": {}, "deduplicationStatus": "Disabled", "offloadedStorageSize": 0}
 _ABSENT_IN_SUBSCRIPTION: dict[str, Any] = {
     "isReplicated": False,
-    "msgRateExpired": 0.0,
-    "totalMsgExpired": 0,
     "msgDelayed": 0,
 }
 _SUMMED = ("msg_rate_in", "msg_throughput_in", "msg_rate_out", "msg_throughput_out", "bytes_in_counter", "msg_in_counter",

@@ -12,6 +12,7 @@ from wire.position import Position
 from wire.run import AckRun, EntryRun, SendRun
 
 from ..errors import ServerError
+from .operations import TopicOperations, TopicUpkeep
 from .stats import TopicStats
 
 
@@ -261,6 +262,10 @@ class Topic(Protocol):
         """Closed or closing, by `close` or by itself (its managed ledger failed or is fenced): it takes nobody on. The
         service then awaits `close` (twice is fine; the second call waits for the first) and loads the topic again."""
 
+    @property
+    def upkeep(self) -> TopicUpkeep: ...
+    @property
+    def operations(self) -> TopicOperations: ...
     def activity(self) -> TopicActivity: ...
     def stats(self) -> TopicStats: ...
     async def create_subscription(self, name: str, *, from_earliest: bool, properties: Mapping[str, str]) -> None:

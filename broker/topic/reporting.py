@@ -1,11 +1,13 @@
 """Builds stats from counters, and samples the rates. Changes nothing but the rates."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from managed_ledger.contract import ManagedLedger
+from managed_ledger.contract import LedgerFacts, ManagedLedger
 
+from .backlog import backlog_bytes
 from .consumer import TopicConsumer
 from .contract import KeySharedMode, SubscriptionType
+from .policies import EffectivePolicies
 from .producer import TopicProducer
 from .publishers import Publishers
 from .settings import SUBSCRIPTION_TYPE_NAMES
@@ -21,14 +23,20 @@ def sample(publishers: Publishers, subscriptions: Iterable[Subscription], second
     for producer in publishers.all:
         producer.rates.sample(producer.counters, seconds)
     for subscription in subscriptions:
+        subscription.expired_rate.sample(subscription.expired_entries, seconds)
         for consumer in subscription.consumers:
             consumer.rates.sample(consumer.counters, seconds)
 
 
 def topic_stats(
-    ledger: ManagedLedger, publishers: Publishers, subscriptions: Iterable[Subscription], created_ms: int
+    ledger: ManagedLedger,
+    publishers: Publishers,
+    subscriptions: Iterable[Subscription],
+    created_ms: int,
+    policies: EffectivePolicies,
 ) -> TopicStats:
-    by_name = {subscription.name: subscription_stats(subscription, ledger) for subscription in subscriptions}
+    ledgers = ledger.ledgers()
+    by_name = {subscription.name: subscription_stats(subscription, ledgers) for subscription in subscriptions}
     rates, counters = publishers.rates, publishers.counters
     return TopicStats(
         msg_rate_in=rates.messages.per_second,
@@ -42,7 +50,9 @@ def topic_stats(
         average_msg_size=_mean(rates.bytes.per_second, rates.messages.per_second),
         msg_chunk_published=counters.chunks > 0,
         storage_size=ledger.size_bytes,
-        backlog_size=max((stats.backlog_size for stats in by_name.values()), default=0),
+        backlog_size=max((stats.backlog_size for stats in by_name.values() if stats.is_durable), default=0),
+        backlog_quota_limit_size=policies.size_quota.limit_bytes,
+        backlog_quota_limit_time=policies.age_quota.limit_seconds,
         waiting_publishers=publishers.waiting_count,
         topic_epoch=publishers.topic_epoch,
         topic_creation_time_stamp=created_ms,
@@ -71,11 +81,10 @@ def publisher_stats(producer: TopicProducer) -> PublisherStats:
     )
 
 
-def subscription_stats(subscription: Subscription, ledger: ManagedLedger) -> SubscriptionStats:
+def subscription_stats(subscription: Subscription, ledgers: Sequence[LedgerFacts]) -> SubscriptionStats:
     consumers = tuple(subscriber_stats(subscription, consumer) for consumer in subscription.consumers)
     dispatcher, cursor, gone = subscription.dispatcher, subscription.cursor, subscription.gone
     state = None if dispatcher is None else dispatcher.state()
-    backlog = cursor.backlog_entries()
     key_shared = subscription.key_shared
     return SubscriptionStats(
         type="None" if subscription.type is None else SUBSCRIPTION_TYPE_NAMES[subscription.type],
@@ -85,8 +94,11 @@ def subscription_stats(subscription: Subscription, ledger: ManagedLedger) -> Sub
         msg_out_counter=gone.messages + sum(stats.msg_out_counter for stats in consumers),
         msg_rate_redeliver=sum(stats.msg_rate_redeliver for stats in consumers),
         message_ack_rate=sum(stats.message_ack_rate for stats in consumers),
-        msg_backlog=backlog,
-        backlog_size=ledger.size_bytes * backlog // max(ledger.entry_count, 1),
+        msg_backlog=cursor.backlog_entries(),
+        backlog_size=backlog_bytes(ledgers, cursor.mark_delete),
+        msg_rate_expired=subscription.expired_rate.per_second,
+        total_msg_expired=subscription.expired_entries,
+        last_expire_timestamp=subscription.last_expire_ms,
         blocked_subscription_on_unacked_msgs=state is not None and state.is_blocked_on_unacked,
         msg_in_replay=0 if state is None else state.entries_in_replay,
         unacked_messages=0 if state is None else state.unacked_messages,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from .contract import SubscriptionType
+from .policies import QuotaPolicy
 
 SUBSCRIPTION_TYPE_NAMES = {
     SubscriptionType.EXCLUSIVE: "Exclusive",
@@ -27,6 +28,17 @@ class TopicSettings:
     subscription_types_enabled: tuple[str, ...] = tuple(SUBSCRIPTION_TYPE_NAMES.values())
     acknowledgment_at_batch_index_level_enabled: bool = True
     stats_update_frequency_in_secs: int = 60
+    ttl_duration_default_in_seconds: int = 0
+    default_retention_time_in_minutes: int = 0
+    default_retention_size_in_mb: int = 0
+    backlog_quota_default_limit_bytes: int = -1
+    backlog_quota_default_limit_gb: float = -1
+    """More than 0: wins over the limit in bytes."""
+    backlog_quota_default_limit_second: int = -1
+    backlog_quota_default_retention_policy: str = QuotaPolicy.PRODUCER_REQUEST_HOLD.value
+    precise_time_based_backlog_quota_check: bool = False
+    subscription_backlog_scan_max_time_ms: int = 120_000
+    subscription_backlog_scan_max_entries: int = 10_000
 
     def __post_init__(self) -> None:
         names = SUBSCRIPTION_TYPE_NAMES.values()
@@ -35,3 +47,7 @@ class TopicSettings:
             raise ValueError(f"subscriptionTypesEnabled: {unknown[0]} is none of {', '.join(names)}")
         if self.stats_update_frequency_in_secs < 1:
             raise ValueError("statsUpdateFrequencyInSecs must be at least 1")
+        if self.ttl_duration_default_in_seconds < 0:
+            raise ValueError("ttlDurationDefaultInSeconds: expected 0 (nothing expires) or more")
+        if self.backlog_quota_default_retention_policy not in list(QuotaPolicy):
+            raise ValueError(f"backlogQuotaDefaultRetentionPolicy: expected one of {', '.join(QuotaPolicy)}")

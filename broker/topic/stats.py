@@ -66,7 +66,11 @@ class SubscriptionStats:
     message_ack_rate: float
     msg_backlog: int
     backlog_size: int
-    """Estimated from the mean size of an entry."""
+    """Whole ledgers, and the mean size of an entry in the one that mark-delete is in; holes are not subtracted."""
+    msg_rate_expired: float
+    total_msg_expired: int
+    """Entries, by their time to live or on an operator's wish."""
+    last_expire_timestamp: int
     blocked_subscription_on_unacked_msgs: bool
     msg_in_replay: int
     unacked_messages: int
@@ -102,7 +106,9 @@ class TopicStats:
     msg_chunk_published: bool
     storage_size: int
     backlog_size: int
-    """The largest of a subscription."""
+    """The largest of a durable subscription."""
+    backlog_quota_limit_size: int
+    backlog_quota_limit_time: int
     waiting_publishers: int
     topic_epoch: int | None
     topic_creation_time_stamp: int

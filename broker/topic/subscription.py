@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from broker.errors import BrokerError, ServerError
-from broker.subscription.contract import ConsumerId, ConsumerRemoved, Dispatcher, EntriesAvailable, Event
+from broker.subscription.contract import ConsumerId, ConsumerRemoved, Dispatcher, EntriesAvailable, Event, MarkDeleteMoved
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
@@ -22,7 +22,7 @@ from .contract import ConsumerSink, ConsumerStats, KeySharedMeta, LastMessage, S
 from .dispatch_driver import DispatchDriver
 from .errors import broker_error
 from .places import first_published_at_or_after, last_message
-from .rates import DeliveryCounters
+from .rates import DeliveryCounters, Rate
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
 from .subscription_types import consumer_added, make_dispatcher
@@ -71,6 +71,9 @@ class Subscription:
         self.type: SubscriptionType | None = None
         self.key_shared: KeySharedMeta | None = None
         self.mark_delete_advanced_ms = 0
+        self.expired_entries = 0
+        self.expired_rate = Rate()
+        self.last_expire_ms = 0
         self.is_fenced = False
         self.gone = DeliveryCounters()
         """What consumers got that are not here any more."""
@@ -183,6 +186,30 @@ class Subscription:
 
     # the place is moved, or given up
 
+    def acknowledge_through(self, position: Position) -> int:
+        """Everything up to and including it, for all its consumers; how many entries were not acknowledged before.
+
+        Nothing happens while the place is being moved otherwise, nor for what is acknowledged already.
+        """
+        if self.is_fenced or position <= self.cursor.mark_delete:
+            return 0
+        before = self.cursor.backlog_entries()
+        try:
+            self.cursor.acknowledge_cumulative(position)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+        self.handle(MarkDeleteMoved(self.cursor.mark_delete))
+        self._acknowledged()
+        return before - self.cursor.backlog_entries()
+
+    def expire_through(self, position: Position) -> int:
+        """The same, for what nobody has acknowledged in time."""
+        count = self.acknowledge_through(position)
+        if count:
+            self.expired_entries += count
+            self.last_expire_ms = self.clock.now_ms()
+        return count
+
     async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         """Seek: everybody is sent away after the cursor has moved, and comes back by itself."""
         self._fence("Failed to fence subscription")
@@ -275,7 +302,7 @@ class Subscription:
             unacked_messages=0 if state is None else state.unacked_messages,
             is_blocked_on_unacked=state is not None and state.is_blocked_on_unacked,
             backlog_messages=self.cursor.backlog_entries(),
-            expired_rate=0.0,
+            expired_rate=self.expired_rate.per_second,
             connected_since_ms=consumer.connected_since_ms,
         )
 

@@ -25,6 +25,8 @@ from .settings import SUBSCRIPTION_TYPE_NAMES, TopicSettings
 from .stats import TopicStats
 from .subscription import Subscription
 from .subscriptions import Subscriptions
+from .topic_operations import StoredTopicOperations
+from .upkeep import Upkeep
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +59,8 @@ class PersistentTopic:
         self._closing: asyncio.Task[None] | None = None
         self.publishers = Publishers(self, settings, clock)
         self.subscriptions = Subscriptions(self, settings, dispatcher_settings, clock)
+        self.upkeep = Upkeep(self, settings, clock)
+        self.operations = StoredTopicOperations(self, settings, clock)
         self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available)
         self._sampled_at = self._loop.time()
         self._sampling = self._loop.call_later(settings.stats_update_frequency_in_secs, self._sample)
@@ -75,6 +79,10 @@ class PersistentTopic:
             raise BrokerError(ServerError.METADATA, f"Encryption is required in {self.name}")
         if self.ledger.is_terminated:
             raise BrokerError(ServerError.TOPIC_TERMINATED, "Topic was already terminated")
+        refusal = await self.upkeep.producer_refusal()
+        if refusal is not None:
+            raise refusal
+        self._check_open()
         if request.initial_subscription_name:
             await self._create_initial_subscription(request.initial_subscription_name)
             self._check_open()
@@ -121,7 +129,7 @@ class PersistentTopic:
         )
 
     def stats(self) -> TopicStats:
-        return topic_stats(self.ledger, self.publishers, self.subscriptions.all, self.created_ms)
+        return topic_stats(self.ledger, self.publishers, self.subscriptions.all, self.created_ms, self.upkeep.policies)
 
     def _sample(self) -> None:
         now = self._loop.time()

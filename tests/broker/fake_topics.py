@@ -16,6 +16,10 @@ from broker.topic.contract import (
     SubscriptionType,
     TopicActivity,
 )
+from broker.topic.operations import TopicOperations
+from broker.topic.policies import TopicPolicies
+from broker.topic.policy_defaults import effective
+from broker.topic.settings import TopicSettings
 from broker.topic.stats import TopicStats
 from metadata.store import MetadataStore
 from wire.position import Position
@@ -139,6 +143,25 @@ class FakeConsumer:
             raise self.failure
 
 
+class FakeUpkeep:
+    """Counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.policies = effective(TopicPolicies(), TopicSettings())
+        self.applied: list[TopicPolicies] = []
+        self.expiries = 0
+        self.quota_checks = 0
+
+    def apply(self, policies: TopicPolicies) -> None:
+        self.applied.append(policies)
+
+    async def expire(self) -> None:
+        self.expiries += 1
+
+    async def check_quotas(self) -> None:
+        self.quota_checks += 1
+
+
 class FakeTopic:
     def __init__(self, name: str) -> None:
         self.name = name
@@ -156,6 +179,7 @@ class FakeTopic:
         self.deletions: list[bool] = []
         self.close_count = 0
         self.now = TopicActivity(0, 0, 0, 0, 0)
+        self.upkeep = FakeUpkeep()
 
     def store(self, run: SendRun) -> EntryRun:
         entries = run.entries
@@ -180,6 +204,10 @@ class FakeTopic:
             await self.wait.wait()
         if self.failure is not None:
             raise self.failure
+
+    @property
+    def operations(self) -> TopicOperations:
+        raise NotImplementedError
 
     def activity(self) -> TopicActivity:
         return self.now

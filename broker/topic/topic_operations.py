@@ -1,0 +1,117 @@
+"""StoredTopicOperations: what operators do to a topic's places, by the names of subscriptions. Satisfies `TopicOperations`.
+
+Owns nothing. What was moved is stored when the call returns (Apache leaves it to the cursor's next write).
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from broker.errors import BrokerError, ServerError
+from managed_ledger.contract import ManagedLedger, ManagedLedgerError
+from ports.clock import Clock
+from wire.position import Position
+from wire.run import EntryRun
+
+from .cursor_operations import CursorOperations
+from .errors import broker_error
+from .operations import BacklogAnalysis
+from .places import first_published_at_or_after
+from .settings import TopicSettings
+from .subscription import Subscription
+from .subscriptions import Subscriptions
+
+
+class OperatedTopic(Protocol):
+    """What operations need of their topic."""
+
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    @property
+    def subscriptions(self) -> Subscriptions: ...
+
+
+class StoredTopicOperations:
+    """Of one topic."""
+
+    def __init__(self, topic: OperatedTopic, settings: TopicSettings, clock: Clock) -> None:
+        self._topic = topic
+        self._settings = settings
+        self._clock = clock
+        self._cursors = CursorOperations(topic.ledger)
+
+    @property
+    def log(self) -> ManagedLedger:
+        return self._topic.ledger
+
+    def backlog_entries(self, subscription: str) -> int:
+        return self._found(subscription).cursor.backlog_entries()
+
+    async def skip(self, subscription: str, entries: int) -> int:
+        found = self._movable(subscription)
+        return await _stored(found, self._cursors.skip(found, entries))
+
+    async def clear_backlog(self, subscription: str) -> int:
+        found = self._movable(subscription)
+        return await _stored(found, self._cursors.clear(found))
+
+    async def expire_older_than(self, subscription: str, seconds: int) -> int:
+        found = self._movable(subscription)
+        return await _stored(found, await self._cursors.expire(found, self._clock.now_ms() - seconds * 1000))
+
+    async def expire_through(self, subscription: str, position: Position) -> int:
+        found = self._movable(subscription)
+        return await _stored(found, self._cursors.expire_through(found, position))
+
+    async def reset(self, subscription: str, position: Position, ack_set: Sequence[int] = ()) -> None:
+        await self._found(subscription).reset(position, ack_set)
+
+    async def reset_to_time(self, subscription: str, publish_time_ms: int) -> None:
+        await self._found(subscription).reset_to_time(publish_time_ms)
+
+    async def peek(self, subscription: str, number: int) -> EntryRun | None:
+        return await self._cursors.peek(self._found(subscription), number)
+
+    async def read(self, position: Position) -> EntryRun | None:
+        return await self._cursors.read(position)
+
+    async def first_published_at_or_after(self, publish_time_ms: int) -> Position:
+        try:
+            return await first_published_at_or_after(self._topic.ledger, publish_time_ms)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+
+    async def analyze_backlog(self, subscription: str, start: Position | None) -> BacklogAnalysis:
+        settings = self._settings
+        deadline_ms = self._clock.now_ms() + settings.subscription_backlog_scan_max_time_ms
+        found = self._found(subscription)
+        return await self._cursors.analyze(
+            found, start, settings.subscription_backlog_scan_max_entries, lambda: self._clock.now_ms() >= deadline_ms
+        )
+
+    async def truncate(self) -> None:
+        for subscription in self._topic.subscriptions.all:
+            self._cursors.clear(subscription)
+        try:
+            await self._topic.ledger.trim(despite_retention=True)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+
+    def _found(self, name: str) -> Subscription:
+        subscription = self._topic.subscriptions.get(name)
+        if subscription is None:
+            raise BrokerError(ServerError.SUBSCRIPTION_NOT_FOUND, f"Subscription {name} not found")
+        return subscription
+
+    def _movable(self, name: str) -> Subscription:
+        subscription = self._found(name)
+        if subscription.is_fenced:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
+        return subscription
+
+
+async def _stored(subscription: Subscription, count: int) -> int:
+    try:
+        await subscription.cursor.flush()
+    except ManagedLedgerError as error:
+        raise broker_error(error) from error
+    return count

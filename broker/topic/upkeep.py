@@ -1,0 +1,179 @@
+"""Upkeep of one topic by its policies: what expires, whether a backlog is too large, and what is done about it.
+
+Owns the policies in effect. What they mean is `backlog`'s and `policies`' to say (pure); here it is performed. A check of a
+topic that has nothing to do costs a few comparisons: with ten thousand topics that is what a round consists of.
+(Apache: PersistentTopic.checkMessageExpiry, checkBacklogQuotaExceeded; BacklogQuotaManager.)
+"""
+
+import asyncio
+import logging
+from typing import Protocol
+
+from broker.errors import BrokerError, ServerError
+from managed_ledger.contract import ManagedLedger
+from ports.clock import Clock
+from ports.logs import line
+from wire.position import Position
+
+from .backlog import REDUCTION, backlog_bytes, closed_before, entries_to_evict, is_size_exceeded
+from .cursor_operations import CursorOperations
+from .policies import BacklogQuota, QuotaPolicy, QuotaType, TopicPolicies
+from .policy_defaults import effective
+from .publishers import Publishers
+from .settings import TopicSettings
+from .subscription import Subscription
+from .subscriptions import Subscriptions
+
+_log = logging.getLogger(__name__)
+
+_DRAIN_SECONDS_MAX = 5.0
+_EVICTIONS_MAX = 1000
+"""Subscriptions that one check evicts from; more wait for the next check."""
+
+
+class UpkeepHost(Protocol):
+    """What upkeep needs of its topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    @property
+    def publishers(self) -> Publishers: ...
+    @property
+    def subscriptions(self) -> Subscriptions: ...
+
+
+class Upkeep:
+    """Of one topic, by the broker's settings until the namespace's policies are known."""
+
+    def __init__(self, host: UpkeepHost, settings: TopicSettings, clock: Clock) -> None:
+        self._host = host
+        self._settings = settings
+        self._clock = clock
+        self._operations = CursorOperations(host.ledger)
+        self.policies = effective(TopicPolicies(), settings)
+
+    def apply(self, policies: TopicPolicies) -> None:
+        """From now on, and for retention at once."""
+        new, old = effective(policies, self._settings), self.policies
+        self.policies = new
+        if new.retention != old.retention:
+            self._host.ledger.set_retention(new.retention.age_ms, new.retention.size_bytes)
+
+    # time to live
+
+    async def expire(self) -> None:
+        """Acknowledge, on every durable subscription, what is older than its time to live."""
+        ttl_seconds = self.policies.ttl_seconds
+        if ttl_seconds <= 0:
+            return
+        for subscription in self._durable():
+            if not subscription.is_fenced and subscription.cursor.backlog_entries():
+                await self._expire(subscription, ttl_seconds)
+
+    async def _expire(self, subscription: Subscription, seconds: float) -> None:
+        count = await self._operations.expire(subscription, self._clock.now_ms() - int(seconds * 1000))
+        if count:
+            _log.info(line("messages expired", topic=self._host.name, subscription=subscription.name, entries=count))
+
+    # backlog quotas
+
+    async def producer_refusal(self) -> BrokerError | None:
+        """Why a producer is not taken on: a backlog is too large, and the policy is one that holds producers back."""
+        for kind, quota in self._quotas():
+            if quota.policy is not QuotaPolicy.CONSUMER_BACKLOG_EVICTION and await self._is_exceeded(kind, quota):
+                return _blocked(quota.policy)
+        return None
+
+    async def check_quotas(self) -> None:
+        """The first quota that is exceeded, size before age, is acted upon."""
+        for kind, quota in self._quotas():
+            if await self._is_exceeded(kind, quota):
+                _log.warning(line("backlog quota exceeded", topic=self._host.name, quota=kind, policy=quota.policy))
+                await self._enforce(kind, quota)
+                return
+
+    def _quotas(self) -> tuple[tuple[QuotaType, BacklogQuota], ...]:
+        policies = self.policies
+        return ((QuotaType.DESTINATION_STORAGE, policies.size_quota), (QuotaType.MESSAGE_AGE, policies.age_quota))
+
+    async def _is_exceeded(self, kind: QuotaType, quota: BacklogQuota) -> bool:
+        if kind is QuotaType.DESTINATION_STORAGE:
+            return self._host.ledger.size_bytes >= quota.limit_bytes >= 0 and is_size_exceeded(quota, self._backlog_bytes())
+        slowest = self._slowest() if quota.limit_seconds > 0 else None
+        if slowest is None or not slowest.cursor.backlog_entries():
+            return False
+        before_ms = self._clock.now_ms() - quota.limit_seconds * 1000
+        if self._settings.precise_time_based_backlog_quota_check:
+            return await self._operations.is_published_before(slowest.cursor.first_unacknowledged(), before_ms)
+        return self._closed_before(slowest, before_ms) is not None
+
+    def _backlog_bytes(self) -> int:
+        """Of the slowest durable subscription; without one there is no backlog."""
+        slowest = self._slowest()
+        return 0 if slowest is None else backlog_bytes(self._host.ledger.ledgers(), slowest.cursor.mark_delete)
+
+    def _closed_before(self, subscription: Subscription, before_ms: int) -> Position | None:
+        return closed_before(self._host.ledger.ledgers(), subscription.cursor.mark_delete, before_ms)
+
+    async def _enforce(self, kind: QuotaType, quota: BacklogQuota) -> None:
+        if quota.policy is not QuotaPolicy.CONSUMER_BACKLOG_EVICTION:
+            await self._send_producers_away()
+        elif kind is QuotaType.DESTINATION_STORAGE:
+            self._evict_to_size(quota)
+        elif self._settings.precise_time_based_backlog_quota_check:
+            for subscription in self._durable():
+                await self._expire(subscription, REDUCTION * quota.limit_seconds)
+        else:
+            self._evict_to_age(quota)
+
+    async def _send_producers_away(self) -> None:
+        """What is on its way is answered first; whoever comes back is refused until the backlog is small enough."""
+        publishers = self._host.publishers
+        producers = [producer for producer in publishers.all if producer.is_introduced]
+        for producer in producers:
+            producer.hold()
+        appends = [append for producer in producers if (append := producer.last_append()) is not None]
+        if appends:
+            await asyncio.wait(appends, timeout=_DRAIN_SECONDS_MAX)
+        for producer in producers:
+            producer.end("the backlog quota is exceeded")
+            publishers.producer_left(producer)
+
+    def _evict_to_size(self, quota: BacklogQuota) -> None:
+        previous = None
+        for _ in range(_EVICTIONS_MAX):
+            slowest = self._slowest()
+            if slowest is None or slowest is previous:
+                return
+            count = entries_to_evict(self._backlog_bytes(), quota.limit_bytes, slowest.cursor.backlog_entries())
+            if count <= 0:
+                return
+            self._evicted(slowest, self._operations.skip(slowest, count))
+            previous = slowest
+
+    def _evict_to_age(self, quota: BacklogQuota) -> None:
+        """Whole ledgers that were closed too long ago."""
+        before_ms = self._clock.now_ms() - quota.limit_seconds * 1000
+        for subscription in self._durable():
+            target = self._closed_before(subscription, before_ms)
+            if target is not None:
+                self._evicted(subscription, subscription.acknowledge_through(target))
+
+    def _evicted(self, subscription: Subscription, count: int) -> None:
+        _log.warning(line("backlog evicted", topic=self._host.name, subscription=subscription.name, entries=count))
+
+    def _slowest(self) -> Subscription | None:
+        return min(self._durable(), key=lambda subscription: subscription.cursor.mark_delete, default=None)
+
+    def _durable(self) -> list[Subscription]:
+        return [subscription for subscription in self._host.subscriptions.all if subscription.cursor.durable]
+
+
+def _blocked(policy: QuotaPolicy) -> BrokerError:
+    is_hold = policy is QuotaPolicy.PRODUCER_REQUEST_HOLD
+    code = (
+        ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_ERROR if is_hold else ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION
+    )
+    return BrokerError(code, "Cannot create producer on topic with backlog quota exceeded")
