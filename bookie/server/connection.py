@@ -1,0 +1,299 @@
+"""BookieConnection: one client's socket as an asyncio protocol. Bytes in, requests to the bookie; answers out, put together.
+
+Adds and reads of version 2 are taken as runs by the kernels, everything else one frame at a time. Whatever a peer does wrong
+is the protocol's error or a closed connection, and one line in the log.
+Bounds: ADD_BYTES_MAX of adds, POLLS_MAX that wait, REQUESTS_MAX of everything else, READS_AT_ONCE of them being done; at any,
+and while the peer does not read its answers, nothing is read from it. Half a frame and unread answers have TICK_SECONDS.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any, Protocol, cast
+
+from bookie.bookie import Bookie
+from bookie.reading import last_add_confirmed
+from bookie.server.confirmations import Confirmations
+from bookie.server.operations import Operations
+from bookie.server.session import TICK_SECONDS, Session
+from bookie.server.settings import BookieServerSettings
+from ports.logs import line
+from ports.outbox import Outbox
+from ports.read_buffer import ReadBuffer, SharedRoom
+from wire.bookie.frames import next_frame
+from wire.bookie.requests import Add, Answers, LongPoll, Rejected, Request
+from wire.bookie.runs import AddRun
+from wire.bookie_codes import BookieCode, BookieError
+from wire.errors import RemoteError
+from wire.kernels.bookie_requests import take_adds, take_reads
+from wire.kernels.bookie_responses import plain_responses
+from wire.run import EntryRun
+
+log = logging.getLogger("bookie.server")
+
+RUN_ENTRIES_MAX = 1 << 16
+ADD_BYTES_MAX = 16 * 1024 * 1024
+ENTRY_OVERHEAD_BYTES = 512
+"""What an add costs beside its bytes, so that very many small ones are bounded too."""
+REQUESTS_MAX = 1000
+POLLS_MAX = 10_000
+READS_AT_ONCE = 8
+LINGER_SECONDS = 5.0
+"""How long a connection that we end may take to send what was written."""
+_ADD, _READ = 1, 2
+
+
+class Server(Protocol):
+    """What the connections of one bookie share."""
+
+    bookie: Bookie
+    settings: BookieServerSettings
+    operations: Operations
+    confirmations: Confirmations
+    room: SharedRoom
+
+    def admit(self, connection: "BookieConnection") -> None: ...
+    def dismiss(self, connection: "BookieConnection") -> None: ...
+
+
+class BookieConnection(asyncio.BufferedProtocol):
+    """One client. It is the `Peer` of the operations."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._session = Session()
+        self._input = ReadBuffer(server.room)
+        self._frame_bytes_max = server.settings.netty_max_frame_size_bytes
+        self._requests: dict[asyncio.Task[None], None] = {}
+        self._polls: dict[asyncio.Task[None], None] = {}
+        self._turns = asyncio.Semaphore(READS_AT_ONCE)
+        self._writable = asyncio.Event()
+        self._writable.set()
+        self._add_bytes = 0
+        self._is_full = False
+        self._is_reading = True
+        self._rejected_count = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._transport: asyncio.Transport
+        self._outbox: Outbox
+        self.address = ""
+        self.is_open = False
+
+    # ---- Peer
+
+    def answer(self, frames: bytes) -> None:
+        self._outbox.deliver(frames)
+
+    async def writable(self) -> None:
+        await self._writable.wait()
+
+    # ---- The socket
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
+        self._outbox = Outbox(self._transport, self._transport.abort)
+        peer = transport.get_extra_info("peername") or ("unknown", 0)
+        self.address = f"{peer[0]}:{peer[1]}"
+        found = transport.get_extra_info("socket")
+        if found is not None and self._server.settings.server_sock_keepalive:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self.is_open = True
+        self._server.admit(self)
+        self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        log.info(line("disconnected", peer=self.address, reason=exc or "closed", rejected=self._rejected_count))
+        self._release()
+        self._server.dismiss(self)
+
+    def end(self, reason: str) -> None:
+        """Close the connection; what was written is still sent."""
+        if self.is_open:
+            log.warning(line("connection ended", peer=self.address, reason=reason))
+            self.close()
+
+    def close(self) -> None:
+        if self.is_open:
+            self._outbox.flush()
+            self._release()
+            self._transport.close()
+            self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
+
+    def _release(self) -> None:
+        """What was begun is done to its end: a fence is not to be cut off. Nobody waits for the peer any more."""
+        self.is_open = False
+        self._outbox.close()
+        self._writable.set()
+        for poll in self._polls:
+            poll.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+        self._reading_changed()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+        self._reading_changed()
+
+    def _reading_changed(self) -> None:
+        is_reading = not self._is_full and self._writable.is_set()
+        if is_reading == self._is_reading or not self.is_open:
+            return
+        self._is_reading = is_reading
+        if is_reading:
+            self._transport.resume_reading()
+        else:
+            self._transport.pause_reading()
+
+    def _tick(self) -> None:
+        reason = self._session.tick(
+            half_frame_bytes=self._input.kept_bytes,
+            unsent_bytes=0 if self._writable.is_set() else self._transport.get_write_buffer_size(),
+            is_reading=self._is_reading,
+        )
+        self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
+        if reason:
+            self.end(reason)
+
+    # ---- Reading
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._input.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        buffer, end = self._input.filled(nbytes)
+        self._session.heard()
+        used = end
+        try:
+            used = self._consume(buffer, end)
+        except RemoteError as mistake:
+            self.end(mistake.reason)
+        except Exception:
+            log.exception(line("a request failed", peer=self.address))
+            self.end("internal error")
+        self._input.keep(used)
+        self._outbox.flush()
+
+    def _consume(self, buffer: memoryview, end: int) -> int:
+        """Up to where the bytes are used up."""
+        at = 0
+        while at < end and self.is_open:
+            opcode = buffer[at + 5] if end - at > 24 and buffer[at + 4] == 2 else 0
+            if opcode == _ADD:
+                adds = take_adds(buffer, at, end, RUN_ENTRIES_MAX, self._frame_bytes_max)
+                if adds is not None:
+                    self._session.took_run()
+                    self._add_run(adds)
+                    at = adds.end
+                    continue
+            elif opcode == _READ:
+                reads = take_reads(buffer, at, end, RUN_ENTRIES_MAX)
+                if reads is not None:
+                    self._session.took_run()
+                    self._run(self._server.operations.read_run(reads, self))
+                    at = reads.end
+                    continue
+            found = next_frame(buffer, at, end, self._frame_bytes_max)
+            if found is None:
+                return at
+            self._handle(self._session.decode(found[0]))
+            at = found[1]
+        return at
+
+    def _handle(self, request: Request) -> None:
+        operation = request.operation
+        match operation:
+            case Add():
+                self._add(operation, request.answers)
+            case Rejected():
+                self._reject(operation)
+            case LongPoll():
+                self._poll(request)
+            case _:
+                self._run(self._server.operations.perform(operation, request.answers, self))
+
+    def _reject(self, rejected: Rejected) -> None:
+        """A line for the first one only: a peer must not fill the log."""
+        if not self._rejected_count:
+            log.warning(line("request rejected", peer=self.address, reason=rejected.reason))
+        self._rejected_count += 1
+        self.answer(rejected.answer)
+
+    # ---- Requests under way
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(self._in_turn(work))
+        self._requests[task] = None
+        task.add_done_callback(self._request_done)
+        self._load_changed()
+
+    def _poll(self, request: Request) -> None:
+        """It may take its time, and holds up no other."""
+        task = self._loop.create_task(self._server.operations.perform(request.operation, request.answers, self))
+        self._polls[task] = None
+        task.add_done_callback(self._request_done)
+        self._load_changed()
+
+    async def _in_turn(self, work: Coroutine[Any, Any, None]) -> None:
+        async with self._turns:
+            await work
+
+    def _request_done(self, task: asyncio.Task[None]) -> None:
+        self._requests.pop(task, None)
+        self._polls.pop(task, None)
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            log.error(line("a request failed", peer=self.address), exc_info=failure)
+            if not isinstance(failure, OSError):
+                self.end("internal error")
+        self._load_changed()
+
+    def _add_run(self, run: AddRun) -> None:
+        future = self._began(run.entries, run.master_key, recovery=bool(run.header & 2))
+        future.add_done_callback(partial(self._run_added, run))
+
+    def _run_added(self, run: AddRun, future: "asyncio.Future[None]") -> None:
+        entries = run.entries
+        code = self._ended(entries, future)
+        self.answer(plain_responses(run.header & 0xFFFF0000, code, entries.ledger_id, entries.first_entry_id, entries.count))
+
+    def _add(self, add: Add, answers: Answers) -> None:
+        future = self._began(add.entries, add.master_key, recovery=add.recovery)
+        future.add_done_callback(partial(self._added, add.entries, answers))
+
+    def _added(self, entries: EntryRun, answers: Answers, future: "asyncio.Future[None]") -> None:
+        code = self._ended(entries, future)
+        self.answer(answers.added(code, entries.ledger_id, entries.first_entry_id))
+
+    def _began(self, entries: EntryRun, master_key: bytes, *, recovery: bool) -> "asyncio.Future[None]":
+        self._add_bytes += entries.size_bytes + entries.count * ENTRY_OVERHEAD_BYTES
+        self._load_changed()
+        return self._server.bookie.add(entries, master_key, recovery=recovery)
+
+    def _ended(self, entries: EntryRun, future: "asyncio.Future[None]") -> BookieCode:
+        self._add_bytes -= entries.size_bytes + entries.count * ENTRY_OVERHEAD_BYTES
+        self._load_changed()
+        failure = future.exception()
+        if failure is None:
+            if self._server.confirmations.is_waited_for(entries.ledger_id):
+                self._server.confirmations.advanced(entries.ledger_id, last_add_confirmed(entries))
+            return BookieCode.EOK
+        if isinstance(failure, BookieError):
+            log.info(line("adds refused", peer=self.address, reason=failure, entries=entries.count))
+            return failure.code
+        log.error(line("adds failed", peer=self.address), exc_info=failure)
+        return BookieCode.EIO
+
+    def _load_changed(self) -> None:
+        """Full at any bound, until all are half empty."""
+        load = max(self._add_bytes / ADD_BYTES_MAX, len(self._requests) / REQUESTS_MAX, len(self._polls) / POLLS_MAX)
+        if load >= 1:
+            self._is_full = True
+        elif load <= 0.5:
+            self._is_full = False
+        self._reading_changed()
