@@ -16,6 +16,7 @@ from ..service.broker_service import BrokerService
 from .answers import Refusal, on_broker_error, on_http_error, on_refusal
 from .cluster import ClusterRoutes
 from .lookup import LookupRoutes
+from .namespaces import NamespaceRoutes
 from .subscriptions import SubscriptionRoutes
 from .topics import TopicRoutes
 
@@ -25,6 +26,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Sta
     routes = [
         *ClusterRoutes(service, store, version).routes(),
         *LookupRoutes(service).routes(),
+        *NamespaceRoutes(service).routes(),
         *SubscriptionRoutes(service).routes(),
         *TopicRoutes(service).routes(),
     ]

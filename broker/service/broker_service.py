@@ -9,16 +9,18 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 
-from metadata.store import MetadataStore
+from metadata.store import MetadataError, MetadataStore
 from ports.clock import Clock
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
 from ..topic.contract import OpenTopic, Topic
+from ..topic.policies import EXEMPT, TopicPolicies
 from .errors import TopicConflict, TopicNotFound
 from .housekeeping import Housekeeping
 from .loaded_topics import LoadedTopics
 from .lookups import Advertised, address_for, parse_listeners
+from .namespace_policies import NamespacePolicies
 from .namespaces import Namespaces
 from .partitions import PartitionedTopicMetadata, PartitionedTopics
 from .producer_names import ProducerNames
@@ -29,6 +31,9 @@ from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers
 
 log = logging.getLogger(__name__)
 
+_SLICE = 50
+"""Topics that one turn of the loop may be spent on when policies change."""
+
 
 class BrokerService:
     """One broker. `start` before anything else; `close` unloads everything."""
@@ -36,9 +41,13 @@ class BrokerService:
     def __init__(self, settings: BrokerSettings, store: MetadataStore, clock: Clock, open_topic: OpenTopic) -> None:
         self.settings = settings
         self.namespaces = Namespaces(store)
+        self.namespace_policies = NamespacePolicies(store, self._apply_policies)
         self.partitioned_topics = PartitionedTopics(store, settings.max_num_partitions_per_partitioned_topic)
         self._store = store
-        self._topics = LoadedTopics(open_topic, settings.max_concurrent_topic_load_request, settings.topic_load_timeout_seconds)
+        self._open_topic = open_topic
+        self._topics = LoadedTopics(
+            self._open_by_policies, settings.max_concurrent_topic_load_request, settings.topic_load_timeout_seconds
+        )
         self._watchers = TopicWatchers(store)
         self._housekeeping = Housekeeping(settings, clock, self._topics.all, self._delete_inactive)
         self._housekeeper: asyncio.Task[None] | None = None
@@ -65,6 +74,7 @@ class BrokerService:
     async def close(self) -> None:
         """Unloads all topics; closing twice is fine."""
         self._watchers.close()
+        self.namespace_policies.close()
         if self._housekeeper is not None:
             self._housekeeper.cancel()
             await asyncio.gather(self._housekeeper, return_exceptions=True)
@@ -244,6 +254,25 @@ class BrokerService:
         except TopicConflict:
             log.debug(line("somebody else made the partitions first", topic=topic))
         return await self.partitioned_topics.get(topic)
+
+    async def _open_by_policies(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> Topic:
+        """The namespace's policies are in force before anybody gets to see the topic."""
+        parsed = TopicName.parse(name)
+        try:
+            await self.namespace_policies.load(parsed.namespace)
+        except MetadataError as error:
+            raise BrokerError(ServerError.METADATA, str(error)) from error
+        topic = await self._open_topic(name, managed_ledger_name, partition_index, create=create)
+        topic.upkeep.apply(EXEMPT if parsed.is_system else self.namespace_policies.of(parsed.namespace))
+        return topic
+
+    async def _apply_policies(self, namespace: NamespaceName, policies: TopicPolicies) -> None:
+        prefix = f"persistent://{namespace}/"
+        for place, (name, topic) in enumerate(list(self._topics.all.items())):
+            if place % _SLICE == 0:
+                await asyncio.sleep(0)
+            if name.startswith(prefix) and not TopicName.parse(name).is_system:
+                topic.upkeep.apply(policies)
 
     async def _delete_inactive(self, name: str) -> None:
         await self._topics.remove(name, lambda loaded: loaded.delete(force=False))

@@ -1,6 +1,7 @@
-"""What the broker does by the clock: deletes topics that nobody uses, and lets go of consumed ledgers.
+"""What the broker does by the clock: deletes unused topics, lets go of consumed ledgers, expires messages, checks quotas.
 
-`Inactivity` decides, pure; `Housekeeping` is the timers. Failures of single topics are logged and met again at the next round.
+`Inactivity` decides what is unused, each topic's `upkeep` the rest; `Housekeeping` is the timers. Failures of single topics are
+logged and met again at the next round. A round lets others run after every few topics, however many there are.
 """
 
 import asyncio
@@ -16,6 +17,9 @@ from .settings import DELETE_WHEN_NO_SUBSCRIPTIONS, BrokerSettings
 from .topic_name import TopicName
 
 log = logging.getLogger(__name__)
+
+_SLICE = 50
+"""Topics that one turn of the loop may be spent on."""
 
 
 class Inactivity:
@@ -63,7 +67,13 @@ class Housekeeping:
         self._inactivity = Inactivity(settings)
 
     async def run(self) -> None:
-        rounds = [self._repeat(self._settings.retention_check_interval_in_seconds, self.trim)]
+        settings = self._settings
+        rounds = [
+            self._repeat(settings.retention_check_interval_in_seconds, self.trim),
+            self._repeat(settings.message_expiry_check_interval_in_minutes * 60, self.expire),
+        ]
+        if settings.backlog_quota_check_enabled:
+            rounds.append(self._repeat(settings.backlog_quota_check_interval_in_seconds, self.check_quotas))
         if self._settings.broker_delete_inactive_topics_enabled:
             rounds.append(self._repeat(self._settings.broker_delete_inactive_topics_frequency_seconds, self.sweep))
         async with asyncio.TaskGroup() as group:
@@ -92,9 +102,22 @@ class Housekeeping:
                 log.info(line("inactive topic deleted", topic=name))
 
     async def trim(self) -> None:
-        for name, topic in list(self._topics.items()):
+        await self._each(lambda topic: topic.trim(), "trimming failed")
+
+    async def expire(self) -> None:
+        await self._each(lambda topic: topic.upkeep.expire(), "expiring messages failed")
+
+    async def check_quotas(self) -> None:
+        await self._each(lambda topic: topic.upkeep.check_quotas(), "checking backlog quotas failed")
+
+    async def _each(self, work: Callable[[Topic], Awaitable[None]], failure: str) -> None:
+        for place, (name, topic) in enumerate(list(self._topics.items())):
+            if place % _SLICE == 0:
+                await asyncio.sleep(0)
             try:
                 if not topic.is_closed:
-                    await topic.trim()
+                    await work(topic)
+            except BrokerError as error:
+                log.warning(line(failure, topic=name, error=error))
             except Exception:
-                log.exception(line("trimming failed", topic=name))
+                log.exception(line(failure, topic=name))

@@ -28,6 +28,9 @@ class BrokerSettings:
     broker_delete_inactive_topics_mode: str = DELETE_WHEN_NO_SUBSCRIPTIONS
     broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = None
     retention_check_interval_in_seconds: int = 120
+    message_expiry_check_interval_in_minutes: int = 5
+    backlog_quota_check_enabled: bool = True
+    backlog_quota_check_interval_in_seconds: int = 60
     enable_broker_side_subscription_pattern_evaluation: bool = True
     subscription_pattern_max_length: int = 50
     enable_broker_topic_list_watcher: bool = True
@@ -43,6 +46,8 @@ class BrokerSettings:
             )
         if min(self.broker_delete_inactive_topics_frequency_seconds, self.retention_check_interval_in_seconds) < 1:
             raise ValueError("brokerDeleteInactiveTopicsFrequencySeconds, retentionCheckIntervalInSeconds: at least 1")
+        if min(self.message_expiry_check_interval_in_minutes, self.backlog_quota_check_interval_in_seconds) < 1:
+            raise ValueError("messageExpiryCheckIntervalInMinutes, backlogQuotaCheckIntervalInSeconds: at least 1")
 
     @property
     def inactive_seconds_min(self) -> int:

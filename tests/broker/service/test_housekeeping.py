@@ -10,7 +10,7 @@ from broker.errors import BrokerError, ServerError
 from broker.service.housekeeping import Housekeeping, Inactivity
 from broker.service.settings import DELETE_WHEN_CAUGHT_UP, BrokerSettings
 from broker.topic.contract import TopicActivity
-from tests.broker.fake_topics import FakeTopic
+from tests.broker.fake_topics import FakeTopic, FakeUpkeep
 from tests.simulation.worlds import run
 
 IDLE = TopicActivity(producers=0, consumers=0, durable_subscriptions=0, backlog_entries=0, last_active_ms=0)
@@ -113,3 +113,58 @@ def test_nothing_is_deleted_when_that_is_switched_off() -> None:
         await asyncio.gather(task, return_exceptions=True)
 
     run(lambda _: scenario())
+
+
+def test_each_round_has_its_own_time_and_one_topic_that_fails_does_not_keep_the_others_waiting() -> None:
+    async def scenario() -> None:
+        topics = {f"persistent://public/default/t{number}": FakeTopic(str(number)) for number in range(120)}
+        broken, closed, *others = topics.values()
+        broken.upkeep = closed.upkeep = BrokenUpkeep()
+        closed.is_closed = True
+        turns = 0
+
+        async def count_turns() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        settings = BrokerSettings(broker_delete_inactive_topics_enabled=False)
+        keeper = asyncio.create_task(Housekeeping(settings, LoopClock(), topics, never).run())
+        await asyncio.sleep(61)
+        assert [topic.upkeep.quota_checks for topic in others] == [1] * 118
+        assert broken.upkeep.quota_checks == 1
+        await asyncio.sleep(240)
+        assert [(topic.upkeep.expiries, topic.trims) for topic in others] == [(1, 2)] * 118
+        keeper.cancel()
+        counter = asyncio.create_task(count_turns())
+        await asyncio.sleep(0)
+        await Housekeeping(settings, LoopClock(), topics, never).expire()
+        assert turns >= 3, "others run between slices of topics"
+        counter.cancel()
+        await asyncio.gather(keeper, counter, return_exceptions=True)
+
+    run(lambda _: scenario())
+
+
+def test_quotas_are_not_checked_when_that_is_switched_off() -> None:
+    async def scenario() -> None:
+        topic = FakeTopic("t")
+        settings = BrokerSettings(backlog_quota_check_enabled=False, broker_delete_inactive_topics_enabled=False)
+        keeper = asyncio.create_task(Housekeeping(settings, LoopClock(), {"persistent://a/b/t": topic}, never).run())
+        await asyncio.sleep(1000)
+        assert (topic.upkeep.quota_checks, topic.upkeep.expiries) == (0, 3)
+        keeper.cancel()
+        await asyncio.gather(keeper, return_exceptions=True)
+
+    run(lambda _: scenario())
+
+
+class BrokenUpkeep(FakeUpkeep):
+    async def check_quotas(self) -> None:
+        self.quota_checks += 1
+        raise ZeroDivisionError
+
+
+async def never(name: str) -> None:
+    raise AssertionError(name)
