@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -34,8 +35,8 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Sta
     return Starlette(routes=routes, exception_handlers=handlers)
 
 
-async def serve_admin(app: Starlette, host: str, port: int) -> asyncio.Server:
-    """Listen; port 0 picks a free one. uvicorn's HTTP/1.1 protocol on our own loop and without its process handling."""
+async def serve_admin(app: Starlette, listening: socket.socket) -> asyncio.Server:
+    """Serve on a bound socket. uvicorn's HTTP/1.1 protocol on our own loop and without its process handling."""
     config = Config(app, lifespan="off", ws="none", access_log=False, log_config=None, server_header=False, proxy_headers=False)
     config.load()
     # Java's HttpClient offers h2c with every first request; declining it in silence is what HTTP/1.1 asks of us, and uvicorn's
@@ -43,4 +44,4 @@ async def serve_admin(app: Starlette, host: str, port: int) -> asyncio.Server:
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
     state = ServerState()
     loop = asyncio.get_running_loop()
-    return await loop.create_server(lambda: H11Protocol(config=config, server_state=state, app_state={}), host, port)
+    return await loop.create_server(lambda: H11Protocol(config=config, server_state=state, app_state={}), sock=listening)

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 
 import pytest
 
@@ -120,7 +121,7 @@ def test_a_refusal_without_a_status_of_its_own_is_500_and_logged(caplog: pytest.
 
 def test_an_offer_of_http_2_is_declined_without_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     async def request() -> bytes:
-        server = await serve_admin(AdminWorld().app, "127.0.0.1", 0)
+        server = await serve_admin(AdminWorld().app, socket.create_server(("127.0.0.1", 0)))
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(
             b"GET /admin/v2/brokers/health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\n"
