@@ -36,12 +36,14 @@ def signed(number: int) -> int:
     return number - (1 << 64) if number >> 63 else number
 
 
-def encode_entry(producer_name: str, messages: Sequence[Message], publish_time_ms: int) -> bytes:
-    """The payload section: magic, checksum, metadata, and the message or the batch."""
+def encode_entry(producer_name: str, messages: Sequence[Message], publish_time_ms: int, deliver_at_ms: int = 0) -> bytes:
+    """The payload section: magic, checksum, metadata, and the message or the batch. `deliver_at_ms` 0: at once."""
     first = messages[0]
     metadata = MessageMetadata(
         producer_name=producer_name, sequence_id=first.id.sequence, publish_time=publish_time_ms, partition_key=first.key
     )
+    if deliver_at_ms:
+        metadata.deliver_at_time = deliver_at_ms
     body = first.payload
     if first.batch_index >= 0:
         metadata.num_messages_in_batch = len(messages)

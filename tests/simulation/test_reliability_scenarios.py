@@ -1,0 +1,114 @@
+"""Failures that others have had, by their number in the catalogue of scenarios, on a whole server with clients."""
+
+import asyncio
+
+import pytest
+
+from broker.topic.contract import SubscriptionType
+from simulation.consumer import ConsumerShape
+from simulation.faults import PERSIST_SECONDS
+from simulation.history import Stop
+from simulation.plan import QUIET_SETTINGS, Fault, FaultKind, Plan
+from simulation.producer import ProducerShape
+from simulation.scenario import Scenario
+
+from .served import Served, Session
+from .worlds import World, run
+
+
+def test_f03_a_message_of_a_batch_that_was_acknowledged_is_not_delivered_again_after_a_kill() -> None:
+    """P#26498."""
+
+    async def acknowledge_a(client: Session) -> None:
+        (position,) = await client.publish((b"A", b"B"))
+        await client.subscribe()
+        assert await client.receive(1) == {position: [b"A", b"B"]}
+        await client.acknowledge(position, left=[1], size=2)
+
+    async def receive_again(client: Session) -> list[list[bytes]]:
+        await client.subscribe()
+        return list((await client.receive(1)).values())
+
+    async def scenario(world: World) -> None:
+        served = Served(world)
+        await served.server.start()
+        await served.client(acknowledge_a)
+        await asyncio.sleep(PERSIST_SECONDS)
+        await served.restart(Stop.KILL)
+        assert await served.client(receive_again) == [[b"B"]]
+
+    run(scenario)
+
+
+RESTARTS = (
+    (FaultKind.RESTART, FaultKind.RESTART, FaultKind.RESTART),
+    (FaultKind.KILL, FaultKind.RESTART, FaultKind.KILL),
+    (FaultKind.POWER_CUT, FaultKind.KILL, FaultKind.POWER_CUT),
+)
+
+
+@pytest.mark.parametrize("kinds", RESTARTS, ids=lambda kinds: " ".join(kind.value for kind in kinds))
+@pytest.mark.parametrize("seed", range(3))
+def test_f04_restarts_of_storage_and_broker_while_acknowledging_lose_and_skip_nothing(
+    seed: int, kinds: tuple[FaultKind, ...]
+) -> None:
+    """P#22709: every published message is delivered, without a gap, and no acknowledgement is ahead of the data.
+
+    The checker says so: it knows every receipt, delivery and acknowledgement, and drains each subscription at the end.
+    """
+    shapes = [
+        ConsumerShape(f"s{int(kind)}", kind, f"c{index}", 10, 0.9, cumulative, 0.3, 0.5, 0.0, 0.0, 0.0, 0.02)
+        for kind, cumulative in (
+            (SubscriptionType.SHARED, 0.0),
+            (SubscriptionType.FAILOVER, 0.5),
+            (SubscriptionType.KEY_SHARED, 0.0),
+        )
+        for index in range(2)
+    ]
+    plan = Plan(
+        seed,
+        {**QUIET_SETTINGS, "managedLedgerMaxEntriesPerLedger": "7", "flushInterval": "200"},
+        clients=2,
+        producers=tuple((number, ProducerShape(f"p{number}", 60, 3, 200, 5, 0.1, 3)) for number in range(2)),
+        consumers=tuple((number % 2, shape) for number, shape in enumerate(shapes)),
+        faults=tuple(Fault(1.0 + 2 * number, kind, 0.3, 0) for number, kind in enumerate(kinds)),
+        sync_seconds=0.002,
+    )
+    outcome = Scenario(plan).run()
+    assert outcome.failure is None
+    assert outcome.events["Acknowledged"] >= 120
+    assert outcome.events["ServerStopped"] >= 3
+
+
+@pytest.mark.parametrize("end", ["unload", "restart", "kill"])
+def test_f21_of_delayed_messages_the_acknowledged_ones_do_not_come_again(end: str) -> None:
+    """P#20099, P#20638. Whether they come at once or when their time is there."""
+    delay_seconds, count = 5, 6
+
+    async def acknowledge_every_second(client: Session) -> None:
+        await client.subscribe()
+        texts = [(b"%d" % number,) for number in range(count)]
+        positions = await client.publish(*texts, deliver_at_ms=client.served.now_ms() + delay_seconds * 1000)
+        received = await client.receive(delay_seconds + 2)
+        assert sorted(received) == positions
+        for position in positions[::2]:
+            await client.acknowledge(position)
+
+    async def receive_again(client: Session) -> list[list[bytes]]:
+        await client.subscribe()
+        return list((await client.receive(delay_seconds + 2)).values())
+
+    async def scenario(world: World) -> None:
+        served = Served(world)
+        await served.server.start()
+        await served.client(acknowledge_every_second)
+        if end == "unload":
+            await served.unload()
+        elif end == "restart":
+            await served.restart(Stop.CLEAN)
+        else:
+            await asyncio.sleep(PERSIST_SECONDS)
+            await served.restart(Stop.KILL)
+        assert await served.client(receive_again) == [[b"1"], [b"3"], [b"5"]]
+
+    run(scenario)
