@@ -1,6 +1,7 @@
 """Failures that others have had, by their number in the catalogue of scenarios, on a whole server with clients."""
 
 import asyncio
+import functools
 
 import pytest
 
@@ -110,5 +111,46 @@ def test_f21_of_delayed_messages_the_acknowledged_ones_do_not_come_again(end: st
             await asyncio.sleep(PERSIST_SECONDS)
             await served.restart(Stop.KILL)
         assert await served.client(receive_again) == [[b"1"], [b"3"], [b"5"]]
+
+    run(scenario)
+
+
+CHECKS = {"messageExpiryCheckIntervalInMinutes": "1", "managedLedgerMaxEntriesPerLedger": "300"}
+
+
+async def subscribe_and_publish(client: Session, count: int) -> None:
+    await client.subscribe(permits=1)
+    await client.publish(*[(b"%d" % number,) for number in range(count)])
+
+
+async def backlog(client: Session) -> list[bytes]:
+    await client.subscribe()
+    return [text for texts in (await client.receive(1)).values() for text in texts]
+
+
+def test_f08_three_checks_of_a_time_to_live_that_nothing_has_reached_acknowledge_nothing() -> None:
+    """P#5579, P#6211: each check dropped one message."""
+
+    async def scenario(world: World) -> None:
+        served = Served(world, {**CHECKS, "ttlDurationDefaultInSeconds": "3600"})
+        await served.server.start()
+        await served.client(functools.partial(subscribe_and_publish, count=5))
+        await asyncio.sleep(3 * 61)
+        assert await served.client(backlog) == [b"%d" % number for number in range(5)]
+
+    run(scenario)
+
+
+def test_f09_a_thousand_expired_messages_go_in_one_check() -> None:
+    """P#8975. They are in four ledgers, of which three are closed."""
+
+    async def scenario(world: World) -> None:
+        served = Served(world, {**CHECKS, "ttlDurationDefaultInSeconds": "30"})
+        await served.server.start()
+        await served.client(functools.partial(subscribe_and_publish, count=1000))
+        assert world.loop.time() < 25
+        assert len(await served.client(backlog)) == 1000
+        await asyncio.sleep(65 - world.loop.time())
+        assert await served.client(backlog) == []
 
     run(scenario)
