@@ -12,6 +12,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from cli.zookeeper_main import run_zookeeper
 
         return run_zookeeper(options.data_dir, options.set, options.json_ready)
+    if options.command == "bookie":
+        from cli.bookie_main import run_bookie
+
+        return run_bookie(options.config, options.set, options.json_ready)
     from cli.standalone_main import run_standalone
 
     return run_standalone(options.data_dir, options.config, options.set, options.json_ready)
@@ -35,6 +39,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     zookeeper.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of zoo.cfg, or myid")
     zookeeper.add_argument("--json-ready", metavar="FILE", help="write metadataStoreUrl and the server's pid there once ready")
+    bookie = commands.add_parser("bookie", help="a storage node for Apache's clients and brokers, registered in ZooKeeper")
+    bookie.add_argument("--config", metavar="FILE", help="Apache's bookkeeper.conf")
+    bookie.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
+    bookie.add_argument("--json-ready", metavar="FILE", help="write bookieId, bookiePort and pid there once ready")
     return parser
 
 

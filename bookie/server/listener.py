@@ -50,13 +50,10 @@ class BookieListener:
         if not self._connections:
             self._is_empty.set()
 
-    async def listen(self, host: str | None) -> None:
-        """On every interface when `host` is None. OSError when the port is taken."""
+    async def listen(self, host: str | None, port: int) -> None:
+        """On every interface when `host` is None; port 0 takes a free one. OSError when the port is taken."""
         loop = asyncio.get_running_loop()
-        where = host or "0.0.0.0"
-        self._server = await loop.create_server(
-            lambda: BookieConnection(self), where, self.settings.bookie_port, backlog=BACKLOG
-        )
+        self._server = await loop.create_server(lambda: BookieConnection(self), host or "0.0.0.0", port, backlog=BACKLOG)
 
     async def close(self) -> None:
         """Nobody new is let in; every connection sends what was written for it and ends. Closing twice is fine."""

@@ -19,6 +19,8 @@ class BookieServerSettings:
     """Without it a bookie does not register under an address that other machines cannot reach."""
     metadata_service_uri: str | None = None
     """Such as zk+hierarchical://host1:2181;host2:2181/ledgers."""
+    zk_timeout: int = 10_000
+    """Milliseconds without an answer after which the session with ZooKeeper, and the registration with it, is lost."""
     netty_max_frame_size_bytes: int = 5 * 1024 * 1024 + 10 * 1024
     """Of a whole frame, its length field included."""
     max_batch_read_size: int = 5 * 1024 * 1024
@@ -29,5 +31,7 @@ class BookieServerSettings:
             raise ValueError(f"bookiePort: expected 0 to 65535, not {self.bookie_port}")
         if not SMALLEST_FRAME_BYTES <= self.netty_max_frame_size_bytes <= 1 << 30:
             raise ValueError(f"nettyMaxFrameSizeBytes: expected {SMALLEST_FRAME_BYTES} to {1 << 30}")
+        if self.zk_timeout < 1000:
+            raise ValueError("zkTimeout: expected at least 1000 (milliseconds)")
         if not 1 <= self.max_batch_read_size <= self.netty_max_frame_size_bytes:
             raise ValueError("maxBatchReadSize: expected 1 to nettyMaxFrameSizeBytes")

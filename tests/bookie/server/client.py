@@ -89,8 +89,8 @@ def served(scenario: Callable[[Served], Coroutine[Any, Any, None]], settings: Bo
 
     async def run(machine: Machine) -> None:
         bookie = await machine.start()
-        listener = BookieListener(bookie, settings or BookieServerSettings(bookie_port=3181))
-        await listener.listen("0.0.0.0")
+        listener = BookieListener(bookie, settings or BookieServerSettings())
+        await listener.listen(None, 0)
         try:
             await scenario(Served(machine, bookie, listener))
         finally:

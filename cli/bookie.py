@@ -1,0 +1,124 @@
+"""The composition of a bookie: its storage, its port, its place in the cluster's metadata. Owns the order of start and stop.
+
+Metadata is handed in, so that the same code runs on ZooKeeper, on the embedded store and in tests.
+"""
+
+import asyncio
+import socket
+
+from bookie.bookie import Bookie
+from bookie.garbage import GarbageCollector
+from bookie.server.listener import BookieListener
+from bookie.server.registration import STATE_SECONDS, BookieIdentity, Registration, check_cookie, store_cookie
+from bookie.server.settings import BookieServerSettings
+from bookie.settings import BookieSettings
+from bookie.storage.storage import CHECKPOINT
+from bookkeeper.paths import INSTANCE_ID, ROOT, ledger_path
+from bookkeeper.registry import LedgerRegistry
+from cli.configuration import Configuration
+from metadata.sessions import Sessions
+from metadata.store import MetadataStore
+from ports.clock import Clock
+from ports.disk import Disk
+from ports.rng import Rng
+
+SETTINGS = (BookieServerSettings, BookieSettings)
+LOOPBACK = ("127.", "::1", "localhost")
+
+
+class BookieFailed(Exception):
+    """It cannot start; the message says why and what to do."""
+
+
+def advertised_host(settings: BookieServerSettings) -> str:
+    """Under which host clients find the bookie; BookieFailed when only this machine could."""
+    if settings.advertised_address:
+        return settings.advertised_address
+    name = socket.gethostname()
+    try:
+        host = name if settings.use_host_name_as_bookie_id else socket.gethostbyname(name)
+        is_loopback = socket.gethostbyname(name).startswith(LOOPBACK)
+    except OSError as error:
+        raise BookieFailed(f"the host's name {name} has no address ({error}): set advertisedAddress") from error
+    if is_loopback and not settings.allow_loopback:
+        raise BookieFailed(f"{name} is {host}, which no other machine can reach: set advertisedAddress, or allowLoopback=true")
+    return host
+
+
+class BookieServer:
+    """One bookie. `start` once, `stop` once; the store is closed by whoever opened it."""
+
+    def __init__(
+        self, configuration: Configuration, disk: Disk, clock: Clock, rng: Rng, store: MetadataStore, sessions: Sessions
+    ) -> None:
+        self._settings = configuration.settings(BookieServerSettings)
+        self._bookie_settings = configuration.settings(BookieSettings)
+        self._disk, self._clock, self._rng = disk, clock, rng
+        self._store, self._sessions = store, sessions
+        self._tasks: list[asyncio.Task[None]] = []
+        self.bookie: Bookie
+        self.listener: BookieListener
+        self.identity: BookieIdentity
+        self._registration: Registration
+
+    async def start(self) -> None:
+        """Whose the directories are comes first, and that clients find the bookie last.
+
+        BookieStartError, BookieFailed, LedgerError (the metadata is of another layout), MetadataError, OSError.
+        """
+        await LedgerRegistry(self._store, self._rng).initialise()
+        found = await self._store.get(INSTANCE_ID)
+        instance_id = "" if found is None else found.value.decode()
+        host = advertised_host(self._settings)
+        port = self._settings.bookie_port or _free_port()
+        self.identity = self._identity(host, port, instance_id)
+        in_use = await self._disk.exists(f"{self._bookie_settings.ledger_directory}/{CHECKPOINT}")
+        has_cookie = await check_cookie(self._store, ROOT, self.identity, in_use=in_use)
+        self.bookie = Bookie(self._disk, self._bookie_settings, self._clock, self._rng, instance_id=instance_id)
+        await self.bookie.start()
+        if not has_cookie:
+            await store_cookie(self._store, ROOT, self.identity, has_ledgers=bool(self.bookie.ledger_ids()))
+        await self._serve(host, port)
+
+    def _identity(self, host: str, port: int, instance_id: str) -> BookieIdentity:
+        directories = self._bookie_settings
+        return BookieIdentity(
+            self._settings.bookie_id or f"{host}:{port}",
+            host,
+            port,
+            directories.journal_directories,
+            directories.ledger_directories,
+            instance_id,
+        )
+
+    async def _serve(self, host: str, port: int) -> None:
+        self.listener = BookieListener(self.bookie, self._settings)
+        await self.listener.listen(host if host.startswith(LOOPBACK) else None, port)
+        self._registration = Registration(self._store, self._sessions, ROOT, self.identity)
+        await self._registration.start(self.bookie.read_only_reason)
+        collector = GarbageCollector(self.bookie, self._store, ledger_path, ROOT, self._bookie_settings.gc_wait_time / 1000)
+        self._tasks = [
+            asyncio.create_task(collector.run(), name="bookie garbage collection"),
+            asyncio.create_task(self._tell_state(), name="bookie state"),
+        ]
+
+    async def _tell_state(self) -> None:
+        while True:
+            await asyncio.sleep(STATE_SECONDS)
+            self._registration.state(self.bookie.read_only_reason)
+
+    async def stop(self) -> None:
+        """Clients hear of it, what was admitted is answered, then the storage is closed."""
+        await self._registration.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.wait(self._tasks)
+        await self.listener.close()
+        await self.bookie.stop()
+
+
+def _free_port() -> int:
+    """Its number is a part of the bookie's name, which is needed before it listens."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,119 @@
+"""`bin/pulsar bookie`: the real ports, one process, signals, and the line that says it is ready.
+
+Owns the process; `cli.bookie` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
+"""
+
+import asyncio
+import contextlib
+import fcntl
+import gc
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import uvloop
+
+from bookie.errors import BookieStartError
+from bookie.server.settings import BookieServerSettings
+from bookie.settings import BookieSettings
+from bookkeeper.ledgers import LedgerError
+from bookkeeper.paths import ROOT
+from cli.bookie import SETTINGS, BookieFailed, BookieServer
+from cli.configuration import Configuration, load_configuration
+from cli.ready_file import write_whole
+from metadata.store import MetadataError
+from metadata.zookeeper.connect_string import parse_service_uri
+from metadata.zookeeper.kazoo_session import KazooSession
+from metadata.zookeeper.store import ZooKeeperStore
+from ports.clock import RealClock
+from ports.logs import configure_logs, line
+from ports.real_disk import RealDisk
+from ports.rng import RealRng
+from ports.settings import BadSetting
+
+log = logging.getLogger("magnetar")
+
+ALLOCATIONS_BEFORE_GC = 50_000
+"""Between two runs of the cycle collector; nothing on the way of an add makes cycles."""
+
+
+def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    configure_logs()
+    try:
+        files = [(config, Path(config).read_text())] if config else []
+        configuration = load_configuration(files, overrides)
+        directories = configuration.settings(BookieSettings)
+        with contextlib.ExitStack() as held:
+            for directory in {*directories.journal_directories, *directories.ledger_directories}:
+                held.enter_context(_exclusively(Path(directory)))
+            return uvloop.run(_serve(configuration, json_ready))
+    except (BadSetting, BookieFailed, BookieStartError, LedgerError, MetadataError, OSError) as error:
+        print(f"bin/pulsar bookie: {error}", file=sys.stderr)
+        return 1
+
+
+@contextlib.contextmanager
+def _exclusively(directory: Path) -> Iterator[None]:
+    """Holds the directory for this process; BookieFailed when another has it. Leaves no file: what is in it is checked."""
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise BookieFailed(f"{directory} is in use by another process") from None
+    finally:
+        os.close(descriptor)
+
+
+async def _open_store(settings: BookieServerSettings) -> ZooKeeperStore:
+    if not settings.metadata_service_uri:
+        raise BadSetting("metadataServiceUri is not set: such as zk+hierarchical://host1:2181;host2:2181/ledgers")
+    uri = parse_service_uri(settings.metadata_service_uri)
+    if uri.ledgers_root != ROOT:
+        raise BadSetting(f"metadataServiceUri={settings.metadata_service_uri}: ledgers are under {ROOT} here")
+    seconds = settings.zk_timeout / 1000
+    return await ZooKeeperStore.open(partial(KazooSession, uri.servers, seconds), servers=uri.servers)
+
+
+async def _serve(configuration: Configuration, json_ready: str | None) -> int:
+    unused = configuration.without_effect(*SETTINGS)
+    if unused:
+        log.warning(line("settings without effect here", keys=",".join(unused)))
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    store = await _open_store(configuration.settings(BookieServerSettings))
+    disk = RealDisk()
+    try:
+        server = BookieServer(configuration, disk, RealClock(), RealRng(), store, store)
+        await server.start()
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(ALLOCATIONS_BEFORE_GC, 20, 50)
+        _tell_ready(server, json_ready)
+        await stop.wait()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)  # a second signal ends the process at once
+        log.info(line("stopping"))
+        await server.stop()
+    finally:
+        await store.close()
+        disk.close()
+    log.info(line("stopped"))
+    return 0
+
+
+def _tell_ready(server: BookieServer, json_ready: str | None) -> None:
+    identity = server.identity
+    log.info(line("ready", bookieId=identity.bookie_id, port=identity.port, pid=os.getpid()))
+    if json_ready:
+        ready = {"bookieId": identity.bookie_id, "bookiePort": identity.port, "pid": os.getpid()}
+        write_whole(Path(json_ready), json.dumps(ready))
