@@ -71,12 +71,33 @@ class ManagedCursor(Protocol):
         True when that made the entry wholly acknowledged.
         """
 
-    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = (), batch_size: int = 0) -> None:
-        """Acknowledge everything up to and including `position` (with `ack_set`: up to the part of that batch)."""
+    def acknowledge_cumulative(
+        self,
+        position: Position,
+        ack_set: Sequence[int] = (),
+        batch_size: int = 0,
+        properties: Mapping[str, int] | None = None,
+    ) -> None:
+        """Acknowledge everything up to and including `position` (with `ack_set`: up to the part of that batch).
+
+        `properties` are those of the mark from now on, if this moved it; int64. None leaves what there is.
+        """
 
     def is_acknowledged(self, position: Position) -> bool: ...
+    def is_loaded(self, ledger_id: int, first: int, last: int) -> bool:
+        """Whether `load_acknowledged` has nothing to do."""
+
+    async def load_acknowledged(self, ledger_id: int, first: int, last: int) -> None:
+        """Have the acknowledgements of these entries in memory on return, until the next await. See `acknowledged_in`.
+
+        Nothing to do, and no wait, unless the cursor has very many holes (docs/cursor-segments.md). ManagedLedgerError.
+        """
+
     def acknowledged_in(self, ledger_id: int) -> BitMap:
-        """Entry ids of that ledger which are acknowledged beyond mark-delete. Do not change it."""
+        """Entry ids of that ledger which are acknowledged beyond mark-delete. Do not change it.
+
+        Certain for entries after `load_acknowledged`; without it, entries may lack that are acknowledged.
+        """
 
     def unacknowledged_batch_indexes(self, position: Position) -> tuple[int, ...] | None:
         """The ack set (64-bit words, bit 1 = unacknowledged) of a partly acknowledged batch; None when there is none."""

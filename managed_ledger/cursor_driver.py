@@ -1,12 +1,14 @@
 """Cursors of one managed ledger: the pure machine, and for durable ones the writing of what changed, throttled.
 
-Owns the timer and the task of the next write. Decides nothing about acknowledgements (`cursor.acknowledgements`) nor about when
-to write (`cursor.throttle`). A write that failed is tried again when the rate allows; being fenced is the managed ledger's end.
+Owns the timer and the tasks of the next write and of loading. Decides nothing about acknowledgements
+(`cursor.acknowledgements`) nor about when to write (`cursor.throttle`). A write that failed is tried again when the rate
+allows; being fenced is the managed ledger's end.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from pyroaring import BitMap
@@ -16,8 +18,11 @@ from wire.position import Position
 
 from .cursor.acknowledgements import Acknowledgements
 from .cursor.batch_indexes import Words
+from .cursor.hole_cache import HoleCache
+from .cursor.hole_stats import HoleStats
 from .cursor.state import CursorState
 from .cursor.throttle import MarkThrottle
+from .cursor_holes_driver import StoredHoles
 from .cursor_store import CursorStore
 from .errors import ManagedLedgerError, ManagedLedgerFenced
 from .ledger.sequence import LedgerSequence
@@ -76,9 +81,17 @@ class MemoryCursor:
         self._changed(old)
         return is_whole
 
-    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = (), batch_size: int = 0) -> None:
-        old = self.acknowledgements.mark_delete
+    def acknowledge_cumulative(
+        self,
+        position: Position,
+        ack_set: Sequence[int] = (),
+        batch_size: int = 0,
+        properties: Mapping[str, int] | None = None,
+    ) -> None:
+        old, version = self.acknowledgements.mark_delete, self.acknowledgements.version
         self.acknowledgements.acknowledge_cumulative(position, ack_set, batch_size)
+        if properties is not None and self.acknowledgements.version != version:
+            self._properties = dict(properties)
         self._changed(old)
 
     def is_acknowledged(self, position: Position) -> bool:
@@ -86,6 +99,12 @@ class MemoryCursor:
 
     def acknowledged_in(self, ledger_id: int) -> BitMap:
         return self.acknowledgements.acknowledged_in(ledger_id)
+
+    def is_loaded(self, ledger_id: int, first: int, last: int) -> bool:
+        return not self.acknowledgements.missing(ledger_id, first, last)
+
+    async def load_acknowledged(self, ledger_id: int, first: int, last: int) -> None:
+        """Everything is in memory."""
 
     def unacknowledged_batch_indexes(self, position: Position) -> Words | None:
         return self.acknowledgements.batches.get(position)
@@ -134,12 +153,14 @@ class DurableCursor(MemoryCursor):
         name: str,
         acknowledgements: Acknowledgements,
         store: CursorStore,
+        holes: HoleCache,
         settings: ManagedLedgerSettings,
         properties: Mapping[str, int],
     ) -> None:
         super().__init__(host, name, acknowledgements)
         self._properties = properties
         self._store = store
+        self._holes = StoredHoles(acknowledgements, store, holes, settings, self._state)
         self._throttle = MarkThrottle(
             settings.managed_ledger_default_mark_delete_rate_limit,
             settings.managed_ledger_cursor_position_flush_seconds,
@@ -148,6 +169,7 @@ class DurableCursor(MemoryCursor):
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
+        self._loading: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         self._is_stopped = False
 
@@ -159,10 +181,24 @@ class DurableCursor(MemoryCursor):
     def is_stored(self) -> bool:
         return self._throttle.is_stored(self.acknowledgements.version)
 
+    def hole_stats(self) -> HoleStats:
+        return self._holes.stats()
+
+    async def recovered(self) -> None:
+        """Load what has to be known before anything else; mark-delete may move without the managed ledger being told."""
+        await self._holes.load_wanted()
+        self._holes.moved = super()._changed
+
+    async def load_acknowledged(self, ledger_id: int, first: int, last: int) -> None:
+        """Returns at once when all is in memory."""
+        await self._holes.load(ledger_id, first, last)
+
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
         async with self._turn:
+            if not self._store.has_ledger and not self._holes.fits_node:
+                await self._write()
             try:
-                await self._store.set_properties(properties, self._state())
+                await self._store.set_properties(properties, self._whole_state())
             except ManagedLedgerFenced as error:
                 self._host.fenced(error)
                 raise
@@ -172,9 +208,11 @@ class DurableCursor(MemoryCursor):
         await self.flush()
 
     async def flush(self) -> None:
+        """Return when all that is acknowledged now is stored; whoever asks meanwhile shares the next write."""
+        version = self.acknowledgements.version
         async with self._turn:
-            if not self.is_stored and not self._is_closed:
-                await self._write(self._store.write)
+            if not self._throttle.is_stored(version) and not self._is_closed:
+                await self._write()
 
     async def close(self) -> None:
         """Store what is not stored, in the node; closing twice is fine."""
@@ -183,15 +221,23 @@ class DurableCursor(MemoryCursor):
         self.stop()
         async with self._turn:
             try:
-                if not self._is_closed and (self._store.has_ledger or not self.is_stored):
-                    await self._write(self._store.close)
+                if not self._is_closed:
+                    await self._write_last()
             finally:
+                self._holes.forget()
                 await super().close()
+
+    async def _write_last(self) -> None:
+        if self.is_stored and self.acknowledgements.holes.pages is not None:
+            await self._store.close_ledger()
+        elif self._store.has_ledger or not self.is_stored:
+            await self._write(closing=True)
 
     async def delete(self) -> None:
         self.stop()
         async with self._turn:
             await self._store.delete()
+            self._holes.forget()
             await super().close()
 
     def stop(self) -> None:
@@ -204,6 +250,17 @@ class DurableCursor(MemoryCursor):
     def _changed(self, old: Position) -> None:
         super()._changed(old)
         self._plan()
+        if self._loading is None and self._holes.is_wanting:
+            self._loading = self._loop.create_task(self._load_in_background())
+
+    async def _load_in_background(self) -> None:
+        """What fails is tried again with the next acknowledgement, and before the next write."""
+        try:
+            await self._holes.load_wanted()
+        except ManagedLedgerError as error:
+            _log.warning(line("segment not loaded", cursor=self._store.path, error=error))
+        finally:
+            self._loading = None
 
     def _plan(self) -> None:
         if self._is_stopped or self._timer is not None:
@@ -220,7 +277,7 @@ class DurableCursor(MemoryCursor):
         try:
             async with self._turn:
                 if not self.is_stored and not self._is_stopped:  # a stopped cursor is written by its end, or never again
-                    await self._write(self._store.write)
+                    await self._write()
         except ManagedLedgerFenced:
             self.stop()  # the managed ledger has said so
         except ManagedLedgerError as error:
@@ -230,13 +287,11 @@ class DurableCursor(MemoryCursor):
             self._throttle.write_ended(None)
         self._plan()
 
-    async def _write(self, write: Callable[[CursorState], Awaitable[None]]) -> None:
-        state = self._state()
+    async def _write(self, *, closing: bool = False) -> None:
         self._throttle.write_started(self._loop.time())
         stored = None
         try:
-            await write(state)
-            stored = state.version
+            stored = await self._holes.save(closing=closing)
         except ManagedLedgerFenced as error:
             self._host.fenced(error)
             raise
@@ -244,10 +299,13 @@ class DurableCursor(MemoryCursor):
             self._throttle.write_ended(stored)
 
     def _state(self) -> CursorState:
+        """Without holes."""
         machine = self.acknowledgements
-        return CursorState(
-            machine.mark_delete, machine.holes.copy(), machine.batches.items(), self._properties, machine.version
-        )
+        return CursorState(machine.mark_delete, {}, machine.batches.items(), self._properties, machine.version)
+
+    def _whole_state(self) -> CursorState:
+        """With the holes that are in memory: all of them, while the place is in the node."""
+        return replace(self._state(), holes=self.acknowledgements.holes.copy())
 
 
 def before(sequence: LedgerSequence, position: Position) -> Position:

@@ -3,33 +3,42 @@
 Owns the node's version and the writer of the cursor ledger. As in Apache a mark is an entry (PositionInfo) of the cursor
 ledger; that is made at the first mark and holds one before the node names it; a clean close writes the state into the node and
 drops the ledger. A ledger that fails or is full is replaced, and deleted after the node names the new one. One write at a time.
+What does not fit Apache's entry is written as segments with a marker (docs/cursor-segments.md); which, is the caller's to say.
 
 A ledger that was let go of but not deleted when a crash came has the cursor's name in its custom metadata (`pulsar/cursor`).
 """
 
 import asyncio
 import logging
-from array import array
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from pyroaring import BitMap
 
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerReader, LedgerStore, LedgerWriter
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, Versioned
 from ports.clock import Clock
 from ports.logs import line
 from wire.compressed_metadata import compressed
-from wire.run import HEADER_BYTES_CRC32C, EntryBatch
 
-from .cursor.state import NO_LEDGER, CursorState, decode_node, decode_position, encode_node, encode_position, hole_ranges
+from .cursor.saving import SavePlan, Segment
+from .cursor.segments_v1 import EntryKind, decode_segment
+from .cursor.state import NO_LEDGER, CursorState, decode_node, encode_node, encode_position, hole_ranges
+from .cursor_ledger import append_entries, append_save, read_entries, recover_state
 from .errors import ManagedLedgerError, ManagedLedgerFenced
 from .settings import ManagedLedgerSettings
 from .tasks import unbroken
 
 _log = logging.getLogger(__name__)
-_READ_BYTES_MAX = 8 << 20
+
+Holes = dict[int, BitMap]
+
+
+class CursorLedgerFailed(ManagedLedgerError):
+    """The cursor ledger cannot be appended to; a new one can be begun."""
 
 
 class CursorStore:
-    """The stored form of one cursor. `cursor_properties` are stored; `dropped_count`: acknowledgements that did not fit."""
+    """The stored form of one cursor. `cursor_properties` are stored; `saved_bytes`: payload of the last write to the ledger."""
 
     def __init__(
         self,
@@ -42,7 +51,8 @@ class CursorStore:
     ) -> None:
         self.path = path
         self.cursor_properties: dict[str, str] = {}
-        self.dropped_count = 0
+        self.saved_bytes = 0
+        self.saved_entries = 0
         self._ledger_name = ledger_name
         self._store = store
         self._ledgers = ledgers
@@ -52,6 +62,8 @@ class CursorStore:
         self._version = MUST_NOT_EXIST
         self._ledger_id = NO_LEDGER
         self._writer: LedgerWriter | None = None
+        self._source: LedgerReader | LedgerWriter | None = None
+        """The ledger that the node names, for reading."""
         self._opened_at = 0.0
         self._turn = asyncio.Lock()
 
@@ -85,34 +97,87 @@ class CursorStore:
     async def _last_entry(self, ledger_id: int, otherwise: CursorState | None) -> CursorState:
         try:
             reader = await self._ledgers.open(ledger_id)
-            if reader.last_entry_id >= 0:
-                return decode_position(self.path, await _payload(reader, reader.last_entry_id))
+            found = await recover_state(self.path, reader)
         except LedgerError as error:
             raise ManagedLedgerError(f"{self.path}: cursor ledger {ledger_id}: {error}") from error
+        self._source = reader
+        if found is not None:
+            if found.passed:
+                _log.info(line("save without marker passed over", cursor=self.path, ledger=ledger_id, entries=found.passed))
+            return found.state
         if otherwise is None:
             raise ManagedLedgerError(f"{self.path}: cursor ledger {ledger_id} is empty")
         _log.warning(line("empty cursor ledger", cursor=self.path, ledger=ledger_id, position=otherwise.mark_delete))
         return otherwise
 
+    async def read_segment(self, segment: Segment) -> tuple[Holes, Holes]:
+        """What its entry and its addition have. A ledger that is replaced meanwhile does not matter."""
+        while True:
+            source, entry_id, addition_id = self._source, segment.entry_id, segment.addition_id
+            try:
+                return (
+                    await self._read(source, EntryKind.SEGMENT, segment, entry_id),
+                    await self._read(source, EntryKind.ADDITION, segment, addition_id),
+                )
+            except (LedgerError, ManagedLedgerError) as error:
+                if source is not self._source:
+                    continue
+                place = f"the segment at {segment.start} in entry {entry_id} of cursor ledger {self._ledger_id}"
+                raise ManagedLedgerError(f"{self.path}: {place} cannot be read: {error}") from error
+
+    async def _read(
+        self, source: LedgerReader | LedgerWriter | None, kind: EntryKind, segment: Segment, entry_id: int
+    ) -> Holes:
+        if entry_id < 0:
+            return {}
+        assert source is not None, "what names an entry was read from a ledger or written to one"
+        [entry] = await read_entries(source, entry_id, entry_id)
+        return decode_segment(self.path, kind, segment.start, entry)
+
     # writing
 
     async def write(self, state: CursorState) -> None:
-        """Append it to the cursor ledger, made or replaced where needed."""
+        """Append it to the cursor ledger, in Apache's format; the ledger is made or replaced where needed."""
         await unbroken(self._write(state))
 
     async def _write(self, state: CursorState) -> None:
         async with self._turn:
             entry = self._encoded(state)
-            if self._writer is None or self._is_full(self._writer):
+            if self._writer is None or self._is_full(self._writer, 0):
                 await self._switch(entry, state)
                 return
             try:
-                await self._writer.append(_batch(entry))
+                await self._append(self._writer, [entry])
             except LedgerFenced as error:
                 raise ManagedLedgerFenced(f"{self.path}: {error}") from error
             except LedgerError as error:
                 _log.warning(line("cursor ledger failed", cursor=self.path, ledger=self._ledger_id, error=error))
                 await self._switch(entry, state)
+
+    def must_begin(self, segments: int) -> bool:
+        """Whether the next save of segments, of which so many are live, has to be of all of them, into a new ledger."""
+        return self._writer is None or self._is_full(self._writer, 2 * segments)
+
+    async def write_segments(self, plan: SavePlan, stored: Callable[[Sequence[int]], None], *, begin: bool) -> None:
+        """Append a save; `begin`: to a new ledger, which then replaces the old one. `stored` is called when it counts.
+
+        CursorLedgerFailed: try again with a plan of everything, and `begin`.
+        """
+        await unbroken(self._write_segments(plan, stored, begin))
+
+    async def _write_segments(self, plan: SavePlan, stored: Callable[[Sequence[int]], None], begin: bool) -> None:
+        async with self._turn:
+            if begin:
+                await self._begin_ledger(lambda writer: self._append_save(writer, plan), plan.state, stored)
+                return
+            assert self._writer is not None, "without a writer every save begins a ledger"
+            try:
+                stored(await self._append_save(self._writer, plan))
+            except LedgerFenced as error:
+                raise ManagedLedgerFenced(f"{self.path}: {error}") from error
+            except LedgerError as error:
+                _log.warning(line("cursor ledger failed", cursor=self.path, ledger=self._ledger_id, error=error))
+                raise CursorLedgerFailed(f"{self.path}: cursor ledger {self._ledger_id}: {error}") from error
 
     async def set_properties(self, properties: Mapping[str, str], state: CursorState) -> None:
         """The subscription's own; `state` is written with them where it is in the node."""
@@ -134,14 +199,18 @@ class CursorStore:
     async def _close(self, state: CursorState) -> None:
         if hole_ranges(state) > self._settings.managed_ledger_max_unacked_ranges_to_persist_in_metadata_store:
             await self._write(state)
-            async with self._turn:
-                await self._close_writer()
+            await self.close_ledger()
             return
         async with self._turn:
             old = self._ledger_id
             await self._put(NO_LEDGER, state)
             await self._close_writer()
             await self._delete_ledger(old)
+
+    async def close_ledger(self) -> None:
+        """The state stays in it."""
+        async with self._turn:
+            await self._close_writer()
 
     async def delete(self) -> None:
         await unbroken(self._delete())
@@ -166,32 +235,44 @@ class CursorStore:
             state, as_long_array=self._settings.managed_ledger_persist_individual_ack_as_long_array
         )
         if dropped:
-            self.dropped_count += dropped
-            _log.warning(line("acknowledgements do not fit an entry", cursor=self.path, dropped=dropped))
+            raise ManagedLedgerError(f"{self.path}: {dropped} acknowledgements do not fit an entry and would be lost")
         return entry
 
-    def _is_full(self, writer: LedgerWriter) -> bool:
+    def _is_full(self, writer: LedgerWriter, entries_more: int) -> bool:
         settings = self._settings
         age_s = self._loop.time() - self._opened_at
         return (
-            writer.next_entry_id >= settings.managed_ledger_cursor_max_entries_per_ledger
+            writer.next_entry_id >= settings.managed_ledger_cursor_max_entries_per_ledger + entries_more
             or age_s >= settings.managed_ledger_cursor_rollover_time_in_seconds
         )
 
+    async def _append(self, writer: LedgerWriter, entries: Sequence[bytes]) -> list[int]:
+        entry_ids = await append_entries(writer, entries)
+        self.saved_bytes, self.saved_entries = sum(map(len, entries)), len(entries)
+        return entry_ids
+
+    async def _append_save(self, writer: LedgerWriter, plan: SavePlan) -> list[int]:
+        entry_ids, self.saved_bytes = await append_save(self.path, writer, plan, self._source)
+        self.saved_entries = len(entry_ids) + 1
+        return entry_ids
+
     async def _switch(self, entry: bytes, state: CursorState) -> None:
-        """A new ledger with this entry; then the node names it; then the old one goes."""
+        await self._begin_ledger(lambda writer: self._append(writer, [entry]), state, lambda _: None)
+
+    async def _begin_ledger(
+        self,
+        fill: Callable[[LedgerWriter], Awaitable[list[int]]],
+        state: CursorState,
+        stored: Callable[[Sequence[int]], None],
+    ) -> None:
+        """A new ledger with what `fill` writes; then the node names it; then the old one goes."""
         old = self._ledger_id
         await self._close_writer()
-        custom = {
-            "application": b"pulsar",
-            "component": b"managed-ledger",
-            "pulsar/managed-ledger": self._ledger_name.encode(),
-            "pulsar/cursor": self.path.rpartition("/")[2].encode(),
-        }
+        writer = await self._new_ledger()
         try:
-            writer = await self._ledgers.create(custom)
-            await writer.append(_batch(entry))
-        except LedgerError as error:
+            entry_ids = await fill(writer)
+        except (LedgerError, ManagedLedgerError) as error:
+            await self._delete_ledger(writer.ledger_id)
             raise ManagedLedgerError(f"{self.path}: no cursor ledger could be made: {error}") from error
         try:
             await self._put(writer.ledger_id, state)
@@ -199,7 +280,21 @@ class CursorStore:
             await self._delete_ledger(writer.ledger_id)
             raise
         self._writer, self._opened_at = writer, self._loop.time()
+        self._source = writer
+        stored(entry_ids)
         await self._delete_ledger(old)
+
+    async def _new_ledger(self) -> LedgerWriter:
+        custom = {
+            "application": b"pulsar",
+            "component": b"managed-ledger",
+            "pulsar/managed-ledger": self._ledger_name.encode(),
+            "pulsar/cursor": self.path.rpartition("/")[2].encode(),
+        }
+        try:
+            return await self._ledgers.create(custom)
+        except LedgerError as error:
+            raise ManagedLedgerError(f"{self.path}: no cursor ledger could be made: {error}") from error
 
     async def _put(self, ledger_id: int, state: CursorState) -> None:
         node = encode_node(ledger_id, state, self.cursor_properties, self._clock.now_ms())
@@ -227,13 +322,3 @@ class CursorStore:
             await self._ledgers.delete(ledger_id)
         except LedgerError as error:
             _log.warning(line("cursor ledger not deleted", cursor=self.path, ledger=ledger_id, error=error))
-
-
-async def _payload(reader: LedgerReader, entry_id: int) -> bytes:
-    run = await reader.read(entry_id, 1, _READ_BYTES_MAX)
-    return bytes(run.payload(entry_id))
-
-
-def _batch(payload: bytes) -> EntryBatch:
-    buffer = bytearray(HEADER_BYTES_CRC32C) + payload
-    return EntryBatch(buffer, array("I", [0, len(buffer)]), HEADER_BYTES_CRC32C, 1)

@@ -41,7 +41,7 @@ class LedgerCursors:
 
     async def load(self, name: str, node: Versioned) -> None:
         store = self._store(name)
-        self._add(name, await store.recover(node), store)
+        await self._add(name, await store.recover(node), store).recovered()
 
     async def open(self, name: str, initial: Position, cursor_properties: Mapping[str, str]) -> DurableCursor:
         return await unbroken(self._open(name, initial, cursor_properties))
@@ -91,6 +91,7 @@ class LedgerCursors:
         cursor = self._add(name, state, store)
         try:
             await store.create(state, cursor_properties)
+            await cursor.recovered()
         except BaseException as error:
             self.closed(cursor)
             if isinstance(error, ManagedLedgerFenced):
@@ -105,7 +106,8 @@ class LedgerCursors:
 
     def _add(self, name: str, state: CursorState, store: CursorStore) -> DurableCursor:
         machine = Acknowledgements(self._host.sequence, state.mark_delete)
-        machine.restore(state.holes, state.batches)
-        cursor = DurableCursor(self._host, name, machine, store, self._around.settings, state.properties)
+        machine.restore(state.holes, state.batches, state.segments)
+        around = self._around
+        cursor = DurableCursor(self._host, name, machine, store, around.holes, around.settings, state.properties)
         self.by_name[name] = cursor
         return cursor

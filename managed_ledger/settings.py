@@ -4,7 +4,8 @@
 | --- | --- |
 | managed_ledger_cache_size_mb | 64 (a fifth of direct memory): bookie and cache share the buffers of what is fresh |
 | managed_ledger_default_mark_delete_rate_limit | the same; but see `cursor/throttle.py` for what came too soon |
-| managed_ledger_max_unacked_ranges_to_persist | not read: holes are never dropped for their number (`cursor/state.py`) |
+| managed_ledger_max_unacked_ranges_to_persist | the same; beyond it Apache drops holes, here they are written as segments |
+| managed_cursor_hole_cache_size_mb | not Apache's: segments of holes that are kept in memory (docs/cursor-segments.md) |
 """
 
 from dataclasses import dataclass
@@ -28,6 +29,10 @@ class ManagedLedgerSettings:
     managed_ledger_default_mark_delete_rate_limit: float = 1.0
     managed_ledger_persist_individual_ack_as_long_array: bool = True
     managed_ledger_max_unacked_ranges_to_persist_in_metadata_store: int = 1000
+    managed_ledger_max_unacked_ranges_to_persist: int = 10_000
+    """Beyond it holes are written as segments, where Apache drops them (`docs/cursor-segments.md`)."""
+    managed_cursor_hole_cache_size_mb: int = 32
+    """Of all cursors together: segments of holes that stay in memory. Not a key of Apache's."""
     managed_ledger_cache_size_mb: int = 64
     managed_ledger_cache_eviction_time_threshold_millis: int = 1000
     managed_ledger_info_compression_type: str = "NONE"

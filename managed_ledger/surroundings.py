@@ -1,13 +1,14 @@
 """What all managed ledgers of a process share. Owns nothing itself."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bookkeeper.ledgers import LedgerStore
 from metadata.store import MetadataStore
 from ports.clock import Clock
 
 from .cache.entry_cache import EntryCache
-from .settings import ManagedLedgerSettings
+from .cursor.hole_cache import HoleCache
+from .settings import MEGABYTE, ManagedLedgerSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +20,7 @@ class Surroundings:
     settings: ManagedLedgerSettings
     clock: Clock
     cache: EntryCache
+    holes: HoleCache = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "holes", HoleCache(self.settings.managed_cursor_hole_cache_size_mb * MEGABYTE))

@@ -158,7 +158,7 @@ class DispatchDriver:
         run = None
         if self._reads_at_once < READS_AT_ONCE_MAX:
             run = self._ledger.read_cached(position, read.entries_max, read.bytes_max)
-        if run is not None:
+        if run is not None and self._cursor.is_loaded(run.ledger_id, run.first_entry_id, run.last_entry_id):
             self._reads_at_once += 1
             self._events.append(self._entries_read(read.read_id, run))
             return
@@ -168,6 +168,8 @@ class DispatchDriver:
     async def _read(self, read: Read, position: Position) -> None:
         try:
             run = await self._ledger.read(position, read.entries_max, read.bytes_max)
+            if run is not None:
+                await self._cursor.load_acknowledged(run.ledger_id, run.first_entry_id, run.last_entry_id)
         except ManagedLedgerError as error:
             _log.warning("%s: reading at %s failed: %s: %s", self._label, position, type(error).__name__, error)
             answer: Event = ReadFailed(read.read_id)

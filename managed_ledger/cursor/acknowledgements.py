@@ -16,6 +16,8 @@ from wire.position import Position
 
 from .batch_indexes import BatchIndexes, Words
 from .holes import NONE, Holes
+from .saving import Segment
+from .state import StoredSegment
 
 
 class Acknowledgements:
@@ -30,13 +32,35 @@ class Acknowledgements:
         self._batches = BatchIndexes()
         self.version = 0
 
-    def restore(self, holes: Mapping[int, BitMap], batches: Iterable[tuple[Position, Words]]) -> None:
+    def restore(
+        self,
+        holes: Mapping[int, BitMap],
+        batches: Iterable[tuple[Position, Words]],
+        segments: Sequence[StoredSegment] = (),
+    ) -> None:
         """What was stored with mark-delete. Ledgers may have been trimmed since, and what is said of them is forgotten."""
+        if segments:
+            self._holes.restore_segments(segments)
         for ledger_id, entry_ids in holes.items():
             self._holes.add(ledger_id, entry_ids)
         for position, words in batches:
             self._batches.restore(position, words)
         self._fit()
+
+    def load(self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap]) -> None:
+        """The segment that begins there came from disk."""
+        fresh = self._holes.load(start, stored, added)
+        for ledger_id, entry_ids in fresh.items():
+            self._batches.remove(ledger_id, entry_ids)
+        if fresh:
+            if any(not self._fits(ledger_id) for ledger_id in fresh):
+                self._holes.keep_only({span.ledger_id: span.entries for span in self._ledgers})
+            self._holes.remove_through(self._mark_delete)
+            self._advance()
+
+    def _fits(self, ledger_id: int) -> bool:
+        span, entry_ids = self._ledgers.span(ledger_id), self._holes.of(ledger_id)
+        return span is not None and (not entry_ids or entry_ids.max() < span.entries)
 
     # questions
 
@@ -60,12 +84,16 @@ class Acknowledgements:
 
     def backlog_entries(self) -> int:
         ledgers = self._ledgers
-        return ledgers.end_index - ledgers.entries_through(self._mark_delete) - self._holes.count
+        count = ledgers.end_index - ledgers.entries_through(self._mark_delete) - self._holes.count
+        return max(count, 0) if self._holes.has_absent else count
 
     # acknowledgements
 
     def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
-        """Those of the entries that were not acknowledged before. All or nothing when one does not exist yet."""
+        """Those of the entries that were not acknowledged before. All or nothing when one does not exist yet.
+
+        One that is acknowledged in a segment on disk counts as new until that is loaded.
+        """
         mark = self._mark_delete
         if not entry_ids or ledger_id < mark.ledger_id:
             return BitMap()
@@ -129,10 +157,16 @@ class Acknowledgements:
         for ledger_id, entry_ids in self._holes.items():
             assert entry_ids, f"an empty bitmap of ledger {ledger_id}"
             assert Position(ledger_id, entry_ids.min()) > self._mark_delete, "a hole at or before mark-delete"
-        assert self._holes.count == sum(len(entry_ids) for _, entry_ids in self._holes.items())
+        absent = 0 if self._holes.pages is None else self._holes.pages.absent_count
+        assert self._holes.count == absent + sum(len(entry_ids) for _, entry_ids in self._holes.items())
         for position in self._batches:
             assert not self.is_acknowledged(position), f"batch {position} is acknowledged as a whole and in part"
         assert self.backlog_entries() >= 0
+
+    def missing(self, ledger_id: int, first: int, last: int) -> list[Segment]:
+        """The segments with these entries that have to be loaded before anything is asked about them."""
+        pages = self._holes.pages
+        return [] if pages is None else pages.missing(Position(ledger_id, first), Position(ledger_id, last))
 
     def _check_exists(self, position: Position) -> None:
         """What cannot exist yet is refused: an entry after the last one."""
@@ -162,6 +196,7 @@ class Acknowledgements:
             ledger_id, first = ledgers.next_position(self._mark_delete)
             end = holes.run_end(ledger_id, first)
             if end < first:
+                holes.want_at(ledger_id, first)
                 return
             self._mark_delete = Position(ledger_id, end)
             holes.remove_through(self._mark_delete)

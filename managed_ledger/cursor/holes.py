@@ -1,9 +1,10 @@
 """Holes: the entries acknowledged beyond mark-delete, as one bitmap per data ledger. Pure.
 
-The one place that knows how they are kept in memory, so that spans which nobody uses can later live in segments on disk.
+While they fit Apache's format all of them are in memory. Beyond that they have `pages` (`pages.HolePages`): then segments that
+nobody uses may be on disk only, and what is asked of those is answered as if nothing of them were acknowledged.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyroaring import BitMap
@@ -12,19 +13,22 @@ from sortedcontainers import SortedDict
 from wire.position import Position
 
 from .bits import range_count, run_end
+from .pages import HolePages
+from .state import StoredSegment
 
 NONE = BitMap()
 """Shared by all who ask for a ledger without holes; nobody may change it."""
 
 
 class Holes:
-    """Acknowledged entries by ledger. `count` is their number."""
+    """Acknowledged entries by ledger. `count` is their number, those on disk included."""
 
-    __slots__ = ("_by_ledger", "count")
+    __slots__ = ("_by_ledger", "count", "pages")
 
     def __init__(self) -> None:
         self._by_ledger: Any = SortedDict()
         self.count = 0
+        self.pages: HolePages | None = None
 
     def __contains__(self, position: Position) -> bool:
         return position.entry_id in self.of(position.ledger_id) if position.entry_id >= 0 else False
@@ -45,11 +49,13 @@ class Holes:
             if not entry_ids:
                 return entry_ids
             self._by_ledger[ledger_id] = entry_ids.copy()
-            self.count += len(entry_ids)
-            return entry_ids
-        fresh: BitMap = entry_ids - known
-        known |= fresh
+            fresh = entry_ids
+        else:
+            fresh = entry_ids - known
+            known |= fresh
         self.count += len(fresh)
+        if self.pages is not None and fresh:
+            self.pages.acknowledged(ledger_id, fresh)
         return fresh
 
     def run_end(self, ledger_id: int, first: int) -> int:
@@ -59,6 +65,8 @@ class Holes:
 
     def remove_through(self, position: Position) -> None:
         """Mark-delete is here now."""
+        if self.pages is not None:
+            self.count -= self.pages.removed_through(position)
         by_ledger = self._by_ledger
         while by_ledger and by_ledger.peekitem(0)[0] < position.ledger_id:
             self.count -= len(by_ledger.popitem(0)[1])
@@ -84,9 +92,48 @@ class Holes:
     def clear(self) -> None:
         self._by_ledger.clear()
         self.count = 0
+        self.pages = None
+
+    # segments
+
+    def restore_segments(self, stored: Sequence[StoredSegment]) -> None:
+        """They are on disk, nothing is in memory."""
+        self.pages = HolePages(self._by_ledger, stored)
+        self.count = sum(segment.count for segment in stored)
+
+    @property
+    def has_absent(self) -> bool:
+        """Whether some are on disk only."""
+        return self.pages is not None and self.pages.absent > 0
+
+    def want_at(self, ledger_id: int, entry_id: int) -> None:
+        if self.pages is not None and self.pages.absent:
+            self.pages.want_at(Position(ledger_id, entry_id))
+
+    def begin_pages(self) -> HolePages:
+        """From now on there are segments; none is stored yet."""
+        if self.pages is None:
+            self.pages = HolePages(self._by_ledger)
+        return self.pages
+
+    def end_pages(self, pages: HolePages) -> None:
+        """They are stored in Apache's format."""
+        if self.pages is pages:
+            assert not pages.absent, "a segment would be lost"
+            self.pages = None
+
+    def load(self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap]) -> dict[int, BitMap]:
+        """A segment came from disk; its entries that were not known. May hold what mark-delete has passed meanwhile."""
+        segment = None if self.pages is None else self.pages.segment(start)
+        if self.pages is None or segment is None or segment.is_resident:
+            return {}
+        self.count -= segment.count
+        fresh = self.pages.loaded(start, stored, added)
+        self.count += sum(map(len, fresh.values()))
+        return fresh
 
     def range_count(self) -> int:
-        """How many ranges of consecutive entries."""
+        """How many ranges of consecutive entries are in memory."""
         return sum(range_count(known) for known in self._by_ledger.values())
 
     def copy(self) -> dict[int, BitMap]:

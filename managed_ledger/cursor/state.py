@@ -2,8 +2,8 @@
 
 Holes are written as Apache 4 does, as words of a bit set per ledger (individual_deleted_message_ranges), unless the older form,
 ranges, is smaller: a bit set over a long span with few holes does not fit an entry. Either is read.
-Nothing is dropped for the number of holes. What would not fit an entry loses the holes that are farthest from mark-delete;
-`dropped` says how many acknowledgements that are, and the driver logs and counts it.
+Beyond what that form can hold the holes are written as segments (`segments_v1`); nothing is dropped for the number of holes.
+`dropped` says how many acknowledgements an entry would not hold: then it must not be written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,17 +31,35 @@ HOLES_BYTES_MAX = 4 << 20
 """Of the holes in one entry; an entry may have 5 MB."""
 _RANGE_BYTES = 24
 """About one MessageRange, encoded."""
+RANGES_IN_ENTRY_MAX = HOLES_BYTES_MAX // _RANGE_BYTES
+"""So many ranges always fit an entry."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSegment:
+    """A marker's row: the holes from `start` to the next row's are in the entry `entry_id` of the same cursor ledger.
+
+    `addition_id`: the entry with what was acknowledged in it later, -1 for none. `weight`: bytes in memory, about.
+    """
+
+    start: Position
+    entry_id: int
+    addition_id: int
+    count: int
+    ranges: int
+    weight: int
 
 
 @dataclass(frozen=True, slots=True)
 class CursorState:
-    """A cursor at one moment. `version` is the machine's."""
+    """A cursor at one moment. `version` is the machine's. The holes are in `holes`, or in `segments` if there are any."""
 
     mark_delete: Position
     holes: Mapping[int, BitMap] = field(default_factory=dict)
     batches: Sequence[tuple[Position, Words]] = ()
     properties: Mapping[str, int] = field(default_factory=dict)
     version: int = 0
+    segments: Sequence[StoredSegment] = ()
 
 
 @dataclass(frozen=True, slots=True)

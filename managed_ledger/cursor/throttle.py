@@ -35,4 +35,4 @@ class MarkThrottle:
             self._stored_version = max(stored_version, self._stored_version)
 
     def is_stored(self, version: int) -> bool:
-        return version == self._stored_version
+        return version <= self._stored_version

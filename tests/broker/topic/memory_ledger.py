@@ -72,9 +72,17 @@ class MemoryCursor:
         self.acknowledge_entries(position.ledger_id, BitMap([position.entry_id]))
         return True
 
-    def acknowledge_cumulative(self, position: Position, ack_set: Sequence[int] = (), batch_size: int = 0) -> None:
+    def acknowledge_cumulative(
+        self,
+        position: Position,
+        ack_set: Sequence[int] = (),
+        batch_size: int = 0,
+        properties: Mapping[str, int] | None = None,
+    ) -> None:
         if position > self._ledger.last_confirmed:
             raise InvalidCursorPosition(str(position))
+        if properties is not None and position > self.mark_delete:
+            self.properties = dict(properties)
         if any(ack_set):
             self.acknowledge_batch_indexes(position, ack_set, batch_size)
             position = self._ledger.previous_position(position)
@@ -89,6 +97,11 @@ class MemoryCursor:
 
     def is_acknowledged(self, position: Position) -> bool:
         return position <= self.mark_delete or position in self._acked
+
+    def is_loaded(self, ledger_id: int, first: int, last: int) -> bool:
+        return True
+
+    async def load_acknowledged(self, ledger_id: int, first: int, last: int) -> None: ...
 
     def acknowledged_in(self, ledger_id: int) -> BitMap:
         return BitMap([p.entry_id for p in self._acked if p.ledger_id == ledger_id])

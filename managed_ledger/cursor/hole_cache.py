@@ -1,0 +1,54 @@
+"""HoleCache: which segments of all cursors stay in memory: those used last, within a bound. Pure.
+
+Only what is stored can be let go. What is not stored yet stays, beyond the bound if need be, until the next save.
+"""
+
+from collections import OrderedDict
+from typing import Protocol
+
+from wire.position import Position
+
+
+class SegmentOwner(Protocol):
+    """The holes of one cursor."""
+
+    def evict(self, start: Position) -> bool:
+        """Let go of the segment that begins there, if it is still there; False: it changed and is not stored."""
+
+
+class HoleCache:
+    """`bytes_max`: managedCursorHoleCacheSizeMB, of the whole process."""
+
+    __slots__ = ("_bytes_max", "_used", "evictions", "size_bytes")
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._used: OrderedDict[tuple[SegmentOwner, Position], int] = OrderedDict()
+        self.size_bytes = 0
+        self.evictions = 0
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    def used(self, owner: SegmentOwner, start: Position, weight: int) -> None:
+        key = (owner, start)
+        self.size_bytes += weight - self._used.pop(key, 0)
+        self._used[key] = weight
+
+    def forget(self, owner: SegmentOwner) -> None:
+        """It is no more."""
+        for key in [key for key in self._used if key[0] is owner]:
+            self.size_bytes -= self._used.pop(key)
+
+    def shrink(self, keep: int = 0) -> None:
+        """Back within the bound. The last `keep` that were used stay all the same: whoever asked for them needs them now."""
+        refused: list[tuple[SegmentOwner, Position, int]] = []
+        while self.size_bytes > self._bytes_max and len(self._used) > keep:
+            (owner, start), weight = self._used.popitem(last=False)
+            self.size_bytes -= weight
+            if owner.evict(start):
+                self.evictions += 1
+            else:
+                refused.append((owner, start, weight))
+        for owner, start, weight in refused:
+            self.used(owner, start, weight)

@@ -1,0 +1,280 @@
+"""HolePages: the holes of one cursor as segments, some of which are on disk only. Pure.
+
+Owns the partition: segments follow one another without gap, from the first position to the last there can be, each up to the
+next one's start. A segment is stored as one entry, and what was acknowledged in it since as another one, its addition, until
+that is no longer small. What is acknowledged of a segment that is not resident is kept all the same, and the segment is
+`wanted`: until it is loaded the cursor may take an acknowledged entry for a new one, never the other way round.
+
+Invariants: `unsaved` has every acknowledgement that neither is stored nor belongs to a save under way (`_in_flight`); a segment
+that is not resident has an entry; `absent` is the number of these.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyroaring import BitMap
+from sortedcontainers import SortedDict
+
+from wire.position import Position
+
+from .saving import NO_ENTRY, SavePlan, Segment, Write
+from .segments_v1 import EntryKind, Span, encode_segment
+from .spans import END, FIRST, cuts, limits, next_bit, parts, ranges, weight
+from .state import CursorState, StoredSegment
+
+ADDITION_SHARE = 8
+"""An addition that would be heavier than this part of its segment becomes a new segment entry instead,"""
+REWRITE_BYTES = 64 << 10
+"""but only so much of that is done in one save, so that saves stay small where acknowledgements are spread evenly."""
+_ENTRY_BYTES = 64
+"""Of an addition, apart from its two bytes for each entry."""
+
+
+class HolePages:
+    """`known`: the acknowledged entries in memory by ledger, a SortedDict, owned by `Holes`."""
+
+    def __init__(self, known: Any, stored: Sequence[StoredSegment] = ()) -> None:
+        self._known = known
+        self._segments: Any = SortedDict()
+        self._unsaved: Any = SortedDict()
+        self._in_flight: Any = SortedDict()
+        self.wanted: dict[Position, None] = {}
+        self.absent = 0
+        self.is_held = False
+        """While a save is under way: nothing is evicted."""
+        self._segments[FIRST] = Segment(FIRST)
+        for row in stored:
+            self._restore(row)
+
+    def _restore(self, row: StoredSegment) -> None:
+        segment = self._segments[row.start] = Segment(row.start)
+        segment.entry_id, segment.addition_id = row.entry_id, row.addition_id
+        segment.count, segment.ranges, segment.weight = row.count, row.ranges, row.weight
+        segment.is_resident = False
+        self.absent += 1
+
+    # what there is
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    @property
+    def absent_count(self) -> int:
+        """Entries of the segments that are not resident."""
+        return sum(each.count for each in self._segments.values() if not each.is_resident) if self.absent else 0
+
+    def segment(self, start: Position) -> Segment | None:
+        found: Segment | None = self._segments.get(start)
+        return found
+
+    def span(self, segment: Segment) -> Span:
+        place = self._segments.bisect_right(segment.start)
+        return Span(segment.start, self._segments.keys()[place] if place < len(self._segments) else END)
+
+    def missing(self, first: Position, last: Position) -> list[Segment]:
+        """The segments between these positions that are not resident."""
+        if not self.absent:
+            return []
+        begin = self._containing(first).start
+        found = (self._segments[start] for start in self._segments.irange(begin, max(begin, last)))
+        return [segment for segment in found if not segment.is_resident]
+
+    def missing_for_save(self, ranges_max: int) -> list[Segment]:
+        """What has to be resident before a save: what changed, and all if the holes may fit Apache's format."""
+        if not self.absent:
+            return []
+        if self.ranges_at_least() <= ranges_max:
+            return [segment for segment in self._segments.values() if not segment.is_resident]
+        starts = {start: None for start in self.wanted if start in self._segments} | self._touched(self._unsaved)
+        return [self._segments[start] for start in starts if not self._segments[start].is_resident]
+
+    def ranges_at_least(self) -> int:
+        """A range over the ends of segments counts in each of them."""
+        changed = self._touched(self._unsaved)
+        changed[self._segments.keys()[0]] = None
+        for start, segment in self._segments.items():
+            if segment.is_resident and (start in changed or segment.entry_id < 0):
+                segment.ranges = ranges(parts(self._known, self.span(segment)))
+        total: int = sum(segment.ranges for segment in self._segments.values())
+        return total - len(self._segments) + 1
+
+    # changes
+
+    def acknowledged(self, ledger_id: int, entry_ids: BitMap) -> None:
+        unsaved = self._unsaved.get(ledger_id)
+        if unsaved is None:
+            self._unsaved[ledger_id] = entry_ids.copy()
+        else:
+            unsaved |= entry_ids
+        if self.absent:
+            self._want(self._touched({ledger_id: entry_ids}))
+
+    def want_at(self, position: Position) -> None:
+        """Mark-delete came to it: whether it goes on cannot be known without this segment."""
+        if self.absent:
+            self._want([self._containing(position).start])
+
+    def removed_through(self, position: Position) -> int:
+        """Mark-delete is here now. How many entries went with segments that were not resident."""
+        segments, after, gone = self._segments, Position(position.ledger_id, position.entry_id + 1), 0
+        while len(segments) > 1 and segments.keys()[1] <= after:
+            segment: Segment = segments.popitem(0)[1]
+            self.wanted.pop(segment.start, None)
+            if not segment.is_resident:
+                self.absent -= 1
+                gone += segment.count
+        if self.absent and after > segments.keys()[0]:
+            self._want([segments.keys()[0]])
+        while self._unsaved and self._unsaved.keys()[0] < position.ledger_id:
+            self._unsaved.popitem(0)
+        unsaved = self._unsaved.get(position.ledger_id)
+        if unsaved is not None and position.entry_id >= 0:
+            unsaved.remove_range(0, position.entry_id + 1)
+        return gone
+
+    def loaded(self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap]) -> dict[int, BitMap]:
+        """The segment is resident from now on. Its entries that were not known, which `known` has now."""
+        segment: Segment | None = self._segments.get(start)
+        if segment is None or segment.is_resident:
+            return {}
+        segment.is_resident = True
+        segment.added = {ledger_id: entry_ids.copy() for ledger_id, entry_ids in added.items()}
+        self.absent -= 1
+        self.wanted.pop(start, None)
+        fresh: dict[int, BitMap] = {}
+        for ledger_id in sorted({*stored, *added}):
+            entry_ids = stored.get(ledger_id, BitMap()) | added.get(ledger_id, BitMap())
+            if not entry_ids:
+                continue
+            known = self._known.setdefault(ledger_id, BitMap())
+            fresh[ledger_id] = entry_ids - known
+            known |= entry_ids
+        return fresh
+
+    def evict(self, start: Position) -> bool:
+        """Whether it is on disk only now, or no more; False: it is not stored as it is in memory."""
+        segment: Segment | None = self._segments.get(start)
+        if segment is None or not segment.is_resident:
+            return True
+        span = self.span(segment)
+        if segment.entry_id < 0 or self.is_held or parts(self._unsaved, span):
+            return False
+        gone = parts(self._known, span)
+        for ledger_id in gone:
+            first, last = limits(span, ledger_id)
+            self._known[ledger_id].remove_range(first, last + 1)
+            if not self._known[ledger_id]:
+                del self._known[ledger_id]
+        segment.count = sum(map(len, gone.values()))
+        segment.added = {}
+        segment.is_resident = False
+        self.absent += 1
+        return True
+
+    # saving
+
+    def plan(self, state: CursorState, *, whole: bool) -> SavePlan:
+        """What changed; `whole`: everything, for a new ledger. Until `stored` or `failed` there is no other plan.
+
+        What changed must be resident (`missing_for_save`).
+        """
+        changed = self._touched(self._unsaved)
+        for start, each in self._segments.items():
+            if whole or each.entry_id < 0:
+                changed[start] = None
+        self.is_held = True
+        writes: list[Write] = []
+        rewritten = 0
+        for segment in self._cut(changed):
+            for write in self._writes(segment, whole=whole, room=REWRITE_BYTES - rewritten):
+                writes.append(write)
+                rewritten += len(write.payload or b"") if write.kind is EntryKind.SEGMENT else 0
+        self._in_flight, self._unsaved = self._unsaved, SortedDict()
+        planned = {write.segment.start for write in writes}
+        kept = [each.row() for each in self._segments.values() if each.entry_id >= 0 and each.start not in planned]
+        return SavePlan(state, writes, kept)
+
+    def stored(self, plan: SavePlan, entry_ids: Sequence[int]) -> None:
+        """The marker is written."""
+        for write, entry_id in zip(plan.writes, entry_ids, strict=True):
+            segment = write.segment
+            if write.kind is EntryKind.ADDITION:
+                segment.addition_id = entry_id
+            else:
+                segment.entry_id, segment.addition_id = entry_id, NO_ENTRY
+                if write.payload is not None:
+                    segment.added = {}
+        self._in_flight = SortedDict()
+        self.is_held = False
+
+    def failed(self, plan: SavePlan) -> None:
+        """What it wrote counts for nothing."""
+        for ledger_id, entry_ids in self._in_flight.items():
+            self._unsaved.setdefault(ledger_id, BitMap()).update(entry_ids)
+        self._in_flight = SortedDict()
+        self.is_held = False
+
+    def _cut(self, starts: Iterable[Position]) -> list[Segment]:
+        """These segments, the too heavy ones cut."""
+        found: list[Segment] = []
+        for start in sorted(starts):
+            segment = self._segments[start]
+            found.append(segment)
+            if not segment.is_resident:
+                continue
+            for cut in cuts(parts(self._known, self.span(segment))):
+                if cut > start:
+                    segment.entry_id = segment.addition_id = NO_ENTRY
+                    piece = self._segments[cut] = Segment(cut)
+                    found.append(piece)
+        return found
+
+    def _writes(self, segment: Segment, *, whole: bool, room: int) -> list[Write]:
+        if not segment.is_resident:
+            changed = parts(self._unsaved, self.span(segment))
+            assert whole, f"the segment at {segment.start} is to be written and is not resident"
+            assert not changed, f"the segment at {segment.start} changed and is not resident"
+            copies = [Write(segment, EntryKind.SEGMENT, None, segment.entry_id)]
+            if segment.addition_id >= 0:
+                copies.append(Write(segment, EntryKind.ADDITION, None, segment.addition_id))
+            return copies
+        span = self.span(segment)
+        holes = parts(self._known, span)
+        segment.count, segment.ranges = sum(map(len, holes.values())), ranges(holes)
+        segment.weight = weight(holes)
+        self._note_added(segment, span)
+        if not holes:
+            segment.entry_id = segment.addition_id = NO_ENTRY
+            return []
+        added_bytes = _ENTRY_BYTES + 2 * sum(map(len, segment.added.values()))
+        is_light = added_bytes * ADDITION_SHARE <= segment.weight or (added_bytes <= segment.weight and segment.weight > room)
+        if segment.entry_id >= 0 and is_light and not whole:
+            return [Write(segment, EntryKind.ADDITION, encode_segment(EntryKind.ADDITION, span, segment.added))]
+        return [Write(segment, EntryKind.SEGMENT, encode_segment(EntryKind.SEGMENT, span, holes))]
+
+    def _note_added(self, segment: Segment, span: Span) -> None:
+        for ledger_id, entry_ids in parts(self._unsaved, span).items():
+            segment.added.setdefault(ledger_id, BitMap()).update(entry_ids)
+
+    # segments by place
+
+    def _containing(self, position: Position) -> Segment:
+        found: Segment = self._segments.peekitem(max(self._segments.bisect_right(position) - 1, 0))[1]
+        return found
+
+    def _touched(self, by_ledger: Mapping[int, BitMap]) -> dict[Position, None]:
+        """The starts of the segments that have one of these."""
+        found: dict[Position, None] = {}
+        for ledger_id, entry_ids in by_ledger.items():
+            at = next_bit(entry_ids, 0)
+            while at is not None:
+                segment = self._containing(Position(ledger_id, at))
+                found[segment.start] = None
+                end = self.span(segment).end
+                at = next_bit(entry_ids, max(end.entry_id, at + 1)) if end.ledger_id == ledger_id else None
+        return found
+
+    def _want(self, starts: Iterable[Position]) -> None:
+        for start in starts:
+            if not self._segments[start].is_resident:
+                self.wanted[start] = None

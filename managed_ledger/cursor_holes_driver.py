@@ -1,0 +1,185 @@
+"""StoredHoles: saves a cursor in Apache's format while its holes fit that, else as segments, and loads segments when needed.
+
+Owns the choice between the two, said in the log, and the order: what changed is loaded, then planned and written, and counts
+when the store says so. Decides nothing about segments (`cursor.pages`) nor about when to save (`cursor.throttle`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from ports.logs import line
+from wire.position import Position
+
+from .cursor.acknowledgements import Acknowledgements
+from .cursor.hole_cache import HoleCache
+from .cursor.hole_stats import HoleStats
+from .cursor.pages import HolePages
+from .cursor.saving import SavePlan, Segment
+from .cursor.state import RANGES_IN_ENTRY_MAX, CursorState
+from .cursor_store import CursorLedgerFailed, CursorStore
+from .settings import ManagedLedgerSettings
+from .tasks import unbroken
+
+_log = logging.getLogger(__name__)
+
+
+class StoredHoles:
+    """Of one durable cursor. `state`: its state without holes. `moved` is told where mark-delete was when a load moved it."""
+
+    def __init__(
+        self,
+        machine: Acknowledgements,
+        store: CursorStore,
+        cache: HoleCache,
+        settings: ManagedLedgerSettings,
+        state: Callable[[], CursorState],
+    ) -> None:
+        self.moved: Callable[[Position], None] = lambda _: None
+        self._machine = machine
+        self._store = store
+        self._cache = cache
+        self._state = state
+        self._ranges_max = min(settings.managed_ledger_max_unacked_ranges_to_persist, RANGES_IN_ENTRY_MAX)
+        self._ranges_in_node_max = settings.managed_ledger_max_unacked_ranges_to_persist_in_metadata_store
+        self._turn = asyncio.Lock()
+        self._switches = self._returns = self._loads = self._saves = 0
+
+    @property
+    def fits_node(self) -> bool:
+        holes = self._machine.holes
+        return holes.pages is None and holes.range_count() <= self._ranges_in_node_max
+
+    @property
+    def is_wanting(self) -> bool:
+        """Whether something was acknowledged in a segment that is not resident."""
+        pages = self._machine.holes.pages
+        return pages is not None and bool(pages.wanted)
+
+    def stats(self) -> HoleStats:
+        holes, pages = self._machine.holes, self._machine.holes.pages
+        return HoleStats(
+            acknowledged_entries=holes.count,
+            is_segmented=pages is not None,
+            segments=0 if pages is None else len(pages),
+            resident_segments=0 if pages is None else len(pages) - pages.absent,
+            switches=self._switches,
+            returns=self._returns,
+            loads=self._loads,
+            saves=self._saves,
+            saved_entries=self._store.saved_entries,
+            saved_bytes=self._store.saved_bytes,
+        )
+
+    def forget(self) -> None:
+        """The cursor is closed."""
+        pages = self._machine.holes.pages
+        if pages is not None:
+            self._cache.forget(pages)
+
+    # loading
+
+    async def load(self, ledger_id: int, first: int, last: int) -> None:
+        """On return, until the next await, everything is known about these entries. ManagedLedgerError: it cannot be read."""
+        while missing := self._machine.missing(ledger_id, first, last):
+            await self._load(missing)
+
+    async def load_wanted(self) -> None:
+        """What mark-delete or an acknowledgement came to."""
+        while (pages := self._machine.holes.pages) is not None and pages.wanted:
+            found = [pages.segment(start) for start in pages.wanted]
+            await self._load([segment for segment in found if segment is not None])
+
+    async def _load_for_save(self) -> None:
+        while (pages := self._machine.holes.pages) is not None and (missing := pages.missing_for_save(self._ranges_max)):
+            await self._load(missing)
+
+    async def _load(self, segments: Sequence[Segment]) -> None:
+        """Read all of them, then take over those that are still as they were when they were read."""
+        pages = self._machine.holes.pages
+        assert pages is not None, "without pages nothing is missing"
+        read = []
+        for segment in segments:
+            entries = (segment.entry_id, segment.addition_id)
+            read.append((segment, entries, await self._store.read_segment(segment)))
+        if self._machine.holes.pages is not pages:
+            return
+        mark_delete = self._machine.mark_delete
+        for segment, entries, (stored, added) in read:
+            is_same = pages.segment(segment.start) is segment and not segment.is_resident
+            if is_same and (segment.entry_id, segment.addition_id) == entries:
+                self._machine.load(segment.start, stored, added)
+                self._cache.used(pages, segment.start, segment.weight)
+                self._loads += 1
+        self._cache.shrink(keep=len(read))
+        if self._machine.mark_delete != mark_delete:
+            self.moved(mark_delete)
+
+    # saving
+
+    async def save(self, *, closing: bool = False) -> int:
+        """Store the cursor as it is when the write begins; the machine's version of then."""
+        return await unbroken(self._save(closing))
+
+    async def _save(self, closing: bool) -> int:
+        async with self._turn:
+            self._saves += 1
+            begin = False
+            while True:
+                await self._load_for_save()
+                if self._fits_apache():
+                    return await self._save_whole(closing)
+                try:
+                    return await self._save_segments(begin, closing)
+                except CursorLedgerFailed:
+                    begin = True
+
+    def _fits_apache(self) -> bool:
+        holes = self._machine.holes
+        return not holes.has_absent and holes.range_count() <= self._ranges_max
+
+    async def _save_whole(self, closing: bool) -> int:
+        """In Apache's format. A write that fails leaves the segments as they were."""
+        holes = self._machine.holes
+        pages, state = holes.pages, replace(self._state(), holes=holes.copy())
+        if pages is not None:
+            pages.is_held = True
+        try:
+            await (self._store.close(state) if closing else self._store.write(state))
+        finally:
+            if pages is not None:
+                pages.is_held = False
+        if pages is not None:
+            holes.end_pages(pages)
+            self._cache.forget(pages)
+            self._returns += 1
+            _log.info(line("holes fit Apache's format again", cursor=self._store.path, acknowledged=holes.count))
+        return state.version
+
+    async def _save_segments(self, begin: bool, closing: bool) -> int:
+        holes = self._machine.holes
+        if holes.pages is None:
+            self._switches += 1
+            reason = "more ranges than managedLedgerMaxUnackedRangesToPersist"
+            _log.info(line("holes written as segments", cursor=self._store.path, acknowledged=holes.count, reason=reason))
+        pages = holes.begin_pages()
+        begin = begin or self._store.must_begin(len(pages))
+        plan = pages.plan(self._state(), whole=begin)
+        try:
+            await self._store.write_segments(plan, lambda entry_ids: self._stored(pages, plan, entry_ids), begin=begin)
+        except BaseException:
+            if pages.is_held:
+                pages.failed(plan)
+            raise
+        if closing:
+            await self._store.close_ledger()
+        return plan.state.version
+
+    def _stored(self, pages: HolePages, plan: SavePlan, entry_ids: Sequence[int]) -> None:
+        pages.stored(plan, entry_ids)
+        if self._machine.holes.pages is pages:
+            for write in plan.writes:
+                if write.segment.is_resident:
+                    self._cache.used(pages, write.segment.start, write.segment.weight)
+            self._cache.shrink()

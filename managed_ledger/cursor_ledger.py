@@ -1,0 +1,78 @@
+"""Entries of a cursor ledger: what a recovery reads back, and a save of segments with its marker. Owns nothing.
+
+The order is the promise: the marker is appended when all that it lists was answered, so a save counts whole or not at all.
+"""
+
+from array import array
+from collections.abc import Sequence
+
+from bookkeeper.ledgers import LedgerReader, LedgerWriter
+from wire.run import HEADER_BYTES_CRC32C, EntryBatch
+
+from .cursor.recovery import CursorRecovery, ReadBack, Recovered
+from .cursor.saving import SavePlan
+from .cursor.segments_v1 import encode_marker
+
+_READ_BYTES_MAX = 8 << 20
+_APPEND_BYTES_MAX = 1 << 20
+_APPEND_ENTRIES_MAX = 512
+
+
+async def recover_state(name: str, reader: LedgerReader) -> Recovered | None:
+    """The state that counts; None when there is none."""
+    machine = CursorRecovery(name, reader.last_entry_id)
+    found = machine.begin()
+    while isinstance(found, ReadBack):
+        found = machine.entries_read(found.first, await read_entries(reader, found.first, found.last))
+    return found if isinstance(found, Recovered) else None
+
+
+async def read_entries(source: LedgerReader | LedgerWriter, first: int, last: int) -> list[bytes]:
+    """The payloads of the entries `first` to `last`."""
+    entries: list[bytes] = []
+    while first <= last:
+        run = await source.read(first, last - first + 1, _READ_BYTES_MAX)
+        entries += (bytes(run.payload(entry_id)) for entry_id in range(first, run.last_entry_id + 1))
+        first = run.last_entry_id + 1
+    return entries
+
+
+async def append_save(
+    name: str, writer: LedgerWriter, plan: SavePlan, old: LedgerReader | LedgerWriter | None
+) -> tuple[list[int], int]:
+    """The entry ids of the writes, and how many bytes were written with the marker. `old`: where copies come from."""
+    entry_ids: list[int] = []
+    written = waiting_bytes = 0
+    waiting: list[bytes] = []
+    for write in plan.writes:
+        payload = write.payload
+        if payload is None:
+            assert old is not None, "a copy needs a ledger to come from"
+            [payload] = await read_entries(old, write.copy_of, write.copy_of)
+        waiting.append(payload)
+        waiting_bytes += len(payload)
+        if waiting_bytes >= _APPEND_BYTES_MAX or len(waiting) >= _APPEND_ENTRIES_MAX:
+            entry_ids += await append_entries(writer, waiting)
+            written += waiting_bytes
+            waiting, waiting_bytes = [], 0
+    if waiting:
+        entry_ids += await append_entries(writer, waiting)
+    marker = encode_marker(name, plan.state, plan.rows(entry_ids))
+    await append_entries(writer, [marker])
+    return entry_ids, written + waiting_bytes + len(marker)
+
+
+async def append_entries(writer: LedgerWriter, payloads: Sequence[bytes]) -> list[int]:
+    """In one batch; their ids."""
+    run = await writer.append(batch_of(payloads))
+    return list(range(run.first_entry_id, run.last_entry_id + 1))
+
+
+def batch_of(payloads: Sequence[bytes]) -> EntryBatch:
+    room = bytes(HEADER_BYTES_CRC32C)
+    buffer, offsets = bytearray(), array("I", [0])
+    for payload in payloads:
+        buffer += room
+        buffer += payload
+        offsets.append(len(buffer))
+    return EntryBatch(buffer, offsets, HEADER_BYTES_CRC32C, len(payloads))

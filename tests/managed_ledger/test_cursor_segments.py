@@ -1,0 +1,58 @@
+"""Segments of holes against a naive set of acknowledged messages, with restart at any point; and bugs that this has to find."""
+
+import os
+
+import pytest
+from pyroaring import BitMap
+from sortedcontainers import SortedDict
+
+from managed_ledger.cursor.pages import HolePages
+
+from .cursor_segment_model import Model, tiny
+
+SCHEDULES = int(os.environ.get("MAGNETAR_SCHEDULES", "400"))
+"""The whole proof is 50,000: MAGNETAR_SCHEDULES=50000 bin/test tests/managed_ledger/test_cursor_segments.py."""
+STEPS = 25
+
+
+def play(seed: int) -> None:
+    with tiny():
+        Model(seed).play(STEPS)
+
+
+def test_a_cursor_with_segments_is_a_set_of_acknowledged_messages_restarted_at_any_point() -> None:
+    for seed in range(SCHEDULES):
+        try:
+            play(seed)
+        except BaseException as error:
+            error.add_note(f"schedule {seed}")
+            raise
+
+
+def play_many() -> None:
+    for seed in range(2000):
+        play(seed)
+
+
+def finds() -> None:
+    with pytest.raises((AssertionError, KeyError)):
+        play_many()
+
+
+def test_a_lost_dirty_flag_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = HolePages.acknowledged
+
+    def forgetful(self: HolePages, ledger_id: int, entry_ids: BitMap) -> None:
+        if entry_ids.min() % 7:  # once in a while nobody notes that the segment changed
+            real(self, ledger_id, entry_ids)
+
+    monkeypatch.setattr(HolePages, "acknowledged", forgetful)
+    finds()
+
+
+def test_acknowledgements_of_a_failed_save_that_are_forgotten_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forgetful(self: HolePages, plan: object) -> None:
+        self._in_flight, self.is_held = SortedDict(), False
+
+    monkeypatch.setattr(HolePages, "failed", forgetful)
+    finds()
