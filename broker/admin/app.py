@@ -16,6 +16,7 @@ from ..errors import BrokerError
 from ..service.broker_service import BrokerService
 from .answers import Refusal, on_broker_error, on_http_error, on_refusal
 from .cluster import ClusterRoutes
+from .cursors import CursorRoutes
 from .lookup import LookupRoutes
 from .namespaces import NamespaceRoutes
 from .subscriptions import SubscriptionRoutes
@@ -26,6 +27,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Sta
     """All routes on one broker."""
     routes = [
         *ClusterRoutes(service, store, version).routes(),
+        *CursorRoutes(service).routes(),
         *LookupRoutes(service).routes(),
         *NamespaceRoutes(service).routes(),
         *SubscriptionRoutes(service).routes(),

@@ -1,20 +1,18 @@
-"""Routes for the subscriptions of a topic: list, create, delete (PersistentTopics). Never moves one."""
-
-from typing import Any
+"""Routes for the subscriptions of a topic: list, create, delete (PersistentTopics). Moving one is `cursors`'."""
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from managed_ledger.contract import EARLIEST, LATEST
+
 from ..errors import BrokerError, ServerError
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
-from .answers import BadRequest, Refusal, flag, json_answer, no_content, read_json
+from .answers import Refusal, flag, json_answer, no_content, read_json
 from .names import TOPIC, topic_of
-
-_EARLIEST = (-1, -1)
-_LATEST = ((1 << 63) - 1, (1 << 63) - 1)
+from .positions import Place, first_position, read_place
 
 
 class SubscriptionRoutes:
@@ -40,12 +38,17 @@ class SubscriptionRoutes:
     async def create(self, request: Request) -> Response:
         """On each partition of a partitioned topic. As with a consumer, a missing topic is made if the settings allow it."""
         topic, subscription = topic_of(request), request.path_params["subscription"]
-        from_earliest, properties = _place(await read_json(request))
+        body = await read_json(request)
+        place = Place(LATEST) if body is None else read_place(body)
         topics = [await self._service.topic(name, may_create=True) for name in await self._parts(topic)]
         if all(subscription in each.stats().subscriptions for each in topics):
             raise Refusal(409, "Subscription already exists for topic")
         for each in topics:
-            await each.create_subscription(subscription, from_earliest=from_earliest, properties=properties)
+            # made at the earliest, so that a crash before the next step leaves it too much to read rather than too little
+            is_early = place.position != LATEST
+            await each.create_subscription(subscription, from_earliest=is_early, properties=place.properties or {})
+            if place.position not in (EARLIEST, LATEST):
+                await each.operations.reset(subscription, *await first_position(each, place))
         return no_content()
 
     async def delete(self, request: Request) -> Response:
@@ -74,18 +77,3 @@ async def _delete(topic: Topic, subscription: str, *, force: bool) -> None:
     except BrokerError as error:
         if error.code is not ServerError.SUBSCRIPTION_NOT_FOUND:  # somebody else's unsubscribe was first
             raise
-
-
-def _place(body: Any) -> tuple[bool, dict[str, str]]:
-    """Whether it begins at the earliest message, and its properties; nothing given is the latest (Apache: ResetCursorData)."""
-    if body is None:
-        return False, {}
-    if not isinstance(body, dict):
-        raise BadRequest("expected a message id")
-    properties = body.get("properties") or {}
-    if not isinstance(properties, dict):
-        raise BadRequest("properties: expected an object")
-    position = (body.get("ledgerId", _LATEST[0]), body.get("entryId", _LATEST[1]))
-    if position not in (_EARLIEST, _LATEST):
-        raise Refusal(501, "A subscription is created at the earliest or the latest message; not yet at another one")
-    return position == _EARLIEST, {str(key): str(value) for key, value in properties.items()}

@@ -132,14 +132,6 @@ def test_a_subscription_begins_where_its_message_id_says(body: Any, backlog: int
     play(scenario)
 
 
-def test_a_place_in_the_middle_is_refused_rather_than_put_elsewhere() -> None:
-    async def scenario(world: AdminWorld) -> None:
-        assert (await world.topic("PUT", "t/subscription/s", {"ledgerId": 3, "entryId": 1})).status == 501
-        assert (await world.topic("PUT", "t/subscription/s", {"properties": 1})).status == 400
-
-    play(scenario)
-
-
 def test_a_subscription_in_use_is_deleted_only_by_force() -> None:
     async def scenario(world: AdminWorld) -> None:
         topic = await world.loaded("t")

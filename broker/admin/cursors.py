@@ -1,0 +1,198 @@
+"""Routes that move a subscription's place or look at what is before it (PersistentTopics): skip, expire, reset, peek, truncate.
+
+On a partitioned topic each partition is done that has the subscription, where Apache allows it. What a position means is the
+topic's to say; here paths and bodies become positions.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from managed_ledger.contract import LATEST
+from wire.position import Position
+
+from ..errors import BrokerError, ServerError
+from ..service.broker_service import BrokerService
+from ..service.topic_name import TopicName
+from ..topic.contract import Topic
+from .answers import Refusal, json_answer, no_content, read_json
+from .internal_stats import internal_stats_json
+from .messages import message_answer
+from .names import TOPIC, topic_of
+from .positions import first_position, message_id_json, read_place
+
+_SUBSCRIPTION = TOPIC + "/subscription/{subscription:path}"
+
+
+class CursorRoutes:
+    """The handlers; one instance per server."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+
+    def routes(self) -> list[BaseRoute]:
+        table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
+            ("POST", _SUBSCRIPTION + "/skip_all", self.skip_all),
+            ("POST", _SUBSCRIPTION + "/skip/{count:int}", self.skip),
+            ("POST", _SUBSCRIPTION + "/expireMessages/{seconds:int}", self.expire),
+            ("POST", _SUBSCRIPTION + "/expireMessages", self.expire_through),
+            ("POST", TOPIC + "/all_subscription/expireMessages/{seconds:int}", self.expire_all),
+            ("POST", _SUBSCRIPTION + "/resetcursor/{timestamp:int}", self.reset_to_time),
+            ("POST", _SUBSCRIPTION + "/resetcursor", self.reset),
+            ("GET", _SUBSCRIPTION + "/position/{number:int}", self.peek),
+            ("POST", _SUBSCRIPTION + "/analyzeBacklog", self.analyze),
+            ("GET", TOPIC + "/ledger/{ledger:int}/entry/{entry:int}", self.message),
+            ("GET", TOPIC + "/messageid/{timestamp:int}", self.message_id),
+            ("GET", TOPIC + "/internalStats", self.internal_stats),
+            ("DELETE", TOPIC + "/truncate", self.truncate),
+            ("POST", TOPIC + "/trim", self.trim),
+        ]
+        return [Route(path, handler, methods=[method]) for method, path, handler in table]
+
+    async def skip_all(self, request: Request) -> Response:
+        for topic, name in await self._having(request):
+            await topic.operations.clear_backlog(name)
+        return no_content()
+
+    async def skip(self, request: Request) -> Response:
+        topic, name = await self._one(request, "Skip messages on a partitioned topic is not allowed")
+        await topic.operations.skip(name, request.path_params["count"])
+        return no_content()
+
+    async def expire(self, request: Request) -> Response:
+        """409 when nothing is before it: Apache says so to whoever asks for what cannot be done."""
+        having = await self._having(request)
+        if not any(topic.operations.backlog_entries(name) for topic, name in having):
+            raise Refusal(409, _nothing_to_expire(request))
+        for topic, name in having:
+            await topic.operations.expire_older_than(name, request.path_params["seconds"])
+        return no_content()
+
+    async def expire_through(self, request: Request) -> Response:
+        topic, name = await self._one(request, "Expire message at position is not supported for partitioned-topic")
+        place = read_place(await read_json(request))
+        if not topic.operations.backlog_entries(name):
+            raise Refusal(409, _nothing_to_expire(request))
+        position, _ = await first_position(topic, place)
+        await topic.operations.expire_through(name, position)
+        return no_content()
+
+    async def expire_all(self, request: Request) -> Response:
+        for topic in await self._topics(topic_of(request)):
+            for name in [name for name, stats in topic.stats().subscriptions.items() if stats.is_durable]:
+                await topic.operations.expire_older_than(name, request.path_params["seconds"])
+        return no_content()
+
+    async def reset_to_time(self, request: Request) -> Response:
+        for topic, name in await self._having(request):
+            await topic.operations.reset_to_time(name, request.path_params["timestamp"])
+        return no_content()
+
+    async def reset(self, request: Request) -> Response:
+        topic, name = await self._one(request, "Reset-cursor at position is not allowed for partitioned-topic")
+        place = read_place(await read_json(request))
+        await topic.operations.reset(name, *await first_position(topic, place))
+        return no_content()
+
+    async def peek(self, request: Request) -> Response:
+        topic, name = await self._one(request, "Peek messages on a partitioned topic is not allowed")
+        number = request.path_params["number"]
+        run = await topic.operations.peek(name, number) if number > 0 else None
+        if run is None:
+            raise Refusal(404, "Message not found")
+        return message_answer(run)
+
+    async def analyze(self, request: Request) -> Response:
+        topic, name = await self._one(request, "Analyze backlog on a partitioned topic is not allowed")
+        body = await read_json(request)
+        found = await topic.operations.analyze_backlog(name, None if body is None else read_place(body).position)
+        counts = {f"filter{word}Entries": 0 for word in ("Rejected", "Rescheduled")}
+        counts |= {f"filter{word}Messages": 0 for word in ("Rejected", "Rescheduled")}
+        counts |= {"filterAcceptedEntries": found.entries, "filterAcceptedMessages": found.messages}
+        return json_answer(
+            {
+                "entries": found.entries,
+                "messages": found.messages,
+                "markerMessages": found.markers,
+                "aborted": not found.is_whole,
+                "firstMessageId": None if found.first is None else str(found.first),
+                "lastMessageId": None if found.last is None else str(found.last),
+                **counts,
+            }
+        )
+
+    async def message(self, request: Request) -> Response:
+        topic = await self._whole(topic_of(request), "GetMessageById is not allowed on partitioned-topic")
+        run = await topic.operations.read(Position(request.path_params["ledger"], request.path_params["entry"]))
+        if run is None:
+            raise Refusal(404, "Message not found")
+        return message_answer(run)
+
+    async def message_id(self, request: Request) -> Response:
+        """Of the first message published then or later; else of the last one there is."""
+        name = topic_of(request)
+        topic = await self._whole(name, "Get message ID by timestamp on a partitioned topic is not allowed")
+        position = await topic.operations.first_published_at_or_after(request.path_params["timestamp"])
+        found = topic.operations.log.last_confirmed if position == LATEST else position
+        return json_answer(message_id_json(found, name.partition_index))
+
+    async def internal_stats(self, request: Request) -> Response:
+        topic = await self._whole(topic_of(request), "Internal stats are of partitions: ask for one of them")
+        return json_answer(internal_stats_json(topic.operations.log))
+
+    async def truncate(self, request: Request) -> Response:
+        for topic in await self._topics(topic_of(request)):
+            await topic.operations.truncate()
+        return no_content()
+
+    async def trim(self, request: Request) -> Response:
+        for topic in await self._topics(topic_of(request)):
+            await topic.trim()
+        return no_content()
+
+    # whose place
+
+    async def _topics(self, name: TopicName) -> list[Topic]:
+        """The topic, or its partitions."""
+        partitions = (await self._service.partitioned_topics.get(name)).partitions
+        names = [name.partition(index) for index in range(partitions)] or [name]
+        return [await self._service.topic(each, may_create=False) for each in names]
+
+    async def _whole(self, name: TopicName, otherwise: str) -> Topic:
+        if (await self._service.partitioned_topics.get(name)).partitions:
+            raise Refusal(405, otherwise)
+        return await self._service.topic(name, may_create=False)
+
+    async def _having(self, request: Request) -> list[tuple[Topic, str]]:
+        name, subscription = topic_of(request), request.path_params["subscription"]
+        found = [(topic, subscription) for topic in await self._topics(name) if _has(topic, subscription)]
+        if not found:
+            raise Refusal(404, f"Subscription {subscription} not found for topic {name}")
+        return found
+
+    async def _one(self, request: Request, otherwise: str) -> tuple[Topic, str]:
+        name, subscription = topic_of(request), request.path_params["subscription"]
+        topic = await self._whole(name, otherwise)
+        if not _has(topic, subscription):
+            raise Refusal(404, f"Subscription {subscription} not found for topic {name}")
+        return topic, subscription
+
+
+def _has(topic: Topic, subscription: str) -> bool:
+    try:
+        topic.operations.backlog_entries(subscription)
+    except BrokerError as error:
+        if error.code is ServerError.SUBSCRIPTION_NOT_FOUND:
+            return False
+        raise
+    return True
+
+
+def _nothing_to_expire(request: Request) -> str:
+    params = request.path_params
+    return (
+        f"Expire message by timestamp is issued on topic {topic_of(request)} for subscription {params['subscription']} due to"
+        " ongoing message expiration not finished or subscription almost catch up."
+    )

@@ -1,0 +1,72 @@
+"""PersistentTopicInternalStats: the ledgers of a log and the places of its cursors, as Apache's JSON. Pure.
+
+What does not exist here is left out, but for members that clients read without asking (`_ABSENT`).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from managed_ledger.contract import LedgerFacts, ManagedCursor, ManagedLedger
+
+_ABSENT: dict[str, Any] = {
+    "schemaLedgers": [],
+    "compactedLedger": {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False},
+}
+
+
+def internal_stats_json(log: ManagedLedger) -> dict[str, Any]:
+    ledgers = log.ledgers()
+    current = ledgers[-1] if ledgers and ledgers[-1].is_open else None
+    return {
+        "numberOfEntries": log.entry_count,
+        "totalSize": log.size_bytes,
+        "currentLedgerEntries": 0 if current is None else current.entries,
+        "currentLedgerSize": 0 if current is None else current.size_bytes,
+        "lastConfirmedEntry": str(log.last_confirmed),
+        "state": "Terminated" if log.is_terminated else "LedgerOpened" if current else "ClosedLedger",
+        "ledgers": [_ledger(ledger) for ledger in ledgers],
+        "cursors": {name: _cursor(cursor, ledgers) for name, cursor in log.cursors.items()},
+        "properties": dict(log.properties),
+        **_ABSENT,
+    }
+
+
+def _ledger(ledger: LedgerFacts) -> dict[str, Any]:
+    return {
+        "ledgerId": ledger.ledger_id,
+        "entries": ledger.entries,
+        "size": ledger.size_bytes,
+        "timestamp": ledger.closed_at_ms,
+        "offloaded": False,
+        "underReplicated": False,
+    }
+
+
+def _cursor(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts]) -> dict[str, Any]:
+    holes = [text for ledger in ledgers for text in _ranges(cursor, ledger.ledger_id)]
+    return {
+        "markDeletePosition": str(cursor.mark_delete),
+        "readPosition": str(cursor.first_unacknowledged()),
+        "individuallyDeletedMessages": "[" + ",".join(holes) + "]",
+        "totalNonContiguousDeletedMessagesRange": len(holes),
+        "numberOfEntriesSinceFirstNotAckedMessage": cursor.backlog_entries(),
+        "state": "Open" if cursor.durable else "NoLedger",
+        "active": True,
+        "properties": dict(cursor.properties),
+        "cursorProperties": dict(cursor.cursor_properties),
+    }
+
+
+def _ranges(cursor: ManagedCursor, ledger_id: int) -> list[str]:
+    """Each as Apache writes a range of positions: open at its start, closed at its end."""
+    found: list[str] = []
+    start = previous = None
+    for entry_id in cursor.acknowledged_in(ledger_id):
+        if previous is None or entry_id != previous + 1:
+            if start is not None:
+                found.append(f"({ledger_id}:{start - 1}..{ledger_id}:{previous}]")
+            start = entry_id
+        previous = entry_id
+    if start is not None:
+        found.append(f"({ledger_id}:{start - 1}..{ledger_id}:{previous}]")
+    return found

@@ -1,0 +1,94 @@
+"""One stored entry as an HTTP answer: its payload is the body, its metadata are headers (PersistentTopicsBase). Pure.
+
+A batch is answered whole, with X-Pulsar-num-batch-message; clients take it apart.
+"""
+
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import cramjam
+from starlette.responses import Response
+
+from wire.errors import MalformedPayload
+from wire.generated.pulsar_api_pb2 import LZ4, SNAPPY, ZLIB, ZSTD, MessageMetadata
+from wire.payloads import message_metadata, split_section
+from wire.position import Position
+from wire.run import EntryRun
+
+from .answers import Refusal
+
+_UNCOMPRESSED_BYTES_MAX = 128 << 20
+
+
+def _inflate_into(body: bytes, room: bytearray) -> int:
+    plain = zlib.decompressobj().decompress(body, len(room))
+    room[: len(plain)] = plain
+    return len(plain)
+
+
+_UNCOMPRESS_INTO: Mapping[int, Callable[[bytes, bytearray], int]] = {
+    LZ4: cramjam.lz4.decompress_block_into,
+    ZLIB: _inflate_into,
+    ZSTD: cramjam.zstd.decompress_into,
+    SNAPPY: cramjam.snappy.decompress_raw_into,
+}
+"""Into room of the size that the message states, so that nothing can become larger than it says."""
+
+
+def message_answer(run: EntryRun) -> Response:
+    """The first entry of the run. Refusal(500) when it cannot be taken apart."""
+    position = Position(run.ledger_id, run.first_entry_id)
+    try:
+        section = split_section(run.payload(run.first_entry_id))
+        metadata = message_metadata(section)
+    except MalformedPayload as error:
+        raise Refusal(500, f"entry {position} cannot be read: {error}") from error
+    body = _plain(position, metadata, bytes(section.payload))
+    return Response(body, headers=_headers(position, metadata, len(section.payload)), media_type="application/octet-stream")
+
+
+def _plain(position: Position, metadata: MessageMetadata, payload: bytes) -> bytes:
+    """Uncompressed, unless it is encrypted: then it is nobody's but the client's."""
+    uncompress_into, size = _UNCOMPRESS_INTO.get(metadata.compression), metadata.uncompressed_size
+    if uncompress_into is None or metadata.encryption_keys:
+        return payload
+    if size > _UNCOMPRESSED_BYTES_MAX:
+        raise Refusal(500, f"entry {position} says that it is {size} bytes uncompressed: more than {_UNCOMPRESSED_BYTES_MAX}")
+    body = bytearray(size)
+    try:
+        found = uncompress_into(payload, body)
+    except (cramjam.DecompressionError, zlib.error) as error:
+        raise Refusal(500, f"entry {position} cannot be uncompressed: {error}") from error
+    if found != size:
+        raise Refusal(500, f"entry {position} says that it is {size} bytes uncompressed, and is {found}")
+    return bytes(body)
+
+
+def _headers(position: Position, metadata: MessageMetadata, stored_bytes: int) -> dict[str, str]:
+    is_batch = metadata.HasField("num_messages_in_batch")
+    found: dict[str, str | None] = {
+        "X-Pulsar-Message-ID": str(position),
+        "X-Pulsar-publish-time": _time(metadata.publish_time),
+        "X-Pulsar-producer-name": metadata.producer_name,
+        "X-Pulsar-sequence-id": str(metadata.sequence_id),
+        "X-Pulsar-Is-Encrypted": str(bool(metadata.encryption_keys)).lower(),
+        "X-Pulsar-event-time": _time(metadata.event_time) if metadata.event_time else None,
+        "X-Pulsar-deliver-at-time": _time(metadata.deliver_at_time) if metadata.deliver_at_time else None,
+        "X-Pulsar-partition-key": metadata.partition_key if metadata.HasField("partition_key") else None,
+        "X-Pulsar-num-batch-message": str(metadata.num_messages_in_batch) if is_batch else None,
+        "X-Pulsar-batch-size": str(stored_bytes) if is_batch else None,
+        "X-Pulsar-uncompressed-size": str(metadata.uncompressed_size) if metadata.uncompressed_size else None,
+        "X-Pulsar-PROPERTY": json.dumps({pair.key: pair.value for pair in metadata.properties}),
+    }
+    return {name: _one_line(value) for name, value in found.items() if value is not None}
+
+
+def _one_line(text: str) -> str:
+    """What a client named itself must not become a header of its own."""
+    return text.replace("\r", " ").replace("\n", " ").encode("latin-1", "replace").decode("latin-1")
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
