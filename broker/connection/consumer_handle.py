@@ -8,12 +8,17 @@ from wire.run import EntryRun
 from ..topic.contract import Consumer
 from . import replies
 from .link import Link
+from .unchecked_frames import unchecked_message_frames
+
+CHECKSUMS_VERSION = 11
+"""Peers below get messages without checksums."""
 
 
 class ConsumerHandle:
     """`consumer` is None until the subscription has taken it on."""
 
     __slots__ = (
+        "_frames",
         "_link",
         "_on_closed",
         "_partition",
@@ -32,6 +37,7 @@ class ConsumerHandle:
         on_closed: Callable[["ConsumerHandle", str], None],
     ) -> None:
         self._link = link
+        self._frames = message_frames if link.protocol_version >= CHECKSUMS_VERSION else unchecked_message_frames
         self._on_closed = on_closed
         self._partition = -1
         self.consumer_id = consumer_id
@@ -68,7 +74,7 @@ class ConsumerHandle:
         consumer_epoch: int | None,
     ) -> None:
         self._link.deliver(
-            message_frames(run, indexes, self.consumer_id, self._partition, redelivery_counts, ack_sets, consumer_epoch)
+            self._frames(run, indexes, self.consumer_id, self._partition, redelivery_counts, ack_sets, consumer_epoch)
         )
 
     def active_changed(self, is_active: bool) -> None:

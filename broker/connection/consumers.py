@@ -9,6 +9,7 @@ import logging
 from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.int64 import signed
 from wire.run import AckRun
 
 from ..errors import BrokerError, ServerError
@@ -24,6 +25,7 @@ from .subscribe_requests import subscribe_request
 
 log = logging.getLogger(__name__)
 
+PROPERTIES_BYTES_MAX = 16 * 1024
 _PERMITS_MAX = (1 << 31) - 1
 
 
@@ -181,13 +183,21 @@ def _acknowledge(handle: ConsumerHandle, ack: api.CommandAck) -> None:
         positions=tuple(replies.position_of(each) for each in ack.message_id),
         ack_sets=tuple(tuple(each.ack_set) for each in ack.message_id),
         batch_sizes=tuple(max(0, each.batch_size) for each in ack.message_id),
-        properties={pair.key: pair.value for pair in ack.properties},
+        properties=_properties(ack),
     )
     assert handle.consumer is not None
     try:
         handle.consumer.acknowledge(acknowledgement)
     except Exception as failure:
         raise to_broker_error(failure) from failure
+
+
+def _properties(ack: api.CommandAck) -> dict[str, int]:
+    """Stored with the cursor's place at each write of it. Apache has no bound. Java's long: a word with a sign."""
+    size = sum(len(pair.key) + 8 for pair in ack.properties)
+    if size > PROPERTIES_BYTES_MAX:
+        raise BrokerError(ServerError.NOT_ALLOWED, f"Properties of {size} bytes; an ack may have {PROPERTIES_BYTES_MAX}")
+    return {pair.key: signed(pair.value) for pair in ack.properties}
 
 
 ROUTES: Routes[Consumers] = {

@@ -81,7 +81,7 @@ class Producers:
             access_mode=AccessMode(command.producer_access_mode),
             topic_epoch=command.topic_epoch if command.HasField("topic_epoch") else None,
             is_encrypted=command.encrypted,
-            metadata=metadata_of(command.metadata, self._settings.max_consumer_metadata_size),
+            metadata=metadata_of(command.metadata),
             address=self._link.address,
             client_version=self._link.client_version,
             initial_subscription_name=command.initial_subscription_name,

@@ -1,6 +1,6 @@
 """Checks that several commands share: metadata, schemas, names. Pure; refusals are BrokerError."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from wire.generated import pulsar_api_pb2 as api
 
@@ -23,14 +23,16 @@ _STRUCTURED = frozenset(
 know how a String or an Int64 is written, and nothing is lost when the broker does not record it."""
 
 
-def metadata_of(pairs: Iterable[api.KeyValue], bytes_max: int) -> dict[str, str]:
-    """NOT_ALLOWED above maxConsumerMetadataSize."""
-    metadata = {pair.key: pair.value for pair in pairs}
+def metadata_of(pairs: Iterable[api.KeyValue]) -> dict[str, str]:
+    return {pair.key: pair.value for pair in pairs}
+
+
+def check_metadata(metadata: Mapping[str, str], bytes_max: int) -> None:
+    """METADATA above maxConsumerMetadataSize, as Apache's ServerCnx; a producer's it does not limit."""
     size = sum(len(key) + len(value) for key, value in metadata.items())
     if size > bytes_max:
-        message = f"Metadata has a max size of {bytes_max} bytes, given are {size}"
-        raise BrokerError(ServerError.NOT_ALLOWED, message)
-    return metadata
+        message = f"Metadata has a max size of {bytes_max} bytes (maxConsumerMetadataSize), given are {size}"
+        raise BrokerError(ServerError.METADATA, message)
 
 
 def refuse_schema(schema: api.Schema) -> None:

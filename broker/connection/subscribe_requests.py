@@ -6,10 +6,11 @@ from ..errors import BrokerError, ServerError
 from ..topic.contract import KeySharedMeta, KeySharedMode, SubscribeRequest, SubscriptionType
 from . import replies
 from .link import Link
-from .requests import check_name, metadata_of, refuse_schema
+from .requests import check_metadata, check_name, metadata_of, refuse_schema
 
-CHECKSUMS_VERSION = 6
-"""Older peers know no checksums, which are stored with what is delivered."""
+BATCHES_VERSION = 4
+"""Older peers would take a batch for one message. Apache refuses them once it has seen a batch on the topic; here, where a
+topic does not remember that, always."""
 _HASH_MAX = 65535
 
 
@@ -17,13 +18,15 @@ def subscribe_request(
     command: api.CommandSubscribe, link: Link, metadata_bytes_max: int, *, may_create_subscription: bool
 ) -> SubscribeRequest:
     """What the topic is asked for."""
-    if link.protocol_version < CHECKSUMS_VERSION:
-        message = f"Consumers need protocol version {CHECKSUMS_VERSION}, not {link.protocol_version}"
+    if link.protocol_version < BATCHES_VERSION:
+        message = f"Consumer is not compatible with batch-message: version {BATCHES_VERSION}, not {link.protocol_version}"
         raise BrokerError(ServerError.UNSUPPORTED_VERSION, message)
     check_name("subscription name", command.subscription)
     check_name("consumer name", command.consumer_name, may_be_empty=True)
     if command.HasField("schema"):
         refuse_schema(command.schema)
+    metadata = metadata_of(command.metadata)
+    check_metadata(metadata, metadata_bytes_max)
     is_reader_at = not command.durable and command.HasField("start_message_id")
     return SubscribeRequest(
         consumer_id=command.consumer_id,
@@ -36,7 +39,7 @@ def subscribe_request(
         start_batch_index=command.start_message_id.batch_index if is_reader_at else -1,
         start_rollback_seconds=command.start_message_rollback_duration_sec,
         from_earliest=command.initial_position == api.CommandSubscribe.Earliest,
-        metadata=metadata_of(command.metadata, metadata_bytes_max),
+        metadata=metadata,
         subscription_properties={pair.key: pair.value for pair in command.subscription_properties},
         key_shared=_key_shared(command.key_shared_meta) if command.HasField("key_shared_meta") else KeySharedMeta(),
         consumer_epoch=command.consumer_epoch if command.HasField("consumer_epoch") else None,

@@ -6,7 +6,7 @@ that does not exist yet, an id out of range) is refused with a log line, and the
 
 import logging
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
 
 from pyroaring import BitMap
@@ -19,6 +19,8 @@ from wire.run import AckRun
 from .contract import Acknowledgement
 
 _log = logging.getLogger(__name__)
+
+REPLICATED_SUBSCRIPTION_PROPERTY = "pulsar.replicated.subscription"
 
 _ENTRY_ID_MAX = (1 << 32) - 1
 _LEDGER_ID_MAX = (1 << 63) - 1
@@ -136,7 +138,8 @@ class Acknowledging:
         size = size if size > 0 else 64 * len(ack_set)
         before = _unacknowledged(cursor.unacknowledged_batch_indexes(position), size) if is_partial else 0
         try:
-            cursor.acknowledge_cumulative(position, ack_set if is_partial else (), size if is_partial else 0)
+            properties = _properties_of_mark(cursor.properties, command.properties)
+            cursor.acknowledge_cumulative(position, ack_set if is_partial else (), size if is_partial else 0, properties)
         except InvalidCursorPosition as error:
             self._refuse(str(error))
             return 0
@@ -162,6 +165,12 @@ def by_ledger(ledger_ids: "array[int]", entry_ids: "array[int]") -> Iterator[tup
         return
     for ledger_id in sorted(set(ledger_ids)):
         yield ledger_id, array("Q", compress(entry_ids, map(ledger_id.__eq__, ledger_ids)))
+
+
+def _properties_of_mark(old: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
+    """A client's, and the subscription's own, which stays (PersistentSubscription.mergeCursorProperties)."""
+    own = {REPLICATED_SUBSCRIPTION_PROPERTY} & old.keys()
+    return {**{name: old[name] for name in own}, **given}
 
 
 def _unacknowledged(ack_set: Sequence[int] | None, batch_size: int) -> int:

@@ -176,6 +176,7 @@ class Acknowledgement:
     ack_sets: tuple[tuple[int, ...], ...]
     batch_sizes: tuple[int, ...]
     properties: Mapping[str, int] = field(default_factory=dict)
+    """int64; of a cumulative one, kept with the cursor's place until the next."""
 
 
 @dataclass(frozen=True, slots=True)

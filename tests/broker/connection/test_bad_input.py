@@ -271,7 +271,7 @@ REFUSED_SUBSCRIPTIONS: dict[str, tuple[dict[str, object], int]] = {
     "no name": ({"subscription": ""}, api.NotAllowedError),
     "a long name": ({"subscription": "x" * 5000}, api.NotAllowedError),
     "a long name of its own": ({"consumer_name": "x" * 5000}, api.NotAllowedError),
-    "much metadata": ({"metadata": [api.KeyValue(key="k", value="v" * 1024)]}, api.NotAllowedError),
+    "much metadata": ({"metadata": [api.KeyValue(key="k", value="v" * 1024)]}, api.MetadataError),
     "hash ranges": (
         {
             "sub_type": api.CommandSubscribe.Key_Shared,

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from broker.connection.consumers import PROPERTIES_BYTES_MAX
 from broker.errors import BrokerError, ServerError
 from broker.service.settings import BrokerSettings
 from broker.topic.contract import KeySharedMeta, KeySharedMode, SubscriptionType
@@ -105,10 +106,44 @@ def test_a_refused_consumer_may_try_again() -> None:
     play(scenario)
 
 
-def test_a_peer_that_knows_no_checksums_may_not_consume() -> None:
+def test_a_peer_that_knows_no_batches_may_not_consume() -> None:
     async def scenario() -> None:
-        async with a_peer(version=5) as peer:
+        async with a_peer(version=3) as peer:
             assert (await peer.ask(subscribe())).error.error == api.UnsupportedVersionError
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("version", "has_checksums"), [(4, False), (6, False), (10, False), (11, True), (21, True)])
+def test_peers_below_version_11_get_messages_without_checksums(version: int, has_checksums: bool) -> None:
+    async def scenario() -> None:
+        async with a_peer(version=version) as peer:
+            consumer = await peer.consume()
+            plain = message(b"never had one")[6:]
+            stored = [message(b"one"), plain, b"\x0e\x02" + (2).to_bytes(4) + b"\x08\x01" + message(b"three")]
+            consumer.sink.deliver(entry_run(7, 3, stored), range(3), [0, 2, 0], {0: (5,)}, None)
+            await settle()
+            frames = peer.frames()
+            skipped = 0 if has_checksums else 6
+            assert [payload for _, payload in frames] == [stored[0][skipped:], plain, message(b"three")[skipped:]]
+            assert [command.message.message_id.entry_id for command, _ in frames] == [3, 4, 5]
+            assert [command.message.redelivery_count for command, _ in frames] == [0, 2, 0]
+            assert list(frames[0][0].message.ack_set) == [5]
+
+    play(scenario)
+
+
+def test_the_properties_of_a_cumulative_ack_reach_the_topic_as_javas_longs() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            consumer = await peer.consume()
+            pairs = [api.KeyLongValue(key="a", value=5), api.KeyLongValue(key="b", value=(1 << 64) - 1)]
+            peer.send(ack(1, (7, 5), ack_type=api.CommandAck.Cumulative, properties=pairs))
+            assert consumer.acks[0].properties == {"a": 5, "b": -1}
+            much = [api.KeyLongValue(key="k" * PROPERTIES_BYTES_MAX, value=1)]
+            told = await peer.ask(ack(1, (7, 6), ack_type=api.CommandAck.Cumulative, properties=much, request_id=3))
+            assert told.ack_response.error == api.NotAllowedError
+            assert len(consumer.acks) == 1
 
     play(scenario)
 

@@ -7,7 +7,8 @@ import pytest
 
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
-from broker.topic.contract import AccessMode, SubscriptionType
+from broker.topic.acknowledging import REPLICATED_SUBSCRIPTION_PROPERTY
+from broker.topic.contract import AccessMode, Acknowledgement, SubscriptionType
 from broker.topic.opening import PersistentTopics
 from broker.topic.settings import TopicSettings
 from managed_ledger.contract import EARLIEST
@@ -15,6 +16,7 @@ from tests.broker.topic.subscription_model import Model
 from tests.broker.topic.topic_world import TOPIC, World, ack_run, payload, run, send_run, settle
 from tests.managed_ledger.ledger_world import NAME, trimming
 from tests.managed_ledger.ledger_world import World as Storage
+from wire.position import Position
 
 STEPS = 50
 
@@ -191,3 +193,41 @@ def test_the_subscription_behaves_as_the_naive_model_on_stored_ledgers(
         await model.finish()
 
     run(scenario, rng.getrandbits(30))
+
+
+def test_the_properties_of_the_last_cumulative_ack_are_kept_with_the_place() -> None:
+    async def scenario() -> None:
+        world = StoredWorld()
+        await world.open()
+        consumer, sink = await world.consumer()
+        await world.publish_many(4)
+        await asyncio.sleep(1)
+        consumer.acknowledge(marked(sink.positions[2], a=1, b=-(1 << 63)))
+        consumer.acknowledge(marked(sink.positions[1], late=1))
+        consumer.acknowledge_run(ack_run(sink.positions[3]))
+        cursor = world.log.cursors["s"]
+        assert cursor.properties == {"a": 1, "b": -(1 << 63)}, "neither one that moves nothing nor a single ack changes them"
+        await world.topic.close()
+        await world.restart()
+        assert world.log.cursors["s"].properties == {"a": 1, "b": -(1 << 63)}
+
+    run(scenario)
+
+
+def test_a_cumulative_ack_without_properties_clears_them_but_for_the_subscriptions_own() -> None:
+    async def scenario() -> None:
+        world = StoredWorld()
+        await world.open()
+        consumer, sink = await world.consumer()
+        await world.publish_many(3)
+        await asyncio.sleep(1)
+        consumer.acknowledge(marked(sink.positions[0], **{REPLICATED_SUBSCRIPTION_PROPERTY: 1, "a": 1}))
+        consumer.acknowledge(marked(sink.positions[1]))
+        assert world.log.cursors["s"].properties == {REPLICATED_SUBSCRIPTION_PROPERTY: 1}
+        await world.topic.close()
+
+    run(scenario)
+
+
+def marked(position: Position, **properties: int) -> Acknowledgement:
+    return Acknowledgement(True, (position,), ((),), (0,), properties)
