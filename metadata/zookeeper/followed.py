@@ -25,23 +25,33 @@ class FollowedTrees:
         self._sessions, self._tell = sessions, tell
         self._mirror = Mirror()
         self._watchers: dict[str, int] = {}
+        self._since: dict[str, int] = {}
+        """Up to which zxid each root has been told of, as far as the connections before this one went."""
+        self._is_set: dict[str, None] = {}
+        """Roots whose watch the server has confirmed on this connection."""
 
     def follow(self, root: str) -> None:
         self._watchers[root] = self._watchers.get(root, 0) + 1
-        if self._watchers[root] == 1 and self._sessions.is_connected:
-            self._begin(root, NOTHING_IS_NEWS)
+        if self._watchers[root] == 1:
+            self._since[root] = self._sessions.last_zxid or NOTHING_IS_NEWS
+            if self._sessions.is_connected:
+                self._begin(root, NOTHING_IS_NEWS)
 
     def unfollow(self, root: str) -> None:
         self._watchers[root] -= 1
         if not self._watchers[root]:
-            del self._watchers[root]
+            del self._watchers[root], self._since[root]
+            self._is_set.pop(root, None)
             self._mirror.forget(root, list(self._watchers))
-            self._sessions.send(RemoveWatch(root), partial(self._answered, root))
+            self._sessions.send(RemoveWatch(root), _ignore)
 
     def set_again(self, seen_zxid: int) -> None:
         """After a connection: the server has forgotten the watches."""
+        confirmed, self._is_set = self._is_set, {}
         for root in self._watchers:
-            self._begin(root, seen_zxid if root in self._mirror else NOTHING_IS_NEWS)
+            if root in confirmed:
+                self._since[root] = seen_zxid
+            self._begin(root, self._since[root])
 
     def changed(self, change: Change, path: str) -> None:
         self._tell(self._mirror.changed(change, path))
@@ -74,5 +84,11 @@ class FollowedTrees:
         self._go_on(walk)
 
     def _answered(self, root: str, answer: Answer | Exception) -> None:
-        if isinstance(answer, Exception) and not isinstance(answer, ConnectionLost):
+        if answer is None and root in self._watchers:
+            self._is_set[root] = None
+        elif isinstance(answer, Exception) and not isinstance(answer, ConnectionLost):
             _log.error(line("ZooKeeper refused a watch: 3.6 or later is needed", path=root, reason=answer))
+
+
+def _ignore(_answer: Answer | Exception) -> None:
+    """Of the end of a watch: events that nobody watches any more are told to nobody."""

@@ -110,6 +110,7 @@ class KazooSession:
         self._is_over = False
         self._clocks_apart = self._loop.time() - time.monotonic()
         self._session_id = 0
+        self._zxid_when_lost = 0
         self._client.start_async()
 
     @property
@@ -119,6 +120,10 @@ class KazooSession:
     @property
     def last_zxid(self) -> int:
         return int(self._client.last_zxid)
+
+    @property
+    def zxid_when_lost(self) -> int:
+        return self._zxid_when_lost
 
     @property
     def heard_at(self) -> float:
@@ -180,6 +185,7 @@ class KazooSession:
             self._session_id = self._client._session_id
             self._hand_over(self._events.connected)
         elif state == KazooState.SUSPENDED:
+            self._zxid_when_lost = int(self._client.last_zxid)
             self._hand_over(self._events.disconnected)
         elif self._client.client_state == KeeperState.EXPIRED_SESSION:
             self._client._stopped.set()  # or kazoo opens the next session on this client

@@ -177,6 +177,10 @@ class ZooKeeperSession(Protocol):
         """The newest transaction that an answer has shown."""
 
     @property
+    def zxid_when_lost(self) -> int:
+        """`last_zxid` when the connection was last lost: answers of the next one do not count yet."""
+
+    @property
     def heard_at(self) -> float:
         """When the server was last heard of, in seconds of the loop's clock (0: never)."""
 

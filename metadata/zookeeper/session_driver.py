@@ -58,7 +58,7 @@ class _Events:
 
 
 class SessionDriver:
-    """`resume` is called with the newest zxid seen, when requests may be sent again; `changed` with every watch event."""
+    """`resume` is called when requests may be sent again, with the newest zxid seen before, `changed` with each watch event."""
 
     def __init__(
         self, open_session: OpenSession, resume: Callable[[int], None], changed: Callable[[Change, str], None]
@@ -79,7 +79,7 @@ class SessionDriver:
         return self._session.session_id
 
     @property
-    def seen_zxid(self) -> int:
+    def last_zxid(self) -> int:
         """The newest transaction that any session has shown."""
         return max(self._seen_zxid, self._session.last_zxid)
 
@@ -136,14 +136,14 @@ class SessionDriver:
 
     def _let_go(self) -> None:
         """The watches first: who waits may rely on hearing of what changes after its request."""
-        seen, self._seen_zxid = self._seen_zxid, self.seen_zxid
-        self._resume(seen)
+        self._seen_zxid = max(self._seen_zxid, self._session.zxid_when_lost)
+        self._resume(self._seen_zxid)
         for waiter in self._waiting:
             if not waiter.done():
                 waiter.set_result(None)
 
     def _open_next(self) -> None:
-        self._seen_zxid = self.seen_zxid
+        self._seen_zxid = max(self._seen_zxid, self._session.zxid_when_lost)
         self._events.is_current = False
         self._end(self._session)
         self._events = _Events(self)
