@@ -101,7 +101,7 @@ class Tree:
         for parent, names in tree._children.items():
             tree._counters[parent] = len(names)
         for parent, counter in counters.items():
-            tree._counters[parent] = max(counter, tree._counters.get(parent, 0))
+            tree._set_counter(parent, max(counter, tree._counters.get(parent, 0)))
         return tree
 
     # -- reading
