@@ -1,9 +1,12 @@
 """A client as its bytes: drives a connection over a transport that only remembers, with topics that are fakes."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
+
+import pytest
 
 from broker.connection.connection import Connection
 from broker.connection.listener import Listener
@@ -22,6 +25,7 @@ from wire.payloads import payload_section
 
 ADVERTISED = Advertised("pulsar://broker:6650", "http://broker:8080")
 TOPIC = "persistent://public/default/t"
+U64_MAX = (1 << 64) - 1
 
 
 class FakeTransport(asyncio.Transport):
@@ -205,6 +209,11 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
+def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What was said of mistakes, as `peer=... reason=...`."""
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
 # ---- Commands
 
 
@@ -247,3 +256,29 @@ def ack(consumer_id: int, *ids: tuple[int, int], **fields: Any) -> BaseCommand:
     for ledger_id, entry_id in ids:
         told.message_id.add(ledger_id=ledger_id, entry_id=entry_id)
     return BaseCommand(type=BaseCommand.ACK, ack=told)
+
+
+def lookup(topic: str = TOPIC, **fields: Any) -> BaseCommand:
+    return BaseCommand(type=BaseCommand.LOOKUP, lookup_topic=api.CommandLookupTopic(topic=topic, request_id=0, **fields))
+
+
+def partitions(topic: str, *, may_create: bool = True) -> BaseCommand:
+    asked = api.CommandPartitionedTopicMetadata(topic=topic, request_id=0, metadata_auto_creation_enabled=may_create)
+    return BaseCommand(type=BaseCommand.PARTITIONED_METADATA, partition_metadata=asked)
+
+
+def seek(consumer_id: int = 1, **fields: Any) -> BaseCommand:
+    asked = api.CommandSeek(consumer_id=consumer_id, request_id=30, **fields)
+    return BaseCommand(type=BaseCommand.SEEK, seek=asked)
+
+
+def last_message_id(consumer_id: int = 1) -> BaseCommand:
+    asked = api.CommandGetLastMessageId(consumer_id=consumer_id, request_id=31)
+    return BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, get_last_message_id=asked)
+
+
+def redeliver(consumer_id: int = 1, *ids: tuple[int, int], **fields: Any) -> BaseCommand:
+    asked = api.CommandRedeliverUnacknowledgedMessages(consumer_id=consumer_id, **fields)
+    for ledger_id, entry_id in ids:
+        asked.message_ids.add(ledger_id=ledger_id, entry_id=entry_id)
+    return BaseCommand(type=BaseCommand.REDELIVER_UNACKNOWLEDGED_MESSAGES, redeliver_unacknowledged_messages=asked)
