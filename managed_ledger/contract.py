@@ -115,6 +115,12 @@ class ManagedCursor(Protocol):
     async def flush(self) -> None:
         """Persist what is not persisted."""
 
+    async def stored(self) -> None:
+        """Return when all that is acknowledged now is persisted; ManagedLedgerError when it will not be by this cursor.
+
+        What asks at the same time shares one write. A cursor that is not durable promises nothing and returns at once.
+        """
+
     async def close(self) -> None: ...
 
 

@@ -126,6 +126,9 @@ class MemoryCursor:
     async def flush(self) -> None:
         """Nothing to store."""
 
+    async def stored(self) -> None:
+        """Nothing is promised."""
+
     async def close(self) -> None:
         if not self._is_closed:
             self._is_closed = True
@@ -213,6 +216,12 @@ class DurableCursor(MemoryCursor):
         async with self._turn:
             if not self._throttle.is_stored(version) and not self._is_closed:
                 await self._write()
+
+    async def stored(self) -> None:
+        version = self.acknowledgements.version
+        await self.flush()
+        if not self._throttle.is_stored(version):
+            raise ManagedLedgerError(f"{self.name}: closed before its acknowledgements were stored")
 
     async def close(self) -> None:
         """Store what is not stored, in the node; closing twice is fine."""

@@ -103,7 +103,10 @@ class Consumers:
             handle.consumer.acknowledge_run(run)
 
     def on_ack(self, command: BaseCommand, _: memoryview) -> None:
-        """An ACK that the kernel left: cumulative, of parts of batches, of a transaction, or one that wants an answer."""
+        """An ACK that the kernel left: cumulative, of parts of batches, of a transaction, or one that wants an answer.
+
+        That comes when the acknowledgement is stored (docs/adr/0013-an-answered-acknowledgement-is-stored.md).
+        """
         ack = command.ack
         failure = None
         handle = self.attached(ack.consumer_id)
@@ -116,10 +119,17 @@ class Consumers:
         except BrokerError as error:
             failure = error
         if ack.HasField("request_id"):
-            self._link.answer(replies.ack_response(ack, failure))
+            self._link.run(
+                self._answer_ack(ack, handle, failure), lambda failed: self._link.answer(replies.ack_response(ack, failed))
+            )
         elif failure is not None and handle is not None:
             reason = f"ACK of consumer {ack.consumer_id} refused: {failure.message}"
             log.warning(line("acknowledgement refused", peer=self._link.address, reason=reason))
+
+    async def _answer_ack(self, ack: api.CommandAck, handle: ConsumerHandle | None, failure: BrokerError | None) -> None:
+        if failure is None and handle is not None and handle.consumer is not None:
+            await handle.consumer.acknowledgements_stored()
+        self._link.answer(replies.ack_response(ack, failure))
 
     def on_redeliver(self, command: BaseCommand, _: memoryview) -> None:
         asked = command.redeliver_unacknowledged_messages

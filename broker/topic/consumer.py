@@ -74,6 +74,9 @@ class TopicConsumer:
         self.last_acknowledgement_ms = self._subscription.clock.now_ms()
         self._count_acknowledged(self._subscription.acknowledging.command(self.key, acknowledgement))
 
+    async def acknowledgements_stored(self) -> None:
+        await self._subscription.cursor.stored()
+
     def redeliver(self, positions: Sequence[Position], consumer_epoch: int | None) -> None:
         if not self.is_closed:
             self._subscription.handle(RedeliveryRequested(self.key, positions or None, consumer_epoch))

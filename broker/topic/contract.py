@@ -220,6 +220,9 @@ class Consumer(Protocol):
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
         """BrokerError(NOT_ALLOWED) for a cumulative one on Shared and Key_Shared."""
 
+    async def acknowledgements_stored(self) -> None:
+        """Return when what the subscription has acknowledged until now would survive a crash (if it is durable)."""
+
     def redeliver(self, positions: Sequence[Position], consumer_epoch: int | None) -> None:
         """Empty: everything that this consumer has not acknowledged."""
 

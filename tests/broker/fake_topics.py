@@ -82,6 +82,8 @@ class FakeConsumer:
         self.writable_count = 0
         self.is_closed = False
         self.failure: BrokerError | None = None
+        self.acknowledgements_gate = asyncio.Event()
+        self.acknowledgements_gate.set()
         self.last = LastMessage(Position(7, 41), -1, Position(7, 12))
 
     @property
@@ -101,6 +103,9 @@ class FakeConsumer:
 
     def acknowledge_run(self, run: AckRun) -> None:
         self.ack_runs.append(run)
+
+    async def acknowledgements_stored(self) -> None:
+        await self.acknowledgements_gate.wait()
 
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
         self._fail()

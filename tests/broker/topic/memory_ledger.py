@@ -128,6 +128,8 @@ class MemoryCursor:
 
     async def flush(self) -> None: ...
 
+    async def stored(self) -> None: ...
+
     async def close(self) -> None:
         self.is_closed = True
         if not self.durable:
