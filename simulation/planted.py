@@ -81,8 +81,8 @@ def _cursor_ahead(encoded: Any) -> Any:
 
 
 def _lost_hole(restore: Any) -> Any:
-    def broken(self: Acknowledgements, holes: Mapping[int, BitMap], batches: Any) -> None:
-        restore(self, {ledger_id: BitMap(range(ids.min(), ids.max() + 1)) for ledger_id, ids in holes.items()}, batches)
+    def broken(self: Acknowledgements, holes: Mapping[int, BitMap], *rest: Any) -> None:
+        restore(self, {ledger_id: BitMap(range(ids.min(), ids.max() + 1)) for ledger_id, ids in holes.items()}, *rest)
 
     return broken
 
