@@ -31,6 +31,10 @@ class LedgerUnreadable(LedgerError):
     """The entry exists, but no replica could give it (damage, I/O, wrong digest). Never treat it as missing."""
 
 
+class EntryLost(LedgerUnreadable):
+    """Every replica was asked, and none has it any more: asking again will not help."""
+
+
 class LedgerWriter(Protocol):
     """An open ledger that this process writes."""
 

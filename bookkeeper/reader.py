@@ -10,13 +10,16 @@ from bisect import bisect_right
 from collections.abc import Mapping
 
 from bookkeeper.ensemble import Quorum
-from bookkeeper.ledgers import LedgerUnreadable
+from bookkeeper.ledgers import EntryLost, LedgerUnreadable
 from bookkeeper.metadata_codec import LedgerMetadata
 from bookkeeper.ports import BookieClient
 from ports.logs import line
 from wire.bookie_codes import BookieCode, BookieError
 from wire.digests import HEADER_BYTES, first_damaged
 from wire.run import EntryRun
+
+LOST_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER, BookieCode.EIO})
+"""Of a bookie that was asked: it does not have what it stored once. Any other says nothing about the entry."""
 
 _log = logging.getLogger(__name__)
 
@@ -34,27 +37,30 @@ class EntryReader:
         self._starts = [segment.first_entry_id for segment in metadata.segments]
 
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """A run from `first_entry_id`, which must be confirmed. LedgerUnreadable."""
+        """A run from `first_entry_id`, which must be confirmed. LedgerUnreadable; EntryLost when that is for ever."""
         at = bisect_right(self._starts, first_entry_id) - 1
         if at + 1 < len(self._starts):
             count_max = min(count_max, self._starts[at + 1] - first_entry_id)
         ensemble = self._metadata.segments[at].bookies
-        reasons = []
+        reasons, is_lost = [], True
         for index in self._quorum.write_set(first_entry_id):
             name = ensemble[index]
             try:
                 return await self._read_from(name, first_entry_id, count_max, bytes_max)
             except (BookieError, DamagedEntry) as error:
                 reasons.append(f"{name}: {error}")
+                is_lost = is_lost and (isinstance(error, DamagedEntry) or error.code in LOST_CODES)
                 _log.warning(
                     line("a replica could not be read", ledger=self._ledger_id, entry=first_entry_id, reason=reasons[-1])
                 )
-        raise LedgerUnreadable(f"ledger {self._ledger_id} entry {first_entry_id}: {'; '.join(reasons)}")
+        raise (EntryLost if is_lost else LedgerUnreadable)(
+            f"ledger {self._ledger_id} entry {first_entry_id}: {'; '.join(reasons)}"
+        )
 
     async def _read_from(self, name: str, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         bookie = self._bookies.get(name)
         if bookie is None:
-            raise BookieError(BookieCode.EIO, self._ledger_id, "the bookie is not available")
+            raise BookieError(BookieCode.ETOOMANYREQUESTS, self._ledger_id, "the bookie is not available")
         run = await bookie.read(self._ledger_id, first_entry_id, count_max, bytes_max)
         return sound_entries(run, self._ledger_id, first_entry_id, self._metadata)
 

@@ -11,6 +11,7 @@ from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataSt
 from ports.clock import Clock
 
 from .cache.entry_cache import EntryCache
+from .cache.reads_in_flight import ReadsInFlight
 from .contract import ManagedLedger
 from .errors import ManagedLedgerError, ManagedLedgerNotFound
 from .ledger.info import ListedLedger, decode_info
@@ -32,6 +33,11 @@ class ManagedLedgerFactory:
             settings.managed_ledger_cache_size_mb * MEGABYTE,
             settings.managed_ledger_cache_eviction_time_threshold_millis / 1000,
             self._plan_eviction,
+            settings.managed_ledger_cache_eviction_watermark,
+            ReadsInFlight(
+                settings.managed_ledger_max_reads_in_flight_size_in_mb * MEGABYTE,
+                settings.managed_ledger_max_reads_in_flight_permits_acquire_queue_size,
+            ),
         )
         self._around = Surroundings(ledgers, store, settings, clock, self._cache)
         self._eviction: asyncio.TimerHandle | None = None

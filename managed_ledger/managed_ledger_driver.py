@@ -8,6 +8,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
+from pyroaring import BitMap
+
 from bookkeeper.ledgers import LedgerReader
 from metadata.store import Delete, MetadataError, Operation, Versioned
 from ports.logs import line
@@ -53,7 +55,9 @@ class StoredManagedLedger:
         limits = rollover_limits(around.settings)
         creation = LedgerCreation(metadata, around.ledgers, self._deletion)
         self._appender = Appender(metadata, around.ledgers, creation, limits, around.clock, self._confirmed, self._began)
-        self.reads = LedgerReads(self.name, self.sequence, around.ledgers, self._cache, self._appender.writer_of)
+        self.reads = LedgerReads(
+            self.name, self.sequence, around.ledgers, self._cache, self._appender.writer_of, around.settings, self._lost
+        )
         self._cursors = LedgerCursors(self, around, self.name, metadata.path)
         self._trimming = Trimming(
             metadata,
@@ -135,6 +139,11 @@ class StoredManagedLedger:
         if self._cursors.by_name:  # without a cursor nobody is expected to read it
             self._cache.insert(run, self._loop.time())
         self._listeners.moved()
+
+    def _lost(self, ledger_id: int, entry_ids: BitMap) -> None:
+        """Skipped because nobody can read them: no cursor waits for them any more."""
+        for cursor in self._cursors.by_name.values():
+            cursor.acknowledge_entries(ledger_id, entry_ids)
 
     def _began(self) -> None:
         """A new ledger: the one before is closed and may go."""

@@ -3,6 +3,7 @@
 | field | where the default differs from Apache's, why |
 | --- | --- |
 | managed_ledger_cache_size_mb | 64 (a fifth of direct memory): bookie and cache share the buffers of what is fresh |
+| managed_ledger_max_reads_in_flight_size_in_mb | 32 (0): bytes on their way from ledgers into memory; 0: no bound |
 | managed_ledger_default_mark_delete_rate_limit | the same; but see `cursor/throttle.py` for what came too soon |
 | managed_ledger_max_unacked_ranges_to_persist | the same; beyond it Apache drops holes, here they are written as segments |
 | managed_cursor_hole_cache_size_mb | not Apache's: segments of holes that are kept in memory (docs/cursor-segments.md) |
@@ -35,6 +36,14 @@ class ManagedLedgerSettings:
     """Of all cursors together: segments of holes that stay in memory. Not a key of Apache's."""
     managed_ledger_cache_size_mb: int = 64
     managed_ledger_cache_eviction_time_threshold_millis: int = 1000
+    managed_ledger_cache_eviction_watermark: float = 0.9
+    """What is left of a cache that was full, as a share of its size."""
+    managed_ledger_cursor_backlogged_threshold: int = 1000
+    """Entries: a reader farther behind is no reason to keep what is appended in the cache."""
+    managed_ledger_max_reads_in_flight_size_in_mb: int = 32
+    """On their way from ledgers into memory, over all topics; more wait. 0 (Apache's default): no bound."""
+    managed_ledger_max_reads_in_flight_permits_acquire_timeout_millis: int = 60_000
+    managed_ledger_max_reads_in_flight_permits_acquire_queue_size: int = 50_000
     managed_ledger_info_compression_type: str = "NONE"
     managed_ledger_info_compression_threshold_in_bytes: int = THRESHOLD_BYTES
     managed_cursor_info_compression_type: str = "NONE"
@@ -48,11 +57,14 @@ class ManagedLedgerSettings:
         for name in ("managed_ledger_max_entries_per_ledger", "managed_ledger_max_size_per_ledger_mbytes",
                      "managed_ledger_cursor_max_entries_per_ledger", "managed_ledger_cursor_rollover_time_in_seconds",
                      "managed_ledger_cursor_position_flush_seconds",
-                     "managed_ledger_cache_eviction_time_threshold_millis"):  # fmt: skip
+                     "managed_ledger_cache_eviction_time_threshold_millis",
+                     "managed_ledger_max_reads_in_flight_permits_acquire_timeout_millis"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise ValueError(f"{name.replace('_', '')}: expected at least 1")
         if self.managed_ledger_default_mark_delete_rate_limit <= 0:
             raise ValueError("managedLedgerDefaultMarkDeleteRateLimit: expected more than 0 marks per second")
+        if not 0 < self.managed_ledger_cache_eviction_watermark <= 1:
+            raise ValueError("managedLedgerCacheEvictionWatermark: expected more than 0, at most 1")
         minimum, maximum = self.managed_ledger_min_ledger_rollover_time_minutes, self.max_rollover_minutes
         if minimum < 0 or minimum > maximum > 0:
             raise ValueError(

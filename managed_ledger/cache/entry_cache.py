@@ -2,7 +2,9 @@
 
 Evicts what nobody asked for during `age_s_max`, and what was asked for longest ago when `bytes_max` is reached; what every
 reader has had goes at once (`CachedLog.remove_before`, told by who knows the readers). Small runs that
-follow one another are joined when they are read together, so that the next reader finds one run. Never reads a ledger.
+follow one another are joined when they are read together, so that the next reader finds one run. What was fetched for readers
+that catch up has a share of its own (`has_room_ahead`), so that any number of them leaves room for what is fresh. Never reads
+a ledger.
 """
 
 from array import array
@@ -15,8 +17,11 @@ from sortedcontainers import SortedDict
 from wire.position import Position
 from wire.run import EntryRun
 
+from .reads_in_flight import ReadsInFlight
 from .runs import cut, join
 
+AHEAD_SHARE = 0.5
+"""Of the cache, for what readers that catch up will ask for next."""
 JOIN_BYTES_MAX = 64 << 10
 """Larger runs are handed out as they are: copying them costs more than another read."""
 
@@ -27,10 +32,11 @@ _NOTHING = EntryRun(-1, 0, b"", array("I", [0]))
 class _Cached:
     """A run, when it was last asked for, and that time as it was when it was queued."""
 
-    __slots__ = ("asked_at", "ledger", "queued_at", "run")
+    __slots__ = ("asked_at", "is_ahead", "ledger", "queued_at", "run")
 
-    def __init__(self, ledger: "_Ledger", run: EntryRun, now: float) -> None:
+    def __init__(self, ledger: "_Ledger", run: EntryRun, now: float, is_ahead: bool) -> None:
         self.ledger: _Ledger | None = ledger
+        self.is_ahead = is_ahead
         self.run = run
         self.asked_at = self.queued_at = now
 
@@ -48,20 +54,39 @@ class _Ledger:
 
 class EntryCache:
     """The bounds of all `CachedLog`s. `filled` is called when it was empty and is no more: from then on somebody has to call
-    `evict` when `next_eviction_at` comes, until that is None."""
+    `evict` when `next_eviction_at` comes, until that is None. Beyond `bytes_max` it goes down to `watermark` of it at once.
+    """
 
-    def __init__(self, bytes_max: int, age_s_max: float, filled: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        bytes_max: int,
+        age_s_max: float,
+        filled: Callable[[], None] = lambda: None,
+        watermark: float = 1.0,
+        in_flight: ReadsInFlight | None = None,
+    ) -> None:
         self.bytes_max = bytes_max
         self.age_s_max = age_s_max
+        self.in_flight = in_flight or ReadsInFlight(0, 0)
+        """What is on its way into memory; not part of `size_bytes` before it is in."""
         self.size_bytes = 0
+        self.ahead_bytes = 0
+        """Of it: fetched for readers that catch up; with what is promised to them."""
         self._filled = filled
+        self._bytes_kept_max = int(bytes_max * watermark)
         self._queue: deque[_Cached] = deque()
 
     def added(self, cached: _Cached) -> None:
         self.size_bytes += cached.run.size_bytes
+        if cached.is_ahead:
+            self.ahead_bytes += cached.run.size_bytes
         self._queue.append(cached)
         if len(self._queue) == 1:
             self._filled()
+
+    def has_room_ahead(self, size: int) -> bool:
+        """Whether so much more may be fetched for readers that catch up."""
+        return self.ahead_bytes + size <= self.bytes_max * AHEAD_SHARE
 
     def next_eviction_at(self) -> float | None:
         """When the longest unasked run is old enough, going by what is known without looking at all."""
@@ -70,9 +95,10 @@ class EntryCache:
     def evict(self, now: float) -> None:
         """Down to the bounds."""
         queue = self._queue
+        limit = self.bytes_max if self.size_bytes <= self.bytes_max else self._bytes_kept_max
         while queue:
             cached = queue[0]
-            if self.size_bytes <= self.bytes_max and now - cached.queued_at < self.age_s_max:
+            if self.size_bytes <= limit and now - cached.queued_at < self.age_s_max:
                 return
             if cached.asked_at > cached.queued_at and now - cached.asked_at < self.age_s_max:
                 queue.popleft()
@@ -88,6 +114,8 @@ class EntryCache:
             return
         cached.ledger = None
         self.size_bytes -= cached.run.size_bytes
+        if cached.is_ahead:
+            self.ahead_bytes -= cached.run.size_bytes
         del ledger.runs[cached.run.first_entry_id]
         if not ledger.runs:
             ledger.log.forget(ledger.ledger_id)
@@ -107,14 +135,25 @@ class CachedLog:
         self._cache = cache
         self._ledgers: dict[int, _Ledger] = {}
 
-    def insert(self, run: EntryRun, now: float) -> None:
+    @property
+    def shared(self) -> EntryCache:
+        return self._cache
+
+    def __contains__(self, position: Position) -> bool:
+        ledger = self._ledgers.get(position.ledger_id)
+        if ledger is None:
+            return False
+        place = ledger.runs.bisect_right(position.entry_id) - 1
+        return place >= 0 and bool(ledger.runs.peekitem(place)[1].run.last_entry_id >= position.entry_id)
+
+    def insert(self, run: EntryRun, now: float, is_ahead: bool = False) -> None:
         """Keep a run; what of it is cached already is left out. The cache may let go of anything for it."""
         ledger = self._ledgers.get(run.ledger_id)
         if ledger is None:
             ledger = self._ledgers[run.ledger_id] = _Ledger(self, run.ledger_id)
         elif not self._is_new(ledger, run):
             return
-        cached = ledger.runs[run.first_entry_id] = _Cached(ledger, run, now)
+        cached = ledger.runs[run.first_entry_id] = _Cached(ledger, run, now, is_ahead)
         self._cache.added(cached)
         self._cache.evict(now)
 
@@ -144,12 +183,15 @@ class CachedLog:
         ledger = self._ledgers[min(self._ledgers)]
         return Position(ledger.ledger_id, ledger.runs.peekitem(0)[0])
 
-    def remove_before(self, position: Position) -> None:
-        """Let go of the runs that end before it."""
+    def remove_before(self, position: Position, start: Position | None = None) -> None:
+        """Let go of the runs that end before it; only of those from `start` on, when given."""
         for ledger_id in sorted(self._ledgers):
             ledger = self._ledgers[ledger_id]
-            while ledger.runs:
-                cached = ledger.runs.peekitem(0)[1]
+            place = 0
+            if start is not None and ledger_id <= start.ledger_id:
+                place = ledger.runs.bisect_left(start.entry_id) if ledger_id == start.ledger_id else len(ledger.runs)
+            while place < len(ledger.runs):
+                cached = ledger.runs.peekitem(place)[1]
                 if (ledger_id, cached.run.last_entry_id) >= position:
                     return
                 self._cache.remove(cached)
@@ -203,5 +245,5 @@ class CachedLog:
         if joined[0].run is part:
             for cached in joined:
                 self._cache.remove(cached)
-            self.insert(whole, now)
+            self.insert(whole, now, joined[0].is_ahead)
         return whole

@@ -1,7 +1,8 @@
 """Where the readers of one managed ledger go on: known by their reads alone, as each read begins where another one ended. Pure.
 
 Says who catches up (a read that goes on from a known place) and what everybody has read (the slowest known place). A reader
-that jumps away leaves its place behind; such a place stops to matter when nothing is cached there any more.
+that jumps away, but for a step back into what it read last, leaves its place behind; such a place stops to matter when nothing
+is cached there any more.
 """
 
 from typing import Any
@@ -14,34 +15,61 @@ PLACES_MAX = 256
 """At the bound the place farthest behind is forgotten."""
 
 
+class _Place:
+    """How many readers go on there, and where the read began that brought the last of them."""
+
+    __slots__ = ("began", "readers")
+
+    def __init__(self, began: Position) -> None:
+        self.began = began
+        self.readers = 0
+
+
 class ReadingPlaces:
     """How many readers go on at each place."""
 
-    __slots__ = ("_readers",)
+    __slots__ = ("_places",)
 
     def __init__(self) -> None:
-        self._readers: Any = SortedDict()
+        self._places: Any = SortedDict()
 
     def __contains__(self, position: Position) -> bool:
-        return position in self._readers
+        return position in self._places
 
     def moved(self, old: Position, new: Position) -> bool:
         """A read went from `old` to `new`; whether nobody is left at `old`."""
-        readers = self._readers
-        left: int = readers.get(old, 0) - 1
-        if left > 0:
-            readers[old] = left
-        elif left == 0:
-            del readers[old]
-        readers[new] = readers.get(new, 0) + 1
-        if len(readers) > PLACES_MAX:
-            readers.popitem(0)
-        return left <= 0
+        places = self._places
+        is_left = self._leave(old)
+        place = places.get(new)
+        if place is None:
+            place = places[new] = _Place(old)
+        place.began = old
+        place.readers += 1
+        if len(places) > PLACES_MAX:
+            places.popitem(0)
+        return is_left
+
+    def _leave(self, old: Position) -> bool:
+        """One that comes back into its last read, for what of it it could not use, was taken to be at its end."""
+        places = self._places
+        at = old
+        place: _Place | None = places.get(old)
+        if place is None:
+            index = places.bisect_right(old)
+            if index == len(places):
+                return True
+            at, place = places.peekitem(index)
+            if place.began >= old:
+                return True
+        place.readers -= 1
+        if place.readers == 0:
+            del places[at]
+        return place.readers == 0 or at != old
 
     def slowest(self, minimum: Position) -> Position | None:
         """The first place at or after `minimum`."""
-        place = self._readers.bisect_left(minimum)
-        if place == len(self._readers):
+        place = self._places.bisect_left(minimum)
+        if place == len(self._places):
             return None
-        found: Position = self._readers.peekitem(place)[0]
+        found: Position = self._places.peekitem(place)[0]
         return found

@@ -8,7 +8,16 @@ from array import array
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from bookkeeper.ledgers import LedgerClosed, LedgerError, LedgerFenced, LedgerReader, LedgerWriter, NoSuchEntry, NoSuchLedger
+from bookkeeper.ledgers import (
+    EntryLost,
+    LedgerClosed,
+    LedgerError,
+    LedgerFenced,
+    LedgerReader,
+    LedgerWriter,
+    NoSuchEntry,
+    NoSuchLedger,
+)
 from managed_ledger.cache.runs import cut, join
 from wire.kernels.entries import seal
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
@@ -23,6 +32,8 @@ class FakeLedger:
         self.runs: list[EntryRun] = []
         self.is_fenced = False
         self.last_entry_id: int | None = None
+        self.lost: set[int] = set()
+        """Entries that no bookie can give any more."""
 
     @property
     def stored_last(self) -> int:
@@ -36,7 +47,10 @@ class FakeLedger:
         runs = [run for run in self.runs if run.last_entry_id >= first]
         if not runs:
             raise NoSuchEntry(f"{self.ledger_id}:{first}")
-        return cut(join(runs), first, count_max, bytes_max)
+        if first in self.lost:
+            raise EntryLost(f"{self.ledger_id}:{first}")
+        sound = min((lost for lost in self.lost if lost > first), default=first + count_max)
+        return cut(join(runs), first, min(count_max, sound - first), bytes_max)
 
 
 class FakeLedgers:

@@ -1,0 +1,48 @@
+"""LedgerHandles: the closed ledgers of one managed ledger that are open for reading, at most HANDLES_MAX of them."""
+
+import asyncio
+from collections import OrderedDict
+
+from bookkeeper.ledgers import LedgerReader, LedgerStore
+from managed_ledger.tasks import take_error
+
+HANDLES_MAX = 32
+
+
+class LedgerHandles:
+    """Opened once for all who ask at the same time; one that could not be opened is tried again."""
+
+    def __init__(self, ledgers: LedgerStore) -> None:
+        self._ledgers = ledgers
+        self._loop = asyncio.get_running_loop()
+        self._handles: OrderedDict[int, asyncio.Future[LedgerReader]] = OrderedDict()
+
+    async def get(self, ledger_id: int) -> LedgerReader:
+        """LedgerError."""
+        handle = self._handles.get(ledger_id)
+        if handle is None or (handle.done() and (handle.cancelled() or handle.exception() is not None)):
+            handle = self._handles[ledger_id] = self._loop.create_task(self._open(ledger_id))
+            handle.add_done_callback(take_error)
+            if len(self._handles) > HANDLES_MAX:
+                self._handles.popitem(last=False)
+        else:
+            self._handles.move_to_end(ledger_id)
+        return await asyncio.shield(handle)
+
+    def keep(self, reader: LedgerReader) -> None:
+        """A ledger that was just recovered need not be opened again."""
+        handle: asyncio.Future[LedgerReader] = self._loop.create_future()
+        handle.set_result(reader)
+        self._handles[reader.ledger_id] = handle
+
+    def forget(self, ledger_id: int) -> None:
+        self._handles.pop(ledger_id, None)
+
+    def take_all(self) -> list["asyncio.Future[LedgerReader]"]:
+        """Nothing is open any more; what was being opened is the caller's to cancel."""
+        handles = list(self._handles.values())
+        self._handles.clear()
+        return handles
+
+    async def _open(self, ledger_id: int) -> LedgerReader:
+        return await self._ledgers.open(ledger_id)
