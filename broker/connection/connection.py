@@ -307,4 +307,5 @@ class Connection(asyncio.BufferedProtocol):
             return
         version = self._session.connect(command)
         log.info(line("connected", peer=self.address, client=self.client_version, protocol=version))
-        self.answer(replies.connected(SERVER_VERSION, version, self._server.settings.max_message_size))
+        watchers = self._server.service.settings.enable_broker_topic_list_watcher
+        self.answer(replies.connected(SERVER_VERSION, version, self._server.settings.max_message_size, watchers=watchers))

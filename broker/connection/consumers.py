@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 PROPERTIES_BYTES_MAX = 16 * 1024
 _PERMITS_MAX = (1 << 31) - 1
+_DAMAGED_NAMED_MAX = 10
 
 
 class Consumers:
@@ -108,6 +109,8 @@ class Consumers:
         That comes when the acknowledgement is stored (docs/adr/0013-an-answered-acknowledgement-is-stored.md).
         """
         ack = command.ack
+        if ack.HasField("validation_error"):
+            self._log_damaged(ack)
         failure = None
         handle = self.attached(ack.consumer_id)
         try:
@@ -125,6 +128,13 @@ class Consumers:
         elif failure is not None and handle is not None:
             reason = f"ACK of consumer {ack.consumer_id} refused: {failure.message}"
             log.warning(line("acknowledgement refused", peer=self._link.address, reason=reason))
+
+    def _log_damaged(self, ack: api.CommandAck) -> None:
+        """The client could not read them and goes on: acknowledged all the same (Apache: checkAckValidationError)."""
+        reason = api.CommandAck.ValidationError.Name(ack.validation_error)
+        positions = ", ".join(str(replies.position_of(each)) for each in ack.message_id[:_DAMAGED_NAMED_MAX])
+        peer, count = self._link.address, len(ack.message_id)
+        log.warning(line("messages that a client could not read", peer=peer, count=count, first=positions, reason=reason))
 
     async def _answer_ack(self, ack: api.CommandAck, handle: ConsumerHandle | None, failure: BrokerError | None) -> None:
         if failure is None and handle is not None and handle.consumer is not None:

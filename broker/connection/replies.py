@@ -43,10 +43,11 @@ def error(request_id: int, failure: BrokerError) -> bytes:
     return encode(BaseCommand(type=BaseCommand.ERROR, error=told))
 
 
-def connected(server_version: str, protocol_version: int, max_message_size: int) -> bytes:
+def connected(server_version: str, protocol_version: int, max_message_size: int, *, watchers: bool) -> bytes:
+    """Without `watchers` (enableBrokerTopicListWatcher) clients ask for the list of topics from time to time instead."""
     flags = api.FeatureFlags(
-        supports_topic_watchers=True,
-        supports_topic_watcher_reconcile=True,
+        supports_topic_watchers=watchers,
+        supports_topic_watcher_reconcile=watchers,
         supports_get_partitioned_metadata_without_auto_creation=True,
         supports_repl_dedup_by_lid_and_eid=True,
     )
@@ -146,8 +147,10 @@ def ack_response(ack: api.CommandAck, failure: BrokerError | None) -> bytes:
 
 
 def last_message_id(request_id: int, last: LastMessage, partition: int) -> bytes:
+    """Of an empty topic: -1, -1, whatever its ledger (ServerCnx.getLargestBatchIndexWhenPossible)."""
+    position = last.position if last.position.entry_id >= 0 else Position(-1, -1)
     told = api.CommandGetLastMessageIdResponse(
-        request_id=request_id, last_message_id=message_id(last.position, partition, last.batch_index)
+        request_id=request_id, last_message_id=message_id(position, partition, last.batch_index)
     )
     if last.mark_delete is not None:
         told.consumer_mark_delete_position.CopyFrom(message_id(last.mark_delete))

@@ -177,6 +177,22 @@ def test_flows_and_acks_for_consumers_that_are_not_there_are_ignored() -> None:
     play(scenario)
 
 
+def test_a_message_that_a_client_could_not_read_is_acknowledged_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            consumer = await peer.consume()
+            peer.send(ack(1, (7, 5), validation_error=api.CommandAck.ChecksumMismatch))
+            assert [each.positions for each in consumer.acks] == [((7, 5),)]
+            (said,) = reasons(caplog)
+            assert "ChecksumMismatch" in said
+            assert "7" in said
+            assert "10.0.0.9" in said
+
+    play(scenario)
+
+
 def test_ids_out_of_range_reach_the_consumer_as_numbers_with_a_sign() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:

@@ -45,13 +45,13 @@ def test_ids_that_are_zero_are_written() -> None:
     play(scenario)
 
 
-def test_an_empty_topic_has_the_last_entry_minus_one_as_an_unsigned_number() -> None:
+def test_an_empty_topic_has_the_last_message_minus_one_minus_one_as_unsigned_numbers() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
             consumer = await peer.consume()
             consumer.last = LastMessage(Position(5, -1), -1, Position(-1, -1))
             found = (await peer.ask(last_message_id())).get_last_message_id_response
-            assert (found.last_message_id.ledger_id, found.last_message_id.entry_id) == (5, U64_MAX)
+            assert (found.last_message_id.ledger_id, found.last_message_id.entry_id) == (U64_MAX, U64_MAX)
             assert found.consumer_mark_delete_position.entry_id == U64_MAX
 
     play(scenario)
@@ -81,6 +81,16 @@ def test_the_feature_flags_are_those_of_apache_four() -> None:
                 "supports_get_partitioned_metadata_without_auto_creation",
                 "supports_repl_dedup_by_lid_and_eid",
             }
+
+    play(scenario)
+
+
+def test_without_watchers_no_client_is_told_that_there_are_any() -> None:
+    async def scenario() -> None:
+        async with a_peer(BrokerSettings(enable_broker_topic_list_watcher=False), version=-1) as peer:
+            flags = (await peer.ask(connect())).connected.feature_flags
+            assert (flags.supports_topic_watchers, flags.supports_topic_watcher_reconcile) == (False, False)
+            assert flags.supports_get_partitioned_metadata_without_auto_creation
 
     play(scenario)
 
