@@ -1,0 +1,124 @@
+"""NetworkBookies: the bookies of a cluster as the metadata names them, each a `NetworkBookie`.
+
+Iterating gives those that take new ledgers (`available/<id>`); looking one up also gives read-only ones and those that are not
+registered now but whose name is an address: entries may be read from any bookie that a ledger's metadata names.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from bookkeeper.network_bookie import NetworkBookie
+from bookkeeper.paths import AVAILABLE, READ_ONLY
+from bookkeeper.ports import BookieClient
+from metadata.store import MetadataError, MetadataStore, Notification
+from ports.logs import line
+from ports.read_buffer import SharedRoom
+from wire.generated.ledger_metadata_pb2 import BookieServiceInfoFormat
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS = 1.0
+_READ_ONLY_NAME = READ_ONLY.rpartition("/")[2]
+
+
+class Address(NamedTuple):
+    """Where a bookie listens."""
+
+    host: str
+    port: int
+
+
+class NetworkBookies(Mapping[str, BookieClient]):
+    """Satisfies what `BookKeeper` is given as its bookies. `open` first, `close` last."""
+
+    def __init__(self, store: MetadataStore, timeout_seconds: float = 30.0) -> None:
+        self._store, self._timeout = store, timeout_seconds
+        self._room = SharedRoom()
+        self._writable: dict[str, Address] = {}
+        self._read_only: dict[str, Address] = {}
+        self._clients: dict[tuple[str, Address], NetworkBookie] = {}
+        self._changed = asyncio.Event()
+        self._follower: asyncio.Task[None] | None = None
+        self._unwatch: Callable[[], None] = lambda: None
+
+    async def open(self) -> None:
+        """Read who is registered, and follow it. MetadataError."""
+        self._unwatch = self._store.watch(AVAILABLE, self._on_change)
+        await self._refresh()
+        self._follower = asyncio.create_task(self._follow(), name="follow bookies")
+
+    async def close(self) -> None:
+        self._unwatch()
+        if self._follower is not None:
+            self._follower.cancel()
+            await asyncio.wait([self._follower])
+            self._follower = None
+        for client in self._clients.values():
+            await client.close()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._writable)
+
+    def __len__(self) -> int:
+        return len(self._writable)
+
+    def __getitem__(self, name: str) -> BookieClient:
+        address = self._writable.get(name) or self._read_only.get(name) or address_in(name)
+        if address is None:
+            raise KeyError(name)
+        client = self._clients.get((name, address))
+        if client is None:
+            client = NetworkBookie(name, address.host, address.port, self._room, self._timeout)
+            self._clients[name, address] = client
+        return client
+
+    def _on_change(self, change: Notification) -> None:
+        self._changed.set()
+
+    async def _follow(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._refresh()
+            except MetadataError as error:
+                log.warning(line("bookies unknown, trying again", reason=error))
+                await asyncio.sleep(RETRY_SECONDS)
+                self._changed.set()
+
+    async def _refresh(self) -> None:
+        writable = await self._registered(AVAILABLE)
+        self._read_only = await self._registered(READ_ONLY)
+        self._writable = {name: address for name, address in writable.items() if name not in self._read_only}
+
+    async def _registered(self, parent: str) -> dict[str, Address]:
+        found = {}
+        for name in await self._store.children(parent):
+            node = None if name == _READ_ONLY_NAME else await self._store.get(f"{parent}/{name}")
+            address = None if node is None else decode_address(name, node.value)
+            if address is not None:
+                found[name] = address
+        return found
+
+
+def decode_address(name: str, service_info: bytes) -> Address | None:
+    """The endpoint of the bookie protocol (BookieServiceInfo); of an old bookie, which says nothing, its name."""
+    try:
+        info = BookieServiceInfoFormat.FromString(service_info)
+    except DecodeError:
+        log.warning(line("a bookie's node cannot be read", bookie=name, bytes=len(service_info)))
+        return address_in(name)
+    for endpoint in info.endpoints:
+        if endpoint.protocol == "bookie-rpc":
+            return Address(endpoint.host, endpoint.port)
+    return address_in(name)
+
+
+def address_in(name: str) -> Address | None:
+    """Of a name that is `host:port`."""
+    host, colon, port = name.rpartition(":")
+    return Address(host, int(port)) if colon and host and port.isascii() and port.isdigit() else None

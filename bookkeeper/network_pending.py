@@ -1,0 +1,148 @@
+"""What was asked of a bookie over the network and not yet answered. Pure: version 2 names no request, only ledger and entry.
+
+Adds of a ledger are done in the order in which they were sent, however the answers come. Reads are given their entries as runs.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from wire.run import EntryRun
+
+T = TypeVar("T")
+
+
+class Awaited:
+    """Consecutive entry ids, and which of them have not been answered."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, first: int, count: int) -> None:
+        self._parts = [(first, first + count)]
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def take(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Those of [first, end) that were awaited, as (first, end); they are not any more."""
+        taken, kept = [], []
+        for low, high in self._parts:
+            start, stop = max(low, first), min(high, end)
+            if start >= stop:
+                kept.append((low, high))
+                continue
+            taken.append((start, stop))
+            kept += [part for part in ((low, start), (stop, high)) if part[0] < part[1]]
+        self._parts = kept
+        return taken
+
+
+@dataclass(slots=True)
+class PendingAdd(Generic[T]):
+    """One run that was sent; `owner` is whoever waits. `code` is the first failure's, 0 for none."""
+
+    awaited: Awaited
+    size_bytes: int
+    deadline: float
+    owner: T
+    code: int = 0
+
+
+class PendingAdds(Generic[T]):
+    """Of one connection, by ledger."""
+
+    def __init__(self) -> None:
+        self._ledgers: dict[int, deque[PendingAdd[T]]] = {}
+
+    def __iter__(self) -> Iterator[PendingAdd[T]]:
+        for adds in self._ledgers.values():
+            yield from adds
+
+    def sent(self, ledger_id: int, add: PendingAdd[T]) -> None:
+        self._ledgers.setdefault(ledger_id, deque()).append(add)
+
+    def answered(self, ledger_id: int, first: int, count: int, code: int) -> list[PendingAdd[T]]:
+        """The adds that are done now, in order. An answer that nobody waits for is dropped, as Apache's client does."""
+        adds = self._ledgers.get(ledger_id)
+        if adds is None:
+            return []
+        rest = [(first, first + count)]
+        for add in adds:
+            taken = [part for start, stop in rest for part in add.awaited.take(start, stop)]
+            if taken:
+                add.code = add.code or code
+                rest = _without(rest, taken)
+            if not rest:
+                break
+        done = []
+        while adds and not adds[0].awaited:
+            done.append(adds.popleft())
+        if not adds:
+            del self._ledgers[ledger_id]
+        return done
+
+
+def _without(parts: Sequence[tuple[int, int]], taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What of `parts` is not in `taken`: one answer is for one request."""
+    left = list(parts)
+    for first, end in taken:
+        left = [part for low, high in left for part in ((low, min(high, first)), (max(low, end), high)) if part[0] < part[1]]
+    return left
+
+
+@dataclass(slots=True)
+class PendingRead(Generic[T]):
+    """Entries that were asked for, one read each, and what has come of them."""
+
+    ledger_id: int
+    first_entry_id: int
+    awaited: Awaited
+    deadline: float
+    owner: T
+    runs: dict[int, EntryRun] = field(default_factory=dict)
+    codes: dict[int, int] = field(default_factory=dict)
+
+    def read(self, run: EntryRun) -> EntryRun | None:
+        """Take what was asked for; what is left of the run for another read (its last part), None for nothing."""
+        left: EntryRun | None = run
+        for start, stop in self.awaited.take(run.first_entry_id, run.last_entry_id + 1):
+            self.runs[start] = run.entries(start, stop - start)
+            left = run.entries(stop, run.last_entry_id + 1 - stop) if stop <= run.last_entry_id else None
+        return left
+
+    def refused(self, entry_id: int, code: int) -> bool:
+        """Whether the refused read was one of these."""
+        if not self.awaited.take(entry_id, entry_id + 1):
+            return False
+        self.codes[entry_id] = code
+        return True
+
+    def result(self) -> EntryRun | int:
+        """All that is unbroken from the first entry on, or the code of the first."""
+        parts, at = [], self.first_entry_id
+        while at in self.runs:
+            parts.append(self.runs[at])
+            at = parts[-1].last_entry_id + 1
+        return joined(parts) if parts else self.codes[self.first_entry_id]
+
+
+def joined(runs: Sequence[EntryRun]) -> EntryRun:
+    """Runs that follow one another as one, copied when they are several."""
+    if len(runs) == 1:
+        return runs[0]
+    offsets = array("I", [0])
+    for run in runs:
+        shift = offsets[-1] - run.offsets[0]
+        offsets.extend([offset + shift for offset in run.offsets[1:]])
+    buffer = b"".join([memoryview(run.buffer)[run.offsets[0] : run.offsets[-1]] for run in runs])
+    return EntryRun(runs[0].ledger_id, runs[0].first_entry_id, buffer, offsets, runs[0].header_bytes)
+
+
+def within(run: EntryRun, bytes_max: int) -> EntryRun:
+    """The first entries of the run, as many as `bytes_max` allows and at least one."""
+    limit = run.offsets[0] + bytes_max
+    count = bisect_left(range(1, run.count + 1), True, key=lambda count: run.offsets[count] > limit)
+    return run.entries(run.first_entry_id, max(1, count))

@@ -1,0 +1,226 @@
+"""The ledger client across a socket: against a bookie's real server, and against peers that answer wrongly or not at all."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookkeeper import network_bookie
+from bookkeeper.client import BookKeeper
+from bookkeeper.network_bookie import NetworkBookie
+from bookkeeper.network_bookies import NetworkBookies, address_in, decode_address
+from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds, within
+from bookkeeper.ports import BookieClient
+from bookkeeper.settings import BookKeeperSettings
+from metadata.memory import MemoryStore
+from ports.clock import RealClock
+from ports.read_buffer import SharedRoom
+from ports.rng import RealRng
+from tests.bookie.runs import KEY, entries_of, sealed
+from tests.bookie.server.client import Served, served
+from tests.simulation.worlds import run as on_loop
+from tests.wire.bookie_samples import answer
+from wire.bookie_codes import BookieCode, BookieError
+from wire.run import EntryBatch, EntryRun
+
+
+class Speaker(asyncio.Protocol):
+    """A peer that says one thing, and nothing more."""
+
+    def __init__(self, said: bytes) -> None:
+        self._said = said
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(self._said)
+
+
+def over_the_network(scenario: Callable[[Served, NetworkBookie], Coroutine[Any, Any, None]]) -> None:
+    async def run(at: Served) -> None:
+        client = NetworkBookie("b1", "localhost", at.listener.port, SharedRoom(), 5.0)
+        try:
+            await scenario(at, client)
+        finally:
+            await client.close()
+
+    served(run)
+
+
+async def code_of(work: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> BookieCode:
+    with pytest.raises(BookieError) as failed:
+        await work
+    return failed.value.code
+
+
+def test_it_does_what_a_bookie_in_the_process_does() -> None:
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        assert await code_of(client.last_entry_id(7)) == BookieCode.ENOLEDGER
+        runs = [sealed(7, first, count=100) for first in range(0, 1000, 100)]
+        order: list[int] = []
+        futures = [client.add(run, KEY) for run in runs]
+        for index, future in enumerate(futures):
+            future.add_done_callback(lambda _, index=index: order.append(index))  # type: ignore[misc]  # a default argument
+        await asyncio.gather(*futures)
+        assert order == list(range(10))
+        assert await client.last_entry_id(7) == await at.bookie.last_entry_id(7) == 999
+        found: dict[int, bytes] = {}
+        while len(found) < 1000:
+            run = await client.read(7, len(found), 1000, 1 << 20)
+            assert run.first_entry_id == len(found)
+            found |= entries_of(run)
+        assert found == {key: value for run in runs for key, value in entries_of(run).items()}
+        assert (await client.read(7, 5, 3, 1 << 20)).count == 3
+        assert (await client.read(7, 5, 100, 1)).count == 1
+        assert await code_of(client.read(7, 1000, 1, 1)) == BookieCode.ENOENTRY
+        assert await code_of(client.read(8, 0, 1, 1)) == BookieCode.ENOLEDGER
+        assert await client.fence(7, KEY) == 899
+        assert await code_of(client.add(sealed(7, 1000), KEY)) == BookieCode.EFENCED
+        await client.add(sealed(7, 1000), KEY, recovery=True)
+        assert await code_of(client.add(sealed(7, 1001), b"\x09" * 20, recovery=True)) == BookieCode.EUA
+        assert await client.fence(99, KEY) == -1
+
+    over_the_network(scenario)
+
+
+def test_a_read_stops_at_a_gap() -> None:
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        for first in (0, 1, 3):
+            await client.add(sealed(7, first), KEY)
+        assert (await client.read(7, 0, 10, 1 << 20)).count == 2
+
+    over_the_network(scenario)
+
+
+def test_ledgers_are_written_recovered_and_read_over_the_network() -> None:
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        store = MemoryStore(RealClock())
+        bookies: dict[str, BookieClient] = {"b1:3181": client}
+        settings = BookKeeperSettings(1, 1, 1)
+        ledgers = BookKeeper(bookies, store, settings, RealRng())
+        await ledgers.initialise()
+        writer = await ledgers.create({})
+        for _ in range(5):
+            room = bytearray(36 + 3)
+            room[36:] = b"abc"
+            await writer.append(EntryBatch(room, sealed(0, 0, size=3).offsets, 36, 1))
+        reader = await ledgers.open(writer.ledger_id)
+        assert reader.last_entry_id == 4
+        assert bytes((await reader.read(0, 5, 1000)).payload(0)) == b"abc"
+        await ledgers.close()
+
+    over_the_network(scenario)
+
+
+def test_a_bookie_that_does_not_answer_is_given_up_and_everything_under_way_fails() -> None:
+    async def scenario() -> None:
+        silent = await asyncio.get_running_loop().create_server(lambda: Speaker(b""), "localhost", 4000)
+        client = NetworkBookie("b1", "localhost", 4000, SharedRoom(), 5.0)
+        began = asyncio.get_running_loop().time()
+        add = client.add(sealed(7, 0), KEY)
+        asked = asyncio.gather(client.read(7, 0, 1, 1), client.last_entry_id(7), client.fence(8, KEY), return_exceptions=True)
+        assert await code_of(add) == BookieCode.EIO
+        assert all(isinstance(each, BookieError) and each.code == BookieCode.EIO for each in await asked)
+        assert asyncio.get_running_loop().time() - began < 10
+        await client.close()
+        silent.close()
+        assert await code_of(client.add(sealed(7, 0), KEY)) == BookieCode.EIO
+        assert await code_of(client.read(7, 0, 1, 1)) == BookieCode.EIO
+
+    on_loop(lambda _: scenario())
+
+
+def test_a_bookie_that_is_not_there_fails_at_once_and_is_found_when_it_is() -> None:
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        await client.add(sealed(7, 0), KEY)
+        port = at.listener.port
+        await at.listener.close()
+        await asyncio.sleep(1)
+        assert await code_of(client.add(sealed(7, 1), KEY)) == BookieCode.EIO
+        await at.listener.listen(None, port)
+        await client.add(sealed(7, 1), KEY)
+
+    over_the_network(scenario)
+
+
+def test_answers_that_make_no_sense_end_the_connection() -> None:
+    async def scenario() -> None:
+        for said in (b"HTTP/1.1 400 Bad Request\r\n\r\n", answer(9, 0, 7, 0), b"\0\0\0\x04\x02\x02\0\0"):
+            server = await asyncio.get_running_loop().create_server(partial(Speaker, said), "localhost", 4000)
+            client = NetworkBookie("b1", "localhost", 4000, SharedRoom(), 5.0)
+            began = asyncio.get_running_loop().time()
+            assert await code_of(client.read(7, 0, 1, 1)) == BookieCode.EIO
+            assert asyncio.get_running_loop().time() - began < 2
+            await client.close()
+            server.close()
+
+    on_loop(lambda _: scenario())
+
+
+def test_adds_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_bookie, "ADD_BYTES_MAX", 1000)
+
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        first = client.add(sealed(7, 0, size=900), KEY)
+        assert await code_of(client.add(sealed(7, 1, size=900), KEY)) == BookieCode.ETOOMANYREQUESTS
+        await first
+        await client.add(sealed(7, 1, size=900), KEY)
+
+    over_the_network(scenario)
+
+
+@given(st.permutations(range(12)), st.integers(0, 11))
+def test_adds_are_done_in_order_however_their_answers_come(answers: list[int], refused: int) -> None:
+    adds: PendingAdds[int] = PendingAdds()
+    for number in range(4):
+        adds.sent(7, PendingAdd(Awaited(3 * number, 3), 0, 0.0, number))
+    done: list[PendingAdd[int]] = []
+    for at, entry_id in enumerate(answers):
+        done += adds.answered(7, entry_id, 1, 104 if entry_id == refused else 0)
+        assert [add.owner for add in done] == [
+            number for number in range(4) if all(each in answers[: at + 1] for each in range(3 * number + 3))
+        ]
+    assert [bool(add.code) for add in done] == [number == refused // 3 for number in range(4)]
+    assert not list(adds)
+
+
+def test_two_adds_of_one_entry_take_one_answer_each() -> None:
+    adds: PendingAdds[str] = PendingAdds()
+    adds.sent(7, PendingAdd(Awaited(5, 1), 0, 0.0, "first"))
+    adds.sent(7, PendingAdd(Awaited(5, 1), 0, 0.0, "second"))
+    assert [add.owner for add in adds.answered(7, 5, 1, 0)] == ["first"]
+    assert [add.owner for add in adds.answered(7, 5, 1, 0)] == ["second"]
+    assert adds.answered(7, 5, 1, 0) == []
+
+
+def test_what_is_within_a_size_is_at_least_one_entry() -> None:
+    run: EntryRun = sealed(7, 0, count=10, size=64)
+    assert [within(run, size).count for size in (0, 99, 100, 199, 200, 1000, 5000)] == [1, 1, 1, 1, 2, 10, 10]
+
+
+def test_bookies_are_those_that_are_registered_and_others_are_found_by_their_name() -> None:
+    async def scenario() -> None:
+        store = MemoryStore(RealClock())
+        info = bytes.fromhex("321b0a06626f6f6b696510ed181a026831220a626f6f6b69652d727063")
+        await store.put("/ledgers/available/one", info)
+        await store.put("/ledgers/available/old:3181", b"")
+        await store.put("/ledgers/available/readonly/two", info)
+        bookies = NetworkBookies(store)
+        await bookies.open()
+        assert sorted(bookies) == ["old:3181", "one"]
+        assert bookies["one"] is bookies.get("one")
+        assert bookies.get("two") is not None
+        assert bookies.get("gone:3181") is not None
+        assert bookies.get("gone") is None
+        await store.delete("/ledgers/available/one")
+        async with asyncio.timeout(5):
+            while "one" in list(bookies):  # noqa: ASYNC110  # the follower's own task has no event for the outside
+                await asyncio.sleep(0)
+        await bookies.close()
+        assert decode_address("one", info) == ("h1", 3181)
+        assert address_in("b1:3181") == ("b1", 3181)
+
+    asyncio.run(scenario())
