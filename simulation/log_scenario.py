@@ -119,7 +119,10 @@ class LogScenario:
             await log.open_cursor(name, EARLIEST)
         self.events["consumed"] += self.model.check_log(await read_all(log))
         for name in CURSORS:
-            self.model.check_cursor(name, log.cursors[name])
+            cursor = log.cursors[name]
+            for ledger in log.ledgers():
+                await cursor.load_acknowledged(ledger.ledger_id, 0, ledger.entries)
+            self.model.check_cursor(name, cursor)
         self.events["opened"] += 1
         for _ in range(0 if self._is_last else rng.randint(1, STEPS_MAX)):
             await self._step(log, rng)
@@ -186,6 +189,7 @@ def _draw_settings(rng: random.Random) -> ManagedLedgerSettings:
         managed_ledger_cursor_max_entries_per_ledger=rng.choice((1, 3, 1000)),
         managed_ledger_default_mark_delete_rate_limit=rng.choice((1.0, 100.0, 1000.0)),
         managed_ledger_max_unacked_ranges_to_persist_in_metadata_store=rng.choice((0, 2, 1000)),
+        managed_ledger_max_unacked_ranges_to_persist=rng.choice((0, 1, 10_000)),
         managed_ledger_cache_size_mb=rng.choice((0, 1)),
     )
 

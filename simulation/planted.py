@@ -17,8 +17,9 @@ from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers
 from bookkeeper import client as bookkeeper_client
 from broker.connection.producer_handle import ProducerHandle
-from managed_ledger import factory
+from managed_ledger import cursor_ledger, cursor_store, factory
 from managed_ledger.cursor.acknowledgements import Acknowledgements
+from managed_ledger.cursor.segments_v1 import encode_marker
 from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
 from managed_ledger.cursor_store import CursorStore
 from managed_ledger.ledger import trim_driver
@@ -132,6 +133,21 @@ def _deletion_forgotten(decode_info: Any) -> Any:
     return broken
 
 
+def _marker_before_segments(append_save: Any) -> Any:
+    async def broken(name: str, writer: Any, plan: Any, old: Any) -> Any:
+        first = writer.next_entry_id + 1
+        entry_ids = list(range(first, first + len(plan.writes)))
+        await cursor_ledger.append_entries(writer, [encode_marker(name, plan.state, plan.rows(entry_ids))])
+        for write in plan.writes:
+            payload = write.payload
+            if payload is None:
+                [payload] = await cursor_ledger.read_entries(old, write.copy_of, write.copy_of)
+            await cursor_ledger.append_entries(writer, [payload])
+        return entry_ids, 0
+
+    return broken
+
+
 PLANTED: Mapping[str, Plant] = {
     "ack-before-fsync": Plant("receipts before the journal is synced", run_seed, Journal, "_write", _ack_before_fsync),
     "receipts-out-of-order": Plant(
@@ -152,6 +168,9 @@ PLANTED: Mapping[str, Plant] = {
     ),
     "trim-under-a-cursor": Plant(
         "ledgers go that only one of the cursors has consumed", run_log_seed, trim_driver, "trimmable", _trim_under_a_cursor
+    ),
+    "marker-before-segments": Plant(
+        "a save of holes counts before all of it is stored", run_log_seed, cursor_store, "append_save", _marker_before_segments
     ),
     "deletion-forgotten": Plant(
         "a crash between list and deletion orphans a ledger", run_log_seed, factory, "decode_info", _deletion_forgotten
