@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from bookie.server.settings import BookieServerSettings
 from cli.configuration import CONF, known_keys, load_configuration
 from cli.standalone import SETTINGS
 from ports.settings import fold
@@ -52,7 +53,7 @@ def page() -> str:
     spelling = {fold(key): key for key in known_keys()}
     shipped = load_configuration([("standalone.conf", (CONF / "standalone.conf").read_text())], []).values
     parts, seen = [HEAD], set()
-    for cls in SETTINGS:
+    for cls in (*SETTINGS, BookieServerSettings):
         rows = []
         notes = _field_notes(cls)
         for field in dataclasses.fields(cls):
