@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
+from broker.service.topic_name import TopicName
 from broker.topic.contract import SubscriptionType
 from simulation.checker import Checker
 from simulation.client import Client, Connection, Recorder
@@ -66,6 +67,13 @@ class Served:
         else:
             self.server.process.cut_power()
         await self.server.start()
+
+    def mark_delete(self, subscription: str) -> Position:
+        """Of a topic that is loaded, as the server has it."""
+        assert self.server.standalone is not None
+        topic = self.server.standalone.service.loaded_topic(TopicName.parse(TOPIC))
+        assert topic is not None
+        return topic.operations.log.cursors[subscription].mark_delete
 
     async def unload(self) -> None:
         unloading = self.server.unload(TOPIC)

@@ -2,16 +2,20 @@
 
 import asyncio
 import functools
+import logging
 
 import pytest
 
+from bookkeeper.paths import ledger_path
 from broker.topic.contract import SubscriptionType
+from metadata.store import Delete
 from simulation.consumer import ConsumerShape
 from simulation.faults import PERSIST_SECONDS
 from simulation.history import Stop
 from simulation.plan import QUIET_SETTINGS, Fault, FaultKind, Plan
 from simulation.producer import ProducerShape
 from simulation.scenario import Scenario
+from wire.position import Position
 
 from .served import Served, Session
 from .worlds import World, run
@@ -154,3 +158,34 @@ def test_f09_a_thousand_expired_messages_go_in_one_check() -> None:
         assert await served.client(backlog) == []
 
     run(scenario)
+
+
+def test_f10_expiry_passes_over_a_ledger_that_is_gone_and_says_what_it_skipped(caplog: pytest.LogCaptureFixture) -> None:
+    """P#19131, with autoSkipNonRecoverableData. The ledger in the middle was closed too late to be skipped unread."""
+    settings = {**CHECKS, "ttlDurationDefaultInSeconds": "90", "autoSkipNonRecoverableData": "true"}
+
+    async def publish(client: Session, first: int, count: int) -> list[Position]:
+        return await client.publish(*[(b"%d" % number,) for number in range(first, first + count)])
+
+    async def scenario(world: World) -> None:
+        served = Served(world, {**settings, "managedLedgerMaxEntriesPerLedger": "10"})
+        await served.server.start()
+        await served.client(functools.partial(subscribe_and_publish, count=15))
+        await asyncio.sleep(50)
+        young = await served.client(functools.partial(publish, first=15, count=10))
+        gone, kept = young[0].ledger_id, young[-1].ledger_id
+        assert (young[0].entry_id, young[-1].entry_id) == (5, 4), "five old ones, five young ones; then another ledger"
+        await served.server.stop()
+        served.server.tree.apply([Delete(ledger_path(gone))], 0, served.now_ms())
+        await served.server.start()
+        await served.client(functools.partial(publish, first=25, count=1))
+        assert served.mark_delete("sub") < Position(gone, 0)
+        await asyncio.sleep(61)
+        assert Position(gone, 9) <= served.mark_delete("sub") < Position(kept, 0)
+        assert await served.client(backlog) == [b"%d" % number for number in range(20, 26)]
+
+    with caplog.at_level(logging.ERROR):
+        run(scenario)
+    [told] = [record.getMessage() for record in caplog.records if "skipped" in record.getMessage()]
+    assert "first_entry=0" in told
+    assert "last_entry=9" in told
