@@ -3,6 +3,7 @@
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ..errors import BrokerError, ServerError
+from ..service.topic_name import TopicName
 from . import replies
 from .link import Link, Routes
 from .requests import refuse_schema
@@ -16,8 +17,16 @@ class Refused:
 
     def on_get_schema(self, command: BaseCommand, _: memoryview) -> None:
         """TopicNotFound is how clients are told that a topic has no schema."""
-        request_id = command.get_schema.request_id
-        self._link.answer(replies.no_schema(request_id, ServerError.TOPIC_NOT_FOUND, "Topic not found or no-schema"))
+        asked = command.get_schema
+        failure = BrokerError(ServerError.TOPIC_NOT_FOUND, "Topic not found or no-schema")
+        if asked.HasField("schema_version") and not asked.schema_version:
+            failure = BrokerError(ServerError.INCOMPATIBLE_SCHEMA, "Empty schema version")
+        else:
+            try:
+                TopicName.parse(asked.topic)
+            except BrokerError as invalid:
+                failure = invalid
+        self._link.answer(replies.no_schema(asked.request_id, failure.code, failure.message))
 
     def on_get_or_create_schema(self, command: BaseCommand, _: memoryview) -> None:
         """Bytes (what retry and dead letters bring) get the empty version: "the topic has no schema".

@@ -21,7 +21,7 @@ def subscribe_request(
     if link.protocol_version < BATCHES_VERSION:
         message = f"Consumer is not compatible with batch-message: version {BATCHES_VERSION}, not {link.protocol_version}"
         raise BrokerError(ServerError.UNSUPPORTED_VERSION, message)
-    check_name("subscription name", command.subscription)
+    check_name("subscription name", command.subscription, may_be_empty=True)  # an empty one is the topic's to refuse
     check_name("consumer name", command.consumer_name, may_be_empty=True)
     if command.HasField("schema"):
         refuse_schema(command.schema)

@@ -1,6 +1,7 @@
 """Consumers of one connection: subscribing, leaving, what they are asked, and what is refused to all."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -302,6 +303,24 @@ def test_transactions_are_not_enabled(command: BaseCommand) -> None:
             found = (await peer.ask(command)).error
             assert (found.request_id, found.error) == (3, api.NotAllowedError)
             assert found.message == "Transactions are not enabled."
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"topic": "t", "schema_version": b""}, api.IncompatibleSchema),
+        ({"topic": "a/b"}, api.InvalidTopicName),
+        ({"topic": "t", "schema_version": bytes(8)}, api.TopicNotFound),
+    ],
+)
+def test_what_is_wrong_with_a_request_for_a_schema_is_said_in_its_response(fields: dict[str, Any], error: int) -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            asked = api.CommandGetSchema(request_id=3, **fields)
+            found = (await peer.ask(BaseCommand(type=BaseCommand.GET_SCHEMA, get_schema=asked))).get_schema_response
+            assert (found.request_id, found.error_code) == (3, error)
 
     play(scenario)
 
