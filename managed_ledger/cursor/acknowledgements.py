@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyroaring import BitMap
 
 from managed_ledger.errors import InvalidCursorPosition
-from managed_ledger.ledger.sequence import LedgerSequence
+from managed_ledger.ledger.sequence import LedgerSequence, LedgerSpan
 from wire.position import Position
 
 from .batch_indexes import BatchIndexes, Words
@@ -107,12 +107,26 @@ class Acknowledgements:
             fresh.remove_range(0, mark.entry_id + 1)
         if fresh and fresh.max() >= span.entries:
             fresh = fresh & BitMap(range(span.entries))
-        fresh = self._holes.add(ledger_id, fresh)
+        is_swallowed = bool(fresh) and self._swallow(ledger_id, fresh, span)
+        if not is_swallowed:
+            fresh = self._holes.add(ledger_id, fresh)
         if fresh:
             self._batches.remove(ledger_id, fresh)
-            self._advance()
+            if not is_swallowed:
+                self._advance()
             self.version += 1
         return fresh
+
+    def _swallow(self, ledger_id: int, entry_ids: BitMap, span: LedgerSpan) -> bool:
+        """The common case: a run right after mark-delete, with no hole in it or right behind it, never becomes holes."""
+        mark, last = self._mark_delete, entry_ids.max()
+        if ledger_id != mark.ledger_id or last - mark.entry_id != len(entry_ids) or last + 1 >= span.entries:
+            return False
+        if entry_ids.min() <= mark.entry_id or self._holes.may_have(ledger_id, mark.entry_id + 1, last + 1):
+            return False
+        self._mark_delete = Position(ledger_id, last)
+        self._holes.passed(self._mark_delete)
+        return True
 
     def acknowledge_batch_indexes(self, position: Position, ack_set: Sequence[int], batch_size: int) -> bool:
         """Whether that made the entry wholly acknowledged."""

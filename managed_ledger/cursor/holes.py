@@ -63,6 +63,16 @@ class Holes:
         known = self._by_ledger.get(ledger_id)
         return first - 1 if known is None else run_end(known, first)
 
+    def may_have(self, ledger_id: int, first: int, last: int) -> bool:
+        """Whether one of these entries is acknowledged, or may be, on disk."""
+        known = self._by_ledger.get(ledger_id)
+        return self.has_absent or (known is not None and known.range_cardinality(first, last + 1) > 0)
+
+    def passed(self, position: Position) -> None:
+        """Mark-delete is here now, and nothing that is known was on its way."""
+        if self.pages is not None:
+            self.count -= self.pages.removed_through(position)
+
     def remove_through(self, position: Position) -> None:
         """Mark-delete is here now."""
         if self.pages is not None:

@@ -45,6 +45,7 @@ class HolePages:
         self._segments[FIRST] = Segment(FIRST)
         for row in stored:
             self._restore(row)
+        self._note_second()
 
     def _restore(self, row: StoredSegment) -> None:
         segment = self._segments[row.start] = Segment(row.start)
@@ -116,21 +117,31 @@ class HolePages:
 
     def removed_through(self, position: Position) -> int:
         """Mark-delete is here now. How many entries went with segments that were not resident."""
-        segments, after, gone = self._segments, Position(position.ledger_id, position.entry_id + 1), 0
-        while len(segments) > 1 and segments.keys()[1] <= after:
+        after = Position(position.ledger_id, position.entry_id + 1)
+        gone = self._drop_before(after) if after >= self._second else 0
+        if self.absent and after > self._segments.peekitem(0)[0]:
+            self._want([self._segments.peekitem(0)[0]])
+        while len(self._unsaved) > 1 and self._unsaved.peekitem(0)[0] < position.ledger_id:
+            self._unsaved.popitem(0)
+        unsaved = self._unsaved.get(position.ledger_id)
+        if unsaved and position.entry_id >= 0:
+            unsaved.remove_range(0, position.entry_id + 1)
+        return gone
+
+    def _drop_before(self, after: Position) -> int:
+        segments, gone = self._segments, 0
+        while len(segments) > 1 and segments.peekitem(1)[0] <= after:
             segment: Segment = segments.popitem(0)[1]
             self.wanted.pop(segment.start, None)
             if not segment.is_resident:
                 self.absent -= 1
                 gone += segment.count
-        if self.absent and after > segments.keys()[0]:
-            self._want([segments.keys()[0]])
-        while self._unsaved and self._unsaved.keys()[0] < position.ledger_id:
-            self._unsaved.popitem(0)
-        unsaved = self._unsaved.get(position.ledger_id)
-        if unsaved is not None and position.entry_id >= 0:
-            unsaved.remove_range(0, position.entry_id + 1)
+        self._note_second()
         return gone
+
+    def _note_second(self) -> None:
+        """So that a mark-delete that stays in the first segment costs one comparison."""
+        self._second = self._segments.peekitem(1)[0] if len(self._segments) > 1 else END
 
     def loaded(self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap]) -> dict[int, BitMap]:
         """The segment is resident from now on. Its entries that were not known, which `known` has now."""
@@ -227,6 +238,7 @@ class HolePages:
                     segment.entry_id = segment.addition_id = NO_ENTRY
                     piece = self._segments[cut] = Segment(cut)
                     found.append(piece)
+        self._note_second()
         return found
 
     def _writes(self, segment: Segment, *, whole: bool, room: int) -> list[Write]:
