@@ -9,9 +9,10 @@ import asyncio
 import logging
 from collections import deque
 
+from bookkeeper.ledger_layouts import SHORT_ID_LIMIT
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.paths import ID_GENERATOR, LONG_ID_GENERATOR, SHORT_ID_LIMIT
-from metadata.store import MUST_NOT_EXIST, BadVersion, Delete, MetadataError, MetadataStore, Put
+from bookkeeper.paths import ID_GENERATOR, LONG_ID_GENERATOR
+from metadata.store import MUST_NOT_EXIST, BadVersion, Delete, MetadataError, MetadataStore, OutcomeUnknown, Put, Stat
 from ports.logs import line
 
 AHEAD_MIN = 4
@@ -22,6 +23,8 @@ BLOCK_MAX = 1000
 HIGH_KEPT = 3
 """Counters for the high half of long ids that stay, as in Apache."""
 HIGH_PREFIX = "HOB-"
+LOST_ANSWERS_MAX = 3
+"""Answers of the id generator in a row that may be lost with their connections."""
 
 _log = logging.getLogger(__name__)
 
@@ -71,9 +74,18 @@ class LedgerIds:
 
     async def _take_numbers(self, generator: str, count: int) -> list[int]:
         node = Put(f"{generator}/ID-", b"", ephemeral=True, sequential=True)
-        paths = [stat.path for stat in await self._store.commit([node] * count) if stat is not None]
+        paths = [stat.path for stat in await self._commit([node] * count) if stat is not None]
         self._in_background([Delete(path) for path in paths])
         return [int(path.rpartition("/ID-")[2]) for path in paths]
+
+    async def _commit(self, nodes: list[Put]) -> list[Stat | None]:
+        """Again after a lost connection: numbers that nobody heard of are lost, and their nodes go with the session."""
+        for _ in range(LOST_ANSWERS_MAX):
+            try:
+                return await self._store.commit(nodes)
+            except OutcomeUnknown as unknown:
+                _log.warning(line("ledger ids may be lost", count=len(nodes), reason=unknown))
+        return await self._store.commit(nodes)
 
     async def _begin_high(self, high: int) -> None:
         try:

@@ -1,6 +1,7 @@
-"""Ledger metadata and its bytes in the metadata store (BookKeeper's version 3). Pure.
+"""Ledger metadata and its bytes in the metadata store. Pure.
 
-`BookieMetadataFormatVersion`, a tab, the version and a newline; then the size of the message as a varint, and the message.
+`BookieMetadataFormatVersion`, a tab, the version and a newline; then, in version 3, the size of the message as a varint and the
+message. Versions 1 and 2 are text (`metadata_text_formats`). A ledger keeps the version that it was made with, as in Apache.
 """
 
 from collections.abc import Mapping
@@ -9,10 +10,18 @@ from enum import IntEnum
 
 from google.protobuf.message import DecodeError
 
+from bookkeeper.metadata_text_formats import (
+    MalformedText,
+    decode_version_1,
+    decode_version_2,
+    encode_version_1,
+    encode_version_2,
+)
 from wire.digests import DigestType
 from wire.generated.ledger_metadata_pb2 import LedgerMetadataFormat
 
-_PREFIX = b"BookieMetadataFormatVersion\t3\n"
+_PREFIX = b"BookieMetadataFormatVersion\t"
+CURRENT_VERSION = 3
 
 
 class MalformedLedgerMetadata(Exception):
@@ -55,6 +64,7 @@ class LedgerMetadata:
     created_ms: int | None = None
     creation_token: int | None = None
     unknown_fields: bytes = b""
+    format_version: int = CURRENT_VERSION
 
     def in_recovery(self) -> "LedgerMetadata":
         return replace(self, state=LedgerState.IN_RECOVERY)
@@ -80,23 +90,45 @@ def encode_ledger_metadata(metadata: LedgerMetadata) -> bytes:
         message.segment.add(ensembleMember=segment.bookies, firstEntryId=segment.first_entry_id)
     for key, value in metadata.custom_metadata.items():
         message.customMetadata.add(key=key, value=value)
+    return b"%s%d\n%s" % (_PREFIX, metadata.format_version, _encoded(message, metadata))
+
+
+def _encoded(message: LedgerMetadataFormat, metadata: LedgerMetadata) -> bytes:
+    match metadata.format_version:
+        case 1:
+            return encode_version_1(message)
+        case 2:
+            return encode_version_2(message)
     body = message.SerializeToString() + metadata.unknown_fields
-    return _PREFIX + _varint(len(body)) + body
+    return _varint(len(body)) + body
 
 
 def decode_ledger_metadata(data: bytes) -> LedgerMetadata:
-    if not data.startswith(_PREFIX):
+    first_line, _, rest = data.partition(b"\n")
+    decode = _DECODERS.get(first_line.removeprefix(_PREFIX)) if first_line.startswith(_PREFIX) else None
+    if decode is None:
         raise MalformedLedgerMetadata(f"unknown version: {data[:32]!r}")
-    start = len(_PREFIX)
-    while data[start : start + 1] >= b"\x80":
-        start += 1
-    body = data[start + 1 :]
-    if data[len(_PREFIX) : start + 1] != _varint(len(body)):
-        raise MalformedLedgerMetadata(f"the size written is not that of the {len(body)} bytes after it")
     try:
-        message = LedgerMetadataFormat.FromString(body)
-    except DecodeError as error:
+        message = decode(rest)
+    except (DecodeError, MalformedText) as error:
         raise MalformedLedgerMetadata(str(error)) from error
+    return replace(_metadata(message), format_version=int(first_line.removeprefix(_PREFIX)))
+
+
+def _decode_version_3(rest: bytes) -> LedgerMetadataFormat:
+    size_bytes = 1
+    while rest[size_bytes - 1 : size_bytes] >= b"\x80":
+        size_bytes += 1
+    body = rest[size_bytes:]
+    if rest[:size_bytes] != _varint(len(body)):
+        raise MalformedText(f"the size written is not that of the {len(body)} bytes after it")
+    return LedgerMetadataFormat.FromString(body)
+
+
+_DECODERS = {b"1": decode_version_1, b"2": decode_version_2, b"3": _decode_version_3}
+
+
+def _metadata(message: LedgerMetadataFormat) -> LedgerMetadata:
     return LedgerMetadata(
         ensemble_size=message.ensembleSize,
         write_quorum=message.quorumSize,

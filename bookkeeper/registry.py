@@ -5,9 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bookkeeper.ledger_ids import LedgerIds
+from bookkeeper.ledger_layouts import HIERARCHICAL, LedgerLayout, UnknownLayout, parse_layout
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
 from bookkeeper.metadata_codec import LedgerMetadata, MalformedLedgerMetadata, decode_ledger_metadata, encode_ledger_metadata
-from bookkeeper.paths import AVAILABLE, INSTANCE_ID, LAYOUT, LAYOUT_TEXT, READ_ONLY, ledger_path, parents_of
+from bookkeeper.paths import AVAILABLE, INSTANCE_ID, LAYOUT, READ_ONLY, ROOT
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, NotEmpty, Put, Versioned
 from ports.rng import Rng
 
@@ -27,15 +28,19 @@ class RegisteredLedger:
 
 
 class LedgerRegistry:
-    """All ledgers of one metadata store. What the store cannot do is a LedgerError here."""
+    """All ledgers of one metadata store. What the store cannot do is a LedgerError here.
 
-    def __init__(self, store: MetadataStore, rng: Rng) -> None:
+    `new_layout` is that of a store without one; of the others the layout is what LAYOUT says.
+    """
+
+    def __init__(self, store: MetadataStore, rng: Rng, new_layout: LedgerLayout = HIERARCHICAL) -> None:
         self._store = store
         self._rng = rng
         self._ids = LedgerIds(store)
+        self._layout = new_layout
 
     async def initialise(self) -> None:
-        """On a new store: the nodes that `initnewcluster` makes. On another: check that its layout is ours."""
+        """On a new store: the nodes that `initnewcluster` makes. On another: learn its layout."""
         layout = await self._store.get(LAYOUT)
         if layout is None:
             instance = str(uuid.UUID(int=self._rng.getrandbits(128), version=4)).encode()
@@ -45,20 +50,30 @@ class LedgerRegistry:
                         Put(AVAILABLE, b""),
                         Put(READ_ONLY, b""),
                         Put(INSTANCE_ID, instance, MUST_NOT_EXIST),
-                        Put(LAYOUT, LAYOUT_TEXT, MUST_NOT_EXIST),
+                        Put(LAYOUT, self._layout.text, MUST_NOT_EXIST),
                     ]
                 )
             except BadVersion:
                 layout = await self._store.get(LAYOUT)
-        if layout is not None and layout.value != LAYOUT_TEXT:
-            raise LedgerError(f"{LAYOUT} is {layout.value!r}, which is not a layout that this software writes")
+        if layout is not None:
+            try:
+                self._layout = parse_layout(layout.value)
+            except UnknownLayout as error:
+                raise LedgerError(f"{ROOT}: {error}") from error
+
+    def path(self, ledger_id: int) -> str:
+        """Of a ledger's node; LedgerError for an id that has none in this layout."""
+        try:
+            return self._layout.path(ROOT, ledger_id)
+        except ValueError as error:
+            raise LedgerError(str(error)) from error
 
     async def create(self, metadata: LedgerMetadata) -> RegisteredLedger:
         data = encode_ledger_metadata(metadata)
         for _ in range(CREATE_ATTEMPTS_MAX):
             try:
                 ledger_id = await self._ids.take()
-                stat = await self._store.put(ledger_path(ledger_id), data, MUST_NOT_EXIST)
+                stat = await self._store.put(self.path(ledger_id), data, MUST_NOT_EXIST)
             except BadVersion:
                 continue
             except MetadataError as error:
@@ -68,7 +83,7 @@ class LedgerRegistry:
 
     async def read(self, ledger_id: int) -> RegisteredLedger:
         try:
-            found = await self._store.get(ledger_path(ledger_id))
+            found = await self._store.get(self.path(ledger_id))
         except MetadataError as error:
             raise LedgerError(f"ledger {ledger_id}: {error}") from error
         if found is None:
@@ -84,7 +99,7 @@ class LedgerRegistry:
             if metadata is None:
                 return ledger
             try:
-                stat = await self._store.put(ledger_path(ledger.ledger_id), encode_ledger_metadata(metadata), ledger.version)
+                stat = await self._store.put(self.path(ledger.ledger_id), encode_ledger_metadata(metadata), ledger.version)
             except BadVersion:
                 ledger = await self.read(ledger.ledger_id)
             except MetadataError as error:
@@ -96,8 +111,8 @@ class LedgerRegistry:
     async def delete(self, ledger_id: int) -> None:
         """Also parents that are empty then, as Apache does; a ledger that is not there is fine."""
         try:
-            await self._store.delete(ledger_path(ledger_id))
-            for parent in parents_of(ledger_id):
+            await self._store.delete(self.path(ledger_id))
+            for parent in self._layout.parents(ROOT, ledger_id):
                 await self._store.delete(parent)
         except (NoNode, NotEmpty):
             return

@@ -57,7 +57,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
 
 def run(work: Awaitable[None]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             await work
 
     asyncio.run(bounded())
