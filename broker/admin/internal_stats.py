@@ -1,6 +1,7 @@
 """PersistentTopicInternalStats: the ledgers of a log and the places of its cursors, as Apache's JSON. Pure.
 
-What does not exist here is left out, but for members that clients read without asking (`_ABSENT`).
+What does not exist here is left out, but for members that clients read without asking (`_ABSENT`). Of very many holes only
+those are shown that are in memory.
 """
 
 from collections.abc import Sequence

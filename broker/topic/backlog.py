@@ -4,7 +4,7 @@ A size is an estimate, as in Apache (ManagedLedgerImpl.estimateBacklogFromPositi
 ledger that the mark is in the mean size of its entries. The age of an entry is known only once its ledger is closed.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from pyroaring import BitMap
 
@@ -20,7 +20,7 @@ REDUCTION = 0.9
 def backlog_bytes(ledgers: Sequence[LedgerFacts], mark_delete: Position) -> int:
     """Of a reader whose mark-delete is there; holes are not subtracted."""
     total = 0
-    for ledger, first in _after(ledgers, mark_delete):
+    for ledger, first in entries_after(ledgers, mark_delete):
         total += ledger.size_bytes * (ledger.entries - first) // ledger.entries
     return total
 
@@ -32,7 +32,7 @@ def is_size_exceeded(quota: BacklogQuota, backlog: int) -> bool:
 def closed_before(ledgers: Sequence[LedgerFacts], mark_delete: Position, before_ms: int) -> Position | None:
     """The last entry of the ledgers, directly after the mark, that were all closed before then; None when there is none."""
     found = None
-    for ledger, _ in _after(ledgers, mark_delete):
+    for ledger, _ in entries_after(ledgers, mark_delete):
         if ledger.is_open or ledger.closed_at_ms <= 0 or ledger.closed_at_ms >= before_ms:
             break
         found = Position(ledger.ledger_id, ledger.entries - 1)
@@ -45,23 +45,19 @@ def entries_to_evict(backlog: int, limit_bytes: int, entries: int) -> int:
     return int(entries * (backlog - target) / backlog) if backlog > target else 0
 
 
-def position_after(
-    ledgers: Sequence[LedgerFacts], mark_delete: Position, acknowledged_in: Callable[[int], BitMap], count: int
-) -> Position | None:
-    """The `count`-th entry after the mark that is not acknowledged; with fewer the last one; None without any."""
-    found = None
-    for ledger, first in _after(ledgers, mark_delete):
-        unacknowledged = BitMap(range(first, ledger.entries)) - acknowledged_in(ledger.ledger_id)
-        if unacknowledged:
-            place = min(count, len(unacknowledged)) - 1
-            found = Position(ledger.ledger_id, unacknowledged[place])
-            count -= place + 1
-            if count <= 0:
-                break
-    return found
+def nth_in(ledger: LedgerFacts, first: int, acknowledged: BitMap, count: int) -> tuple[Position | None, int]:
+    """The `count`-th entry of this ledger, from `first` on, that is not acknowledged; with fewer the last; None without any.
+
+    And how many are still to be counted after it.
+    """
+    unacknowledged = BitMap(range(first, ledger.entries)) - acknowledged
+    if not unacknowledged:
+        return None, count
+    place = min(count, len(unacknowledged)) - 1
+    return Position(ledger.ledger_id, unacknowledged[place]), count - place - 1
 
 
-def _after(ledgers: Sequence[LedgerFacts], mark_delete: Position) -> Iterator[tuple[LedgerFacts, int]]:
+def entries_after(ledgers: Sequence[LedgerFacts], mark_delete: Position) -> Iterator[tuple[LedgerFacts, int]]:
     """Each ledger with entries after the mark, and the first of these."""
     for ledger in ledgers:
         first = mark_delete.entry_id + 1 if ledger.ledger_id == mark_delete.ledger_id else 0

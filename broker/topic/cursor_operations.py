@@ -7,12 +7,12 @@ which is `Subscription`'s own. Owns nothing.
 
 from collections.abc import Callable
 
-from managed_ledger.contract import EARLIEST, ManagedLedger, ManagedLedgerError
+from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedger, ManagedLedgerError
 from wire.kernels.metadata import publish_times, scan
 from wire.position import Position
 from wire.run import FLAG_MARKER, EntryRun
 
-from .backlog import closed_before, position_after
+from .backlog import closed_before, entries_after, nth_in
 from .errors import broker_error
 from .operations import BacklogAnalysis
 from .subscription import Subscription
@@ -31,9 +31,9 @@ class CursorOperations:
         """Everything that is there now is acknowledged; how many entries were not before."""
         return subscription.acknowledge_through(self._ledger.last_confirmed)
 
-    def skip(self, subscription: Subscription, count: int) -> int:
+    async def skip(self, subscription: Subscription, count: int) -> int:
         """The oldest `count` entries that are not acknowledged yet."""
-        target = self._nth(subscription, count)
+        target = await self._nth(subscription, count)
         return 0 if target is None else subscription.acknowledge_through(target)
 
     async def expire(self, subscription: Subscription, older_than_ms: int) -> int:
@@ -66,7 +66,7 @@ class CursorOperations:
         """The entry (a run of one) that is the `number`-th, from 1, of those not acknowledged; None: there are not so many."""
         if number > subscription.cursor.backlog_entries():
             return None
-        target = self._nth(subscription, number)
+        target = await self._nth(subscription, number)
         return None if target is None else await self.read(target)
 
     async def read(self, position: Position) -> EntryRun | None:
@@ -93,6 +93,7 @@ class CursorOperations:
             run = await self._read_some(position, entries_max - entries)
             if run is None:
                 break
+            await _load(cursor, run.ledger_id, run.first_entry_id, run.last_entry_id)
             metadata, acknowledged = scan(run), cursor.acknowledged_in(run.ledger_id)
             here = [index for index in range(run.count) if run.first_entry_id + index not in acknowledged]
             found = [*found[:1], *(Position(run.ledger_id, run.first_entry_id + index) for index in here)]
@@ -109,6 +110,20 @@ class CursorOperations:
         except ManagedLedgerError as error:
             raise broker_error(error) from error
 
-    def _nth(self, subscription: Subscription, number: int) -> Position | None:
-        cursor = subscription.cursor
-        return position_after(self._ledger.ledgers(), cursor.mark_delete, cursor.acknowledged_in, number)
+    async def _nth(self, subscription: Subscription, number: int) -> Position | None:
+        """With fewer the last one. Ledger by ledger: of very many holes not all are in memory at once."""
+        cursor, found = subscription.cursor, None
+        for ledger, first in entries_after(self._ledger.ledgers(), cursor.mark_delete):
+            await _load(cursor, ledger.ledger_id, first, ledger.entries - 1)
+            place, number = nth_in(ledger, first, cursor.acknowledged_in(ledger.ledger_id), number)
+            found = place or found
+            if number <= 0:
+                break
+        return found
+
+
+async def _load(cursor: ManagedCursor, ledger_id: int, first: int, last: int) -> None:
+    try:
+        await cursor.load_acknowledged(ledger_id, first, last)
+    except ManagedLedgerError as error:
+        raise broker_error(error) from error

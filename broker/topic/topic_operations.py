@@ -48,7 +48,7 @@ class StoredTopicOperations:
 
     async def skip(self, subscription: str, entries: int) -> int:
         found = self._movable(subscription)
-        return await _stored(found, self._cursors.skip(found, entries))
+        return await _stored(found, await self._cursors.skip(found, entries))
 
     async def clear_backlog(self, subscription: str) -> int:
         found = self._movable(subscription)

@@ -121,7 +121,7 @@ class Upkeep:
         if quota.policy is not QuotaPolicy.CONSUMER_BACKLOG_EVICTION:
             await self._send_producers_away()
         elif kind is QuotaType.DESTINATION_STORAGE:
-            self._evict_to_size(quota)
+            await self._evict_to_size(quota)
         elif self._settings.precise_time_based_backlog_quota_check:
             for subscription in self._durable():
                 await self._expire(subscription, REDUCTION * quota.limit_seconds)
@@ -141,7 +141,7 @@ class Upkeep:
             producer.end("the backlog quota is exceeded")
             publishers.producer_left(producer)
 
-    def _evict_to_size(self, quota: BacklogQuota) -> None:
+    async def _evict_to_size(self, quota: BacklogQuota) -> None:
         previous = None
         for _ in range(_EVICTIONS_MAX):
             slowest = self._slowest()
@@ -150,7 +150,7 @@ class Upkeep:
             count = entries_to_evict(self._backlog_bytes(), quota.limit_bytes, slowest.cursor.backlog_entries())
             if count <= 0:
                 return
-            self._evicted(slowest, self._operations.skip(slowest, count))
+            self._evicted(slowest, await self._operations.skip(slowest, count))
             previous = slowest
 
     def _evict_to_age(self, quota: BacklogQuota) -> None:

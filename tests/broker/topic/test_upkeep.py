@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from broker.errors import BrokerError, ServerError
-from broker.topic.backlog import backlog_bytes, closed_before, entries_to_evict, position_after
+from broker.topic.backlog import backlog_bytes, closed_before, entries_after, entries_to_evict, nth_in
 from broker.topic.contract import SubscriptionType
 from broker.topic.policies import BacklogQuota, QuotaPolicy, QuotaType, RetentionPolicy, TopicPolicies
 from broker.topic.settings import TopicSettings
@@ -52,8 +52,14 @@ def test_skipping_counts_what_is_not_acknowledged(
     ledgers = log(*[(size, 10 * size, 1) for size in sizes])
     left = [(n, e) for n, size in enumerate(sizes) for e in range(size) if (n, e) > mark and (n, e) not in holes]
     beyond = {n: BitMap([e for m, e in holes if m == n and (n, e) > mark and e < sizes[n]]) for n in range(len(sizes))}
-    found = position_after(ledgers, Position(*mark), lambda ledger_id: beyond[ledger_id], count)
+    found, rest = None, count
+    for ledger, first in entries_after(ledgers, Position(*mark)):
+        place, rest = nth_in(ledger, first, beyond[ledger.ledger_id], rest)
+        found = place or found
+        if not rest:
+            break
     assert found == (Position(*left[:count][-1]) if left else None)
+    assert rest == max(count - len(left), 0)
     assert backlog_bytes(ledgers, Position(*mark)) == 10 * sum((n, e) > mark for n, s in enumerate(sizes) for e in range(s))
 
 
