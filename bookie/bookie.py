@@ -34,6 +34,8 @@ from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryRun
 
 SMALL_RECORD_BYTES = 64
+PASSING_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
+"""What the host lacks for the moment: no word about the entry, so never EIO, which a client may take for a loss."""
 JOURNAL, STORAGE, FULL, STOPPED = "journal", "storage", "disk full", "stopped"
 log = logging.getLogger("bookie")
 
@@ -305,6 +307,8 @@ class Bookie:
             self._known(ledger_id)  # deleted while it was read: ENOLEDGER
             place = f"entry log {span.log_id:08x} offset {span.offset}: {error}"
             log.error(line("entry cannot be read", ledger=ledger_id, entry=first_entry_id, place=place))
+            if isinstance(error, OSError) and error.errno in PASSING_ERRORS:
+                raise BookieError(BookieCode.ETOOMANYREQUESTS, ledger_id, f"entry {first_entry_id} {place}") from error
             raise self._unreadable(ledger_id, first_entry_id, place) from error
 
     def _unreadable(self, ledger_id: int, entry_id: int, why: str) -> BookieError:

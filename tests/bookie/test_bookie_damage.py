@@ -112,6 +112,19 @@ def test_entries_of_a_missing_log_are_an_io_error() -> None:
     on_machine(scenario)
 
 
+@pytest.mark.parametrize(("code", "answer"), [(errno.EMFILE, BookieCode.ETOOMANYREQUESTS), (errno.EIO, BookieCode.EIO)])
+def test_a_host_without_files_or_memory_says_nothing_about_an_entry(code: int, answer: BookieCode) -> None:
+    """A client that skips what is lost must not skip this."""
+
+    async def scenario(machine: Machine) -> None:
+        await store(machine)
+        await machine.start()
+        machine.disk.fail("read", code, "00000001.log")
+        assert await code_of_read(machine, 1, 5) is answer
+
+    on_machine(scenario)
+
+
 @pytest.mark.parametrize("damage", ["removed", "flipped"])
 def test_when_log_and_index_are_damaged_a_miss_is_no_promise(damage: str) -> None:
     async def scenario(machine: Machine) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from bookkeeper.ledgers import LedgerClosed, LedgerError, LedgerFenced, LedgerUnreadable, NoSuchEntry, NoSuchLedger
+from bookkeeper.ledgers import EntryLost, LedgerClosed, LedgerError, LedgerFenced, LedgerUnreadable, NoSuchEntry, NoSuchLedger
 from tests.bookkeeper.fake_bookies import Cluster, batch, payloads_of, run, settle
 from wire.bookie_codes import BookieCode
 from wire.run import EntryBatch, EntryRun
@@ -273,12 +273,20 @@ def test_a_damaged_copy_is_read_from_the_next_replica_and_a_lost_one_is_unreadab
             read += payloads_of(await reader.read(len(read), 10, 1 << 20))
         assert read == [b"a", b"b", b"c"]
         two.lose(writer.ledger_id, 1)
-        with pytest.raises(LedgerUnreadable):
+        with pytest.raises(EntryLost):
             await reader.read(1, 1, 1)
         one.lose(writer.ledger_id, 1)  # both promise that it never was: the metadata knows better
-        with pytest.raises(LedgerUnreadable):
+        with pytest.raises(EntryLost):
             await reader.read(1, 1, 1)
+        two.failures["read"] = BookieCode.ETOOMANYREQUESTS
+        with pytest.raises(LedgerUnreadable) as busy:
+            await reader.read(1, 1, 1)
+        assert not isinstance(busy.value, EntryLost), "one of them has not said what it has"
+        two.failures.clear()
         del cluster.bookies["bookie0:3181"]
+        with pytest.raises(LedgerUnreadable) as away:
+            await reader.read(1, 1, 1)
+        assert not isinstance(away.value, EntryLost)
         assert payloads_of(await reader.read(0, 1, 1)) == [b"a"]
 
     run(scenario())

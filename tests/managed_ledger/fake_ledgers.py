@@ -14,6 +14,7 @@ from bookkeeper.ledgers import (
     LedgerError,
     LedgerFenced,
     LedgerReader,
+    LedgerUnreadable,
     LedgerWriter,
     NoSuchEntry,
     NoSuchLedger,
@@ -34,6 +35,8 @@ class FakeLedger:
         self.last_entry_id: int | None = None
         self.lost: set[int] = set()
         """Entries that no bookie can give any more."""
+        self.is_away = False
+        """Its bookies cannot be asked now."""
 
     @property
     def stored_last(self) -> int:
@@ -47,6 +50,8 @@ class FakeLedger:
         runs = [run for run in self.runs if run.last_entry_id >= first]
         if not runs:
             raise NoSuchEntry(f"{self.ledger_id}:{first}")
+        if self.is_away:
+            raise LedgerUnreadable(f"{self.ledger_id}:{first}")
         if first in self.lost:
             raise EntryLost(f"{self.ledger_id}:{first}")
         sound = min((lost for lost in self.lost if lost > first), default=first + count_max)

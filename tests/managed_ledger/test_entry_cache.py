@@ -102,6 +102,17 @@ def test_at_the_bound_the_oldest_goes_whatever_managed_ledger_it_is_of() -> None
     assert other.get(1, 0, 1, MANY, 0.0) is not None
 
 
+def test_a_full_cache_goes_down_to_its_watermark_at_once() -> None:
+    cache = EntryCache(10_000, 1.0, watermark=0.5)
+    log = CachedLog(cache)
+    for entry in range(9):
+        log.insert(sealed(entry, 1, 1000), 0.0)
+    assert cache.size_bytes > 9000, "not full yet"
+    log.insert(sealed(9, 1, 1000), 0.0)
+    assert cache.size_bytes <= 5000
+    assert Position(1, 9) in log
+
+
 def test_a_run_larger_than_the_cache_is_not_kept() -> None:
     cache, log = cached()
     log.insert(sealed(0, 1, 20_000), 0.0)

@@ -76,3 +76,16 @@ def test_without_the_setting_nothing_is_skipped() -> None:
         assert ledger.reads.lost.count == 0
 
     run(scenario())
+
+
+def test_what_only_cannot_be_read_now_is_not_skipped() -> None:
+    async def scenario() -> None:
+        world, ledger = await damaged(True, set())
+        world.shared.ledgers[2].is_away = True
+        with pytest.raises(ManagedLedgerError, match="cannot be read"):
+            await read_all(ledger)
+        assert ledger.reads.lost.count == 0
+        world.shared.ledgers[2].is_away = False
+        assert await read_all(ledger) == numbers(30)
+
+    run(scenario())

@@ -169,6 +169,39 @@ def test_no_read_goes_to_a_trimmed_ledger_and_none_of_it_comes_into_the_cache() 
     run(scenario())
 
 
+def test_a_read_under_way_when_its_ledger_is_trimmed_goes_on_after_it() -> None:
+    async def scenario() -> None:
+        world = World(small(managed_ledger_max_entries_per_ledger=20))
+        await append_each(await world.open(), 45)
+        ledger = await world.reopen()
+        world.shared.step_s = STEP_S
+        under_way = asyncio.ensure_future(ledger.read(Position(1, 4), 2, MANY))
+        await asyncio.sleep(STEP_S / 2)
+        ledger.sequence.remove([1])
+        ledger.reads.forget_ledger(1)
+        del world.shared.ledgers[1]
+        found = await under_way
+        assert found is not None
+        assert payloads(found) == numbers(2, 20)
+
+    run(scenario())
+
+
+def test_a_reader_far_behind_holds_nothing_that_is_near_the_end() -> None:
+    async def scenario(threshold: int) -> int:
+        world = World(small(managed_ledger_max_entries_per_ledger=1000, managed_ledger_cursor_backlogged_threshold=threshold))
+        ledger = await world.open()
+        ledger.open_non_durable_cursor("s", EARLIEST)
+        await append_each(ledger, 100)
+        await ledger.read(Position(1, 10), 1, MANY)
+        for entry in range(90, 99):
+            await ledger.read(Position(1, entry), 1, MANY)
+        return sum(Position(1, entry) in ledger.reads._cache for entry in range(90, 97))
+
+    assert run(scenario(1000)) == 7, "kept for who is at 11"
+    assert run(scenario(20)) == 0
+
+
 def test_a_step_back_into_the_last_read_leaves_no_place_behind() -> None:
     places = ReadingPlaces()
     places.moved(Position(1, 0), Position(1, 10))
