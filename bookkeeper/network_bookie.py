@@ -3,14 +3,14 @@
 One connection, made when it is needed and again after it was lost. A request that is not answered in time ends the connection:
 version 2 names no request, so that a late answer could pass for that of a later one. What was under way fails with EIO, which
 says nothing of whether it was done. Bounds: ADD_BYTES_MAX of adds under way, beyond which they are refused with
-ETOOMANYREQUESTS; READS_MAX reads, and further ones wait.
+ETOOMANYREQUESTS; ENTRIES_UNANSWERED_MAX of them sent, and READS_MAX reads: further ones wait.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import cast
+from typing import TypeAlias, cast
 
 from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds, PendingRead, within
 from ports.logs import line
@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 ADD_BYTES_MAX = 64 * 1024 * 1024
 READS_MAX = 64
+ENTRIES_UNANSWERED_MAX = 5000
+"""Apache's bookie refuses adds when 10,000 wait for one of its threads (maxPendingAddRequestsPerThread)."""
 ENTRIES_PER_READ_MAX = 1000
 FRAME_BYTES_MAX = 64 * 1024 * 1024
 """Of an answer; nothing is reserved for it before it comes."""
@@ -35,6 +37,7 @@ FIRST_ENTRY_BYTES = 64 * 1024
 TICK_SECONDS = 0.5
 LAST = -1
 
+_Add: TypeAlias = tuple[EntryRun, bytes, bool, "asyncio.Future[None]"]
 _ADD, _READ = packet_header(ADD_ENTRY), packet_header(READ_ENTRY)
 
 
@@ -51,7 +54,7 @@ class NetworkBookie:
         self._last_reads: dict[int, asyncio.Future[None]] = {}
         self._entry_bytes = FIRST_ENTRY_BYTES
         self._add_bytes = 0
-        self._queued: list[tuple[EntryRun, bytes, bool, asyncio.Future[None]]] = []
+        self._queued: list[_Add] = []
         """Adds that wait for the connection, in order."""
         self._is_closed = False
 
@@ -154,7 +157,7 @@ class NetworkBookie:
             raise ConnectionError(f"no connection in {self._timeout:g} s") from None
         return link
 
-    def _take_queued(self) -> "list[tuple[EntryRun, bytes, bool, asyncio.Future[None]]]":
+    def _take_queued(self) -> list[_Add]:
         """Those that somebody still waits for."""
         queued, self._queued = self._queued, []
         return [each for each in queued if not each[3].done()]
@@ -170,6 +173,9 @@ class _Link(asyncio.BufferedProtocol):
         self._name, self._timeout, self._on_lost = name, timeout_seconds, on_lost
         self._loop = asyncio.get_running_loop()
         self._input = ReadBuffer(room)
+        self._unsent: deque[_Add] = deque()
+        self._entries = 0
+        """Sent and not answered."""
         self._adds: PendingAdds[asyncio.Future[None]] = PendingAdds()
         self._reads: deque[PendingRead[asyncio.Future[EntryRun]]] = deque()
         self._last_reads: dict[int, tuple[float, asyncio.Future[bytes | None]]] = {}
@@ -178,9 +184,17 @@ class _Link(asyncio.BufferedProtocol):
         self._reason = ""
 
     def add(self, run: EntryRun, master_key: bytes, recovery: bool, future: "asyncio.Future[None]") -> None:
-        deadline = self._loop.time() + self._timeout
-        self._adds.sent(run.ledger_id, PendingAdd(Awaited(run.first_entry_id, run.count), run.size_bytes, deadline, future))
-        self._send(add_requests(run, _ADD | FLAG_RECOVERY_ADD if recovery else _ADD, master_key))
+        """Sent when there is room for it at the bookie, in order."""
+        self._unsent.append((run, master_key, recovery, future))
+        self._send_adds()
+
+    def _send_adds(self) -> None:
+        while self._unsent and (self._entries < ENTRIES_UNANSWERED_MAX or not self._entries):
+            run, master_key, recovery, future = self._unsent.popleft()
+            self._entries += run.count
+            awaited = Awaited(run.first_entry_id, run.count)
+            self._adds.sent(run.ledger_id, PendingAdd(awaited, run.count, self._loop.time() + self._timeout, future))
+            self._send(add_requests(run, _ADD | FLAG_RECOVERY_ADD if recovery else _ADD, master_key))
 
     async def read(self, ledger_id: int, first_entry_id: int, count: int) -> EntryRun:
         future: asyncio.Future[EntryRun] = self._loop.create_future()
@@ -289,12 +303,14 @@ class _Link(asyncio.BufferedProtocol):
 
     def _added(self, ledger_id: int, first: int, count: int, code: int) -> None:
         for add in self._adds.answered(ledger_id, first, count, code):
+            self._entries -= add.count
             if add.owner.done():
                 continue
             if add.code:
                 add.owner.set_exception(BookieError(_known(add.code), ledger_id, f"{self._name}: at add"))
             else:
                 add.owner.set_result(None)
+        self._send_adds()
 
     def _read(self, run: EntryRun) -> None:
         left: EntryRun | None = run
@@ -328,10 +344,12 @@ class _Link(asyncio.BufferedProtocol):
     def _fail_all(self) -> None:
         error = f"{self._name}: {self._reason}"
         adds, self._adds = self._adds, PendingAdds()
+        unsent, self._unsent = self._unsent, deque()
         reads, self._reads = self._reads, deque()
         last_reads, self._last_reads = self._last_reads, {}
         owners: list[asyncio.Future[None] | asyncio.Future[EntryRun] | asyncio.Future[bytes | None]] = []
         owners += [add.owner for add in adds]
+        owners += [future for *_, future in unsent]
         owners += [read.owner for read in reads]
         owners += [future for _, future in last_reads.values()]
         for owner in owners:

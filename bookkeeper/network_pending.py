@@ -45,7 +45,7 @@ class PendingAdd(Generic[T]):
     """One run that was sent; `owner` is whoever waits. `code` is the first failure's, 0 for none."""
 
     awaited: Awaited
-    size_bytes: int
+    count: int
     deadline: float
     owner: T
     code: int = 0

@@ -172,6 +172,24 @@ def test_adds_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     over_the_network(scenario)
 
 
+def test_only_so_many_entries_are_sent_before_they_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network_bookie, "ENTRIES_UNANSWERED_MAX", 10)
+
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        await client.add(sealed(7, 0), KEY)
+        sent = [client.add(sealed(7, first, count=3), KEY) for first in range(1, 61, 3)]
+        link = client._link
+        assert link is not None
+        most = 0
+        for future in sent:
+            most = max(most, link._entries)
+            await future
+        assert 10 <= most <= 12
+        assert await at.bookie.last_entry_id(7) == 60
+
+    over_the_network(scenario)
+
+
 @given(st.permutations(range(12)), st.integers(0, 11))
 def test_adds_are_done_in_order_however_their_answers_come(answers: list[int], refused: int) -> None:
     adds: PendingAdds[int] = PendingAdds()
