@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from metadata.store import MetadataError
+
 SHORT_ID_LIMIT = 0x7FFFFFFF
 """Ids below it have the short path (Apache compares with Integer.MAX_VALUE, exclusively)."""
 ID_LIMIT = 1 << 63
@@ -38,9 +40,9 @@ class LedgerLayout:
         return f"{LAYOUT_FORMAT_VERSION}\n{_PACKAGE}{self.factory}:{self.factory_version}".encode()
 
     def path(self, root: str, ledger_id: int) -> str:
-        """ValueError for an id that has no place in this layout."""
+        """MetadataError for an id that has no place in this layout."""
         if not 0 <= ledger_id < self.id_limit:
-            raise ValueError(f"ledger id {ledger_id}: the {self.name} layout has ids from 0 to {self.id_limit - 1}")
+            raise MetadataError(f"ledger id {ledger_id}: the {self.name} layout has ids from 0 to {self.id_limit - 1}")
         return f"{root}/{self.relative_path(ledger_id)}"
 
     def parents(self, root: str, ledger_id: int) -> list[str]:

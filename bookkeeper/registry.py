@@ -1,7 +1,7 @@
 """LedgerRegistry: ledger metadata in the metadata store. Owns paths, versions and compare-and-set; decides no state change."""
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bookkeeper.ledger_ids import LedgerIds
@@ -30,14 +30,16 @@ class RegisteredLedger:
 class LedgerRegistry:
     """All ledgers of one metadata store. What the store cannot do is a LedgerError here.
 
-    `new_layout` is that of a store without one; of the others the layout is what LAYOUT says.
+    A store without a layout gets the first of `layouts`; one with another than these is refused: whoever takes more than the
+    hierarchical one must ask `layout` for every path, or ledgers that are there are not found, and their entries are collected.
     """
 
-    def __init__(self, store: MetadataStore, rng: Rng, new_layout: LedgerLayout = HIERARCHICAL) -> None:
+    def __init__(self, store: MetadataStore, rng: Rng, layouts: Sequence[LedgerLayout] = (HIERARCHICAL,)) -> None:
         self._store = store
         self._rng = rng
         self._ids = LedgerIds(store)
-        self._layout = new_layout
+        self._layouts = layouts
+        self._layout = layouts[0]
 
     async def initialise(self) -> None:
         """On a new store: the nodes that `initnewcluster` makes. On another: learn its layout."""
@@ -60,12 +62,19 @@ class LedgerRegistry:
                 self._layout = parse_layout(layout.value)
             except UnknownLayout as error:
                 raise LedgerError(f"{ROOT}: {error}") from error
+            if self._layout not in self._layouts:
+                raise LedgerError(f"{LAYOUT} is that of the {self._layout.name} layout, which is not written here")
+
+    @property
+    def layout(self) -> LedgerLayout:
+        """Once initialised."""
+        return self._layout
 
     def path(self, ledger_id: int) -> str:
         """Of a ledger's node; LedgerError for an id that has none in this layout."""
         try:
             return self._layout.path(ROOT, ledger_id)
-        except ValueError as error:
+        except MetadataError as error:
             raise LedgerError(str(error)) from error
 
     async def create(self, metadata: LedgerMetadata) -> RegisteredLedger:

@@ -5,6 +5,8 @@ Metadata is handed in, so that the same code runs on ZooKeeper, on the embedded 
 
 import asyncio
 import socket
+from collections.abc import Callable
+from functools import partial
 
 from bookie.bookie import Bookie
 from bookie.garbage import GarbageCollector
@@ -13,7 +15,8 @@ from bookie.server.registration import STATE_SECONDS, BookieIdentity, Registrati
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookie.storage.storage import CHECKPOINT
-from bookkeeper.paths import INSTANCE_ID, ROOT, ledger_path
+from bookkeeper.ledger_layouts import LAYOUTS
+from bookkeeper.paths import INSTANCE_ID, ROOT
 from bookkeeper.registry import LedgerRegistry
 from cli.configuration import Configuration
 from metadata.sessions import Sessions
@@ -60,13 +63,16 @@ class BookieServer:
         self.listener: BookieListener
         self.identity: BookieIdentity
         self._registration: Registration
+        self._ledger_path: Callable[[int], str]
 
     async def start(self) -> None:
         """Whose the directories are comes first, and that clients find the bookie last.
 
         BookieStartError, BookieFailed, LedgerError (the metadata is of another layout), MetadataError, OSError.
         """
-        await LedgerRegistry(self._store, self._rng).initialise()
+        registry = LedgerRegistry(self._store, self._rng, LAYOUTS)
+        await registry.initialise()
+        self._ledger_path = partial(registry.layout.path, ROOT)
         found = await self._store.get(INSTANCE_ID)
         instance_id = "" if found is None else found.value.decode()
         host = advertised_host(self._settings)
@@ -96,7 +102,9 @@ class BookieServer:
         await self.listener.listen(host if host.startswith(LOOPBACK) else None, port)
         self._registration = Registration(self._store, self._sessions, ROOT, self.identity)
         await self._registration.start(self.bookie.read_only_reason)
-        collector = GarbageCollector(self.bookie, self._store, ledger_path, ROOT, self._bookie_settings.gc_wait_time / 1000)
+        collector = GarbageCollector(
+            self.bookie, self._store, self._ledger_path, ROOT, self._bookie_settings.gc_wait_time / 1000
+        )
         self._tasks = [
             asyncio.create_task(collector.run(), name="bookie garbage collection"),
             asyncio.create_task(self._tell_state(), name="bookie state"),

@@ -26,6 +26,7 @@ from bookkeeper.metadata_codec import (
     encode_ledger_metadata,
 )
 from bookkeeper.underreplication import MalformedUnderreplication, UnderreplicatedLedger
+from metadata.store import MetadataError
 from wire.digests import DigestType
 
 CLOSED = LedgerMetadata(
@@ -138,7 +139,7 @@ def test_layouts_are_known_by_their_text_and_ids_beyond_them_are_refused() -> No
         assert parse_layout(layout.text) is layout
     with pytest.raises(UnknownLayout, match="Strange"):
         parse_layout(b"2\norg.apache.bookkeeper.meta.StrangeLedgerManagerFactory:1")
-    with pytest.raises(ValueError, match="flat layout has ids from 0 to 2147483646"):
+    with pytest.raises(MetadataError, match="flat layout has ids from 0 to 2147483646"):
         FLAT.path("/ledgers", 1 << 31)
 
 

@@ -11,7 +11,8 @@ from random import Random
 
 import pytest
 
-from bookkeeper.ledger_layouts import FLAT
+from bookkeeper.ledger_layouts import FLAT, LAYOUTS
+from bookkeeper.ledgers import LedgerError
 from bookkeeper.metadata_codec import decode_ledger_metadata, encode_ledger_metadata
 from bookkeeper.registry import LedgerRegistry
 from metadata.zookeeper.store import ZooKeeperStore
@@ -98,7 +99,9 @@ def test_a_cluster_that_apaches_shell_made_is_taken_as_it_is(zookeeper: ZooKeepe
         uri = f"zk+flat://{zookeeper.servers}/shell-made/ledgers"
         await asyncio.to_thread(shell, uri, "initnewcluster")
         before = await store.get("/ledgers/LAYOUT"), await store.get("/ledgers/INSTANCEID")
-        registry = LedgerRegistry(store, Random(1))
+        with pytest.raises(LedgerError, match="flat layout, which is not written here"):
+            await LedgerRegistry(store, Random(1)).initialise()
+        registry = LedgerRegistry(store, Random(1), LAYOUTS)
         await registry.initialise()
         assert before == (await store.get("/ledgers/LAYOUT"), await store.get("/ledgers/INSTANCEID"))
         made = await registry.create(CLOSED)
