@@ -23,7 +23,10 @@ FAULTS = 12
 
 def simulate(seed: int, scenario: "type[Schedule]") -> None:
     loop = SimLoop(Random(seed))
-    loop.run_until_complete(scenario(Random(seed + 1)).run())
+    try:
+        loop.run_until_complete(scenario(Random(seed + 1)).run())
+    finally:
+        loop.finish()
 
 
 class Schedule:
