@@ -207,6 +207,7 @@ class DurableCursor(MemoryCursor):
                 raise
 
     async def reset(self, position: Position) -> None:
+        self._holes.forget()
         await super().reset(position)
         await self.flush()
 

@@ -102,7 +102,7 @@ class Holes:
     def clear(self) -> None:
         self._by_ledger.clear()
         self.count = 0
-        self.pages = None
+        self._dissolve()
 
     # segments
 
@@ -130,7 +130,12 @@ class Holes:
         """They are stored in Apache's format."""
         if self.pages is pages:
             assert not pages.absent, "a segment would be lost"
-            self.pages = None
+            self._dissolve()
+
+    def _dissolve(self) -> None:
+        if self.pages is not None:
+            self.pages.dissolve()
+        self.pages = None
 
     def load(self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap]) -> dict[int, BitMap]:
         """A segment came from disk; its entries that were not known. May hold what mark-delete has passed meanwhile."""

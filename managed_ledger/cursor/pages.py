@@ -182,6 +182,13 @@ class HolePages:
         self.absent += 1
         return True
 
+    def dissolve(self) -> None:
+        """The cursor has no segments any more. The cache may still know of these: from now on there is nothing to evict."""
+        self._known, self._segments = SortedDict(), SortedDict()
+        self._unsaved, self._in_flight = SortedDict(), SortedDict()
+        self.wanted.clear()
+        self.absent = 0
+
     # saving
 
     def plan(self, state: CursorState, *, whole: bool) -> SavePlan:

@@ -46,6 +46,8 @@ class Model:
         self.rng = random.Random(seed)
         self.ledgers = LedgerSequence()
         self.disk: list[bytes] = []
+        self.former: list[pages.HolePages] = []
+        self.heard: dict[Position, None] = {}
         self.left: Left = {}
         for ledger_id in (2, 3, 7):
             size = self.rng.randint(1, 14)
@@ -85,6 +87,7 @@ class Model:
 
     def reset(self) -> None:
         if self.left and self.rng.random() < 0.2:
+            self.former += [] if self.cursor.holes.pages is None else [self.cursor.holes.pages]
             position = self.rng.choice(list(self.left))
             self.cursor.reset(self.ledgers.previous_position(position))
             self.left = {each: 0 if each < position else ALL for each in self.left}
@@ -152,10 +155,15 @@ class Model:
 
     def evict(self) -> None:
         found = self.cursor.holes.pages
-        if found is not None:
-            for start in list(found._segments):
+        for each in [*self.former, *([] if found is None else [found])]:  # the cache may hear of a reset late
+            for start in list(self.starts(each)):
                 if self.rng.random() < 0.5:
-                    found.evict(start)
+                    each.evict(start)
+
+    def starts(self, found: pages.HolePages) -> list[Position]:
+        """Those that the cache may ever have heard of."""
+        self.heard |= dict.fromkeys(found._segments)
+        return list(self.heard)
 
     # saves
 

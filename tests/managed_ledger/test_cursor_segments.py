@@ -7,6 +7,8 @@ from pyroaring import BitMap
 from sortedcontainers import SortedDict
 
 from managed_ledger.cursor.pages import HolePages
+from managed_ledger.cursor.state import CursorState
+from wire.position import Position
 
 from .cursor_segment_model import Model, tiny
 
@@ -27,6 +29,22 @@ def test_a_cursor_with_segments_is_a_set_of_acknowledged_messages_restarted_at_a
         except BaseException as error:
             error.add_note(f"schedule {seed}")
             raise
+
+
+def test_what_a_reset_forgot_cannot_be_evicted_from_what_came_after_it() -> None:
+    """Schedule 1992: the cache let go of a segment from before the reset, and with it of acknowledgements from after it."""
+    with tiny():
+        cursor = Model(0).cursor
+        cursor.reset(Position(2, -1))
+        former = cursor.holes.begin_pages()
+        cursor.acknowledge_entries(3, BitMap([0]))
+        plan = former.plan(CursorState(cursor.mark_delete), whole=True)
+        former.stored(plan, range(len(plan.writes)))
+        cursor.reset(Position(2, -1))
+        cursor.acknowledge_entries(3, BitMap([0]))
+        assert former.evict(plan.writes[0].segment.start)
+        assert cursor.is_acknowledged(Position(3, 0))
+        cursor.check_invariants()
 
 
 def play_many() -> None:
