@@ -18,9 +18,9 @@ _APPEND_BYTES_MAX = 1 << 20
 _APPEND_ENTRIES_MAX = 512
 
 
-async def recover_state(name: str, reader: LedgerReader) -> Recovered | None:
-    """The state that counts; None when there is none."""
-    machine = CursorRecovery(name, reader.last_entry_id)
+async def recover_state(name: str, reader: LedgerReader, last_entry_id: int) -> Recovered | None:
+    """The state that counts, as if `last_entry_id` were the last entry; None when there is none."""
+    machine = CursorRecovery(name, last_entry_id)
     found = machine.begin()
     while isinstance(found, ReadBack):
         found = machine.entries_read(found.first, await read_entries(reader, found.first, found.last))

@@ -20,12 +20,15 @@ from ports.clock import Clock
 from ports.logs import line
 from wire.compressed_metadata import compressed
 
+from .cursor.recovery import Recovered
 from .cursor.saving import SavePlan, Segment
 from .cursor.segments_v1 import EntryKind, decode_segment
 from .cursor.state import NO_LEDGER, CursorState, decode_node, encode_node, encode_position, hole_ranges
 from .cursor_ledger import append_entries, append_save, read_entries, recover_state
-from .errors import ManagedLedgerError, ManagedLedgerFenced
+from .errors import BrokenMetadata, ManagedLedgerError, ManagedLedgerFenced, NonRecoverableLedger
+from .ledger.sequence import NOWHERE
 from .settings import ManagedLedgerSettings
+from .skipping import CURSOR_ENTRIES_MAX, Skipping, remedy
 from .tasks import unbroken
 
 _log = logging.getLogger(__name__)
@@ -48,6 +51,7 @@ class CursorStore:
         ledgers: LedgerStore,
         settings: ManagedLedgerSettings,
         clock: Clock,
+        skipping: Skipping,
     ) -> None:
         self.path = path
         self.cursor_properties: dict[str, str] = {}
@@ -58,6 +62,7 @@ class CursorStore:
         self._ledgers = ledgers
         self._settings = settings
         self._clock = clock
+        self._skipping = skipping
         self._loop = asyncio.get_running_loop()
         self._version = MUST_NOT_EXIST
         self._ledger_id = NO_LEDGER
@@ -84,31 +89,51 @@ class CursorStore:
 
     async def recover(self, found: Versioned) -> CursorState:
         """What was stored last. Recovering the cursor ledger fences whoever wrote it before."""
-        node = decode_node(self.path, found.value)
         self._version = found.stat.version
+        try:
+            node = decode_node(self.path, found.value)
+            if node.state is None and node.cursors_ledger_id == NO_LEDGER:
+                raise BrokenMetadata(f"{self.path}: names neither a cursor ledger nor a position")
+        except BrokenMetadata as error:
+            if not self._skipping.skips_cursor_node(self.path, error):
+                raise
+            return CursorState(NOWHERE)
         self._ledger_id = node.cursors_ledger_id
         self.cursor_properties = dict(node.cursor_properties)
         if node.cursors_ledger_id != NO_LEDGER:
             return await self._last_entry(node.cursors_ledger_id, node.state)
-        if node.state is None:
-            raise ManagedLedgerError(f"{self.path}: names neither a cursor ledger nor a position")
+        assert node.state is not None
         return node.state
 
     async def _last_entry(self, ledger_id: int, otherwise: CursorState | None) -> CursorState:
         try:
             reader = await self._ledgers.open(ledger_id)
-            found = await recover_state(self.path, reader)
-        except LedgerError as error:
-            raise ManagedLedgerError(f"{self.path}: cursor ledger {ledger_id}: {error}") from error
+            found = await self._recovered(reader)
+            if found is None and otherwise is None:
+                raise BrokenMetadata("it is empty" if reader.last_entry_id < 0 else "none of its entries is a state")
+        except (LedgerError, BrokenMetadata) as error:
+            if self._skipping.skips_cursor_ledger(self.path, ledger_id, error):
+                return otherwise or CursorState(NOWHERE)
+            raise NonRecoverableLedger(f"{self.path}: cursor ledger {ledger_id}: {error}; {remedy(error)}") from error
         self._source = reader
         if found is not None:
             if found.passed:
                 _log.info(line("save without marker passed over", cursor=self.path, ledger=ledger_id, entries=found.passed))
             return found.state
-        if otherwise is None:
-            raise ManagedLedgerError(f"{self.path}: cursor ledger {ledger_id} is empty")
+        assert otherwise is not None
         _log.warning(line("empty cursor ledger", cursor=self.path, ledger=ledger_id, position=otherwise.mark_delete))
         return otherwise
+
+    async def _recovered(self, reader: LedgerReader) -> Recovered | None:
+        """What the last entries say; where that is to be skipped, the ones before them."""
+        last = reader.last_entry_id
+        for end in range(last, max(last - CURSOR_ENTRIES_MAX, -1), -1):
+            try:
+                return await recover_state(self.path, reader, end)
+            except (LedgerError, BrokenMetadata) as error:
+                if not self._skipping.skips_cursor_entry(self.path, reader.ledger_id, end, error):
+                    raise
+        return None
 
     async def read_segment(self, segment: Segment) -> tuple[Holes, Holes]:
         """What its entry and its addition have. A ledger that is replaced meanwhile does not matter."""

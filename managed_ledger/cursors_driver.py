@@ -102,7 +102,9 @@ class LedgerCursors:
     def _store(self, name: str) -> CursorStore:
         around = self._around
         path = f"{self._path}/{name}"
-        return CursorStore(self._ledger_name, path, around.store, around.ledgers, around.settings, around.clock)
+        return CursorStore(
+            self._ledger_name, path, around.store, around.ledgers, around.settings, around.clock, around.skipping
+        )
 
     def _add(self, name: str, state: CursorState, store: CursorStore) -> DurableCursor:
         machine = Acknowledgements(self._host.sequence, state.mark_delete)

@@ -13,12 +13,13 @@ from ports.clock import Clock
 from .cache.entry_cache import EntryCache
 from .cache.reads_in_flight import ReadsInFlight
 from .contract import ManagedLedger
-from .errors import ManagedLedgerError, ManagedLedgerNotFound
+from .errors import ManagedLedgerError, ManagedLedgerNotFound, NonRecoverableLedger
 from .ledger.info import ListedLedger, decode_info
 from .ledger.metadata_driver import ROOT, LogMetadata
 from .ledger.sequence import LedgerSequence
 from .managed_ledger_driver import StoredManagedLedger
 from .settings import MEGABYTE, ManagedLedgerSettings
+from .skipping import Skipping, remedy
 from .surroundings import Surroundings
 from .tasks import all_tried
 
@@ -43,6 +44,11 @@ class ManagedLedgerFactory:
         self._eviction: asyncio.TimerHandle | None = None
         self._opened: dict[str, asyncio.Task[StoredManagedLedger]] = {}
         self._is_closed = False
+
+    @property
+    def skipping(self) -> Skipping:
+        """What was opened without, because settings say so."""
+        return self._around.skipping
 
     @property
     def cached_bytes(self) -> int:
@@ -99,8 +105,6 @@ class ManagedLedgerFactory:
             return await self._load(name, found)
         except MetadataError as error:
             raise ManagedLedgerError(f"{name}: {error}") from error
-        except LedgerError as error:
-            raise ManagedLedgerError(f"{name}: its last ledger could not be recovered: {error}") from error
 
     async def _create(self, name: str, create: bool) -> StoredManagedLedger:
         if not create:
@@ -124,12 +128,15 @@ class ManagedLedgerFactory:
         info = decode_info(name, found.value)
         sequence = LedgerSequence()
         listed = [ledger for ledger in info.ledgers if not ledger.is_deleting]
-        for each in listed[:-1]:
-            self._add(name, sequence, each)
-        last = await self._recover_last(sequence, listed[-1]) if listed else None
+        recovered: list[LedgerReader | None] = []
+        for each in listed:
+            if each is listed[-1] or each.entries is None:
+                recovered.append(await self._recover(name, sequence, each))
+            else:
+                sequence.add_closed(each.ledger_id, each.entries, each.size_bytes, each.closed_at_ms)
         ledger = self._built(name, found, sequence)
-        if last is not None:
-            ledger.take_recovered(last)
+        for reader in filter(None, recovered):
+            ledger.take_recovered(reader)
         children = await self._store.children(ROOT + name)
         failures = await all_tried([self._load_cursor(ledger, child) for child in children])
         if failures:
@@ -141,14 +148,18 @@ class ManagedLedgerFactory:
         if node is not None:
             await ledger.load_cursor(name, node)
 
-    def _add(self, name: str, sequence: LedgerSequence, ledger: ListedLedger) -> None:
-        if ledger.entries is None:
-            raise ManagedLedgerError(f"{name}: ledger {ledger.ledger_id} is not the last one and has no end")
-        sequence.add_closed(ledger.ledger_id, ledger.entries, ledger.size_bytes, ledger.closed_at_ms)
+    async def _recover(self, name: str, sequence: LedgerSequence, ledger: ListedLedger) -> LedgerReader | None:
+        """Fence and close the last one, whatever the list says of it, and one before it of which the list has no end.
 
-    async def _recover_last(self, sequence: LedgerSequence, ledger: ListedLedger) -> LedgerReader:
-        """Fence and close it, whatever the list says of it."""
-        reader = await self._ledgers.open(ledger.ledger_id)
+        None: it cannot be had, and is to be skipped. The next write of the list leaves it out.
+        """
+        try:
+            reader = await self._ledgers.open(ledger.ledger_id)
+        except LedgerError as error:
+            if self._around.skipping.skips_ledger(name, ledger.ledger_id, error):
+                return None
+            what = f"{name}: ledger {ledger.ledger_id} could not be recovered: {error}; {remedy(error)}"
+            raise NonRecoverableLedger(what) from error
         now_ms = ledger.closed_at_ms or self._around.clock.now_ms()
         sequence.add_closed(ledger.ledger_id, reader.last_entry_id + 1, reader.length_bytes, now_ms)
         return reader

@@ -9,6 +9,7 @@ from ports.clock import Clock
 from .cache.entry_cache import EntryCache
 from .cursor.hole_cache import HoleCache
 from .settings import MEGABYTE, ManagedLedgerSettings
+from .skipping import Skipping
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,8 @@ class Surroundings:
     clock: Clock
     cache: EntryCache
     holes: HoleCache = field(init=False)
+    skipping: Skipping = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "skipping", Skipping(self.settings))
         object.__setattr__(self, "holes", HoleCache(self.settings.managed_cursor_hole_cache_size_mb * MEGABYTE))

@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from pyroaring import BitMap
 
-from managed_ledger.errors import ManagedLedgerError
+from managed_ledger.errors import BrokenMetadata, ManagedLedgerError
 from wire.position import Position
 
 from .state import CursorState, StoredSegment, decode_position, encode_position
@@ -56,7 +56,7 @@ def kind_of(name: str, entry: bytes) -> EntryKind | None:
         if version == VERSION:
             return EntryKind(kind)
     except (struct.error, ValueError) as error:
-        raise ManagedLedgerError(f"{name}: an entry of its cursor ledger is neither segment nor marker: {error}") from error
+        raise BrokenMetadata(f"{name}: an entry of its cursor ledger is neither segment nor marker: {error}") from error
     raise ManagedLedgerError(f"{name}: its cursor ledger is of format {version}, which a later release wrote; use that one")
 
 
@@ -73,17 +73,17 @@ def encode_segment(kind: EntryKind, span: Span, holes: Mapping[int, BitMap]) -> 
 def decode_segment(name: str, kind: EntryKind, start: Position, entry: bytes) -> dict[int, BitMap]:
     """ManagedLedgerError when it is not the entry of that kind of the segment that begins there."""
     if kind_of(name, entry) is not kind:
-        raise ManagedLedgerError(f"{name}: the marker names an entry that is no {kind.name.lower()}")
+        raise BrokenMetadata(f"{name}: the marker names an entry that is no {kind.name.lower()}")
     try:
         return _read_segment(name, start, _body(entry))
     except (struct.error, zlib.error, ValueError) as error:
-        raise ManagedLedgerError(f"{name}: the segment at {start} cannot be read: {error}") from error
+        raise BrokenMetadata(f"{name}: the segment at {start} cannot be read: {error}") from error
 
 
 def _read_segment(name: str, start: Position, body: bytes) -> dict[int, BitMap]:
     ledger_id, entry_id, _, _, count = _SPAN.unpack_from(body)
     if (ledger_id, entry_id) != start:
-        raise ManagedLedgerError(f"{name}: the marker takes the segment at {ledger_id}:{entry_id} for the one at {start}")
+        raise BrokenMetadata(f"{name}: the marker takes the segment at {ledger_id}:{entry_id} for the one at {start}")
     at = _SPAN.size
     holes: dict[int, BitMap] = {}
     for _ in range(count):
@@ -120,12 +120,12 @@ def decode_marker(name: str, entry: bytes, entry_id: int) -> CursorState:
         if len(rows) != count:
             raise ValueError(f"it lists {len(rows)} segments and says {count}")
     except (struct.error, zlib.error, ValueError) as error:
-        raise ManagedLedgerError(f"{name}: the marker at entry {entry_id} cannot be read: {error}") from error
+        raise BrokenMetadata(f"{name}: the marker at entry {entry_id} cannot be read: {error}") from error
     state = decode_position(name, body[_COUNT.size : at])
     segments = tuple(StoredSegment(Position(ledger, first), *rest) for ledger, first, *rest in rows)
     for each in segments:
         if not (0 <= each.entry_id < entry_id and each.addition_id < entry_id):
-            raise ManagedLedgerError(f"{name}: the marker at entry {entry_id} names a segment that is not before it")
+            raise BrokenMetadata(f"{name}: the marker at entry {entry_id} names a segment that is not before it")
     return CursorState(state.mark_delete, {}, state.batches, state.properties, segments=segments)
 
 

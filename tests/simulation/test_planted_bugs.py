@@ -9,7 +9,7 @@ from simulation.planted import PLANTED
 SEEDS_MAX = {"ack-before-fsync": 120, "torn-frame-accepted": 600, "deletion-forgotten": 150}
 """Where it takes a crash at the right moment. Elsewhere 40."""
 
-FOUND_AS = {"torn-frame-accepted": "LedgerError: ", "marker-before-segments": "ManagedLedgerError: "}
+FOUND_AS = {"torn-frame-accepted": "LedgerError: ", "marker-before-segments": "BrokenMetadata: "}
 """By what cannot be opened any more. Elsewhere by the checker."""
 SEEDS_FROM = {"close-forgotten": 29}
 """Where the search begins: many seeds before it know nothing of the bug."""

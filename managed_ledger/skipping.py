@@ -1,0 +1,78 @@
+"""What is gone for ever and may be done without: autoSkipNonRecoverableData and managedLedgerForceRecovery.
+
+Without either, whatever cannot be read is an error of its topic and nothing is skipped. With the first, what is lost for
+certain is skipped, and exactly that: a data ledger that is not there, entries that no replica has, entries of a cursor ledger
+that are no states. With the second a topic opens whatever fails of its last ledger and its cursors, as in PIP-327.
+Each skip is logged as an error and counted. What cannot be known of a cursor is delivered again, never taken as acknowledged.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from bookkeeper.ledgers import EntryLost, LedgerError, NoSuchLedger
+from ports.logs import line
+
+from .errors import BrokenMetadata
+from .settings import ManagedLedgerSettings
+
+CURSOR_ENTRIES_MAX = 100
+"""Garbage at the end of a cursor ledger is passed over so far back; then the whole ledger counts as garbage."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Skipping:
+    """The decision, and what was skipped since the process began: counts."""
+
+    settings: ManagedLedgerSettings
+    ledgers: int = 0
+    """Data ledgers that a managed ledger was opened without."""
+    cursor_entries: int = 0
+    """Entries of cursor ledgers passed over for an older one."""
+    cursor_ledgers: int = 0
+    """Cursor ledgers of which nothing could be read."""
+    cursor_nodes: int = 0
+
+    def skips_ledger(self, name: str, ledger_id: int, error: LedgerError) -> bool:
+        """Whether a managed ledger opens without its last ledger."""
+        if not self._is_skipped(error):
+            return False
+        self.ledgers += 1
+        _log.error(line("opened without a ledger", managed_ledger=name, ledger=ledger_id, reason=error))
+        return True
+
+    def skips_cursor_entry(self, path: str, ledger_id: int, entry_id: int, error: Exception) -> bool:
+        """Whether an older entry of the cursor ledger counts instead."""
+        if not self._is_skipped(error):
+            return False
+        self.cursor_entries += 1
+        _log.error(line("cursor entry skipped", cursor=path, ledger=ledger_id, entry=entry_id, reason=error))
+        return True
+
+    def skips_cursor_ledger(self, path: str, ledger_id: int, error: Exception) -> bool:
+        """Whether the cursor goes back to what its node says, or to the beginning."""
+        if not self._is_skipped(error):
+            return False
+        self.cursor_ledgers += 1
+        _log.error(line("cursor recovered without its ledger", cursor=path, ledger=ledger_id, reason=error))
+        return True
+
+    def skips_cursor_node(self, path: str, error: BrokenMetadata) -> bool:
+        """Whether a cursor of which only the name is known goes back to the beginning."""
+        if not self.settings.managed_ledger_force_recovery:
+            return False
+        self.cursor_nodes += 1
+        _log.error(line("cursor begins anew", cursor=path, reason=error))
+        return True
+
+    def _is_skipped(self, error: Exception) -> bool:
+        if self.settings.managed_ledger_force_recovery:
+            return True
+        return self.settings.auto_skip_non_recoverable_data and isinstance(error, NoSuchLedger | EntryLost | BrokenMetadata)
+
+
+def remedy(error: Exception) -> str:
+    """For the message of an error that was not skipped: the setting that skips it."""
+    is_lost = isinstance(error, NoSuchLedger | EntryLost | BrokenMetadata)
+    return f"{'autoSkipNonRecoverableData' if is_lost else 'managedLedgerForceRecovery'}=true opens the topic without it"
