@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from simulation.history import (
+    AckAnswered,
     Acknowledged,
     AckSent,
     ActiveTold,
@@ -33,6 +34,7 @@ from simulation.subscription_model import SubscriptionModel
 OF_CONSUMERS: dict[type, Callable[[SubscriptionModel, Any], None]] = {
     SessionEnded: SubscriptionModel.on_ended,
     AckSent: SubscriptionModel.on_ack_sent,
+    AckAnswered: SubscriptionModel.on_ack_answered,
     Nacked: SubscriptionModel.on_nacked,
     SeekAsked: SubscriptionModel.on_seek_asked,
     SeekDone: SubscriptionModel.on_seek_done,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from broker.topic.contract import SubscriptionType
 from simulation.client import Client, Connection, RequestFailed
 from simulation.history import (
+    AckAnswered,
     AckSent,
     ActiveTold,
     Delivered,
@@ -253,8 +254,9 @@ class SimConsumer:
         else:
             ids = self._fill(ack, entry, set(entry.open))
         is_cumulative = ack.ack_type == pb.CommandAck.Cumulative
-        self._recorder.record(AckSent(self._recorder.clock(), self._session, ids, is_cumulative))
-        self._send_ack(connection, ack)
+        sent = AckSent(self._recorder.clock(), self._session, ids, is_cumulative)
+        self._recorder.record(sent)
+        self._send_ack(connection, ack, sent)
 
     def _fill(self, ack: pb.CommandAck, entry: Entry, part: set[int]) -> tuple[MessageId, ...]:
         """The command speaks of the whole entry: what is not left is acknowledged, again where it was before."""
@@ -283,21 +285,23 @@ class SimConsumer:
     def _message_id(self, entry: Entry, index: int) -> MessageId:
         return MessageId(*entry.position, index if entry.is_batch else -1)
 
-    def _send_ack(self, connection: Connection, ack: pb.CommandAck) -> None:
+    def _send_ack(self, connection: Connection, ack: pb.CommandAck, sent: AckSent) -> None:
         command = BaseCommand(type=BaseCommand.ACK, ack=ack)
         if self._rng.random() < self.shape.receipt_chance:
             number = command.ack.request_id = connection.next_id()
-            task = asyncio.create_task(self._await_receipt(connection, command, number))
+            task = asyncio.create_task(self._await_receipt(connection, command, number, sent))
             self._receipts[task] = None
             task.add_done_callback(lambda done: self._receipts.pop(done, None))
         else:
             connection.send(command)
 
-    async def _await_receipt(self, connection: Connection, command: BaseCommand, number: int) -> None:
+    async def _await_receipt(self, connection: Connection, command: BaseCommand, number: int, sent: AckSent) -> None:
         try:
             await connection.request(command, number)
         except (OSError, RequestFailed):
             return
+        now = self._recorder.clock()
+        self._recorder.record(AckAnswered(now, sent.session, sent.ids, sent.cumulative, sent.at))
 
     def _nack(self, connection: Connection, entry: Entry) -> None:
         command = pb.CommandRedeliverUnacknowledgedMessages(consumer_id=self._id)

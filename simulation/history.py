@@ -128,6 +128,17 @@ class AckSent:
 
 
 @dataclass(frozen=True, slots=True)
+class AckAnswered:
+    """An ACK_RESPONSE without an error, to what AckSent said at `sent`: it is stored (ADR 13)."""
+
+    at: float
+    session: int
+    ids: tuple[MessageId, ...]
+    cumulative: bool
+    sent: float
+
+
+@dataclass(frozen=True, slots=True)
 class Nacked:
     """REDELIVER_UNACKNOWLEDGED_MESSAGES; no ids: all of this consumer's."""
 
@@ -224,7 +235,16 @@ class DrainEnded:
 
 
 ConsumerEvent: TypeAlias = (
-    SessionEnded | Delivered | AckSent | Nacked | SeekAsked | SeekDone | SeekRefused | LastMessageTold | ActiveTold
+    SessionEnded
+    | Delivered
+    | AckSent
+    | AckAnswered
+    | Nacked
+    | SeekAsked
+    | SeekDone
+    | SeekRefused
+    | LastMessageTold
+    | ActiveTold
 )
 """What concerns one consumer's session."""
 

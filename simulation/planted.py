@@ -110,6 +110,10 @@ def _close_forgotten(close: Any) -> Any:
     return broken
 
 
+def _acknowledgement_answered_early(stored: Any) -> Any:
+    return MemoryCursor.stored
+
+
 def _torn_frame_accepted(decode_body: Any) -> Any:
     def broken(header: Any, body: memoryview) -> Any:
         return decode_body(dataclasses.replace(header, body_crc=checksum(body)), body)
@@ -159,6 +163,10 @@ PLANTED: Mapping[str, Plant] = {
         run_seed, Acknowledgements, "restore", _lost_hole,
     ),
     "close-forgotten": Plant("a clean stop does not store the marks", run_seed, DurableCursor, "close", _close_forgotten),
+    "acknowledgement-answered-early": Plant(
+        "an acknowledgement is answered before it is stored",
+        run_seed, DurableCursor, "stored", _acknowledgement_answered_early,
+    ),
     "fence-ignored": Plant("a fenced ledger takes adds", run_ledger_seed, Ledgers, "fence", _fence_ignored),
     "recovery-one-short": Plant(
         "recovery closes a ledger one entry too early", run_ledger_seed, bookkeeper_client, "_closed", _recovery_one_short

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from broker.topic.contract import SubscriptionType
 from simulation.history import (
+    AckAnswered,
     AckSent,
     ActiveTold,
     Delivered,
@@ -47,6 +48,8 @@ class State:
     nacked: bool = False
     ack_sent: float | None = None
     settled: float | None = None
+    is_stored: bool = False
+    """The acknowledgement was answered: no crash may undo it."""
 
 
 @dataclass(slots=True)
@@ -88,6 +91,7 @@ class SubscriptionModel:
         self._settled_before_seek: list[MessageId] = []
         self._skipped_before = Position(-1, -1)
         self._has_sought = False
+        self._sought_at = -1.0
         self._stopped_at = -1.0
         self._drain_since: float | None = None
 
@@ -232,6 +236,18 @@ class SubscriptionModel:
             if state.settled is None:
                 session.unsettled[where] = event.at
 
+    def on_ack_answered(self, event: AckAnswered) -> None:
+        """A seek since it was sent may have come after it."""
+        if self._seek is not None or event.sent <= self._sought_at:
+            return
+        ids = event.ids
+        if event.cumulative:
+            ids = tuple(where for where in self.states if where <= ids[0])
+        for where in ids:
+            state = self.states.get(where)
+            if state is not None and state.ack_sent is not None and state.settled is not None:
+                state.is_stored = True
+
     def on_nacked(self, event: Nacked) -> None:
         session = self.sessions[event.session]
         if not event.ids and self.type in ORDERED:
@@ -246,16 +262,17 @@ class SubscriptionModel:
         self.sessions[event.session].is_active = event.is_active
 
     def on_seek_asked(self, event: SeekAsked) -> None:
-        self._seek, self._has_sought = event, True
+        self._seek, self._has_sought, self._sought_at = event, True, event.at
         self._skipped_before = max(self._skipped_before, event.position)
         for session in self.sessions.values():
             session.rewinds.append(0.0)
             session.unsettled.clear()
         self._settled_before_seek = [where for where, state in self.states.items() if state.settled is not None]
         for state in self.states.values():
-            state.settled, state.may_come_again = None, True
+            state.settled, state.may_come_again, state.is_stored = None, True, False
 
     def on_seek_done(self, event: SeekDone) -> None:
+        self._sought_at = event.at
         seek, self._seek = self._seek, None
         if seek is None or seek.session != event.session:
             return
@@ -267,6 +284,7 @@ class SubscriptionModel:
 
     def on_seek_refused(self, event: SeekRefused) -> None:
         """It may have been done or not."""
+        self._sought_at = event.at
         if self._seek is not None and self._seek.session == event.session:
             self._seek = None
 
@@ -285,7 +303,8 @@ class SubscriptionModel:
     def on_stopped(self, event: ServerStopped) -> None:
         self._stopped_at = event.at
         for state in self.states.values():
-            is_kept = event.how is Stop.CLEAN or (state.settled is not None and state.settled <= event.acks_kept_until)
+            is_old = state.settled is not None and state.settled <= event.acks_kept_until
+            is_kept = event.how is Stop.CLEAN or state.is_stored or is_old
             if state.settled is None or not is_kept:
                 state.settled, state.may_come_again = None, True
         for session in self.sessions.values():

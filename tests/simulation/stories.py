@@ -3,6 +3,7 @@
 from broker.topic.contract import SubscriptionType
 from simulation.checker import Checker
 from simulation.history import (
+    AckAnswered,
     Acknowledged,
     AckSent,
     Connected,
@@ -62,6 +63,13 @@ class Story:
     def ack(self, consumer: int, *numbers: int, cumulative: bool = False) -> None:
         ids = tuple(MessageId(1, number, -1) for number in numbers)
         self.checker.handle(AckSent(self.tick(), consumer, ids, cumulative))
+
+    def answer(self, consumer: int, *numbers: int) -> None:
+        """The answer to the latest `ack` of these, as soon as the connection had one."""
+        sent = self.now
+        self.round_trip(consumer)
+        ids = tuple(MessageId(1, number, -1) for number in numbers)
+        self.checker.handle(AckAnswered(self.tick(), consumer, ids, cumulative=False, sent=sent))
 
     def nack(self, consumer: int, *numbers: int) -> None:
         self.checker.handle(Nacked(self.tick(), consumer, tuple(MessageId(1, number, -1) for number in numbers)))

@@ -50,6 +50,17 @@ def an_ack_that_a_crash_undid() -> None:
     story.deliver(2, 0)
 
 
+def an_answered_ack_that_a_seek_undid() -> None:
+    story = Story(EXCLUSIVE)
+    story.deliver(1, 0, 1)
+    story.ack(1, 0)
+    story.answer(1, 0)
+    story.seek(1, 0)
+    story.stop(Stop.KILL)
+    story.subscribe(2)
+    story.deliver(2, 0, 1)
+
+
 def a_rewind_after_a_nack() -> None:
     story = Story(EXCLUSIVE)
     story.deliver(1, 0, 1)
@@ -98,6 +109,7 @@ ALLOWED = [
     nacked_or_left,
     an_end_that_the_client_learns_of_later,
     an_ack_that_a_crash_undid,
+    an_answered_ack_that_a_seek_undid,
     a_rewind_after_a_nack,
     a_failover,
     a_key_that_moves_when_it_is_done,

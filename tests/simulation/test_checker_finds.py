@@ -90,6 +90,17 @@ def again_after_a_kill_long_after_the_ack() -> None:
     story.deliver(2, 0)
 
 
+def again_after_a_kill_that_an_answered_ack_survives() -> None:
+    story = Story(SHARED)
+    story.deliver(1, 0)
+    story.ack(1, 0)
+    story.answer(1, 0)
+    story.stop(Stop.KILL)
+    story.end(1)
+    story.subscribe(2)
+    story.deliver(2, 0)
+
+
 def out_of_order() -> None:
     Story(EXCLUSIVE).deliver(1, 0, 2, 1)
 
@@ -158,6 +169,7 @@ FORBIDDEN: list[tuple[Callable[[], None], str]] = [
     (again_after_a_settled_ack, "its acknowledgement was settled"),
     (again_after_a_clean_stop, "its acknowledgement was settled"),
     (again_after_a_kill_long_after_the_ack, "its acknowledgement was settled"),
+    (again_after_a_kill_that_an_answered_ack_survives, "its acknowledgement was settled"),
     (out_of_order, "1:1:-1 comes after 1:2:-1 on one session"),
     (out_of_order_for_a_key, "1:0:-1 is seen first after 1:1:-1, key k"),
     (a_key_at_two_consumers, "1:1:-1 goes to another consumer while 1:0:-1 of key k is out"),
