@@ -97,8 +97,8 @@ def write_configuration(configuration: ZooKeeperConfiguration, directory: Path) 
     return path
 
 
-def java_command(classpath: str, configuration_file: Path) -> list[str]:
-    return [find_java(), *_JVM, *_LOGS, "-cp", classpath, MAIN_CLASS, str(configuration_file)]
+def java_command(java: str, classpath: str, configuration_file: Path) -> list[str]:
+    return [java, *_JVM, *_LOGS, "-cp", classpath, MAIN_CLASS, str(configuration_file)]
 
 
 def find_java() -> str:

@@ -17,6 +17,7 @@ from cli.zookeeper import (
     ZooKeeperConfiguration,
     ZooKeeperFailed,
     find_classpath,
+    find_java,
     java_command,
     write_configuration,
     zookeeper_configuration,
@@ -38,7 +39,8 @@ def run_zookeeper(data_dir: str | None, overrides: Sequence[str], json_ready: st
     try:
         directory.mkdir(parents=True, exist_ok=True)
         configuration = zookeeper_configuration(directory, overrides)
-        command = java_command(find_classpath(directory), write_configuration(configuration, directory))
+        java = find_java()
+        command = java_command(java, find_classpath(directory), write_configuration(configuration, directory))
         return asyncio.run(_serve(configuration, command, json_ready))
     except (ZooKeeperFailed, OSError) as error:
         print(f"bin/pulsar zookeeper: {error}", file=sys.stderr)
