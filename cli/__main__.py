@@ -16,6 +16,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from cli.bookie_main import run_bookie
 
         return run_bookie(options.config, options.set, options.json_ready)
+    if options.command == "broker":
+        from cli.broker_main import run_broker
+
+        return run_broker(options.config, options.set, options.json_ready)
     from cli.standalone_main import run_standalone
 
     return run_standalone(options.data_dir, options.config, options.set, options.json_ready)
@@ -43,6 +47,10 @@ def _parser() -> argparse.ArgumentParser:
     bookie.add_argument("--config", metavar="FILE", help="Apache's bookkeeper.conf")
     bookie.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
     bookie.add_argument("--json-ready", metavar="FILE", help="write bookieId, bookiePort and pid there once ready")
+    broker = commands.add_parser("broker", help="a broker of a cluster, on ZooKeeper and bookies")
+    broker.add_argument("--config", metavar="FILE", help="Apache's broker.conf")
+    broker.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
+    broker.add_argument("--json-ready", metavar="FILE", help="write brokerServiceUrl, webServiceUrl and pid there once ready")
     return parser
 
 

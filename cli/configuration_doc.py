@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bookie.server.settings import BookieServerSettings
+from cli.cluster_settings import ClusterSettings
 from cli.configuration import CONF, known_keys, load_configuration
 from cli.standalone import SETTINGS
+from metadata.zookeeper.settings import ZooKeeperSettings
 from ports.settings import fold
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
@@ -53,7 +55,7 @@ def page() -> str:
     spelling = {fold(key): key for key in known_keys()}
     shipped = load_configuration([("standalone.conf", (CONF / "standalone.conf").read_text())], []).values
     parts, seen = [HEAD], set()
-    for cls in (*SETTINGS, BookieServerSettings):
+    for cls in (*SETTINGS, BookieServerSettings, ClusterSettings, ZooKeeperSettings):
         rows = []
         notes = _field_notes(cls)
         for field in dataclasses.fields(cls):

@@ -11,38 +11,17 @@ from bookie.bookie import Bookie
 from bookie.errors import BookieStartError
 from bookie.garbage import GarbageCollector
 from bookie.settings import BookieSettings
-from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.paths import INSTANCE_ID, ROOT, ledger_path
-from bookkeeper.settings import BookKeeperSettings
-from broker.connection.listener import Listener
-from broker.connection.settings import ConnectionSettings
-from broker.service.broker_service import BrokerService
-from broker.service.lookups import Advertised
-from broker.service.settings import BrokerSettings
-from broker.subscription.settings import DispatcherSettings
-from broker.topic.opening import PersistentTopics
-from broker.topic.settings import TopicSettings
+from cli.broker_parts import BROKER_SETTINGS, BrokerParts
 from cli.configuration import Configuration
 from cli.server_settings import ServerSettings
-from managed_ledger.factory import ManagedLedgerFactory
-from managed_ledger.settings import ManagedLedgerSettings
 from metadata.store import MetadataStore
 from ports.clock import Clock
 from ports.disk import Disk
 from ports.rng import Rng
 
-VERSION = "0.1.0"
-SETTINGS = (
-    ServerSettings,
-    BookieSettings,
-    BookKeeperSettings,
-    ManagedLedgerSettings,
-    TopicSettings,
-    DispatcherSettings,
-    BrokerSettings,
-    ConnectionSettings,
-)
+SETTINGS = (ServerSettings, BookieSettings, *BROKER_SETTINGS)
 BOOKIE_ID = "127.0.0.1:3181"
 """What ledger metadata calls the one bookie: Apache's standalone has it there."""
 
@@ -57,28 +36,24 @@ class Standalone:
     def __init__(
         self, configuration: Configuration, directory: str, disk: Disk, clock: Clock, rng: Rng, store: MetadataStore
     ) -> None:
-        self.server_settings = configuration.settings(ServerSettings)
         self.store = store
         self._bookie_settings = _in_directory(configuration.settings(BookieSettings), configuration, directory)
         self._make_bookie = partial(Bookie, disk, self._bookie_settings, clock, rng)
         self._bookies: dict[str, Bookie] = {}
         self._collector: asyncio.Task[None] | None = None
-        self.ledgers = BookKeeper(self._bookies, store, configuration.settings(BookKeeperSettings), rng)
-        self.managed_ledgers = ManagedLedgerFactory(self.ledgers, store, configuration.settings(ManagedLedgerSettings), clock)
-        topics = PersistentTopics(
-            self.managed_ledgers, configuration.settings(TopicSettings), configuration.settings(DispatcherSettings), clock
-        )
-        self.service = BrokerService(configuration.settings(BrokerSettings), store, clock, topics)
-        self.listener = Listener(self.service, configuration.settings(ConnectionSettings))
+        self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
+        self.server_settings = self._parts.server_settings
+        self.managed_ledgers = self._parts.managed_ledgers
+        self.service = self._parts.service
 
     async def start(self) -> None:
         """Storage first; clients are let in last. StandaloneFailed."""
         try:
-            await self.ledgers.initialise()
+            await self._parts.ledgers.initialise()
             await self._start_bookie()
         except (LedgerError, BookieStartError) as error:
             raise StandaloneFailed(str(error)) from error
-        await self.listener.listen(self.server_settings.bind_address, self.server_settings.broker_service_port)
+        await self._parts.listen()
 
     async def _start_bookie(self) -> None:
         """Its directories are stamped with the cluster's instance, so that they are never used with other metadata."""
@@ -92,18 +67,13 @@ class Standalone:
 
     async def serve(self, web_port: int) -> None:
         """Once it is known where the web server listens."""
-        host = self.server_settings.known_as
-        advertised = Advertised(f"pulsar://{host}:{self.listener.port}", f"http://{host}:{web_port}")
+        advertised = self._parts.advertised(self.server_settings.known_as, web_port)
         await self.service.bootstrap_standalone(advertised)
         await self.service.start(advertised)
 
     async def stop(self) -> None:
         """Nobody new is let in, topics are unloaded and their marks written, then the storage is closed."""
-        self.listener.stop_accepting()
-        await self.service.close()
-        await self.listener.close()
-        await self.managed_ledgers.close()
-        await self.ledgers.close()
+        await self._parts.stop()
         if self._collector is not None:
             self._collector.cancel()
             await asyncio.wait([self._collector])

@@ -5,20 +5,17 @@ Owns the process; `cli.standalone` owns what runs in it. Exit codes: 0 after a c
 
 import asyncio
 import fcntl
-import gc
-import json
 import logging
-import os
 import signal
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
 
+from cli.broker_process import bound_socket, serve_web, settle_memory, tell_ready
 from cli.configuration import CONF, Configuration, load_configuration
-from cli.standalone import SETTINGS, VERSION, Standalone, StandaloneFailed
+from cli.standalone import SETTINGS, Standalone, StandaloneFailed
 from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataError
 from ports.clock import RealClock
@@ -26,13 +23,10 @@ from ports.logs import configure_logs, line
 from ports.real_disk import RealDisk
 from ports.rng import RealRng
 from ports.settings import BadSetting
-from wire.kernels import sends
 
 log = logging.getLogger("magnetar")
 
 ROOT = Path(__file__).resolve().parent.parent
-READ_BUFFERS_BEFORE_GC = 50_000
-"""Allocations between two runs of the cycle collector; nothing on the message path makes cycles."""
 
 
 def run_standalone(data_dir: str | None, config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
@@ -88,13 +82,11 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
     standalone = Standalone(configuration, str(directory), disk, clock, RealRng(), store)
     await standalone.start()
     where = standalone.server_settings
-    web_socket = _bound(where.bind_address, where.web_service_port)
+    web_socket = bound_socket(where.bind_address, where.web_service_port)
     await standalone.serve(web_socket.getsockname()[1])
-    web = await _serve_web(standalone, store, web_socket)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(READ_BUFFERS_BEFORE_GC, 20, 50)
-    _tell_ready(standalone, json_ready)
+    web = await serve_web(standalone.service, store, web_socket)
+    settle_memory()
+    tell_ready(standalone.service, json_ready)
     await stop.wait()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.remove_signal_handler(number)  # a second signal ends the process at once
@@ -109,47 +101,7 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
     return 1 if failures else 0
 
 
-def _bound(host: str, port: int) -> socket.socket:
-    """Where the web server will listen. OSError names the address."""
-    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    bound = socket.socket(family, kind, protocol)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind(address)
-    except OSError as error:
-        bound.close()
-        raise OSError(error.errno, f"the web server cannot listen on {host}:{port}: {error.strerror}") from error
-    return bound
-
-
-async def _serve_web(standalone: Standalone, store: EmbeddedStore, web_socket: socket.socket) -> asyncio.Server:
-    """Last, and imported only now: a fifth of the time to start is this import, and publishing does not need it."""
-    from broker.admin.app import admin_app, serve_admin
-
-    return await serve_admin(admin_app(standalone.service, store, VERSION), web_socket)
-
-
 def _tell_what_has_no_effect(configuration: Configuration) -> None:
     unused = configuration.without_effect(*SETTINGS)
     if unused:
         log.warning(line("settings without effect here", keys=",".join(unused)))
-
-
-def _tell_ready(standalone: Standalone, json_ready: str | None) -> None:
-    found = standalone.service.advertised
-    kernels = (
-        "compiled" if not sends.__file__.endswith(".py") else "NOT COMPILED (no C compiler at installation): slower, see README"
-    )
-    log.info(line("ready", brokerServiceUrl=found.broker_url, webServiceUrl=found.http_url, pid=os.getpid(), kernels=kernels))
-    if json_ready:
-        _write_whole(
-            Path(json_ready),
-            json.dumps({"brokerServiceUrl": found.broker_url, "webServiceUrl": found.http_url, "pid": os.getpid()}),
-        )
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """So that whoever waits for the file never reads half of it."""
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(text + "\n")
-    partial.replace(path)

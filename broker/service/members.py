@@ -1,0 +1,109 @@
+"""Which brokers there are: this one's place in /loadbalance/brokers, and the addresses of the others.
+
+A node is named by the broker's id, `host:webport`, and holds Apache's LocalBrokerData, of which clients and brokers read the
+URLs. It holds nothing that changes, so that a broker that was killed takes its own node again at once.
+"""
+
+import json
+from typing import Any
+
+from metadata.claim import Hold
+from metadata.claim_driver import Claim
+from metadata.sessions import Sessions
+from metadata.store import MetadataError, MetadataStore
+
+from .lookups import Advertised
+from .namespaces import to_json
+
+BROKERS = "/loadbalance/brokers"
+
+
+class MemberConflict(Exception):
+    """Another broker is registered under this one's id."""
+
+
+def broker_id(advertised: Advertised) -> str:
+    """Apache's broker id: host and port of the web server."""
+    return (advertised.http_url or advertised.http_url_tls).partition("://")[2]
+
+
+def broker_data(advertised: Advertised, version: str) -> bytes:
+    """LocalBrokerData of a broker of which no load is known."""
+    value: dict[str, Any] = {
+        "webServiceUrl": advertised.http_url or None,
+        "webServiceUrlTls": advertised.http_url_tls or None,
+        "pulsarServiceUrl": advertised.broker_url or None,
+        "pulsarServiceUrlTls": advertised.broker_url_tls or None,
+        "persistentTopicsEnabled": True,
+        "nonPersistentTopicsEnabled": False,
+        **{resource: {"usage": 0.0, "limit": 0.0} for resource in _RESOURCES},
+        **dict.fromkeys(_RATES, 0.0),
+        **dict.fromkeys(_COUNTS, 0),
+        "lastStats": {},
+        "bundles": [],
+        "lastBundleGains": [],
+        "lastBundleLosses": [],
+        "brokerVersionString": version,
+        "protocols": {},
+        "advertisedListeners": {},
+        "loadReportType": "LocalBrokerData",
+    }
+    return to_json({name: each for name, each in value.items() if each is not None})
+
+
+_RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
+_RATES = ("msgThroughputIn", "msgThroughputOut", "msgRateIn", "msgRateOut")
+_COUNTS = ("lastUpdate", "numTopics", "numBundles", "numConsumers", "numProducers")
+
+
+def parse_broker_data(value: bytes) -> Advertised:
+    """The URLs of LocalBrokerData or NamespaceEphemeralData, ours and Apache's. MetadataError."""
+    try:
+        fields = json.loads(value)
+        return Advertised(
+            _url(fields, "pulsarServiceUrl", "nativeUrl"),
+            _url(fields, "webServiceUrl", "httpUrl"),
+            _url(fields, "pulsarServiceUrlTls", "nativeUrlTls"),
+            _url(fields, "webServiceUrlTls", "httpUrlTls"),
+        )
+    except (ValueError, AttributeError) as error:
+        raise MetadataError(f"unreadable data of a broker: {error}") from error
+
+
+def _url(fields: dict[str, Any], *names: str) -> str:
+    return next((str(fields[name]) for name in names if fields.get(name)), "")
+
+
+class Members:
+    """The brokers of one metadata store, of which this is one. `join` first, `leave` last."""
+
+    def __init__(self, store: MetadataStore, sessions: Sessions, advertised: Advertised, version: str) -> None:
+        self._store, self._sessions = store, sessions
+        self.own_id = broker_id(advertised)
+        self._data = broker_data(advertised, version)
+        self._claim: Claim | None = None
+
+    async def join(self) -> None:
+        """Be registered from now on, through sessions that end. MemberConflict."""
+        path = f"{BROKERS}/{self.own_id}"
+        self._claim = Claim(self._store, self._sessions, path, self._data, lambda _hold, _holder: None)
+        self._claim.want()
+        if await self._claim.until_decided() is Hold.BUSY:
+            holder = self._claim.holder.decode(errors="replace")
+            await self.leave()
+            raise MemberConflict(f"{path} is taken by another broker ({holder[:200]}): set advertisedAddress or webServicePort")
+
+    async def leave(self) -> None:
+        """Closing twice is fine."""
+        claim, self._claim = self._claim, None
+        if claim is not None:
+            await claim.close()
+
+    async def ids(self) -> list[str]:
+        """Of all that are registered, sorted. MetadataError."""
+        return await self._store.children(BROKERS)
+
+    async def address(self, member: str) -> Advertised | None:
+        """None when it is not registered any more. MetadataError."""
+        found = await self._store.get(f"{BROKERS}/{member}")
+        return None if found is None else parse_broker_data(found.value)

@@ -1,0 +1,99 @@
+"""The composition of a cluster's broker: metadata and bookies are elsewhere. Owns the order of start and stop.
+
+Metadata is handed in, so that the same code runs on ZooKeeper, on the embedded store and in tests.
+"""
+
+import socket
+
+from bookkeeper.ledgers import LedgerError
+from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.settings import BookKeeperSettings
+from broker.service.lookups import Advertised
+from broker.service.members import MemberConflict, Members
+from broker.service.settings import BrokerSettings
+from cli.broker_parts import BROKER_SETTINGS, VERSION, BrokerParts
+from cli.cluster_settings import ClusterSettings
+from cli.configuration import Configuration
+from cli.server_settings import ServerSettings
+from metadata.sessions import Sessions
+from metadata.store import MetadataStore
+from metadata.zookeeper.settings import ZooKeeperSettings
+from ports.clock import Clock
+from ports.rng import Rng
+
+SETTINGS = (ServerSettings, ClusterSettings, ZooKeeperSettings, *BROKER_SETTINGS)
+
+
+class BrokerFailed(Exception):
+    """It cannot start; the message says why and what to do."""
+
+
+class BrokerServer:
+    """One broker. `start`, `serve` and `stop` once; the store is closed by whoever opened it."""
+
+    def __init__(self, configuration: Configuration, clock: Clock, rng: Rng, store: MetadataStore, sessions: Sessions) -> None:
+        cluster = configuration.settings(ClusterSettings)
+        self._cluster_name = configuration.settings(BrokerSettings).cluster_name
+        self._ensemble_size = configuration.settings(BookKeeperSettings).managed_ledger_default_ensemble_size
+        self._bundle_count = configuration.settings(BrokerSettings).default_number_of_namespace_bundles
+        self._store, self._sessions = store, sessions
+        self._bookies = NetworkBookies(store, cluster.bookkeeper_client_timeout_in_seconds)
+        self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
+        self.server_settings = self._parts.server_settings
+        self.service = self._parts.service
+        self._members: Members | None = None
+
+    async def start(self) -> None:
+        """That all is there that it needs comes first, its own port last. BrokerFailed, MetadataError, OSError."""
+        await check_cluster_name(self._store, self._cluster_name)
+        try:
+            await self._parts.ledgers.initialise()
+        except LedgerError as error:
+            raise BrokerFailed(str(error)) from error
+        await self._bookies.open()
+        if len(self._bookies) < self._ensemble_size:
+            raise BrokerFailed(
+                f"managedLedgerDefaultEnsembleSize={self._ensemble_size}, and {len(self._bookies)} bookies are registered"
+                f" ({', '.join(sorted(self._bookies)) or 'none'}): start more (`bin/pulsar bookie`), or set it lower"
+            )
+        await self._parts.listen()
+
+    async def serve(self, web_port: int) -> None:
+        """Once it is known where the web server listens: others find the broker from now on. BrokerFailed."""
+        advertised = self._parts.advertised(advertised_host(self.server_settings), web_port)
+        await initialise_missing_cluster(self._store, self._parts, self._cluster_name, self._bundle_count, advertised)
+        await self.service.start(advertised)
+        self._members = Members(self._store, self._sessions, advertised, VERSION)
+        try:
+            await self._members.join()
+        except MemberConflict as error:
+            raise BrokerFailed(str(error)) from error
+
+    async def stop(self) -> None:
+        """Nobody is sent here any more, then topics are unloaded. After a start that failed, too."""
+        if self._members is not None:
+            await self._members.leave()
+        await self._parts.stop()
+        await self._bookies.close()
+
+
+async def check_cluster_name(store: MetadataStore, name: str) -> None:
+    """BrokerFailed when the metadata is that of another cluster; a store without any is new."""
+    clusters = [cluster for cluster in await store.children("/admin/clusters") if cluster != "global"]
+    if clusters and name not in clusters:
+        raise BrokerFailed(f"clusterName={name}: the metadata has {', '.join(clusters)}; set clusterName to one of them")
+
+
+async def initialise_missing_cluster(
+    store: MetadataStore, parts: BrokerParts, name: str, bundle_count: int, advertised: Advertised
+) -> None:
+    """What `initialize-cluster-metadata` makes, where nobody has: the first broker of a new cluster does it."""
+    if not await store.exists(f"/admin/clusters/{name}"):
+        await parts.service.namespaces.bootstrap_standalone(name, bundle_count, advertised.http_url, advertised.broker_url)
+
+
+def advertised_host(settings: ServerSettings) -> str:
+    """Under which host clients and other brokers find this one."""
+    if settings.advertised_address or settings.bind_address not in ("0.0.0.0", "::", ""):
+        return settings.known_as
+    return socket.getfqdn()

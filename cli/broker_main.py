@@ -1,0 +1,108 @@
+"""`bin/pulsar broker`: the real ports, one process, signals, and the line that says it is ready.
+
+Owns the process; `cli.broker` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
+"""
+
+import asyncio
+import errno
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import uvloop
+
+from bookkeeper.paths import ROOT
+from broker.service.settings import BrokerSettings
+from cli.broker import SETTINGS, BrokerFailed, BrokerServer
+from cli.broker_process import bound_socket, serve_web, settle_memory, tell_ready
+from cli.cluster_settings import ClusterSettings
+from cli.configuration import Configuration, load_configuration
+from metadata.store import MetadataError
+from metadata.zookeeper.connect_string import parse_service_uri, servers_of
+from metadata.zookeeper.kazoo_session import KazooSession
+from metadata.zookeeper.settings import ZooKeeperSettings
+from metadata.zookeeper.store import ZooKeeperStore
+from ports.clock import RealClock
+from ports.logs import configure_logs, line
+from ports.rng import RealRng
+from ports.settings import BadSetting
+
+log = logging.getLogger("magnetar")
+
+
+def run_broker(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    configure_logs()
+    try:
+        files = [(config, Path(config).read_text())] if config else []
+        return uvloop.run(_serve(load_configuration(files, overrides), json_ready))
+    except (BadSetting, BrokerFailed, MetadataError, OSError) as error:
+        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        remedy = ": stop what listens there, or set brokerServicePort or webServicePort" if in_use else ""
+        print(f"bin/pulsar broker: {error}{remedy}", file=sys.stderr)
+        return 1
+
+
+def metadata_servers(configuration: Configuration) -> str:
+    """Of the one ZooKeeper that has it all, with chroot. BadSetting, MetadataError."""
+    url = configuration.settings(ZooKeeperSettings).metadata_store_url
+    cluster = configuration.settings(ClusterSettings)
+    if not url:
+        raise BadSetting("metadataStoreUrl is not set: such as zk:host1:2181,host2:2181")
+    servers = servers_of(url)
+    elsewhere = cluster.configuration_metadata_store_url
+    if elsewhere and servers_of(elsewhere) != servers:
+        raise BadSetting(f"configurationMetadataStoreUrl={elsewhere}: must be metadataStoreUrl, or not be set")
+    ledgers = cluster.bookkeeper_metadata_service_uri
+    if ledgers:
+        found = parse_service_uri(ledgers)
+        if (found.servers, found.ledgers_root) != (servers, ROOT):
+            raise BadSetting(f"bookkeeperMetadataServiceUri={ledgers}: must be {ROOT} in metadataStoreUrl, or not be set")
+    return servers
+
+
+async def _open_store(configuration: Configuration) -> ZooKeeperStore:
+    servers = metadata_servers(configuration)
+    if configuration.settings(BrokerSettings).cluster_name == "" or "clusterName" not in configuration.values:
+        raise BadSetting("clusterName is not set: the name of the cluster that this broker is a member of")
+    settings = configuration.settings(ZooKeeperSettings)
+    open_session = partial(KazooSession, servers, settings.metadata_store_session_timeout_millis / 1000)
+    return await ZooKeeperStore.open(open_session, settings.metadata_store_operation_timeout_seconds, servers)
+
+
+async def _serve(configuration: Configuration, json_ready: str | None) -> int:
+    unused = configuration.without_effect(*SETTINGS)
+    if unused:
+        log.warning(line("settings without effect here", keys=",".join(unused)))
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    store = await _open_store(configuration)
+    server = BrokerServer(configuration, RealClock(), RealRng(), store, store)
+    try:
+        await _serve_until(stop, server, store, json_ready)
+    finally:
+        await server.stop()
+        await store.close()
+    log.info(line("stopped"))
+    return 0
+
+
+async def _serve_until(stop: asyncio.Event, server: BrokerServer, store: ZooKeeperStore, json_ready: str | None) -> None:
+    where = server.server_settings
+    with bound_socket(where.bind_address, where.web_service_port) as web_socket:
+        await server.start()
+        await server.serve(web_socket.getsockname()[1])
+        web = await serve_web(server.service, store, web_socket)
+        settle_memory()
+        tell_ready(server.service, json_ready)
+        await stop.wait()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)  # a second signal ends the process at once
+        log.info(line("stopping"))
+        web.close()

@@ -1,0 +1,66 @@
+"""BrokerParts: a broker over metadata and bookies that it is given; what a standalone and a cluster's broker have in common.
+
+Owns the order in which these parts start and stop. Whose the bookies and the metadata are, its owner knows.
+"""
+
+from collections.abc import Mapping
+
+from bookkeeper.client import BookKeeper
+from bookkeeper.ports import BookieClient
+from bookkeeper.settings import BookKeeperSettings
+from broker.connection.listener import Listener
+from broker.connection.settings import ConnectionSettings
+from broker.service.broker_service import BrokerService
+from broker.service.lookups import Advertised
+from broker.service.settings import BrokerSettings
+from broker.subscription.settings import DispatcherSettings
+from broker.topic.opening import PersistentTopics
+from broker.topic.settings import TopicSettings
+from cli.configuration import Configuration
+from cli.server_settings import ServerSettings
+from managed_ledger.factory import ManagedLedgerFactory
+from managed_ledger.settings import ManagedLedgerSettings
+from metadata.store import MetadataStore
+from ports.clock import Clock
+from ports.rng import Rng
+
+VERSION = "0.1.0"
+BROKER_SETTINGS = (
+    BookKeeperSettings,
+    ManagedLedgerSettings,
+    TopicSettings,
+    DispatcherSettings,
+    BrokerSettings,
+    ConnectionSettings,
+)
+
+
+class BrokerParts:
+    """Ledgers, managed ledgers, topics, service and the port for clients."""
+
+    def __init__(
+        self, configuration: Configuration, bookies: Mapping[str, BookieClient], store: MetadataStore, clock: Clock, rng: Rng
+    ) -> None:
+        self.server_settings = configuration.settings(ServerSettings)
+        self.ledgers = BookKeeper(bookies, store, configuration.settings(BookKeeperSettings), rng)
+        self.managed_ledgers = ManagedLedgerFactory(self.ledgers, store, configuration.settings(ManagedLedgerSettings), clock)
+        topics = PersistentTopics(
+            self.managed_ledgers, configuration.settings(TopicSettings), configuration.settings(DispatcherSettings), clock
+        )
+        self.service = BrokerService(configuration.settings(BrokerSettings), store, clock, topics)
+        self.listener = Listener(self.service, configuration.settings(ConnectionSettings))
+
+    async def listen(self) -> None:
+        await self.listener.listen(self.server_settings.bind_address, self.server_settings.broker_service_port)
+
+    def advertised(self, host: str, web_port: int) -> Advertised:
+        """Once it listens."""
+        return Advertised(f"pulsar://{host}:{self.listener.port}", f"http://{host}:{web_port}")
+
+    async def stop(self) -> None:
+        """Nobody new is let in, topics are unloaded and their marks written."""
+        self.listener.stop_accepting()
+        await self.service.close()
+        await self.listener.close()
+        await self.managed_ledgers.close()
+        await self.ledgers.close()
