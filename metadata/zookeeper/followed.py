@@ -9,7 +9,17 @@ from functools import partial
 
 from metadata.store import Change, Notification
 from metadata.zookeeper.mirror import NOTHING_IS_NEWS, Mirror, Walk
-from metadata.zookeeper.requests import AddWatch, Answer, Children, ConnectionLost, Listed, RemoveWatch
+from metadata.zookeeper.requests import (
+    AddWatch,
+    Answer,
+    Children,
+    ConnectionLost,
+    Found,
+    Get,
+    Listed,
+    RemoveWatch,
+    Request,
+)
 from metadata.zookeeper.session_driver import SessionDriver
 from ports.logs import line
 
@@ -56,6 +66,14 @@ class FollowedTrees:
     def changed(self, change: Change, path: str) -> None:
         self._tell(self._mirror.changed(change, path))
 
+    def answered(self, request: Request, answer: Answer | Exception) -> None:
+        """Of any request, before whoever asked is told: what a read found is known from here on."""
+        match request, answer:
+            case Get(), Found():
+                self._mirror.seen(request.path)
+            case Children(), Listed():
+                self._mirror.seen(request.path, answer.names)
+
     def _begin(self, root: str, seen_zxid: int) -> None:
         self._sessions.send(AddWatch(root), partial(self._answered, root))
         self._go_on(self._mirror.begin_walk(root, seen_zxid))
@@ -66,7 +84,7 @@ class FollowedTrees:
             walk.in_flight += 1
             self._sessions.send(Children(path), partial(self._listed, walk, path))
         if walk.is_over:
-            self._mirror.end_walk(walk)
+            self._tell(self._mirror.end_walk(walk))
 
     def _listed(self, walk: Walk, path: str, answer: Answer | Exception) -> None:
         walk.in_flight -= 1

@@ -4,9 +4,14 @@ ZooKeeper sends changes to those who are connected; a watch that is set again te
 each connection the watched trees are walked (`listed` for each answer, in the order of the answers and events), and what
 differs is told: a path unknown is CREATED, a known one that is not there DELETED, one whose zxid is newer than what was seen
 before MODIFIED. Told at least once: what was made or written just around the loss of the connection may be told twice.
+
+What a read showed counts too (`seen`): whoever keeps it is told when it changes or goes, also if the connection was lost
+before the first walk had come that far.
 """
 
-from metadata.paths import is_at_or_below, join_path, split_path
+from collections.abc import Sequence
+
+from metadata.paths import ROOT, is_at_or_below, join_path, split_path
 from metadata.store import Change, Notification
 from metadata.zookeeper.requests import Listed
 
@@ -38,8 +43,10 @@ class Mirror:
     def __init__(self) -> None:
         self._names: dict[str, dict[str, None]] = {}
         self._walks: dict[str, Walk] = {}
-        self._known: dict[str, None] = {}
-        """Roots that were walked to the end once."""
+        self._roots: dict[str, bool] = {}
+        """What is watched; true of those that were walked to the end once."""
+        self._loose: dict[str, None] = {}
+        """Paths that a read or an event showed before any walk came to them; a walk that ends without has missed them."""
 
     def __len__(self) -> int:
         return len(self._names)
@@ -49,16 +56,22 @@ class Mirror:
 
     def begin_walk(self, root: str, seen_zxid: int) -> Walk:
         """In place of one over the same root that has not ended."""
-        walk = self._walks[root] = Walk(root, seen_zxid, root in self._known)
+        walk = self._walks[root] = Walk(root, seen_zxid, self._roots.setdefault(root, False))
         return walk
 
     def is_current(self, walk: Walk) -> bool:
         return self._walks.get(walk.root) is walk
 
-    def end_walk(self, walk: Walk) -> None:
-        if self.is_current(walk):
-            del self._walks[walk.root]
-            self._known[walk.root] = None
+    def end_walk(self, walk: Walk) -> list[Notification]:
+        """What was shown, and what the walk did not come across, is gone."""
+        if not self.is_current(walk):
+            return []
+        del self._walks[walk.root]
+        self._roots[walk.root] = True
+        gone = sorted((path for path in self._loose if is_at_or_below(path, walk.root)), reverse=True)
+        for path in gone:
+            del self._loose[path]
+        return [Notification(Change.DELETED, path) for path in gone]
 
     def break_off(self, walk: Walk) -> None:
         if self.is_current(walk):
@@ -67,10 +80,17 @@ class Mirror:
     def forget(self, root: str, kept: list[str]) -> None:
         """Nobody watches `root` any more; paths below the roots in `kept` stay."""
         self._walks.pop(root, None)
-        self._known.pop(root, None)
-        for path in [path for path in self._names if is_at_or_below(path, root)]:
+        self._roots.pop(root, None)
+        for path in [path for path in (*self._names, *self._loose) if is_at_or_below(path, root)]:
             if not any(is_at_or_below(path, other) for other in kept):
-                del self._names[path]
+                self._names.pop(path, None)
+                self._loose.pop(path, None)
+
+    def seen(self, path: str, names: Sequence[str] = ()) -> None:
+        """A read found a node, and these children of it. Nobody was told of them by that."""
+        if self._is_watched(path):
+            shown = (path, *(join_path(path, name) for name in names))
+            self._loose |= dict.fromkeys(each for each in shown if each not in self._names)
 
     def changed(self, change: Change, path: str) -> list[Notification]:
         """An event from the server: told as it is."""
@@ -78,9 +98,13 @@ class Mirror:
             if is_at_or_below(path, walk.root):
                 walk.touched.add(path)
         if change is Change.DELETED:
+            self._loose.pop(path, None)
             gone = [each for each in self._remove(path) if each.path != path]
             return [*gone, Notification(change, path)]
-        self._add(path)
+        if path in self._roots or path in self._names or split_path(path)[0] in self._names:
+            self._add(path)
+        else:
+            self._loose[path] = None
         return [Notification(change, path)]
 
     def listed(self, walk: Walk, path: str, answer: Listed | None) -> list[Notification]:
@@ -89,6 +113,7 @@ class Mirror:
             return self._remove(path)
         news = self._news_of(walk, path, answer)
         self._add(path)
+        self._loose.pop(path, None)
         present = set(answer.names)
         for name in sorted(self._names[path].keys() - present):
             news += self._remove(join_path(path, name))
@@ -99,17 +124,27 @@ class Mirror:
         if path in walk.touched:
             return []
         created, modified = (zxid > walk.seen_zxid for zxid in (answer.stat.created_zxid, answer.stat.modified_zxid))
-        if path not in self._names:
-            return [Notification(Change.CREATED, path)] if created or walk.was_known else []
+        if path not in self._names and (created or walk.was_known):
+            return [Notification(Change.CREATED, path)]
+        if path not in self._names and path not in self._loose:
+            return []
         if created:
-            return [*self._remove(path), Notification(Change.CREATED, path)]
+            gone = self._remove(path)
+            for each in self._walks.values():  # what was told of them is no longer the last word
+                each.touched -= {news.path for news in gone}
+            return [*gone, Notification(Change.CREATED, path)]
         return [Notification(Change.MODIFIED, path)] if modified else []
 
+    def _is_watched(self, path: str) -> bool:
+        while path not in self._roots and path != ROOT:
+            path, _ = split_path(path)
+        return path in self._roots
+
     def _add(self, path: str) -> None:
-        self._names.setdefault(path, {})
         parent, name = split_path(path)
         if parent in self._names and path != parent:
             self._names[parent][name] = None
+        self._names.setdefault(path, {})
 
     def _remove(self, path: str) -> list[Notification]:
         """Forget a path and all below it: the deepest are told first."""

@@ -233,10 +233,14 @@ class ZooKeeperStore(WritesByCommit):
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout_at(deadline), self._slots:
-                self._sessions.send(request, partial(_fulfil, future))
+                self._sessions.send(request, partial(self._answered, request, future))
                 return await future
         except TimeoutError:
             raise ConnectionLost(f"no answer in {self._timeout:g} s") from None
+
+    def _answered(self, request: Request, future: "asyncio.Future[Answer]", answer: Answer | Exception) -> None:
+        self._trees.answered(request, answer)
+        _fulfil(future, answer)
 
     # Watching
 

@@ -24,6 +24,7 @@ from metadata.store import (
     StoreClosed,
 )
 from metadata.tree import Node
+from tests.metadata.conftest import close_opened
 
 
 class TickingClock:
@@ -57,8 +58,11 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
 
 def run(work: Awaitable[None]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(90):
-            await work
+        try:
+            async with asyncio.timeout(90):
+                await work
+        finally:
+            await close_opened()
 
     asyncio.run(bounded())
 

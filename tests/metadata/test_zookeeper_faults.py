@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
@@ -11,9 +12,11 @@ from metadata.claim_driver import Claim, ClaimBusy, acquire_lock
 from metadata.sessions import SessionEvent
 from metadata.store import BadVersion, Change, MetadataError, Notification, OutcomeUnknown, SessionExpired, StoreUnavailable
 from metadata.zookeeper.store import COMMIT_BYTES_MAX, ZooKeeperStore
-from tests.metadata.conftest import OpenZooKeeper, open_on
+from tests.metadata.conftest import OpenZooKeeper, close_opened, open_below, open_on
 from tests.metadata.test_metadata_stores import run
 from tests.metadata.zookeeper_server import SESSION_SECONDS, ZooKeeperProcess, need_zookeeper
+
+_numbers = itertools.count()
 
 
 class Proxy:
@@ -22,6 +25,7 @@ class Proxy:
     def __init__(self, port: int) -> None:
         self._target = port
         self._writers: list[asyncio.StreamWriter] = []
+        self._connections: set[asyncio.Task[None]] = set()
         self.is_open, self.is_mute = True, False
         self.port = 0
 
@@ -29,17 +33,28 @@ class Proxy:
     async def running(self) -> AsyncIterator["Proxy"]:
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
-        yield self
-        server.close()
-        self.cut()
+        try:
+            yield self
+        finally:
+            self.is_open = False
+            server.close()
+            self.cut()
+            await asyncio.gather(*self._connections)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not self.is_open:
-            writer.close()
-            return
-        their_reader, their_writer = await asyncio.open_connection("127.0.0.1", self._target)
-        self._writers += [writer, their_writer]
-        await asyncio.gather(self._pass(reader, their_writer), self._pass(their_reader, writer))
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+        self._writers.append(writer)
+        with contextlib.suppress(OSError):
+            if self.is_open:
+                their_reader, their_writer = await asyncio.open_connection("127.0.0.1", self._target)
+                self._writers.append(their_writer)
+                if writer.is_closing():  # cut meanwhile
+                    their_writer.transport.abort()
+                await asyncio.gather(self._pass(reader, their_writer), self._pass(their_reader, writer))
+        writer.transport.abort()
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
@@ -85,27 +100,26 @@ class Heard:
 
 
 @contextlib.asynccontextmanager
-async def behind_proxy(server: ZooKeeperProcess, root: str) -> AsyncIterator[tuple[ZooKeeperStore, ZooKeeperStore, Proxy]]:
+async def behind_proxy(server: ZooKeeperProcess, name: str) -> AsyncIterator[tuple[ZooKeeperStore, ZooKeeperStore, Proxy]]:
     """A store whose connection may be cut, another on the same tree whose may not, and the proxy."""
-    whole = await open_on(server.servers)
-    await whole.put(root, b"")
-    await whole.close()
-    steady = await open_on(server.servers + root)
+    root = f"/{name}-{next(_numbers)}"
+    steady = await open_below(server, root)
     async with Proxy(server.port).running() as proxy:
-        store = await open_on(f"127.0.0.1:{proxy.port}{root}")
-        yield store, steady, proxy
-        await store.close()
-    await steady.close()
+        try:
+            yield await open_on(f"127.0.0.1:{proxy.port}{root}"), steady, proxy
+        finally:
+            await close_opened()
 
 
 def test_what_was_missed_during_a_cut_is_told_after_it(zookeeper: ZooKeeperProcess) -> None:
     async def scenario() -> None:
-        async with behind_proxy(zookeeper, "/cut") as (store, steady, proxy):
+        async with behind_proxy(zookeeper, "cut") as (store, steady, proxy):
             await store.put("/w/stays", b"1")
             await store.put("/w/changes", b"1")
             await store.put("/w/goes/deep", b"1")
             heard = Heard(store, "/w")
-            await store.exists("/w")
+            assert await store.children("/w") == ["changes", "goes", "stays"]
+            assert await store.exists("/w/goes/deep")
             await store.put("/mine", b"", ephemeral=True)
             proxy.is_open = False
             proxy.cut()
@@ -131,7 +145,7 @@ def test_what_was_missed_during_a_cut_is_told_after_it(zookeeper: ZooKeeperProce
 
 def test_a_session_that_expires_is_told_lost_before_the_server_lets_others_have_its_nodes(zookeeper: ZooKeeperProcess) -> None:
     async def scenario() -> None:
-        async with behind_proxy(zookeeper, "/expiry") as (store, steady, proxy):
+        async with behind_proxy(zookeeper, "expiry") as (store, steady, proxy):
             heard, others = Heard(store, "/w"), Heard(steady, "/w")
             await store.put("/w/mine", b"", ephemeral=True)
             await others.until_changed(Change.CREATED, "/w/mine")
@@ -156,7 +170,7 @@ def test_a_session_that_expires_is_told_lost_before_the_server_lets_others_have_
 
 def test_compare_and_set_by_two_clients_through_cuts_loses_and_doubles_nothing(zookeeper: ZooKeeperProcess) -> None:
     async def scenario() -> None:
-        async with behind_proxy(zookeeper, "/cas") as (store, steady, proxy):
+        async with behind_proxy(zookeeper, "cas") as (store, steady, proxy):
             await store.put("/log", b"")
             acknowledged: list[bytes] = []
             refused: list[bytes] = []

@@ -154,6 +154,47 @@ class Caches(Schedule):
             assert {path: value for path, value in cache.items() if there.get(path) != value} == {}
 
 
+class LateWatchers(Schedule):
+    """One client makes and deletes nodes; the others begin to watch at some time, read, and lose the connection at once."""
+
+    async def begin(self) -> None:
+        self.known: list[set[str]] = [set() for _ in self.stores]
+        for parent in ("/w/0", "/w/1"):
+            await self.stores[0].put(parent, b"")
+
+    def told(self, number: int, notification: Notification) -> None:
+        if notification.change is Change.DELETED:
+            self.known[number].discard(notification.path)
+        else:
+            self.known[number].add(notification.path)
+
+    async def work(self, number: int, store: ZooKeeperStore) -> None:
+        if number == 0:
+            await self.come_and_go(store)
+            return
+        await asyncio.sleep(self.rng.uniform(0, 15))
+        store.watch("/w", partial(self.told, number))
+        for parent in ("/w/0", "/w/1"):
+            self.known[number] |= {f"{parent}/{name}" for name in await store.children(parent)}
+        self.server.sessions[store.session_id - 1].cut()
+
+    async def come_and_go(self, store: ZooKeeperStore) -> None:
+        for count in range(60):
+            there = [path for path in self.server.nodes if path.startswith(("/w/0/", "/w/1/"))]
+            try:
+                if len(there) < self.rng.randrange(8):
+                    await store.put(f"/w/{count % 2}/{count}", b"")
+                elif there:
+                    await store.delete(self.rng.choice(there))
+            except (NoNode, OutcomeUnknown):
+                continue
+            await asyncio.sleep(self.rng.uniform(0, 0.5))
+
+    async def check(self) -> None:
+        for known in self.known[1:]:
+            assert known <= set(self.server.nodes)
+
+
 class Claims(Schedule):
     """All want one node; each is told whether it has it."""
 
@@ -192,7 +233,7 @@ class Claims(Schedule):
         assert "/lead/er" not in self.server.nodes
 
 
-@pytest.mark.parametrize("scenario", [Appends, Caches, Claims])
+@pytest.mark.parametrize("scenario", [Appends, Caches, LateWatchers, Claims])
 def test_it_holds_whatever_the_connections_do(scenario: type[Schedule]) -> None:
     for seed in SEEDS:
         try:
