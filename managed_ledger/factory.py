@@ -14,6 +14,7 @@ from .cache.entry_cache import EntryCache
 from .cache.reads_in_flight import ReadsInFlight
 from .contract import ManagedLedger
 from .errors import ManagedLedgerError, ManagedLedgerNotFound, NonRecoverableLedger
+from .ledger.entry_metadata import EntryMetadata
 from .ledger.info import ListedLedger, decode_info
 from .ledger.metadata_driver import ROOT, LogMetadata
 from .ledger.sequence import LedgerSequence
@@ -120,9 +121,19 @@ class ManagedLedgerFactory:
 
     def _built(self, name: str, found: Versioned, sequence: LedgerSequence) -> StoredManagedLedger:
         info = decode_info(name, found.value)
+        entries = self._entry_metadata()
+        own_properties = dict if entries is None else entries.properties
         compression = self._around.settings.ledger_info_compression
-        metadata = LogMetadata(self._store, name, found.stat.version, info, found.value, sequence, compression)
-        return StoredManagedLedger(self._around, metadata, self._forget)
+        metadata = LogMetadata(self._store, name, found.stat.version, info, found.value, sequence, compression, own_properties)
+        return StoredManagedLedger(self._around, metadata, self._forget, entries)
+
+    def _entry_metadata(self) -> EntryMetadata | None:
+        settings = self._around.settings
+        if not settings.broker_entry_metadata_interceptors:
+            return None
+        return EntryMetadata(
+            self._around.clock, has_timestamp=settings.stamps_broker_timestamp, has_index=settings.stamps_index
+        )
 
     async def _load(self, name: str, found: Versioned) -> StoredManagedLedger:
         info = decode_info(name, found.value)
@@ -137,6 +148,7 @@ class ManagedLedgerFactory:
         ledger = self._built(name, found, sequence)
         for reader in filter(None, recovered):
             ledger.take_recovered(reader)
+        await ledger.load_entry_metadata()
         children = await self._store.children(ROOT + name)
         failures = await all_tried([self._load_cursor(ledger, child) for child in children])
         if failures:

@@ -24,11 +24,12 @@ from .errors import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTermin
 from .ledger.append_driver import Appender
 from .ledger.creation_driver import LedgerCreation
 from .ledger.deletion_driver import LedgerDeletion
+from .ledger.entry_metadata import EntryMetadata
 from .ledger.listeners import ConfirmedListeners
 from .ledger.metadata_driver import LogMetadata
 from .ledger.read_driver import LedgerReads
 from .ledger.rollover import rollover_limits
-from .ledger.search import find_first
+from .ledger.search import find_first, last_readable
 from .ledger.sequence import LedgerSequence
 from .ledger.trim_driver import Trimming
 from .ledger.trimming import Retention, retention
@@ -43,11 +44,18 @@ class StoredManagedLedger:
 
     header_bytes = HEADER_BYTES_CRC32C
 
-    def __init__(self, around: Surroundings, metadata: LogMetadata, forget: Callable[["StoredManagedLedger"], None]) -> None:
+    def __init__(
+        self,
+        around: Surroundings,
+        metadata: LogMetadata,
+        forget: Callable[["StoredManagedLedger"], None],
+        entry_metadata: EntryMetadata | None = None,
+    ) -> None:
         self.name = metadata.name
         self.sequence: LedgerSequence = metadata.sequence
         self._around = around
         self._metadata = metadata
+        self._entry_metadata = entry_metadata
         self._cache = CachedLog(around.cache)
         self._forget = forget
         self._loop = asyncio.get_running_loop()
@@ -121,6 +129,8 @@ class StoredManagedLedger:
     # entries
 
     def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
+        if self._entry_metadata is not None:
+            batch = self._entry_metadata.stamped(batch)
         return self._appender.append(batch)
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
@@ -135,7 +145,14 @@ class StoredManagedLedger:
     def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
         return self._listeners.add(listener)
 
+    async def load_entry_metadata(self) -> None:
+        """Go on from the last entry. Before anything is appended; nothing to do without an index."""
+        if self._entry_metadata is not None and self._entry_metadata.has_index:
+            self._entry_metadata.found(self.name, self.properties, await last_readable(self.sequence, self.reads.read))
+
     def _confirmed(self, run: EntryRun) -> None:
+        if self._entry_metadata is not None:
+            self._entry_metadata.stored(run)
         if self._cursors.by_name:  # without a cursor nobody is expected to read it
             self._cache.insert(run, self._loop.time())
         self._listeners.moved()

@@ -14,6 +14,10 @@ from dataclasses import dataclass
 from wire.compressed_metadata import COMPRESSIONS, THRESHOLD_BYTES, Compression
 
 MEGABYTE = 1 << 20
+BROKER_ENTRY_METADATA_INTERCEPTORS = (
+    "org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor",
+    "org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,9 @@ class ManagedLedgerSettings:
     managed_ledger_info_compression_threshold_in_bytes: int = THRESHOLD_BYTES
     managed_cursor_info_compression_type: str = "NONE"
     managed_cursor_info_compression_threshold_in_bytes: int = THRESHOLD_BYTES
+    broker_entry_metadata_interceptors: tuple[str, ...] = ()
+    """org.apache.pulsar.common.intercept.AppendBrokerTimestampMetadataInterceptor and AppendIndexMetadataInterceptor: the
+    broker's time and the message's index are stored in front of each message."""
     auto_skip_non_recoverable_data: bool = False
     managed_ledger_force_recovery: bool = False
     default_retention_time_in_minutes: int = 0
@@ -72,6 +79,18 @@ class ManagedLedgerSettings:
             )
 
         self._check_compressions()
+        for name in self.broker_entry_metadata_interceptors:
+            if name not in BROKER_ENTRY_METADATA_INTERCEPTORS:
+                expected = ", ".join(BROKER_ENTRY_METADATA_INTERCEPTORS)
+                raise ValueError(f"brokerEntryMetadataInterceptors: {name} is none of {expected}")
+
+    @property
+    def stamps_broker_timestamp(self) -> bool:
+        return BROKER_ENTRY_METADATA_INTERCEPTORS[0] in self.broker_entry_metadata_interceptors
+
+    @property
+    def stamps_index(self) -> bool:
+        return BROKER_ENTRY_METADATA_INTERCEPTORS[1] in self.broker_entry_metadata_interceptors
 
     def _check_compressions(self) -> None:
         names = (self.managed_ledger_info_compression_type, self.managed_cursor_info_compression_type)

@@ -84,6 +84,15 @@ def broker_entry_metadata(section: PayloadSection) -> BrokerEntryMetadata | None
         raise MalformedPayload("unreadable broker entry metadata") from error
 
 
+def stored_broker_entry_metadata(section: Buffer) -> BrokerEntryMetadata | None:
+    """As `broker_entry_metadata`, of a section whose other parts may be anything."""
+    data = memoryview(section)
+    if data[:2] != MAGIC_BROKER_ENTRY_METADATA:
+        return None
+    found, rest = _sized(data[2:], "broker entry metadata")
+    return broker_entry_metadata(PayloadSection(found, None, rest, rest, rest))
+
+
 def payload_section(metadata: MessageMetadata, payload: Buffer) -> bytes:
     """A section with its checksum, as clients send it; for messages of the broker's own."""
     encoded = metadata.SerializeToString()

@@ -124,6 +124,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._session.protocol_version
 
     @property
+    def gets_broker_entry_metadata(self) -> bool:
+        is_exposed = self._server.settings.exposing_broker_entry_metadata_to_client_enabled
+        return is_exposed and self._session.knows_broker_entry_metadata
+
+    @property
     def is_writable(self) -> bool:
         return self._outbox.is_writable
 

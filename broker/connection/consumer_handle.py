@@ -1,6 +1,7 @@
 """ConsumerHandle: one consumer as its connection knows it, and the sink that its subscription delivers to."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from wire.kernels.messages import message_frames
 from wire.run import EntryRun
@@ -12,6 +13,13 @@ from .unchecked_frames import unchecked_message_frames
 
 CHECKSUMS_VERSION = 11
 """Peers below get messages without checksums."""
+
+
+def _frames_for(link: Link) -> Callable[..., bytes]:
+    """The way of making MESSAGE frames for that peer."""
+    if link.gets_broker_entry_metadata:
+        return partial(message_frames, keep_broker_entry_metadata=True)
+    return message_frames if link.protocol_version >= CHECKSUMS_VERSION else unchecked_message_frames
 
 
 class ConsumerHandle:
@@ -37,7 +45,7 @@ class ConsumerHandle:
         on_closed: Callable[["ConsumerHandle", str], None],
     ) -> None:
         self._link = link
-        self._frames = message_frames if link.protocol_version >= CHECKSUMS_VERSION else unchecked_message_frames
+        self._frames = _frames_for(link)
         self._on_closed = on_closed
         self._partition = -1
         self.consumer_id = consumer_id

@@ -25,6 +25,10 @@ class Link(Protocol):
     @property
     def protocol_version(self) -> int: ...
     @property
+    def gets_broker_entry_metadata(self) -> bool:
+        """Messages go to this peer with what the broker put in front of them, which the others must not see (PIP-90)."""
+
+    @property
     def is_open(self) -> bool: ...
     @property
     def is_writable(self) -> bool:

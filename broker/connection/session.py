@@ -11,6 +11,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect
 from .errors import ProtocolViolation
 
 BROKER_PROTOCOL_VERSION = 21
+_ENTRY_METADATA_VERSION = 18
 _ALWAYS = frozenset({BaseCommand.PING, BaseCommand.PONG})
 _FROM_BROKERS = frozenset(
     {
@@ -62,6 +63,7 @@ class Session:
         self.is_connected = False
         self.protocol_version = 0
         self.client_version = ""
+        self.knows_broker_entry_metadata = False
         self._was_heard = False
         self._awaits_answer = False
 
@@ -81,6 +83,8 @@ class Session:
         self.is_connected = True
         self.client_version = command.client_version[:256]
         self.protocol_version = max(0, min(BROKER_PROTOCOL_VERSION, command.protocol_version))
+        is_new = self.protocol_version >= _ENTRY_METADATA_VERSION
+        self.knows_broker_entry_metadata = is_new and command.feature_flags.supports_broker_entry_metadata
         return self.protocol_version
 
     def heard(self) -> None:

@@ -22,6 +22,8 @@ class ConnectionSettings:
     broker_max_connections: int = 0
     broker_max_connections_per_ip: int = 0
     max_consumer_metadata_size: int = 1024
+    exposing_broker_entry_metadata_to_client_enabled: bool = False
+    """What brokerEntryMetadataInterceptors stored is sent to clients that say they know it."""
 
     def __post_init__(self) -> None:
         if self.keep_alive_interval_seconds < 1:

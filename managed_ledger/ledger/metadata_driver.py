@@ -5,7 +5,7 @@ writes what is true when its turn comes.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced
 from managed_ledger.tasks import unbroken
@@ -20,7 +20,10 @@ ROOT = "/managed-ledgers/"
 
 
 class LogMetadata:
-    """The stored form of `sequence`. What is in `properties`, `terminated`, `listed` and `deletable` is stored."""
+    """The stored form of `sequence`. What is in `properties`, `terminated`, `listed` and `deletable` is stored.
+
+    `own_properties` is asked at each write: it gives the properties with those that the broker keeps there itself.
+    """
 
     def __init__(
         self,
@@ -31,6 +34,7 @@ class LogMetadata:
         value: bytes,
         sequence: LedgerSequence,
         compression: Compression = UNCOMPRESSED,
+        own_properties: Callable[[Mapping[str, str]], dict[str, str]] = dict,
     ) -> None:
         self.name = name
         self.path = ROOT + name
@@ -48,6 +52,7 @@ class LogMetadata:
         self._store = store
         self._value = value
         self._compression = compression
+        self._own_properties = own_properties
         self._turn = asyncio.Lock()
 
     async def write(self, *, properties: Mapping[str, str] | None = None, terminated: Position | None = None) -> None:
@@ -56,7 +61,7 @@ class LogMetadata:
 
     async def _write(self, properties: Mapping[str, str] | None, terminated: Position | None) -> None:
         async with self._turn:
-            new_properties = self.properties if properties is None else dict(properties)
+            new_properties = self._own_properties(self.properties if properties is None else properties)
             new_terminated = self.terminated if terminated is None else terminated
             deleting = tuple(sorted(self._deleting))
             listed = self._listed()

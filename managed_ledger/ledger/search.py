@@ -1,4 +1,5 @@
-"""Finding the first entry for which an ordered predicate holds, by binary search. Reads single entries; keeps nothing."""
+"""Finding the first entry for which an ordered predicate holds, by binary search, or the last one. Reads single entries; keeps
+nothing."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -6,6 +7,9 @@ from wire.position import Position
 from wire.run import EntryRun
 
 from .sequence import LedgerSequence
+
+LOST_ENTRIES_MAX = 100
+"""So many are looked past for the last one that can be read, then there is none."""
 
 Read = Callable[[Position, int, int], Awaitable[EntryRun | None]]
 
@@ -26,3 +30,16 @@ async def find_first(
         else:
             low = middle + 1
     return sequence.position_at(low) if sequence.first_index <= low < sequence.end_index else None
+
+
+async def last_readable(sequence: LedgerSequence, read: Read) -> EntryRun | None:
+    """A run that begins with the last entry; with autoSkipNonRecoverableData with the last one that is not lost."""
+    first, position = sequence.first_position(), sequence.last_confirmed
+    for _ in range(LOST_ENTRIES_MAX):
+        if position.entry_id < 0 or position < first:
+            break
+        run = await read(position, 1, 1)
+        if run is not None:
+            return run
+        position = sequence.previous_position(position)
+    return None

@@ -2,6 +2,7 @@
 
 import pytest
 
+from broker.connection.settings import ConnectionSettings
 from broker.errors import BrokerError, ServerError
 from broker.service.settings import BrokerSettings
 from broker.topic.contract import LastMessage
@@ -10,6 +11,7 @@ from tests.broker.connection.peer import (
     U64_MAX,
     a_peer,
     ack,
+    connect,
     flow,
     last_message_id,
     message,
@@ -187,15 +189,25 @@ def test_the_broker_closes_with_a_request_id_of_minus_one() -> None:
 # ---- 20, 22
 
 
-def test_broker_entry_metadata_is_not_sent_to_clients() -> None:
+@pytest.mark.parametrize("is_exposed", [False, True])
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("version", [10, 17, 18, 21])
+def test_broker_entry_metadata_is_sent_to_clients_that_know_it_when_it_is_exposed(
+    is_exposed: bool, is_known: bool, version: int
+) -> None:
     async def scenario() -> None:
-        async with a_peer() as peer:
+        settings = ConnectionSettings(exposing_broker_entry_metadata_to_client_enabled=is_exposed)
+        async with a_peer(settings=settings, version=-1) as peer:
+            command = connect(version)
+            command.connect.feature_flags.supports_broker_entry_metadata = is_known
+            await peer.ask(command)
             consumer = await peer.consume()
-            stored = b"\x0e\x02" + (3).to_bytes(4) + b"\x08\x01\x10" + message()
+            stored = b"\x0e\x02" + (4).to_bytes(4) + b"\x08\x01\x10\x07" + message()
             consumer.sink.deliver(entry_run(7, 0, [stored]), range(1), None, None, None)
             await settle()
             ((_, payload),) = peer.frames()
-            assert payload == message()
+            plain = message() if version >= 11 else message()[6:]
+            assert payload == (stored if is_exposed and is_known and version >= 18 else plain)
 
     play(scenario)
 

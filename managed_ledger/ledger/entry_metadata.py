@@ -1,0 +1,80 @@
+"""EntryMetadata: what `brokerEntryMetadataInterceptors` have a managed ledger put before each entry (PIP-70).
+
+AppendBrokerTimestampMetadataInterceptor: when the broker got it. AppendIndexMetadataInterceptor: the index of its last message,
+counted from 0 over the life of the topic, given when an entry is appended. What is stored of it is the property `index` of the
+managed ledger, as old as the last write of the list, and the last entry itself: whoever opens the managed ledger goes on from
+the larger one (Apache: ManagedLedgerInterceptorImpl). Here the property is the index of the last entry that is stored; there of
+the last that was appended, after which a crash may leave a gap. Nothing of this exists while no interceptor is set.
+"""
+
+from collections.abc import Callable, Mapping
+
+from managed_ledger.errors import BrokenMetadata
+from ports.clock import Clock
+from wire.errors import MalformedPayload
+from wire.kernels.metadata import scan
+from wire.kernels.stamps import stamp
+from wire.payloads import stored_broker_entry_metadata
+from wire.run import EntryBatch, EntryRun
+
+INDEX_PROPERTY = "index"
+
+
+class EntryMetadata:
+    """Of one managed ledger. `index`: of the last message appended, `stored_index`: of the last one stored; -1: none yet."""
+
+    def __init__(self, clock: Clock, *, has_timestamp: bool, has_index: bool) -> None:
+        self.has_index = has_index
+        self.index = -1
+        self.stored_index = -1
+        self._has_timestamp = has_timestamp
+        self._clock = clock
+
+    def stamped(self, batch: EntryBatch) -> EntryBatch:
+        """The batch as it is to be stored. From now on the index counts its messages."""
+        counts = scan(EntryRun(0, 0, batch.buffer, batch.offsets, batch.header_bytes))
+        now_ms = self._clock.now_ms() if self._has_timestamp else -1
+        stamped = stamp(batch, counts.message_counts, now_ms, self.index, self.has_index)
+        self.index += counts.message_count
+        return stamped
+
+    def stored(self, run: EntryRun) -> None:
+        """Call in the order of the appends."""
+        if self.has_index:
+            self.stored_index = max(self.stored_index, index_of(run, run.count - 1))
+
+    def found(self, name: str, properties: Mapping[str, str], last: EntryRun | None) -> None:
+        """Go on from what the managed ledger says of itself when it is opened; `last` begins with its last entry.
+
+        BrokenMetadata when the property is no number.
+        """
+        text = properties.get(INDEX_PROPERTY, "-1")
+        try:
+            self.stored_index = max(self.stored_index, int(text))
+        except ValueError as error:
+            raise BrokenMetadata(f"{name}: its property {INDEX_PROPERTY} is no number: {text!r}") from error
+        if last is not None:
+            self.stored_index = max(self.stored_index, index_of(last, 0))
+        self.index = self.stored_index
+
+    def properties(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """With the one that is kept here."""
+        return {**properties, INDEX_PROPERTY: str(self.stored_index)} if self.has_index else dict(properties)
+
+
+def index_of(run: EntryRun, place: int) -> int:
+    """The index of the last message of the `place`-th entry; -1 when it has none, or cannot be read."""
+    try:
+        found = stored_broker_entry_metadata(run.payload(run.first_entry_id + place))
+    except MalformedPayload:
+        return -1
+    return found.index if found is not None and found.HasField("index") else -1
+
+
+def is_at_or_after_index(index: int) -> Callable[[EntryRun], list[bool]]:
+    """For `find_first`; `index` 0 or more. An entry without one counts as before it (Apache: getMessageIdByIndex)."""
+
+    def holds(run: EntryRun) -> list[bool]:
+        return [index_of(run, 0) >= index]
+
+    return holds
