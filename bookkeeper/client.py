@@ -6,20 +6,20 @@ Satisfies `bookkeeper.ledgers.LedgerStore`. The bookies are those in `bookies` a
 import logging
 from collections.abc import Mapping
 
+from bookkeeper.ensemble_change import WriterEnsembles, with_segment
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter, NoSuchEntry
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
 from bookkeeper.passwords import master_key
-from bookkeeper.placement import choose_ensemble
+from bookkeeper.placement import AnyPlace, Placement
 from bookkeeper.ports import BookieClient
 from bookkeeper.reader import EntryReader
-from bookkeeper.recovery_driver import RecoveryDriver
+from bookkeeper.recovery_driver import RecoveredEnd, RecoveryDriver
 from bookkeeper.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.settings import BookKeeperSettings
 from bookkeeper.writer import BookieLedgerWriter
 from metadata.store import MetadataStore
 from ports.logs import line
 from ports.rng import Rng
-from wire.digests import DigestType
 from wire.run import EntryRun
 
 _log = logging.getLogger(__name__)
@@ -29,9 +29,15 @@ class BookKeeper:
     """The ledgers of one cluster. `initialise` first, `close` last; writers are closed by those who made them."""
 
     def __init__(
-        self, bookies: Mapping[str, BookieClient], store: MetadataStore, settings: BookKeeperSettings, rng: Rng
+        self,
+        bookies: Mapping[str, BookieClient],
+        store: MetadataStore,
+        settings: BookKeeperSettings,
+        rng: Rng,
+        placement: Placement | None = None,
     ) -> None:
         self._bookies, self._settings, self._rng = bookies, settings, rng
+        self._placement = placement or AnyPlace(rng)
         self._registry = LedgerRegistry(store, rng)
         self._password = settings.managed_ledger_password.encode()
         self._master_key = master_key(self._password)
@@ -45,10 +51,12 @@ class BookKeeper:
 
     async def create(self, custom_metadata: Mapping[str, bytes]) -> LedgerWriter:
         ledger = await self._registry.create(self._new_metadata(custom_metadata))
-        metadata = ledger.metadata
-        reader = EntryReader(ledger.ledger_id, metadata, self._bookies)
-        ensemble = [self._bookies[name] for name in metadata.segments[0].bookies]
-        return BookieLedgerWriter(self._registry, ledger, ensemble, reader, self._master_key)
+        reader = EntryReader(ledger.ledger_id, ledger.metadata, self._bookies)
+        ensembles = WriterEnsembles(self._bookies, self._placement, self._registry, ledger, reader)
+        delays_change = self._settings.bookkeeper_delay_ensemble_change
+        return BookieLedgerWriter(
+            self._registry, ensembles, self._bookies, reader, self._master_key, delays_change=delays_change
+        )
 
     async def open(self, ledger_id: int) -> LedgerReader:
         ledger = await self._registry.read(ledger_id)
@@ -62,13 +70,13 @@ class BookKeeper:
 
     def _new_metadata(self, custom_metadata: Mapping[str, bytes]) -> LedgerMetadata:
         settings = self._settings
-        size = settings.managed_ledger_default_ensemble_size
+        size, write_quorum = settings.managed_ledger_default_ensemble_size, settings.managed_ledger_default_write_quorum
         return LedgerMetadata(
             ensemble_size=size,
-            write_quorum=settings.managed_ledger_default_write_quorum,
+            write_quorum=write_quorum,
             ack_quorum=settings.managed_ledger_default_ack_quorum,
-            segments=(Segment(0, choose_ensemble(self._bookies, size, self._rng)),),
-            digest_type=DigestType[settings.managed_ledger_digest_type],
+            segments=(Segment(0, self._placement.ensemble(self._bookies, size, write_quorum)),),
+            digest_type=settings.digest_type,
             password=self._password,
             custom_metadata=dict(custom_metadata),
             creation_token=self._rng.getrandbits(63),
@@ -82,8 +90,10 @@ class BookKeeper:
         ledger = await self._registry.update(ledger, _in_recovery)
         if ledger.metadata.state == LedgerState.CLOSED:
             return ledger
-        end = await RecoveryDriver(ledger.ledger_id, ledger.metadata, self._bookies, self._master_key).recover()
-        ledger = await self._registry.update(ledger, lambda metadata: _closed(metadata, end.last_entry_id, end.length_bytes))
+        metadata = ledger.metadata
+        driver = RecoveryDriver(ledger.ledger_id, metadata, self._bookies, self._placement, self._master_key)
+        end = await driver.recover()
+        ledger = await self._registry.update(ledger, lambda metadata: _closed(metadata, end))
         _log.info(line("ledger recovered", ledger=ledger.ledger_id, lastEntry=ledger.metadata.last_entry_id))
         return ledger
 
@@ -92,9 +102,13 @@ def _in_recovery(metadata: LedgerMetadata) -> LedgerMetadata | None:
     return metadata.in_recovery() if metadata.state == LedgerState.OPEN else None
 
 
-def _closed(metadata: LedgerMetadata, last_entry_id: int, length_bytes: int) -> LedgerMetadata | None:
+def _closed(metadata: LedgerMetadata, end: RecoveredEnd) -> LedgerMetadata | None:
     """Nothing when another client has closed it: its end counts for all, and no confirmed entry is after it."""
-    return None if metadata.state == LedgerState.CLOSED else metadata.closed(last_entry_id, length_bytes)
+    if metadata.state == LedgerState.CLOSED:
+        return None
+    for segment in end.segments:
+        metadata = with_segment(metadata, segment)
+    return metadata.closed(end.last_entry_id, end.length_bytes)
 
 
 class ClosedLedger:

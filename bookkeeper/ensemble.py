@@ -1,14 +1,22 @@
-"""QuorumTracker: which entries of a ledger are confirmed. Pure; owns the counting, sends nothing.
+"""QuorumTracker: which entries of a ledger are confirmed, and whose bookie must be replaced. Pure; owns the counting, sends
+nothing.
 
 An append becomes one or more pieces, each with the bookies that must store it. A piece is stored when the ack quorum has it,
 and confirmed when it and every piece before it are stored: completing out of order would acknowledge an entry that recovery,
 which stops at the first gap, may throw away. Where every bookie has every entry (ensemble size = write quorum) the piece is the
 whole run; where entries are striped, each entry is a piece.
-A failure that breaks the quorum, or a refusal that no other bookie can heal (fenced, wrong key), ends the tracker.
+
+Bookies are known by their seats: a number that is used once. A replacement at the same index has a new seat, so that a late
+answer of the bookie before it counts for nothing. From the moment a seat is to be replaced until the new ensemble is stored in
+the metadata nothing is confirmed; then the acks of all replaced seats are taken back from all pieces, and only then are pieces
+confirmed again (BookKeeper issues 1591, 3005, 4097: an entry acknowledged on bookies that the metadata does not name is lost).
+A failure that breaks the quorum where nobody can take the seat, or a refusal that no other bookie can heal (fenced, wrong key),
+ends the tracker.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from wire.bookie_codes import BookieCode
 
@@ -43,30 +51,59 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Give these entries to these bookies (indexes in the ensemble), and report each answer under `piece`."""
+    """Give these entries to the bookies in these seats, and report each answer under `piece`."""
 
     piece: int
     first_entry_id: int
     count: int
-    bookies: Sequence[int]
+    seats: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The ensemble is another: who sits at each replaced index now, and what they must be sent."""
+
+    seats: Mapping[int, int]
+    sends: Sequence[Send]
+
+
+class Verdict(Enum):
+    """What a failure means."""
+
+    BORNE = 1
+    """Nothing is to be done."""
+    CHANGE = 2
+    """The seats in `leaving` are to be replaced."""
+    ENDED = 3
+    """`failure` says why."""
 
 
 @dataclass(slots=True)
 class _Piece:
+    first_entry_id: int
     last_entry_id: int
     acked: int = 0
-    """Bit i: the bookie at index i has it."""
+    """Bit i: the bookie in seat i has it. Only seats that are taken now."""
     failed: int = 0
 
 
 class QuorumTracker:
-    """The pending appends of one writer. `last_confirmed` only grows."""
+    """The pending appends of one writer. `last_confirmed` only grows.
 
-    def __init__(self, quorum: Quorum, last_confirmed: int = -1) -> None:
+    The first seats are the indexes in the ensemble. With `delays_change` (Apache's delayEnsembleChange) a bookie is
+    replaced only when its failure breaks a quorum or it is read-only, without it at each failure.
+    """
+
+    def __init__(self, quorum: Quorum, last_confirmed: int = -1, *, delays_change: bool = False) -> None:
         self.last_confirmed = last_confirmed
         self.failure: BookieCode | None = None
-        self._quorum = quorum
-        self._everybody = tuple(range(quorum.ensemble_size))
+        self._quorum, self._delays_change = quorum, delays_change
+        self._seats = list(range(quorum.ensemble_size))
+        """By index in the ensemble."""
+        self._indexes = {seat: seat for seat in self._seats}
+        self._next_seat = quorum.ensemble_size
+        self._everybody = tuple(self._seats)
+        self._leaving: dict[int, BookieCode] = {}
         self._pieces: dict[int, _Piece] = {}
         self._head = 0
         self._next = 0
@@ -76,33 +113,75 @@ class QuorumTracker:
         """Pieces that are not confirmed."""
         return self._next - self._head
 
+    @property
+    def leaving(self) -> Sequence[int]:
+        """Seats that are to be replaced; nothing is confirmed while there are any."""
+        return list(self._leaving)
+
+    def index_of(self, seat: int) -> int | None:
+        """Where in the ensemble; None for a seat that was replaced."""
+        return self._indexes.get(seat)
+
     def on_append(self, first_entry_id: int, count: int) -> Sequence[Send]:
         """Entries in the order of their ids, each once."""
         if not self._quorum.is_striped:
             return (self._add_piece(first_entry_id, count, self._everybody),)
         ids = range(first_entry_id, first_entry_id + count)
-        return [self._add_piece(entry_id, 1, self._quorum.write_set(entry_id)) for entry_id in ids]
+        return [self._add_piece(entry_id, 1, self._write_set(entry_id)) for entry_id in ids]
 
-    def on_stored(self, piece: int, bookie: int) -> bool:
+    def on_stored(self, piece: int, seat: int) -> bool:
         """A bookie has a piece; whether `last_confirmed` moved."""
         pending = self._pieces.get(piece)
-        if pending is None or self.failure is not None:
+        if pending is None or self.failure is not None or seat not in self._indexes:
             return False
-        pending.acked |= 1 << bookie
+        pending.acked |= 1 << seat
         return piece == self._head and self._confirm()
 
-    def on_failed(self, piece: int, bookie: int, code: BookieCode) -> bool:
-        """A bookie refused or lost a piece; whether that ended the tracker: then `failure` says why."""
-        pending = self._pieces.get(piece)
-        if self.failure is not None:
-            return False
+    def on_failed(self, piece: int, seat: int, code: BookieCode) -> Verdict:
+        """A bookie refused or lost a piece."""
+        if self.failure is not None or seat not in self._indexes:
+            return Verdict.BORNE
         if code in FATAL_CODES:
             self.failure = code
-        elif pending is not None:
-            pending.failed |= 1 << bookie
-            if pending.failed.bit_count() > self._quorum.failures_max:
-                self.failure = code
-        return self.failure is not None
+            return Verdict.ENDED
+        pending = self._pieces.get(piece)
+        failed = 1 << seat if pending is None else pending.failed | 1 << seat
+        if pending is not None:
+            pending.failed = failed
+        is_broken = pending is not None and self._is_broken(pending)
+        if seat in self._leaving or (self._delays_change and not is_broken and code != BookieCode.EREADONLY):
+            return Verdict.BORNE
+        self._leaving[seat] = code
+        self._leaving |= {other: code for other in self._seats if failed >> other & 1 and other not in self._leaving}
+        return Verdict.CHANGE
+
+    def on_changed(self, replaced: Collection[int], kept: Collection[int] = ()) -> Changed:
+        """The metadata has others at the indexes of the `replaced` seats. For the `kept` ones there is nobody, see
+        `on_kept`."""
+        indexes = sorted(self._indexes.pop(seat) for seat in replaced)
+        taken_back = sum(1 << seat for seat in replaced)
+        for pending in self._pieces.values():
+            pending.acked &= ~taken_back
+            pending.failed &= ~taken_back
+        new = {index: self._next_seat + step for step, index in enumerate(indexes)}
+        self._next_seat += len(new)
+        for index, seat in new.items():
+            self._seats[index], self._indexes[seat] = seat, index
+        self._everybody = tuple(self._seats)
+        sends = [send for piece in range(self._head, self._next) for send in self._sends_again(piece, new)]
+        for seat in replaced:
+            self._leaving.pop(seat, None)
+        self.on_kept(kept)
+        return Changed(new, sends)
+
+    def on_kept(self, seats: Iterable[int]) -> Verdict:
+        """Nobody can take these seats: they are kept as long as every piece can still be stored. May confirm, or end."""
+        codes = [code for seat in seats if (code := self._leaving.pop(seat, None)) is not None]
+        if self.failure is None and codes and any(self._is_broken(piece) for piece in self._pieces.values()):
+            self.failure = codes[0]
+            return Verdict.ENDED
+        self._confirm()
+        return Verdict.BORNE
 
     def check_invariants(self) -> None:
         """For tests."""
@@ -110,17 +189,35 @@ class QuorumTracker:
         ends = [self._pieces[piece].last_entry_id for piece in range(self._head, self._next)]
         assert ends == sorted(set(ends))
         assert not ends or ends[0] > self.last_confirmed
-        if self._head < self._next and self.failure is None:
+        assert self._indexes == {seat: index for index, seat in enumerate(self._seats)}
+        taken = sum(1 << seat for seat in self._seats)
+        assert all((piece.acked | piece.failed) & ~taken == 0 for piece in self._pieces.values())
+        if self._head < self._next and self.failure is None and not self._leaving:
             assert self._pieces[self._head].acked.bit_count() < self._quorum.ack_quorum
 
-    def _add_piece(self, first_entry_id: int, count: int, bookies: Sequence[int]) -> Send:
+    def _write_set(self, entry_id: int) -> Sequence[int]:
+        return [self._seats[index] for index in self._quorum.write_set(entry_id)]
+
+    def _add_piece(self, first_entry_id: int, count: int, seats: Sequence[int]) -> Send:
         piece = self._next
         self._next = piece + 1
-        self._pieces[piece] = _Piece(first_entry_id + count - 1)
-        return Send(piece, first_entry_id, count, bookies)
+        self._pieces[piece] = _Piece(first_entry_id, first_entry_id + count - 1)
+        return Send(piece, first_entry_id, count, seats)
+
+    def _sends_again(self, piece: int, new: Mapping[int, int]) -> Iterable[Send]:
+        pending = self._pieces[piece]
+        first = pending.first_entry_id
+        seats = [new[index] for index in self._quorum.write_set(first) if index in new]
+        if seats:
+            yield Send(piece, first, pending.last_entry_id + 1 - first, seats)
+
+    def _is_broken(self, piece: _Piece) -> bool:
+        return piece.failed.bit_count() > self._quorum.failures_max
 
     def _confirm(self) -> bool:
         moved = False
+        if self._leaving or self.failure is not None:
+            return moved
         while (head := self._pieces.get(self._head)) is not None and head.acked.bit_count() >= self._quorum.ack_quorum:
             del self._pieces[self._head]
             self._head += 1

@@ -36,6 +36,11 @@ class EntryReader:
         self._quorum = Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
         self._starts = [segment.first_entry_id for segment in metadata.segments]
 
+    def follow(self, metadata: LedgerMetadata) -> None:
+        """The ledger's ensembles are others now."""
+        self._metadata = metadata
+        self._starts = [segment.first_entry_id for segment in metadata.segments]
+
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         """A run from `first_entry_id`, which must be confirmed. LedgerUnreadable; EntryLost when that is for ever."""
         at = bisect_right(self._starts, first_entry_id) - 1

@@ -5,12 +5,14 @@ still asked of it when the end is known is cancelled.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from bookkeeper.ensemble import Quorum, QuorumTracker
+from bookkeeper.ensemble import Quorum
+from bookkeeper.ensemble_change import RecoveryEnsembles
 from bookkeeper.ledgers import LedgerError, LedgerUnreadable
-from bookkeeper.metadata_codec import LedgerMetadata
+from bookkeeper.metadata_codec import LedgerMetadata, Segment
+from bookkeeper.placement import Placement
 from bookkeeper.ports import BookieClient
 from bookkeeper.reader import DamagedEntry, EntryReader, sound_entries
 from bookkeeper.recovery import (
@@ -34,6 +36,7 @@ from bookkeeper.recovery import (
     Rewritten,
     length_of,
 )
+from bookkeeper.replicated_adds import ReplicatedAdds
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryRun
 
@@ -42,21 +45,49 @@ RUN_BYTES_MAX = 1 << 20
 ABSENT_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER})
 
 
+@dataclass(frozen=True, slots=True)
+class RecoveredEnd:
+    """Where the ledger ends, and the segments that replace or follow its last one: bookies that failed were replaced."""
+
+    last_entry_id: int
+    length_bytes: int
+    segments: Sequence[Segment]
+
+
 class RecoveryDriver:
-    """One recovery of one ledger; `recover` gives its last entry and length, or LedgerError."""
+    """One recovery of one ledger; `recover` gives its end, or LedgerError."""
 
     def __init__(
-        self, ledger_id: int, metadata: LedgerMetadata, bookies: Mapping[str, BookieClient], master_key: bytes
+        self,
+        ledger_id: int,
+        metadata: LedgerMetadata,
+        bookies: Mapping[str, BookieClient],
+        placement: Placement,
+        master_key: bytes,
     ) -> None:
         self._ledger_id, self._metadata, self._master_key = ledger_id, metadata, master_key
         self._bookies = bookies
         self._segment = metadata.segments[-1]
         self._quorum = Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
         self._reader = EntryReader(ledger_id, metadata, bookies)
+        self._ensembles = RecoveryEnsembles(bookies, placement, ledger_id, metadata)
+        self._adds: ReplicatedAdds | None = None
         self._events: asyncio.Queue[Event] = asyncio.Queue()
 
-    async def recover(self) -> Close:
-        machine = Recovery(self._quorum, self._segment.first_entry_id)
+    async def recover(self) -> RecoveredEnd:
+        try:
+            end = await self._run(Recovery(self._quorum, self._segment.first_entry_id))
+        finally:
+            if self._adds is not None:
+                self._adds.abandon()
+        if isinstance(end, GiveUp):
+            failure = LedgerUnreadable if end.is_damage else LedgerError
+            raise failure(f"ledger {self._ledger_id} could not be recovered: {end.reason}")
+        assert isinstance(end, Close)
+        segments = [segment for segment in self._ensembles.segments if segment.first_entry_id <= end.last_entry_id]
+        return RecoveredEnd(end.last_entry_id, end.length_bytes, segments)
+
+    async def _run(self, machine: Recovery) -> Effect:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._perform(effect)) for effect in machine.start()]
             while True:
@@ -68,10 +99,6 @@ class RecoveryDriver:
             for task in tasks:
                 task.cancel()
         (end,) = effects
-        if isinstance(end, GiveUp):
-            failure = LedgerUnreadable if end.is_damage else LedgerError
-            raise failure(f"ledger {self._ledger_id} could not be recovered: {end.reason}")
-        assert isinstance(end, Close)
         return end
 
     async def _perform(self, effect: Effect) -> None:
@@ -112,11 +139,20 @@ class RecoveryDriver:
             return ReadFailed(bookie, entry_id, BookieCode.EIO, str(error))
 
     async def _rewrite(self, run: EntryRun) -> Rewritten | RewriteFailed:
-        rewriting = _Rewriting(run, self._quorum)
-        rewriting.start(self._client, self._master_key)
+        if self._adds is None:
+            self._adds = ReplicatedAdds(
+                self._ledger_id,
+                self._quorum,
+                self._segment.bookies,
+                self._bookies,
+                self._ensembles,
+                self._master_key,
+                last_confirmed=run.first_entry_id - 1,
+                recovery=True,
+            )
         try:
-            await rewriting.done
-        except BookieError as error:
+            await self._adds.append(run)
+        except LedgerError as error:
             return RewriteFailed(str(error))
         return Rewritten()
 
@@ -132,35 +168,3 @@ class RecoveryDriver:
         if client is None:
             raise BookieError(BookieCode.EIO, self._ledger_id, f"{name} is not available")
         return client
-
-
-class _Rewriting:
-    """Writes one found run to its write sets; `done` completes at the ack quorum of every entry."""
-
-    def __init__(self, run: EntryRun, quorum: Quorum) -> None:
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._run = run
-        self._tracker = QuorumTracker(quorum, run.first_entry_id - 1)
-
-    def start(self, client: Callable[[int], BookieClient], master_key: bytes) -> None:
-        for send in self._tracker.on_append(self._run.first_entry_id, self._run.count):
-            part = self._run.entries(send.first_entry_id, send.count)
-            for bookie in send.bookies:
-                try:
-                    answer = client(bookie).add(part, master_key, recovery=True)
-                except BookieError as error:
-                    self._on_failed(send.piece, bookie, error)
-                else:
-                    answer.add_done_callback(partial(self._on_answer, send.piece, bookie))
-
-    def _on_answer(self, piece: int, bookie: int, answer: "asyncio.Future[None]") -> None:
-        error = BookieError(BookieCode.EIO, self._run.ledger_id, "cancelled") if answer.cancelled() else answer.exception()
-        if error is not None:
-            self._on_failed(piece, bookie, error)
-        elif self._tracker.on_stored(piece, bookie) and self._tracker.pending_count == 0 and not self.done.done():
-            self.done.set_result(None)
-
-    def _on_failed(self, piece: int, bookie: int, error: BaseException) -> None:
-        code = error.code if isinstance(error, BookieError) else BookieCode.EIO
-        if (self._tracker.on_failed(piece, bookie, code) or not isinstance(error, BookieError)) and not self.done.done():
-            self.done.set_exception(error)

@@ -9,7 +9,17 @@ from bookkeeper.ledger_layouts import HIERARCHICAL, LedgerLayout, UnknownLayout,
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
 from bookkeeper.metadata_codec import LedgerMetadata, MalformedLedgerMetadata, decode_ledger_metadata, encode_ledger_metadata
 from bookkeeper.paths import AVAILABLE, INSTANCE_ID, LAYOUT, READ_ONLY, ROOT
-from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, NotEmpty, Put, Versioned
+from metadata.store import (
+    MUST_NOT_EXIST,
+    BadVersion,
+    MetadataError,
+    MetadataStore,
+    NoNode,
+    NotEmpty,
+    OutcomeUnknown,
+    Put,
+    Versioned,
+)
 from ports.rng import Rng
 
 CREATE_ATTEMPTS_MAX = 100
@@ -102,14 +112,15 @@ class LedgerRegistry:
     async def update(
         self, ledger: RegisteredLedger, change: Callable[[LedgerMetadata], LedgerMetadata | None]
     ) -> RegisteredLedger:
-        """Compare-and-set: `change` says what to write (None: nothing) and is asked again when another client was faster."""
+        """Compare-and-set: `change` says what to write (None: nothing) and is asked again when another client was faster, or
+        when nobody knows whether it was written: it must know its own work when it sees it."""
         for _ in range(UPDATE_ATTEMPTS_MAX):
             metadata = change(ledger.metadata)
             if metadata is None:
                 return ledger
             try:
                 stat = await self._store.put(self.path(ledger.ledger_id), encode_ledger_metadata(metadata), ledger.version)
-            except BadVersion:
+            except (BadVersion, OutcomeUnknown):
                 ledger = await self.read(ledger.ledger_id)
             except MetadataError as error:
                 raise LedgerError(f"ledger {ledger.ledger_id}: {error}") from error

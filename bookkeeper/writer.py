@@ -1,57 +1,62 @@
-"""LedgerWriter: the driver of an open ledger. Owns ids, length, futures; what is confirmed is `ensemble.QuorumTracker`'s word.
+"""LedgerWriter: an open ledger that this process writes. Owns ids, length and the sealing; who has what is
+`ReplicatedAdds`' part.
 
-An append seals the entries in place and hands the run to its bookies at once; its future completes when the tracker confirms
-its last entry, so that futures complete in the order of the entries however the bookies' answers come. The first failure fails
-every pending and later append, in order, and leaves the metadata alone: recovery decides what was stored.
-Bounds: appends in flight are the caller's; every one is held here by reference until it is confirmed.
+The first failure that no other bookie heals fails every pending and later append, in order, and leaves the metadata alone:
+recovery decides what was stored.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Sequence
-from functools import partial
+from array import array
+from collections.abc import Mapping
 
-from bookkeeper.ensemble import Quorum, QuorumTracker
+from bookkeeper.ensemble import Quorum
+from bookkeeper.ensemble_change import WriterEnsembles
 from bookkeeper.ledgers import LedgerClosed, LedgerError, LedgerFenced, NoSuchEntry
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
 from bookkeeper.ports import BookieClient
 from bookkeeper.reader import EntryReader
-from bookkeeper.registry import LedgerRegistry, RegisteredLedger
-from wire.bookie_codes import BookieCode, BookieError
-from wire.digests import HEADER_BYTES
-from wire.kernels.entries import seal
+from bookkeeper.registry import LedgerRegistry
+from bookkeeper.replicated_adds import ReplicatedAdds
+from wire.digests import HEADER_BYTES, DigestType, seal
 from wire.run import EntryBatch, EntryRun
 
 
 class BookieLedgerWriter:
-    """Satisfies `bookkeeper.ledgers.LedgerWriter`. `bookies` is the ensemble, in its order."""
+    """Satisfies `bookkeeper.ledgers.LedgerWriter`."""
 
     def __init__(
         self,
         registry: LedgerRegistry,
-        ledger: RegisteredLedger,
-        bookies: Sequence[BookieClient],
+        ensembles: WriterEnsembles,
+        bookies: Mapping[str, BookieClient],
         reader: EntryReader,
         master_key: bytes,
+        *,
+        delays_change: bool = False,
     ) -> None:
-        metadata = ledger.metadata
-        self.ledger_id = ledger.ledger_id
-        self._registry, self._ledger, self._bookies, self._reader = registry, ledger, bookies, reader
-        self._master_key = master_key
+        metadata = ensembles.ledger.metadata
+        self.ledger_id = ensembles.ledger.ledger_id
+        self._registry, self._ensembles, self._reader = registry, ensembles, reader
+        self._digest: DigestType = metadata.digest_type
+        self._password = metadata.password
         self._header_bytes = HEADER_BYTES[metadata.digest_type]
         self._loop = asyncio.get_running_loop()
-        self._tracker = QuorumTracker(Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum))
-        self._pending: deque[tuple[EntryRun, asyncio.Future[EntryRun]]] = deque()
+        self._adds = ReplicatedAdds(
+            self.ledger_id,
+            Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum),
+            metadata.segments[-1].bookies,
+            bookies,
+            ensembles,
+            master_key,
+            delays_change=delays_change,
+        )
         self._next_entry_id = 0
         self._length = 0
-        self._failure: LedgerError | None = None
         self._closing: asyncio.Task[None] | None = None
-        self._drained: asyncio.Future[None] = self._loop.create_future()
-        """Done when nothing is pending any more, once closing has begun."""
 
     @property
     def last_add_confirmed(self) -> int:
-        return self._tracker.last_confirmed
+        return self._adds.last_confirmed
 
     @property
     def length_bytes(self) -> int:
@@ -62,27 +67,21 @@ class BookieLedgerWriter:
         return self._next_entry_id
 
     def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
-        future: asyncio.Future[EntryRun] = self._loop.create_future()
-        if self._failure is not None or self._closing is not None:
-            future.set_exception(self._refusal())
-            return future
-        tracker, first = self._tracker, self._next_entry_id
+        if self._adds.failure is not None or self._closing is not None:
+            return self._refuse()
+        first = self._next_entry_id
         count = len(batch.offsets) - 1
-        if count < 1 or batch.header_bytes != self._header_bytes:
-            raise ValueError(f"an append needs entries with {self._header_bytes} bytes of room before each")
-        self._length = seal(batch, self.ledger_id, first, tracker.last_confirmed, self._length)
+        if count < 1:
+            raise ValueError("an append without entries")
+        if batch.header_bytes != self._header_bytes:
+            batch = with_room(batch, self._header_bytes)
+        confirmed = self._adds.last_confirmed
+        self._length = seal(batch, self.ledger_id, first, confirmed, self._length, self._digest, self._password)
         self._next_entry_id = first + count
-        run = EntryRun(self.ledger_id, first, batch.buffer, batch.offsets, batch.header_bytes)
-        self._pending.append((run, future))
-        for send in tracker.on_append(first, count):
-            part = run.entries(send.first_entry_id, send.count)
-            for bookie in send.bookies:
-                answer = self._bookies[bookie].add(part, self._master_key)
-                answer.add_done_callback(partial(self._on_answer, send.piece, bookie))
-        return future
+        return self._adds.append(EntryRun(self.ledger_id, first, batch.buffer, batch.offsets, batch.header_bytes))
 
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        last = self._tracker.last_confirmed
+        last = self._adds.last_confirmed
         if not 0 <= first_entry_id <= last:
             raise NoSuchEntry(f"ledger {self.ledger_id} entry {first_entry_id}: confirmed up to {last}")
         return await self._reader.read(first_entry_id, min(count_max, last + 1 - first_entry_id), bytes_max)
@@ -94,60 +93,33 @@ class BookieLedgerWriter:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        if self._pending:
-            await self._drained
-        if self._failure is not None:
-            raise self._failure
-        self._ledger = await self._registry.update(self._ledger, self._closed_metadata)
+        await self._adds.finish()
+        self._ensembles.ledger = await self._registry.update(self._ensembles.ledger, self._closed_metadata)
 
     def _closed_metadata(self, metadata: LedgerMetadata) -> LedgerMetadata | None:
-        last, length = self._tracker.last_confirmed, self._length
+        last, length = self._adds.last_confirmed, self._length
         if metadata.state == LedgerState.CLOSED and (metadata.last_entry_id, metadata.length_bytes) == (last, length):
             return None
         if metadata.state != LedgerState.OPEN:
             raise LedgerFenced(f"ledger {self.ledger_id} is {metadata.state.name}: another client recovers it")
         return metadata.closed(last, length)
 
-    def _on_answer(self, piece: int, bookie: int, answer: "asyncio.Future[None]") -> None:
-        error = answer.exception() if not answer.cancelled() else BookieError(BookieCode.EIO, self.ledger_id, "cancelled")
-        if error is None:
-            if self._tracker.on_stored(piece, bookie):
-                self._complete()
-        elif isinstance(error, BookieError):
-            if self._tracker.on_failed(piece, bookie, error.code):
-                self._fail(error)
-        else:
-            self._fail_all(LedgerError(f"ledger {self.ledger_id}: {error!r}"))
-            raise error
+    def _refuse(self) -> "asyncio.Future[EntryRun]":
+        future: asyncio.Future[EntryRun] = self._loop.create_future()
+        failure = self._adds.failure
+        refusal: LedgerError = LedgerClosed(f"ledger {self.ledger_id} takes no more entries: {failure or 'it was closed'}")
+        if isinstance(failure, LedgerFenced):
+            refusal = LedgerFenced(*failure.args)
+        future.set_exception(refusal)
+        return future
 
-    def _complete(self) -> None:
-        pending, last = self._pending, self._tracker.last_confirmed
-        while pending and pending[0][0].last_entry_id <= last:
-            run, future = pending.popleft()
-            if not future.done():
-                future.set_result(run)
-        if not pending:
-            self._tell_drained()
 
-    def _fail(self, error: BookieError) -> None:
-        what = f"ledger {self.ledger_id} at entry {self._tracker.last_confirmed + 1}: {error}"
-        failure = LedgerFenced(what) if error.code == BookieCode.EFENCED else LedgerError(what)
-        self._fail_all(failure)
-
-    def _fail_all(self, failure: LedgerError) -> None:
-        if self._failure is None:
-            self._failure = failure
-        while self._pending:
-            _, future = self._pending.popleft()
-            if not future.done():
-                future.set_exception(type(failure)(*failure.args))
-        self._tell_drained()
-
-    def _tell_drained(self) -> None:
-        if self._closing is not None and not self._drained.done():
-            self._drained.set_result(None)
-
-    def _refusal(self) -> LedgerError:
-        if isinstance(self._failure, LedgerFenced):
-            return LedgerFenced(*self._failure.args)
-        return LedgerClosed(f"ledger {self.ledger_id} takes no more entries: {self._failure or 'it was closed'}")
+def with_room(batch: EntryBatch, header_bytes: int) -> EntryBatch:
+    """A copy with room for another digest than the batch was made for."""
+    view, room = memoryview(batch.buffer), bytes(header_bytes)
+    buffer, offsets = bytearray(), array("I", [0])
+    for index in range(batch.count):
+        buffer += room
+        buffer += view[batch.offsets[index] + batch.header_bytes : batch.offsets[index + 1]]
+        offsets.append(len(buffer))
+    return EntryBatch(buffer, offsets, header_bytes, batch.message_count)

@@ -15,7 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bookkeeper.client import BookKeeper
+from bookkeeper.ensemble import Quorum
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter
+from bookkeeper.metadata_codec import decode_ledger_metadata
+from bookkeeper.paths import ledger_path
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
 from tests.bookkeeper.fake_bookies import FixedClock, batch, payloads_of, run
@@ -31,12 +34,12 @@ Step = tuple[str, int]
 
 
 class World:
-    """One writer, its bookies, and recoverers that come when the schedule says."""
+    """One writer, its bookies, and recoverers that come when the schedule says. Spare bookies replace those that fail."""
 
-    def __init__(self, sizes: tuple[int, int, int]) -> None:
-        self.settings = BookKeeperSettings(*sizes)
+    def __init__(self, sizes: tuple[int, int, int], spares: int = 0, *, delays_change: bool = False) -> None:
+        self.settings = BookKeeperSettings(*sizes, bookkeeper_delay_ensemble_change=delays_change)
         self.shared = SharedTree()
-        self.bookies = {f"b{number}": ScheduledBookie() for number in range(sizes[0])}
+        self.bookies = {f"b{number}": ScheduledBookie() for number in range(sizes[0] + spares)}
         self.links: list[Link] = []
         self.clients = 0
         self.payloads: list[bytes] = []
@@ -182,12 +185,21 @@ class World:
         assert read == self.payloads[: last + 1]
 
     def check_copies(self, last: int) -> None:
-        """An ack quorum has each entry durably, so that one bookie less than that may be lost for good."""
+        """An ack quorum of those that the metadata names has each entry durably: one bookie less than that may be lost for
+        good."""
+        ledger_id, tree = self.writer.ledger_id, self.shared.tree
+        found = tree.get(ledger_path(ledger_id))
+        assert found is not None
+        metadata = decode_ledger_metadata(found.value)
+        quorum = Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
+        firsts = [segment.first_entry_id for segment in metadata.segments]
+        assert firsts == sorted(set(firsts))
         for entry_id in range(last + 1):
-            copies = sum(
-                entry_id in bookie.durable.get(self.writer.ledger_id, Stored()).entries for bookie in self.bookies.values()
-            )
-            assert copies >= self.settings.managed_ledger_default_ack_quorum, entry_id
+            ensemble = [segment for segment in metadata.segments if segment.first_entry_id <= entry_id][-1].bookies
+            assert len(set(ensemble)) == len(ensemble)
+            holders = [self.bookies[ensemble[index]] for index in quorum.write_set(entry_id)]
+            copies = sum(entry_id in bookie.durable.get(ledger_id, Stored()).entries for bookie in holders)
+            assert copies >= quorum.ack_quorum, entry_id
 
     async def read(self, reader: LedgerReader, first: int) -> list[bytes]:
         work = asyncio.ensure_future(reader.read(first, 100, 1 << 20))
@@ -215,8 +227,7 @@ async def ticks() -> None:
         await asyncio.sleep(0)
 
 
-async def scenario(sizes: tuple[int, int, int], steps: list[Step]) -> None:
-    world = World(sizes)
+async def scenario(world: World, steps: list[Step]) -> None:
     await world.begin()
     for step in steps:
         world.take(step)
@@ -226,9 +237,24 @@ async def scenario(sizes: tuple[int, int, int], steps: list[Step]) -> None:
 
 
 SIZES = st.sampled_from([(1, 1, 1), (2, 2, 1), (2, 2, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (3, 3, 3), (4, 3, 2)])
+SCHEDULES = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 40)), max_size=80)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(SIZES, SCHEDULES)
+def test_what_was_acknowledged_survives_any_schedule(sizes: tuple[int, int, int], steps: list[Step]) -> None:
+    async def any_schedule() -> None:
+        await scenario(World(sizes), steps)
+
+    run(any_schedule())
 
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(SIZES, st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 40)), max_size=80))
-def test_what_was_acknowledged_survives_any_schedule(sizes: tuple[int, int, int], steps: list[Step]) -> None:
-    run(scenario(sizes, steps))
+@given(SIZES, st.integers(1, 2), st.booleans(), SCHEDULES)
+def test_what_was_acknowledged_survives_any_schedule_in_which_bookies_are_replaced(
+    sizes: tuple[int, int, int], spares: int, delays_change: bool, steps: list[Step]
+) -> None:
+    async def any_schedule() -> None:
+        await scenario(World(sizes, spares, delays_change=delays_change), steps)
+
+    run(any_schedule())
