@@ -1,9 +1,9 @@
 """NetworkBookie: one bookie across a socket, as `bookkeeper.ports.BookieClient`. Speaks version 2, so also to Apache's bookies.
 
 One connection, made when it is needed and again after it was lost. A request that is not answered in time ends the connection:
-version 2 names no request, so that a late answer could pass for that of a later one. What was under way fails with EIO, which
-says nothing of whether it was done. Bounds: ADD_BYTES_MAX of adds under way, beyond which they are refused with
-ETOOMANYREQUESTS; ENTRIES_UNANSWERED_MAX of them sent, and READS_MAX reads: further ones wait.
+version 2 names no request, so that a late answer could pass for that of a later one. What was under way fails with AWAY, which
+says nothing of whether it was done, nor of what the bookie has. Bounds: ADD_BYTES_MAX of adds under way, beyond which they are
+refused with ETOOMANYREQUESTS; ENTRIES_UNANSWERED_MAX of them sent, and READS_MAX reads: further ones wait.
 """
 
 import asyncio
@@ -36,6 +36,8 @@ FIRST_ENTRY_BYTES = 64 * 1024
 """How large entries are thought to be before any was read: so many are asked for at once as the caller has room for."""
 TICK_SECONDS = 0.5
 LAST = -1
+AWAY = BookieCode.ETOOMANYREQUESTS
+"""Of a bookie that cannot be asked now. Not EIO: a reader takes that for the bookie's word that the entry is lost there."""
 
 _Add: TypeAlias = tuple[EntryRun, bytes, bool, "asyncio.Future[None]"]
 _ADD, _READ = packet_header(ADD_ENTRY), packet_header(READ_ENTRY)
@@ -123,7 +125,7 @@ class NetworkBookie:
         try:
             return await asyncio.shield(self._connect())
         except OSError as error:
-            raise BookieError(BookieCode.EIO, ledger_id, f"{self.name}: {error}") from error
+            raise BookieError(AWAY, ledger_id, f"{self.name}: {error}") from error
 
     def _connect(self) -> "asyncio.Future[_Link]":
         if self._connecting is None:
@@ -136,7 +138,7 @@ class NetworkBookie:
             link = await self._open_link()
         except OSError as error:
             for run, _, _, future in self._take_queued():
-                future.set_exception(BookieError(BookieCode.EIO, run.ledger_id, f"{self.name}: {error}"))
+                future.set_exception(BookieError(AWAY, run.ledger_id, f"{self.name}: {error}"))
             raise
         finally:
             self._connecting = None
@@ -198,6 +200,7 @@ class _Link(asyncio.BufferedProtocol):
 
     async def read(self, ledger_id: int, first_entry_id: int, count: int) -> EntryRun:
         future: asyncio.Future[EntryRun] = self._loop.create_future()
+        future.add_done_callback(_heard)
         awaited = Awaited(first_entry_id, count)
         self._reads.append(PendingRead(ledger_id, first_entry_id, awaited, self._loop.time() + self._timeout, future))
         self._send(read_requests(_READ, ledger_id, first_entry_id, count))
@@ -206,6 +209,7 @@ class _Link(asyncio.BufferedProtocol):
     async def read_last(self, ledger_id: int, fence_key: bytes | None) -> bytes | None:
         """The last entry, None when there is none."""
         future: asyncio.Future[bytes | None] = self._loop.create_future()
+        future.add_done_callback(_heard)
         self._last_reads[ledger_id] = (self._loop.time() + self._timeout, future)
         if fence_key is None:
             self._send(read_requests(_READ, ledger_id, LAST, 1))
@@ -354,7 +358,13 @@ class _Link(asyncio.BufferedProtocol):
         owners += [future for _, future in last_reads.values()]
         for owner in owners:
             if not owner.done():
-                owner.set_exception(BookieError(BookieCode.EIO, -1, error))
+                owner.set_exception(BookieError(AWAY, -1, error))
+
+
+def _heard(future: "asyncio.Future[EntryRun] | asyncio.Future[bytes | None]") -> None:
+    """A failure is no news to a caller that was cancelled: asyncio must not report that nobody took it."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _known(code: int) -> BookieCode:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from bookkeeper import network_bookie
 from bookkeeper.client import BookKeeper
-from bookkeeper.network_bookie import NetworkBookie
+from bookkeeper.ledgers import EntryLost, LedgerUnreadable
+from bookkeeper.network_bookie import AWAY, NetworkBookie
 from bookkeeper.network_bookies import NetworkBookies, address_in, decode_address
 from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds, within
 from bookkeeper.ports import BookieClient
@@ -122,13 +123,48 @@ def test_a_bookie_that_does_not_answer_is_given_up_and_everything_under_way_fail
         began = asyncio.get_running_loop().time()
         add = client.add(sealed(7, 0), KEY)
         asked = asyncio.gather(client.read(7, 0, 1, 1), client.last_entry_id(7), client.fence(8, KEY), return_exceptions=True)
-        assert await code_of(add) == BookieCode.EIO
-        assert all(isinstance(each, BookieError) and each.code == BookieCode.EIO for each in await asked)
+        assert await code_of(add) == AWAY
+        assert all(isinstance(each, BookieError) and each.code == AWAY for each in await asked)
         assert asyncio.get_running_loop().time() - began < 10
         await client.close()
         silent.close()
-        assert await code_of(client.add(sealed(7, 0), KEY)) == BookieCode.EIO
-        assert await code_of(client.read(7, 0, 1, 1)) == BookieCode.EIO
+        assert await code_of(client.add(sealed(7, 0), KEY)) == AWAY
+        assert await code_of(client.read(7, 0, 1, 1)) == AWAY
+
+    on_loop(lambda _: scenario())
+
+
+def test_a_bookie_that_is_away_has_not_lost_what_it_has() -> None:
+    """Seed 25 of the quorum scenario: an entry was given up as lost because its bookies were restarting."""
+
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        ledgers = BookKeeper({"b1:3181": client}, MemoryStore(RealClock()), BookKeeperSettings(1, 1, 1), RealRng())
+        await ledgers.initialise()
+        writer = await ledgers.create({})
+        await writer.append(EntryBatch(bytearray(40), sealed(0, 0, size=4).offsets, 36, 1))
+        reader = await ledgers.open(writer.ledger_id)
+        await at.listener.close()
+        await asyncio.sleep(1)
+        with pytest.raises(LedgerUnreadable) as failure:
+            await reader.read(0, 1, 1)
+        assert not isinstance(failure.value, EntryLost)
+        await ledgers.close()
+
+    over_the_network(scenario)
+
+
+def test_a_read_that_nobody_waits_for_any_more_fails_in_silence() -> None:
+    async def scenario() -> None:
+        silent = await asyncio.get_running_loop().create_server(lambda: Speaker(b""), "localhost", 4000)
+        client = NetworkBookie("b1", "localhost", 4000, SharedRoom(), 5.0)
+        asking = [asyncio.ensure_future(client.read(7, 0, 1, 1)), asyncio.ensure_future(client.last_entry_id(7))]
+        await asyncio.sleep(1)
+        for each in asking:
+            each.cancel()
+        await asyncio.wait(asking)
+        await client.close()
+        silent.close()
+        await asyncio.sleep(1)
 
     on_loop(lambda _: scenario())
 
@@ -139,7 +175,7 @@ def test_a_bookie_that_is_not_there_fails_at_once_and_is_found_when_it_is() -> N
         port = at.listener.port
         await at.listener.close()
         await asyncio.sleep(1)
-        assert await code_of(client.add(sealed(7, 1), KEY)) == BookieCode.EIO
+        assert await code_of(client.add(sealed(7, 1), KEY)) == AWAY
         await at.listener.listen(None, port)
         await client.add(sealed(7, 1), KEY)
 
@@ -152,7 +188,7 @@ def test_answers_that_make_no_sense_end_the_connection() -> None:
             server = await asyncio.get_running_loop().create_server(partial(Speaker, said), "localhost", 4000)
             client = NetworkBookie("b1", "localhost", 4000, SharedRoom(), 5.0)
             began = asyncio.get_running_loop().time()
-            assert await code_of(client.read(7, 0, 1, 1)) == BookieCode.EIO
+            assert await code_of(client.read(7, 0, 1, 1)) == AWAY
             assert asyncio.get_running_loop().time() - began < 2
             await client.close()
             server.close()
