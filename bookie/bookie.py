@@ -12,9 +12,10 @@ import errno
 import logging
 from collections.abc import Iterable
 
+from bookie.compactor import Compactor
 from bookie.cookie import claim_directories
-from bookie.disk_watch import DiskWatch
 from bookie.flusher import Flusher
+from bookie.health import FORCED, FULL, JOURNAL, STOPPED, STORAGE, Health
 from bookie.journal.format_v1 import LedgerFenced, MasterKeySet, Record
 from bookie.journal.journal import Journal
 from bookie.journal.mark import JournalMark
@@ -24,6 +25,7 @@ from bookie.ranges import joined_ranges
 from bookie.reading import first_newer, is_what_it_says, last_add_confirmed, read_tables
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.storage.block_v1 import DamagedBlock
+from bookie.storage.span import Span
 from bookie.storage.storage import CHECKPOINT, LedgerStorage
 from bookie.waiting_adds import WaitingAdd, WaitingAdds
 from ports.clock import Clock
@@ -36,7 +38,8 @@ from wire.run import EntryRun
 SMALL_RECORD_BYTES = 64
 PASSING_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
 """What the host lacks for the moment: no word about the entry, so never EIO, which a client may take for a loss."""
-JOURNAL, STORAGE, FULL, STOPPED = "journal", "storage", "disk full", "stopped"
+MOVED_READS_MAX = 4
+"""How often a read looks again for an entry whose log was compacted under it."""
 log = logging.getLogger("bookie")
 
 
@@ -54,10 +57,11 @@ class Bookie:
         self._journal: Journal
         self._flusher: Flusher
         self._waiting = WaitingAdds(settings.table_bytes_max * 2)
-        self._read_only: dict[str, str] = {STOPPED: "not started"}
+        self.health = Health(disk, settings, (settings.journal_directory, settings.ledger_directory), self._refuse_waiting)
+        self._read_only = self.health.reasons
         self._reads = asyncio.Semaphore(settings.max_reads_in_progress_limit)
-        self._watcher: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
+        self.compactor = Compactor(self._storage, settings, lambda: self.health.room, self._loop.time)
 
     # Life
 
@@ -87,8 +91,10 @@ class Bookie:
         if not settings.journal_sync_data:
             log.warning(line("journalSyncData=false is not followed: an add is acknowledged after fsync, always"))
         del self._read_only[STOPPED]
-        await self._check_usage()
-        self._watcher = self._loop.create_task(self._watch_disks(), name="bookie-disk-watch")
+        if settings.force_read_only_bookie:
+            self.health.turn_read_only(FORCED, "forceReadOnlyBookie=true")
+        await self.health.check_usage()
+        self.health.start(self._revive_journal)
 
     async def _replay(self) -> None:
         checkpoint = self._storage.checkpoint
@@ -111,7 +117,7 @@ class Bookie:
         try:
             await self._flusher.flush_replayed(mark)
         except OSError as error:
-            self._turn_read_only(STORAGE, str(error))
+            self.health.turn_read_only(STORAGE, str(error))
 
     def _apply(self, record: Record) -> None:
         if self._ledgers.was_deleted(record.ledger_id):
@@ -131,9 +137,7 @@ class Bookie:
             return
         self._read_only[STOPPED] = "stopped"
         self._refuse_waiting()
-        if self._watcher is not None:
-            self._watcher.cancel()
-            await asyncio.wait([self._watcher])
+        await self.health.stop()
         await self._journal.stop()
         try:
             if STORAGE in self._read_only:
@@ -219,7 +223,7 @@ class Bookie:
     @property
     def read_only_reason(self) -> str:
         """Why adds are refused; empty: they are not."""
-        return "; ".join(f"{kind}: {reason}" for kind, reason in self._read_only.items())
+        return self.health.reason
 
     def ledger_ids(self) -> list[int]:
         """Of the ledgers stored here, ascending."""
@@ -228,6 +232,10 @@ class Bookie:
     async def flush(self) -> None:
         """Move what the memtables hold to the entry logs. OSError."""
         await self._flusher.flush()
+
+    async def compact(self) -> None:
+        """Compact entry logs, if that is due."""
+        await self.compactor.run_if_due()
 
     async def delete(self, ledger_ids: Iterable[int]) -> None:
         """Forget ledgers whose metadata is provably gone, and remove the entry logs that hold nothing else. OSError."""
@@ -264,7 +272,7 @@ class Bookie:
             self._journal.append(MasterKeySet(ledger_id, master_key), SMALL_RECORD_BYTES, None)
 
     def _refusal(self, ledger_id: int, master_key: bytes, recovery: bool) -> BookieError | None:
-        if self._read_only:
+        if self._read_only and not (recovery and self.health.takes_recovery):
             return BookieError(BookieCode.EREADONLY, ledger_id, self.read_only_reason)
         code = self._ledgers.refusal(ledger_id, master_key, recovery=recovery)
         return None if code is None else BookieError(code, ledger_id, "at add")
@@ -293,23 +301,33 @@ class Bookie:
 
     async def _read_storage(self, state: LedgerState, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         ledger_id = state.ledger_id
-        span = self._storage.index.find(ledger_id, first_entry_id)
-        if span is None:
-            if state.suspect:
-                raise self._unreadable(ledger_id, first_entry_id, "may be in an entry log that could not be read")
-            raise BookieError(BookieCode.ENOENTRY, ledger_id, f"entry {first_entry_id}")
-        ahead = min(span.last_entry_id + 1, first_newer(self._flusher.tables, ledger_id, first_entry_id))
-        try:
-            async with self._reads:
-                count = min(count_max, ahead - first_entry_id)
-                return await self._storage.read(ledger_id, span, first_entry_id, count, bytes_max)
-        except (OSError, DamagedBlock) as error:
-            self._known(ledger_id)  # deleted while it was read: ENOLEDGER
-            place = f"entry log {span.log_id:08x} offset {span.offset}: {error}"
-            log.error(line("entry cannot be read", ledger=ledger_id, entry=first_entry_id, place=place))
-            if isinstance(error, OSError) and error.errno in PASSING_ERRORS:
-                raise BookieError(BookieCode.ETOOMANYREQUESTS, ledger_id, f"entry {first_entry_id} {place}") from error
-            raise self._unreadable(ledger_id, first_entry_id, place) from error
+        for attempt in range(MOVED_READS_MAX):
+            span = self._storage.index.find(ledger_id, first_entry_id)
+            if span is None:
+                raise self._missing(state, first_entry_id)
+            ahead = min(span.last_entry_id + 1, first_newer(self._flusher.tables, ledger_id, first_entry_id))
+            try:
+                async with self._reads:
+                    count = min(count_max, ahead - first_entry_id)
+                    return await self._storage.read(ledger_id, span, first_entry_id, count, bytes_max)
+            except (OSError, DamagedBlock) as error:
+                self._known(ledger_id)  # deleted while it was read: ENOLEDGER
+                has_moved = self._storage.index.find(ledger_id, first_entry_id) != span
+                if not has_moved or attempt == MOVED_READS_MAX - 1:
+                    raise self._read_failure(ledger_id, first_entry_id, span, error) from error
+        raise AssertionError("the last attempt returns or raises")
+
+    def _missing(self, state: LedgerState, entry_id: int) -> BookieError:
+        if state.suspect:
+            return self._unreadable(state.ledger_id, entry_id, "may be in an entry log that could not be read")
+        return BookieError(BookieCode.ENOENTRY, state.ledger_id, f"entry {entry_id}")
+
+    def _read_failure(self, ledger_id: int, entry_id: int, span: Span, error: OSError | DamagedBlock) -> BookieError:
+        place = f"entry log {span.log_id:08x} offset {span.offset}: {error}"
+        log.error(line("entry cannot be read", ledger=ledger_id, entry=entry_id, place=place))
+        if isinstance(error, OSError) and error.errno in PASSING_ERRORS:
+            return BookieError(BookieCode.ETOOMANYREQUESTS, ledger_id, f"entry {entry_id} {place}")
+        return self._unreadable(ledger_id, entry_id, place)
 
     def _unreadable(self, ledger_id: int, entry_id: int, why: str) -> BookieError:
         return BookieError(BookieCode.EIO, ledger_id, f"entry {entry_id} {why}")
@@ -317,46 +335,18 @@ class Bookie:
     # Health
 
     def _on_journal_failed(self, error: OSError) -> None:
-        self._turn_read_only(JOURNAL, str(error))
+        self.health.turn_read_only(JOURNAL, str(error))
 
     def _on_flushed(self, error: OSError | None) -> None:
         if error is not None:
-            self._turn_read_only(STORAGE, str(error))
+            self.health.turn_read_only(STORAGE, str(error))
         else:
-            self._turn_writable(STORAGE)
+            self.health.turn_writable(STORAGE)
             self._admit_waiting()
-
-    def _turn_read_only(self, kind: str, reason: str) -> None:
-        if kind not in self._read_only:
-            log.error(line("bookie is read-only", kind=kind, reason=reason))
-        self._read_only[kind] = reason
-        self._refuse_waiting()
-
-    def _turn_writable(self, kind: str) -> None:
-        if self._read_only.pop(kind, None) is not None:
-            log.warning(line("bookie has recovered", kind=kind, still=self.read_only_reason or "writable"))
-
-    async def _watch_disks(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.disk_check_interval / 1000)
-            try:
-                await self._check_usage()
-                self._revive_journal()
-            except OSError as error:
-                log.error(line("disk usage unknown", error=error))
-
-    async def _check_usage(self) -> None:
-        settings = self._settings
-        watch = DiskWatch(settings.disk_usage_threshold, settings.disk_usage_lwm_threshold)
-        usages = [await self._disk.usage(path) for path in (settings.journal_directory, settings.ledger_directory)]
-        if watch.is_full(usages, was_full=FULL in self._read_only):
-            self._turn_read_only(FULL, f"over {settings.disk_usage_threshold:.0%}")
-        else:
-            self._turn_writable(FULL)
 
     def _revive_journal(self) -> None:
         """A journal that found no space may find some now. After any other error only a restart helps."""
         failure = self._journal.failure
         if failure is not None and failure.errno == errno.ENOSPC and FULL not in self._read_only:
             self._journal.revive()
-            self._turn_writable(JOURNAL)
+            self.health.turn_writable(JOURNAL)

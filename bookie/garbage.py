@@ -21,6 +21,8 @@ class LedgerKeeper(Protocol):
 
     def ledger_ids(self) -> list[int]: ...
     async def delete(self, ledger_ids: Iterable[int]) -> None: ...
+    async def compact(self) -> None:
+        """When that is due; never raises OSError."""
 
 
 class GarbageCollector:
@@ -37,10 +39,11 @@ class GarbageCollector:
         self._absent_before: frozenset[int] = frozenset()
 
     async def run(self) -> None:
-        """A round every gcWaitTime, until cancelled."""
+        """A round every gcWaitTime, and then compaction when it is due, until cancelled."""
         while True:
             await asyncio.sleep(self._wait_seconds)
             await self.run_round()
+            await self._bookie.compact()
 
     async def run_round(self) -> list[int]:
         """One round; the ledgers that were deleted. A failure is logged, and the next round begins from nothing."""

@@ -67,6 +67,16 @@ class Ranges(Generic[P]):
         index = bisect_right(self._firsts, entry_id)
         return self._firsts[index] if index < len(self._firsts) else NO_ENTRY
 
+    def between(self, first: int, last: int) -> list[P]:
+        """The parts that begin with one of these entries."""
+        return self._parts[bisect_left(self._firsts, first) : bisect_right(self._firsts, last)]
+
+    def replace_between(self, first: int, last: int, parts: list[P]) -> None:
+        """Other parts for those that `between` gives; they hold the same entries."""
+        low, high = bisect_left(self._firsts, first), bisect_right(self._firsts, last)
+        self._parts[low:high] = parts
+        self._firsts[low:high] = [part.first_entry_id for part in parts]
+
     def _insert_between(self, new: P) -> None:
         first, last = new.first_entry_id, new.last_entry_id
         low = bisect_left(self._firsts, first)

@@ -20,7 +20,16 @@
 | gc_wait_time | gcWaitTime (ms) | |
 | disk_check_interval | diskCheckInterval (ms) | |
 | disk_usage_threshold | diskUsageThreshold | |
+| disk_usage_warn_threshold | diskUsageWarnThreshold | above it major compactions rest |
 | disk_usage_lwm_threshold | diskUsageLwmThreshold | 0.90 (= the threshold): some distance, so that the state does not flap |
+| min_usable_size_for_high_priority_writes | minUsableSizeForHighPriorityWrites | None: 1.2 logSizeLimit, as Apache |
+| read_only_mode_enabled | readOnlyModeEnabled | false: the process ends where it would become read-only |
+| force_read_only_bookie | forceReadOnlyBookie | |
+| minor_compaction_threshold | minorCompactionThreshold | share of a log that is alive; 0: none |
+| minor_compaction_interval | minorCompactionInterval (s) | 0: none |
+| major_compaction_threshold | majorCompactionThreshold | as minor |
+| major_compaction_interval | majorCompactionInterval (s) | as minor |
+| compaction_rate_by_bytes | compactionRateByBytes (bytes/s) | the only throttle; 0: none |
 """
 
 from dataclasses import dataclass
@@ -62,7 +71,21 @@ class BookieSettings:
     gc_wait_time: int = 900_000
     disk_check_interval: int = 10_000
     disk_usage_threshold: float = 0.95
+    disk_usage_warn_threshold: float = 0.90
     disk_usage_lwm_threshold: float = 0.90
+    min_usable_size_for_high_priority_writes: int | None = None
+    """Bytes that must be free for a recovery's adds to be taken when the disk is full. None: 1.2 times logSizeLimit."""
+    read_only_mode_enabled: bool = True
+    """false: the process of a bookie ends where it would become read-only."""
+    force_read_only_bookie: bool = False
+    minor_compaction_threshold: float = 0.2
+    """Entry logs of which less is alive are copied; of 0 or less none are."""
+    minor_compaction_interval: int = 3600
+    """Seconds; looked at every gcWaitTime. 0 or less: never."""
+    major_compaction_threshold: float = 0.8
+    major_compaction_interval: int = 86_400
+    compaction_rate_by_bytes: int = 1_000_000
+    """Bytes a second that a compaction reads, whatever isThrottleByBytes says. 0 or less: as fast as it can."""
 
     def __post_init__(self) -> None:
         if len(self.journal_directories) != 1 or len(self.ledger_directories) != 1:
@@ -71,7 +94,17 @@ class BookieSettings:
             raise ValueError(f"journalAlignmentSize must be a multiple of {SECTOR_BYTES}")
         if not 0 < self.disk_usage_lwm_threshold <= self.disk_usage_threshold <= 1:
             raise ValueError("0 < diskUsageLwmThreshold <= diskUsageThreshold <= 1 must hold")
+        if not 0 < self.disk_usage_warn_threshold <= 1:
+            raise ValueError("0 < diskUsageWarnThreshold <= 1 must hold")
+        self._check_compaction()
         self._check_positive()
+
+    def _check_compaction(self) -> None:
+        minor, major = self.minor_compaction_threshold, self.major_compaction_threshold
+        if max(minor, major) >= 1:
+            raise ValueError("minorCompactionThreshold and majorCompactionThreshold must be less than 1")
+        if minor > 0 and major > 0 and minor >= major:
+            raise ValueError(f"minorCompactionThreshold={minor} must be less than majorCompactionThreshold={major}")
 
     def _check_positive(self) -> None:
         for name in POSITIVE:
@@ -85,6 +118,12 @@ class BookieSettings:
     @property
     def ledger_directory(self) -> str:
         return self.ledger_directories[0]
+
+    @property
+    def high_priority_bytes_min(self) -> int:
+        """Free bytes below which not even a recovery adds."""
+        given = self.min_usable_size_for_high_priority_writes
+        return int(1.2 * self.log_size_limit) if given is None else given
 
     @property
     def table_bytes_max(self) -> int:

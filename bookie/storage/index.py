@@ -1,6 +1,7 @@
 """Index: ledger and entry to the span on disk. Pure; one record per block, a hundredth of a record per entry."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from bookie.ranges import LedgerRanges
 from bookie.storage.span import Span
@@ -24,3 +25,43 @@ class Index(LedgerRanges[Span]):
     def log_ids(self) -> frozenset[int]:
         """Logs that hold at least one entry that can be read."""
         return frozenset(span.log_id for ranges in self._ledgers.values() for span in ranges)
+
+    def spans_in(self, log_ids: Collection[int]) -> list[tuple[int, Span]]:
+        """What can be read of these logs, by ledger and entry."""
+        return [
+            (ledger_id, span)
+            for ledger_id in sorted(self._ledgers)
+            for span in self._ledgers[ledger_id]
+            if span.log_id in log_ids
+        ]
+
+    def all_spans(self) -> Iterable[Span]:
+        """Every span, in no order that means anything."""
+        return (span for ranges in self._ledgers.values() for span in ranges)
+
+    def holds(self, ledger_id: int, span: Span) -> bool:
+        """Some of the span's entries are still read from its block."""
+        ranges = self._ledgers.get(ledger_id)
+        return ranges is not None and any(
+            _same_block(part, span) for part in ranges.between(span.first_entry_id, span.last_entry_id)
+        )
+
+    def relocate(self, ledger_id: int, old: tuple[Span, ...], new: Span) -> None:
+        """The entries of `old` are in `new` now; those that were overwritten meanwhile stay where they are."""
+        ranges = self._ledgers.get(ledger_id)
+        if ranges is None:
+            return  # deleted meanwhile
+        parts = ranges.between(new.first_entry_id, new.last_entry_id)
+        if tuple(parts) == old:
+            ranges.replace_between(new.first_entry_id, new.last_entry_id, [new])
+            return
+        blocks = {(span.log_id, span.offset) for span in old}
+        moved = [
+            replace(new, first_entry_id=part.first_entry_id, count=part.count) if (part.log_id, part.offset) in blocks else part
+            for part in parts
+        ]
+        ranges.replace_between(new.first_entry_id, new.last_entry_id, moved)
+
+
+def _same_block(one: Span, other: Span) -> bool:
+    return (one.log_id, one.offset) == (other.log_id, other.offset)

@@ -74,6 +74,15 @@ class LogReader:
         needed = head_size(entry_count(head))
         return head if len(head) >= needed else await file.read(span.offset, needed)  # the span is a part of its block
 
+    async def read_checked(self, ledger_id: int, span: Span) -> EntryRun:
+        """The span's entries, after a look at the checksum of their whole block. OSError or DamagedBlock."""
+        file = await self._file(span.log_id)
+        block = await file.read(span.offset, span.size_bytes)
+        await self._close_surplus()
+        run = decode_block(block, check_data=True)
+        _check(BlockTable(run.ledger_id, run.first_entry_id, run.offsets, run.header_bytes), ledger_id, span)
+        return run if run.count == span.count else run.entries(span.first_entry_id, span.count)
+
     async def scan(self, extent: LogExtent) -> tuple[list[tuple[int, Span]], bool]:
         """All blocks of a log, from their own headers and checksums; and whether that was everything."""
         file = await self._file(extent.log_id)

@@ -47,6 +47,11 @@ class LogWriter:
         if last is not None and last.log_bytes < self._log_bytes_max:
             self._log_id, self._offset, self._index_bytes = last.log_id, last.log_bytes, last.index_bytes
 
+    def take_log_id(self) -> int:
+        """The next, which nobody else gets."""
+        log_id, self.next_log_id = self.next_log_id, self.next_log_id + 1
+        return log_id
+
     async def write(self, ledgers: Iterable[tuple[int, Iterable[EntryRun]]]) -> tuple[list[LogExtent], list[tuple[int, Span]]]:
         """Sorted runs by ledger: the logs as they are now, and where the entries went. OSError: nothing of it counts."""
         try:
@@ -110,7 +115,7 @@ class LogWriter:
         await self.close()
         create = self._log_id == 0
         if create:
-            self._log_id, self.next_log_id = self.next_log_id, self.next_log_id + 1
+            self._log_id = self.take_log_id()
             self._offset, self._index_bytes = block_v1.LOG_ALIGNMENT, 0
         log_id = self._log_id
         self._log = await self._disk.open(f"{self._directory}/{log_name(log_id)}", create=create, lane=LANE)

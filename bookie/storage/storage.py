@@ -5,9 +5,11 @@ names them all and moves the journal mark. A crash before the last step leaves t
 The mark never goes beyond what is in the logs, and never back (apache/bookkeeper#4740).
 """
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from bookie.errors import StorageDamaged
 from bookie.journal.mark import JournalMark
@@ -16,6 +18,8 @@ from bookie.memtable import Memtable
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.storage import files_v1 as form
 from bookie.storage.block_v1 import DamagedBlock
+from bookie.storage.compacted_log import CompactedLog
+from bookie.storage.compaction_plan import LogUse
 from bookie.storage.files_v1 import Checkpoint, LogExtent
 from bookie.storage.index import Index
 from bookie.storage.log_reader import LogReader
@@ -46,6 +50,17 @@ class Flush:
     """Ledgers were deleted: logs may be dead."""
 
 
+class Moved(Protocol):
+    """Spans of a ledger that a compaction made one."""
+
+    @property
+    def ledger_id(self) -> int: ...
+    @property
+    def old(self) -> tuple[Span, ...]: ...
+    @property
+    def new(self) -> Span: ...
+
+
 def ledgers_name(file_id: int) -> str:
     return f"{file_id:08x}.ledgers"
 
@@ -69,6 +84,9 @@ class LedgerStorage:
         self._ledgers_file_failed = False
         self._superseded: list[str] = []
         self._forgotten: set[int] = set()
+        self._left_alone: set[int] = set()
+        self._changing = asyncio.Lock()
+        """Held while the checkpoint and what it names are changed."""
         self.suspect = False
         """Some log and its index could not be read: entries may be missing from the index."""
 
@@ -92,6 +110,10 @@ class LedgerStorage:
 
         OSError: nothing of it counts; call it again with the same job.
         """
+        async with self._changing:
+            await self._flush(job, states)
+
+    async def _flush(self, job: Flush, states: Sequence[LedgerState]) -> None:
         known = {state.ledger_id for state in states if not state.is_deleted}
         self._forgotten.clear()
         extents, spans = await self._writer.write(
@@ -111,16 +133,68 @@ class LedgerStorage:
 
     async def drop_dead_logs(self) -> list[int]:
         """Remove the logs, the last one apart, that hold no entry of a live ledger; their ids."""
-        alive = self.index.log_ids()
-        dead = [extent.log_id for extent in self.checkpoint.logs[:-1] if extent.log_id not in alive]
-        if dead:
-            logs = tuple(extent for extent in self.checkpoint.logs if extent.log_id not in dead)
-            await self._store_checkpoint(replace(self.checkpoint, logs=logs))
-            for log_id in dead:
-                await self._reader.forget(log_id)
-                await self._remove(log_name(log_id))
-                await self._remove(index_name(log_id))
-        return dead
+        async with self._changing:
+            alive = self.index.log_ids() | self._left_alone
+            dead = [extent.log_id for extent in self.checkpoint.logs[:-1] if extent.log_id not in alive]
+            if dead:
+                logs = tuple(extent for extent in self.checkpoint.logs if extent.log_id not in dead)
+                await self._store_checkpoint(replace(self.checkpoint, logs=logs))
+                await self._remove_logs(dead)
+            return dead
+
+    # For compaction
+
+    def uses(self) -> list[LogUse]:
+        """Of the logs that may be compacted, in the order in which they overrule each other."""
+        blocks = {(span.log_id, span.offset): span.size_bytes for span in self.index.all_spans()}
+        live: dict[int, int] = {}
+        for (log_id, _), size in blocks.items():
+            live[log_id] = live.get(log_id, 0) + size
+        extents = [extent for extent in self.checkpoint.logs[:-1] if extent.log_id not in self._left_alone]
+        return [LogUse(extent.log_id, extent.log_bytes, live.get(extent.log_id, 0)) for extent in extents]
+
+    def leave_alone(self, log_id: int) -> None:
+        """A log that cannot be read is kept as it is: somebody may still be able to."""
+        self._left_alone.add(log_id)
+
+    def new_log(self) -> CompactedLog:
+        return CompactedLog(self._disk, self._directory, self._writer.take_log_id())
+
+    def abandon(self, names: Sequence[str]) -> None:
+        """These files are of no use; they go with the next checkpoint, or at the next start."""
+        self._superseded += names
+
+    async def read_checked(self, ledger_id: int, span: Span) -> EntryRun:
+        """The entries of a span whose block has the right checksum. OSError or DamagedBlock."""
+        return await self._reader.read_checked(ledger_id, span)
+
+    async def replace_logs(self, log_ids: Sequence[int], extent: LogExtent | None, moves: Sequence[Moved]) -> None:
+        """A log that holds all that is alive of these takes the place of the last of them; without one nothing is. OSError."""
+        names = () if extent is None else (log_name(extent.log_id), index_name(extent.log_id))
+        async with self._changing:
+            logs = list(self.checkpoint.logs)
+            places = [place for place, found in enumerate(logs) if found.log_id in log_ids]
+            gone = [logs[place].log_id for place in places]
+            if extent is not None and places:
+                logs.insert(places[-1] + 1, extent)
+            else:
+                self.abandon(names)  # all their ledgers were deleted meanwhile
+            remaining = tuple(found for found in logs if found.log_id not in gone)
+            try:
+                await self._replace_checkpoint(replace(self.checkpoint, logs=remaining, next_log_id=self._writer.next_log_id))
+            except OSError:
+                self.abandon(names)  # not removed before another checkpoint is durable: this one may be
+                raise
+            for move in moves:  # no await since the checkpoint: what it names and what is read are the same
+                self.index.relocate(move.ledger_id, move.old, move.new)
+            await self._remove_superseded()
+            await self._remove_logs(gone)
+
+    async def _remove_logs(self, log_ids: Sequence[int]) -> None:
+        for log_id in log_ids:
+            await self._reader.forget(log_id)
+            await self._remove(log_name(log_id))
+            await self._remove(index_name(log_id))
 
     async def read(self, ledger_id: int, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         """From an entry of the span: at least that one, else within both bounds. OSError or DamagedBlock."""
@@ -131,8 +205,14 @@ class LedgerStorage:
         await self._reader.close()
 
     async def _store_checkpoint(self, checkpoint: Checkpoint) -> None:
+        await self._replace_checkpoint(checkpoint)
+        await self._remove_superseded()
+
+    async def _replace_checkpoint(self, checkpoint: Checkpoint) -> None:
         await replace_file(self._disk, self._directory, CHECKPOINT, form.encode_checkpoint(checkpoint))
         self.checkpoint = checkpoint
+
+    async def _remove_superseded(self) -> None:
         while self._superseded:
             await self._remove(self._superseded.pop())
 
@@ -214,6 +294,7 @@ class LedgerStorage:
             log.error(line("entry log cannot be read", file=log_name(extent.log_id), error=error))
         if not whole:
             self.suspect = True
+            self.leave_alone(extent.log_id)  # were it dropped, the next start would say "no such entry"
             log.error(
                 line("entries may be missing: reads that find nothing are answered with EIO", file=log_name(extent.log_id))
             )

@@ -1,6 +1,7 @@
 """Disks that fail or are full: read-only, nothing lost, and back when there is room."""
 
 import asyncio
+import dataclasses
 import errno
 
 import pytest
@@ -189,5 +190,55 @@ def test_a_stopped_bookie_refuses_and_a_clean_start_replays_nothing() -> None:
         bookie = await machine.start()
         assert not bookie._flusher.active
         assert await bookie.last_entry_id(1) == 0
+
+    on_machine(scenario)
+
+
+def fill_up(machine: Machine) -> None:
+    """96% of the disk is used."""
+    used = sum(machine.disk.contents(path).allocated_bytes for path in machine.disk.paths())
+    machine.disk.capacity_bytes = used * 100 // 96
+
+
+@pytest.mark.parametrize(("bytes_min", "is_taken"), [(1, True), (1 << 40, False)])
+def test_on_a_full_disk_a_recovery_may_still_close_its_ledger(bytes_min: int, is_taken: bool) -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        await bookie.add(sealed(1, 0, 1, 400_000), KEY)
+        await bookie.fence(1, KEY)
+        fill_up(machine)
+        await asyncio.sleep(15)
+        add = bookie.add(sealed(1, 0), KEY, recovery=True)
+        if is_taken:
+            await add
+        else:
+            assert await refused(add) is BookieCode.EREADONLY
+        assert await refused(bookie.add(sealed(2, 0), KEY)) is BookieCode.EREADONLY
+        machine.disk.heal()
+
+    settings = dataclasses.replace(SMALL, min_usable_size_for_high_priority_writes=bytes_min)
+    on_machine(scenario, settings=settings)
+
+
+def test_a_bookie_that_may_not_be_read_only_says_that_it_has_to_end() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        await bookie.add(sealed(1, 0, 1, 400_000), KEY)
+        assert not bookie.health.must_end.is_set()
+        fill_up(machine)
+        await bookie.health.must_end.wait()
+        machine.disk.heal()
+
+    on_machine(scenario, settings=dataclasses.replace(SMALL, read_only_mode_enabled=False))
+
+
+def test_a_bookie_that_is_forced_to_be_read_only_is_read() -> None:
+    async def scenario(machine: Machine) -> None:
+        await (await machine.start()).add(sealed(1, 0), KEY)
+        machine.crash(power_cut=True)
+        machine.settings = dataclasses.replace(SMALL, force_read_only_bookie=True)
+        bookie = await machine.start()
+        assert await refused(bookie.add(sealed(1, 1), KEY, recovery=True)) is BookieCode.EREADONLY
+        assert (await bookie.read(1, 0, 1, 1)).count == 1
 
     on_machine(scenario)
