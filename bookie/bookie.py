@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from bookie.compactor import Compactor
 from bookie.cookie import claim_directories
+from bookie.errors import StorageDamaged
 from bookie.flusher import Flusher
 from bookie.health import FORCED, FULL, JOURNAL, STOPPED, STORAGE, Health
 from bookie.journal.format_v1 import LedgerFenced, MasterKeySet, Record
@@ -23,6 +24,7 @@ from bookie.ledgers import Ledgers, LedgerState
 from bookie.memtable import cost_bytes
 from bookie.ranges import joined_ranges
 from bookie.reading import first_newer, is_what_it_says, last_add_confirmed, read_tables
+from bookie.scrub import Scrub
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.storage.block_v1 import DamagedBlock
 from bookie.storage.span import Span
@@ -61,6 +63,8 @@ class Bookie:
         self._read_only = self.health.reasons
         self._reads = asyncio.Semaphore(settings.max_reads_in_progress_limit)
         self._loop = asyncio.get_running_loop()
+        self.scrub = Scrub(self._storage, self._rewrite, settings.local_scrub_rate_limit)
+        self._scrubber: asyncio.Task[None] | None = None
         self.compactor = Compactor(self._storage, settings, lambda: self.health.room, self._loop.time)
 
     # Life
@@ -76,6 +80,8 @@ class Bookie:
         self._ledgers.load(await self._storage.load())
         for state in self._ledgers.all():
             state.suspect = self._storage.suspect
+        if settings.local_consistency_check_on_startup:
+            await self._check_storage()
         self._journal = Journal(self._disk, settings.journal_directory, cookie.secret, settings, self._on_journal_failed)
         self._flusher = Flusher(
             self._storage,
@@ -95,6 +101,22 @@ class Bookie:
             self.health.turn_read_only(FORCED, "forceReadOnlyBookie=true")
         await self.health.check_usage()
         self.health.start(self._revive_journal)
+        if settings.local_scrub_interval > 0:
+            self._scrubber = self._loop.create_task(self.scrub.run(settings.local_scrub_interval), name="bookie-scrub")
+
+    async def _check_storage(self) -> None:
+        """StorageDamaged unless all that is stored has the right checksums."""
+        damages = await Scrub(self._storage, self._rewrite, 0).run_round()
+        if damages or self._storage.suspect:
+            raise StorageDamaged(
+                f"{self._settings.ledger_directory}: {len(damages)} blocks are damaged, or an entry log cannot be read "
+                f"({'; '.join(damage.place for damage in damages[:1])}): put a good copy back, or start with "
+                "localConsistencyCheckOnStartup=false and have what is damaged replicated again"
+            )
+
+    async def _rewrite(self, run: EntryRun) -> None:
+        """Store entries again that are stored here, from a good copy. BookieError."""
+        await self.add(run, self._known(run.ledger_id).master_key, recovery=True)
 
     async def _replay(self) -> None:
         checkpoint = self._storage.checkpoint
@@ -138,6 +160,9 @@ class Bookie:
         self._read_only[STOPPED] = "stopped"
         self._refuse_waiting()
         await self.health.stop()
+        if self._scrubber is not None:
+            self._scrubber.cancel()
+            await asyncio.wait([self._scrubber])
         await self._journal.stop()
         try:
             if STORAGE in self._read_only:

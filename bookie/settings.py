@@ -29,6 +29,9 @@
 | minor_compaction_interval | minorCompactionInterval (s) | 0: none |
 | major_compaction_threshold | majorCompactionThreshold | as minor |
 | major_compaction_interval | majorCompactionInterval (s) | as minor |
+| local_scrub_interval | localScrubInterval (s) | 0: none, as Apache |
+| local_scrub_rate_limit | localScrubRateLimit | 10 (60): blocks a second, not entries |
+| local_consistency_check_on_startup | localConsistencyCheckOnStartup | |
 | compaction_rate_by_bytes | compactionRateByBytes (bytes/s) | the only throttle; 0: none |
 """
 
@@ -86,6 +89,12 @@ class BookieSettings:
     major_compaction_interval: int = 86_400
     compaction_rate_by_bytes: int = 1_000_000
     """Bytes a second that a compaction reads, whatever isThrottleByBytes says. 0 or less: as fast as it can."""
+    local_scrub_interval: int = 0
+    """Seconds between two comparisons of what is stored with its checksums. 0 or less: never."""
+    local_scrub_rate_limit: float = 10.0
+    """Blocks (of up to 2 MB) a second. 0 or less: as fast as it can."""
+    local_consistency_check_on_startup: bool = False
+    """Read everything that is stored before the start, and do not start when something is damaged."""
 
     def __post_init__(self) -> None:
         if len(self.journal_directories) != 1 or len(self.ledger_directories) != 1:

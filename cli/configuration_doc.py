@@ -35,6 +35,7 @@ DIFFERENT: Mapping[str, tuple[str, str]] = {
     "openFileLimit": ("none (20000 for the interleaved storage)", "entry logs open for reading"),
     "maxReadsInProgressLimit": ("0 (none)", "everything has a bound; more reads wait their turn"),
     "diskUsageLwmThreshold": ("the threshold (0.95)", "some distance, so that a disk's state does not flap"),
+    "localScrubRateLimit": ("60", "blocks, not entries"),
     "managedLedgerCacheSizeMB": ("a fifth of direct memory", "bookie and cache share the buffers of what is fresh"),
     "maxPendingPublishRequestsPerConnection": ("1000", "`docs/adr/0009-what-a-connection-may-hold.md`"),
     "maxMessagePublishBufferSizeInMB": ("half of direct memory", ""),

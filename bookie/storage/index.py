@@ -35,6 +35,10 @@ class Index(LedgerRanges[Span]):
             if span.log_id in log_ids
         ]
 
+    def spans(self) -> list[tuple[int, Span]]:
+        """What can be read, by ledger and entry."""
+        return [(ledger_id, span) for ledger_id in sorted(self._ledgers) for span in self._ledgers[ledger_id]]
+
     def all_spans(self) -> Iterable[Span]:
         """Every span, in no order that means anything."""
         return (span for ranges in self._ledgers.values() for span in ranges)
