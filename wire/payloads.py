@@ -93,6 +93,15 @@ def stored_broker_entry_metadata(section: Buffer) -> BrokerEntryMetadata | None:
     return broker_entry_metadata(PayloadSection(found, None, rest, rest, rest))
 
 
+def message_index(section: Buffer) -> int:
+    """The index of the last message of an entry, as the broker stored it; -1 when it has none, or cannot be read."""
+    try:
+        found = stored_broker_entry_metadata(section)
+    except MalformedPayload:
+        return -1
+    return found.index if found is not None and found.HasField("index") else -1
+
+
 def payload_section(metadata: MessageMetadata, payload: Buffer) -> bytes:
     """A section with its checksum, as clients send it; for messages of the broker's own."""
     encoded = metadata.SerializeToString()

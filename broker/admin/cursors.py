@@ -45,6 +45,7 @@ class CursorRoutes:
             ("POST", _SUBSCRIPTION + "/analyzeBacklog", self.analyze),
             ("GET", TOPIC + "/ledger/{ledger:int}/entry/{entry:int}", self.message),
             ("GET", TOPIC + "/messageid/{timestamp:int}", self.message_id),
+            ("GET", TOPIC + "/getMessageIdByIndex", self.message_id_by_index),
             ("GET", TOPIC + "/internalStats", self.internal_stats),
             ("DELETE", TOPIC + "/truncate", self.truncate),
             ("POST", TOPIC + "/trim", self.trim),
@@ -136,6 +137,24 @@ class CursorRoutes:
         topic = await self._whole(name, "Get message ID by timestamp on a partitioned topic is not allowed")
         position = await topic.operations.first_published_at_or_after(request.path_params["timestamp"])
         found = topic.operations.log.last_confirmed if position == LATEST else position
+        return json_answer(message_id_json(found, name.partition_index))
+
+    async def message_id_by_index(self, request: Request) -> Response:
+        """Of the entry that holds the message of that index (PIP-415); a subscription that is reset to it begins there."""
+        name = topic_of(request)
+        what = "Get message id by index on partitioned topic is not allowed, please use do it on specific topic partition"
+        topic = await self._whole(name, what)
+        text = request.query_params.get("index", "")
+        if not (text.isascii() and text.isdecimal() and len(text) < 20):
+            raise Refusal(404, f"Invalid message index: {text or None}")
+        try:
+            found = await topic.operations.first_with_index_at_or_after(int(text))
+        except BrokerError as error:
+            if error.code is ServerError.NOT_ALLOWED:
+                raise Refusal(412, error.message) from error
+            raise
+        if found is None:
+            raise Refusal(404, f"Message not found for index {text}")
         return json_answer(message_id_json(found, name.partition_index))
 
     async def internal_stats(self, request: Request) -> Response:

@@ -12,8 +12,8 @@ import cramjam
 from starlette.responses import Response
 
 from wire.errors import MalformedPayload
-from wire.generated.pulsar_api_pb2 import LZ4, SNAPPY, ZLIB, ZSTD, MessageMetadata
-from wire.payloads import message_metadata, split_section
+from wire.generated.pulsar_api_pb2 import LZ4, SNAPPY, ZLIB, ZSTD, BrokerEntryMetadata, MessageMetadata
+from wire.payloads import broker_entry_metadata, message_metadata, split_section
 from wire.position import Position
 from wire.run import EntryRun
 
@@ -43,10 +43,12 @@ def message_answer(run: EntryRun) -> Response:
     try:
         section = split_section(run.payload(run.first_entry_id))
         metadata = message_metadata(section)
+        stamp = broker_entry_metadata(section) or BrokerEntryMetadata()
     except MalformedPayload as error:
         raise Refusal(500, f"entry {position} cannot be read: {error}") from error
     body = _plain(position, metadata, bytes(section.payload))
-    return Response(body, headers=_headers(position, metadata, len(section.payload)), media_type="application/octet-stream")
+    headers = _headers(position, metadata, stamp, len(section.payload))
+    return Response(body, headers=headers, media_type="application/octet-stream")
 
 
 def _plain(position: Position, metadata: MessageMetadata, payload: bytes) -> bytes:
@@ -66,7 +68,7 @@ def _plain(position: Position, metadata: MessageMetadata, payload: bytes) -> byt
     return bytes(body)
 
 
-def _headers(position: Position, metadata: MessageMetadata, stored_bytes: int) -> dict[str, str]:
+def _headers(position: Position, metadata: MessageMetadata, stamp: BrokerEntryMetadata, stored_bytes: int) -> dict[str, str]:
     is_batch = metadata.HasField("num_messages_in_batch")
     found: dict[str, str | None] = {
         "X-Pulsar-Message-ID": str(position),
@@ -80,6 +82,8 @@ def _headers(position: Position, metadata: MessageMetadata, stored_bytes: int) -
         "X-Pulsar-num-batch-message": str(metadata.num_messages_in_batch) if is_batch else None,
         "X-Pulsar-batch-size": str(stored_bytes) if is_batch else None,
         "X-Pulsar-uncompressed-size": str(metadata.uncompressed_size) if metadata.uncompressed_size else None,
+        "X-Pulsar-Broker-Entry-METADATA-timestamp": _time(stamp.broker_timestamp) if stamp.broker_timestamp else None,
+        "X-Pulsar-Broker-Entry-METADATA-index": str(stamp.index) if stamp.HasField("index") else None,
         "X-Pulsar-PROPERTY": json.dumps({pair.key: pair.value for pair in metadata.properties}),
     }
     return {name: _one_line(value) for name, value in found.items() if value is not None}

@@ -69,6 +69,9 @@ class TopicOperations(Protocol):
     async def first_published_at_or_after(self, publish_time_ms: int) -> Position:
         """LATEST when all are older."""
 
+    async def first_with_index_at_or_after(self, index: int) -> Position | None:
+        """None: no message has it yet. NOT_ALLOWED when messages get no index here."""
+
     async def analyze_backlog(self, subscription: str, start: Position | None) -> BacklogAnalysis:
         """Counted by reading, within the bounds of the settings."""
 

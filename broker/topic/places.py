@@ -1,9 +1,12 @@
-"""Finding places in a topic: the last message that a client can get, the first one published at a time. Holds nothing."""
+"""Finding places in a topic: the last message that a client can get, the first one published at a time, the one of an index.
+
+Holds nothing."""
 
 from collections.abc import Sequence
 
 from managed_ledger.contract import LATEST, ManagedLedger
 from wire.kernels.metadata import publish_times, scan
+from wire.payloads import message_index
 from wire.position import Position
 from wire.run import FLAG_BATCH, FLAG_MARKER, EntryRun
 
@@ -38,3 +41,15 @@ async def first_published_at_or_after(ledger: ManagedLedger, publish_time_ms: in
 
     found = await ledger.find_first(is_at_or_after)
     return LATEST if found is None else found
+
+
+async def first_with_index_at_or_after(ledger: ManagedLedger, index: int) -> Position | None:
+    """The entry that holds the message of that index; of one that was trimmed the first entry there is; None: not there yet.
+
+    Entries without an index, from before there were any, count as older (PIP-415).
+    """
+
+    def is_at_or_after(run: EntryRun) -> Sequence[bool]:
+        return [message_index(run.payload(entry_id)) >= index for entry_id in range(run.first_entry_id, run.last_entry_id + 1)]
+
+    return await ledger.find_first(is_at_or_after)

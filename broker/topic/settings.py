@@ -37,6 +37,7 @@ class TopicSettings:
     backlog_quota_default_limit_second: int = -1
     backlog_quota_default_retention_policy: str = QuotaPolicy.PRODUCER_REQUEST_HOLD.value
     precise_time_based_backlog_quota_check: bool = False
+    broker_entry_metadata_interceptors: tuple[str, ...] = ()
     subscription_backlog_scan_max_time_ms: int = 120_000
     subscription_backlog_scan_max_entries: int = 10_000
 

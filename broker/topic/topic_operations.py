@@ -15,7 +15,7 @@ from wire.run import EntryRun
 from .cursor_operations import CursorOperations
 from .errors import broker_error
 from .operations import BacklogAnalysis
-from .places import first_published_at_or_after
+from .places import first_published_at_or_after, first_with_index_at_or_after
 from .settings import TopicSettings
 from .subscription import Subscription
 from .subscriptions import Subscriptions
@@ -77,6 +77,15 @@ class StoredTopicOperations:
     async def first_published_at_or_after(self, publish_time_ms: int) -> Position:
         try:
             return await first_published_at_or_after(self._topic.ledger, publish_time_ms)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+
+    async def first_with_index_at_or_after(self, index: int) -> Position | None:
+        if not self._settings.broker_entry_metadata_interceptors:
+            reason = "GetMessageIDByIndex is not allowed when broker entry metadata is disabled"
+            raise BrokerError(ServerError.NOT_ALLOWED, reason)
+        try:
+            return await first_with_index_at_or_after(self._topic.ledger, index)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
 

@@ -7,14 +7,13 @@ the larger one (Apache: ManagedLedgerInterceptorImpl). Here the property is the 
 the last that was appended, after which a crash may leave a gap. Nothing of this exists while no interceptor is set.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from managed_ledger.errors import BrokenMetadata
 from ports.clock import Clock
-from wire.errors import MalformedPayload
 from wire.kernels.metadata import scan
 from wire.kernels.stamps import stamp
-from wire.payloads import stored_broker_entry_metadata
+from wire.payloads import message_index
 from wire.run import EntryBatch, EntryRun
 
 INDEX_PROPERTY = "index"
@@ -41,7 +40,7 @@ class EntryMetadata:
     def stored(self, run: EntryRun) -> None:
         """Call in the order of the appends."""
         if self.has_index:
-            self.stored_index = max(self.stored_index, index_of(run, run.count - 1))
+            self.stored_index = max(self.stored_index, message_index(run.payload(run.last_entry_id)))
 
     def found(self, name: str, properties: Mapping[str, str], last: EntryRun | None) -> None:
         """Go on from what the managed ledger says of itself when it is opened; `last` begins with its last entry.
@@ -54,27 +53,9 @@ class EntryMetadata:
         except ValueError as error:
             raise BrokenMetadata(f"{name}: its property {INDEX_PROPERTY} is no number: {text!r}") from error
         if last is not None:
-            self.stored_index = max(self.stored_index, index_of(last, 0))
+            self.stored_index = max(self.stored_index, message_index(last.payload(last.first_entry_id)))
         self.index = self.stored_index
 
     def properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """With the one that is kept here."""
         return {**properties, INDEX_PROPERTY: str(self.stored_index)} if self.has_index else dict(properties)
-
-
-def index_of(run: EntryRun, place: int) -> int:
-    """The index of the last message of the `place`-th entry; -1 when it has none, or cannot be read."""
-    try:
-        found = stored_broker_entry_metadata(run.payload(run.first_entry_id + place))
-    except MalformedPayload:
-        return -1
-    return found.index if found is not None and found.HasField("index") else -1
-
-
-def is_at_or_after_index(index: int) -> Callable[[EntryRun], list[bool]]:
-    """For `find_first`; `index` 0 or more. An entry without one counts as before it (Apache: getMessageIdByIndex)."""
-
-    def holds(run: EntryRun) -> list[bool]:
-        return [index_of(run, 0) >= index]
-
-    return holds

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from managed_ledger.contract import EARLIEST, ManagedLedger, ManagedLedgerError
-from managed_ledger.ledger.entry_metadata import INDEX_PROPERTY, is_at_or_after_index
+from managed_ledger.ledger.entry_metadata import INDEX_PROPERTY
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from managed_ledger.settings import BROKER_ENTRY_METADATA_INTERCEPTORS, ManagedLedgerSettings
 from tests.wire.frame_samples import metadata, section
@@ -138,18 +138,6 @@ def test_a_property_that_is_no_number_is_an_error_of_this_topic_only() -> None:
         with pytest.raises(ManagedLedgerError, match=f"{NAME}: its property index is no number: 'many'"):
             await w.reopen()
         await append(await w.open("public/default/persistent/other"), 1)
-
-    run(scenario())
-
-
-def test_the_entry_that_holds_an_index_is_found() -> None:
-    async def scenario() -> None:
-        ledger = await world(INDEX, managed_ledger_max_entries_per_ledger=3).open()
-        positions = [position for count in (2, 1, 4, 1, 3) for position in await append(ledger, count)]
-        held = [0, 0, 1, 2, 2, 2, 2, 3, 4, 4, 4]
-        for index, place in enumerate(held):
-            assert await ledger.find_first(is_at_or_after_index(index)) == positions[place], index
-        assert await ledger.find_first(is_at_or_after_index(11)) is None
 
     run(scenario())
 

@@ -64,10 +64,11 @@ class StoredMemoryLedgers(MemoryLedgers):
 class AdminWorld:
     """One broker. Paths in `topic` are below public/default."""
 
-    def __init__(self, settings: BrokerSettings | None = None) -> None:
+    def __init__(self, settings: BrokerSettings | None = None, topic_settings: TopicSettings | None = None) -> None:
         clock = RealClock()
         self.store = MemoryStore(clock)
-        topics = PersistentTopics(StoredMemoryLedgers(self.store), TopicSettings(), DispatcherSettings(), clock)
+        ledgers = StoredMemoryLedgers(self.store)
+        topics = PersistentTopics(ledgers, topic_settings or TopicSettings(), DispatcherSettings(), clock)
         self.service = BrokerService(settings or BrokerSettings(), self.store, clock, topics)
         self.app = admin_app(self.service, self.store, "9.8.7")
 
@@ -104,11 +105,15 @@ class AdminWorld:
         return await self.service.topic(TopicName.parse(topic), may_create=True)
 
 
-def play(scenario: Callable[[AdminWorld], Coroutine[Any, Any, None]], settings: BrokerSettings | None = None) -> None:
+def play(
+    scenario: Callable[[AdminWorld], Coroutine[Any, Any, None]],
+    settings: BrokerSettings | None = None,
+    topic_settings: TopicSettings | None = None,
+) -> None:
     """In virtual time, on a broker that has begun."""
 
     async def whole() -> None:
-        world = AdminWorld(settings)
+        world = AdminWorld(settings, topic_settings)
         await world.service.bootstrap_standalone(ADVERTISED)
         await world.service.start(ADVERTISED)
         await scenario(world)
