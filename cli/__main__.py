@@ -4,6 +4,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from cli.initialize_cluster_options import COMMAND, add_command
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 after a clean stop, 1 for a failure told on stderr, 2 for wrong usage."""
@@ -20,6 +22,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from cli.broker_main import run_broker
 
         return run_broker(options.config, options.set, options.json_ready)
+    if options.command == COMMAND:
+        from cli.initialize_cluster_main import run_initialize_cluster
+
+        return run_initialize_cluster(options)
     from cli.standalone_main import run_standalone
 
     return run_standalone(options.data_dir, options.config, options.set, options.json_ready)
@@ -51,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     broker.add_argument("--config", metavar="FILE", help="Apache's broker.conf")
     broker.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
     broker.add_argument("--json-ready", metavar="FILE", help="write brokerServiceUrl, webServiceUrl and pid there once ready")
+    add_command(commands)
     return parser
 
 

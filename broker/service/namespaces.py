@@ -57,6 +57,11 @@ def bundles(count: int) -> dict[str, Any]:
     return {"boundaries": boundaries, "numBundles": count}
 
 
+def default_policies(cluster: str, bundle_count: int) -> dict[str, Any]:
+    """Policies of a new namespace, as Apache writes them."""
+    return {**_POLICY_DEFAULTS, "replication_clusters": [cluster], "bundles": bundles(bundle_count)}
+
+
 def cluster_data(service_url: str, broker_service_url: str) -> dict[str, Any]:
     return {
         "serviceUrl": service_url,
@@ -80,10 +85,9 @@ class Namespaces:
 
     async def create(self, namespace: NamespaceName, cluster: str, bundle_count: int) -> None:
         """With Apache's default policies; does nothing when it is there."""
-        cut = bundles(bundle_count)
-        policies = {**_POLICY_DEFAULTS, "replication_clusters": [cluster], "bundles": cut}
+        policies = default_policies(cluster, bundle_count)
         await self._put_missing(policies_path(namespace), policies)
-        await self._put_missing(f"/admin/local-policies/{namespace}", {"bundles": cut, "migrated": False})
+        await self._put_missing(f"/admin/local-policies/{namespace}", {"bundles": policies["bundles"], "migrated": False})
 
     async def bootstrap_standalone(self, cluster: str, bundle_count: int, service_url: str, broker_service_url: str) -> None:
         """What `initialize-cluster-metadata` leaves behind. The addresses of the cluster are brought up to date each time."""
