@@ -2,8 +2,8 @@
 
 | field | Apache's key | where the default differs, why |
 | --- | --- | --- |
-| journal_directories | journalDirectories | exactly one for now |
-| ledger_directories | ledgerDirectories | exactly one for now |
+| journal_directories | journalDirectories | |
+| ledger_directories | ledgerDirectories | |
 | journal_max_size_mb | journalMaxSizeMB | 32 (2048): files are recycled, a small set is written again and again |
 | journal_pre_alloc_size_mb | journalPreAllocSizeMB | |
 | journal_alignment_size | journalAlignmentSize | 4096 (512): whole pages are written, so a recycled one is not read first |
@@ -13,6 +13,7 @@
 | journal_sync_data | journalSyncData | false is refused by a log line: an add is acknowledged after fsync, always |
 | db_storage_write_cache_max_size_mb | dbStorage_writeCacheMaxSizeMb | 32 (a quarter of direct memory): both tables together |
 | db_storage_read_ahead_cache_max_size_mb | dbStorage_readAheadCacheMaxSizeMb | 8 (a quarter of direct memory): block tables |
+| db_storage_direct_io_entry_logger | dbStorage_directIOEntryLogger | true (false): docs/adr/0015 |
 | flush_interval | flushInterval (ms) | 60,000, as Pulsar sets it |
 | log_size_limit | logSizeLimit (bytes) | 128 MiB (1 GiB): a file is reclaimed as a whole |
 | open_file_limit | openFileLimit | 64 (none): entry logs open for reading |
@@ -58,6 +59,7 @@ class BookieSettings:
 
     journal_directories: tuple[str, ...] = ("data/bookkeeper/journal",)
     ledger_directories: tuple[str, ...] = ("data/bookkeeper/ledgers",)
+    """A ledger is on one journal and one ledger directory for ever: number and order stay as they were at the first start."""
     journal_max_size_mb: int = 32
     journal_pre_alloc_size_mb: int = 16
     journal_alignment_size: int = 4096
@@ -67,6 +69,7 @@ class BookieSettings:
     journal_sync_data: bool = True
     db_storage_write_cache_max_size_mb: int = 32
     db_storage_read_ahead_cache_max_size_mb: int = 8
+    db_storage_direct_io_entry_logger: bool = True
     flush_interval: int = 60_000
     log_size_limit: int = 128 * MEGABYTE
     open_file_limit: int = 64
@@ -97,8 +100,7 @@ class BookieSettings:
     """Read everything that is stored before the start, and do not start when something is damaged."""
 
     def __post_init__(self) -> None:
-        if len(self.journal_directories) != 1 or len(self.ledger_directories) != 1:
-            raise ValueError("journalDirectories and ledgerDirectories take exactly one directory each")
+        self._check_directories()
         if self.journal_alignment_size < SECTOR_BYTES or self.journal_alignment_size % SECTOR_BYTES:
             raise ValueError(f"journalAlignmentSize must be a multiple of {SECTOR_BYTES}")
         if not 0 < self.disk_usage_lwm_threshold <= self.disk_usage_threshold <= 1:
@@ -107,6 +109,13 @@ class BookieSettings:
             raise ValueError("0 < diskUsageWarnThreshold <= 1 must hold")
         self._check_compaction()
         self._check_positive()
+
+    def _check_directories(self) -> None:
+        for key, directories in (("journal", self.journal_directories), ("ledger", self.ledger_directories)):
+            if not directories:
+                raise ValueError(f"{key}Directories: expected at least one directory")
+            if len(set(directories)) != len(directories):
+                raise ValueError(f"{key}Directories: {','.join(directories)} names a directory twice")
 
     def _check_compaction(self) -> None:
         minor, major = self.minor_compaction_threshold, self.major_compaction_threshold

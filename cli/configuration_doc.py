@@ -30,6 +30,7 @@ DIFFERENT: Mapping[str, tuple[str, str]] = {
     "journalSyncData": ("true; Pulsar's standalone sets false", "false is refused with a log line: acknowledged means fsynced"),
     "dbStorage_writeCacheMaxSizeMb": ("a quarter of direct memory", "there is no JVM to take a share of; both tables together"),
     "dbStorage_readAheadCacheMaxSizeMb": ("a quarter of direct memory", "there is no JVM to take a share of"),
+    "dbStorage_directIOEntryLogger": ("false", "`docs/adr/0015-entry-logs-bypass-the-page-cache.md`"),
     "flushInterval": ("10000; Pulsar sets 60000", "as Pulsar"),
     "logSizeLimit": ("1073741824", "a file is reclaimed as a whole"),
     "openFileLimit": ("none (20000 for the interleaved storage)", "entry logs open for reading"),

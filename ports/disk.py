@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+DIRECT_ALIGNMENT = 4096
+"""Of places and sizes of writes to a file that was opened with `direct`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,9 @@ class File(Protocol):
     async def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""
 
+    async def read_piece(self, offset: int, size: int) -> Buffer:
+        """As `read`, for what may be large: not copied where that can be avoided. Does not change as long as it is held."""
+
     async def sync(self) -> None: ...
     async def allocate(self, size: int) -> None:
         """Reserve zeroed space so that later writes below `size` do not change the file's length."""
@@ -46,9 +51,10 @@ class File(Protocol):
 class Disk(Protocol):
     """A file system. Paths are absolute or relative to the process; directories end without a slash."""
 
-    async def open(self, path: str, *, create: bool = False, lane: str = "") -> File:
+    async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> File:
         """Open for reading and writing. FileNotFoundError without `create`. Files of one `lane` share a worker, so that
-        a journal's syncs never wait behind reads of another lane."""
+        a journal's syncs never wait behind reads of another lane. With `direct` the page cache is bypassed, where the file
+        system can: each write then begins at a multiple of DIRECT_ALIGNMENT and has such a size."""
 
     async def list_directory(self, path: str) -> list[str]:
         """Names in it, sorted; FileNotFoundError when it is not there."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
+from ports.direct_io import UNSUPPORTED, DirectMemory, read_direct, write_direct
 from ports.disk import Buffer, DiskUsage, File
 
 T = TypeVar("T")
@@ -34,6 +35,7 @@ class _Lane:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._finished: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
         self._told = False
+        self.memory = DirectMemory()
         self._thread = threading.Thread(target=self._work, name=f"disk-{name or 'files'}", daemon=True)
         self._thread.start()
 
@@ -100,6 +102,9 @@ class RealFile:
     async def read(self, offset: int, size: int) -> bytes:
         return await self._lane.submit(_read, self._descriptor, offset, size)
 
+    async def read_piece(self, offset: int, size: int) -> Buffer:
+        return await self.read(offset, size)
+
     async def sync(self) -> None:
         await self._lane.submit(os.fdatasync, self._descriptor)
 
@@ -116,14 +121,33 @@ class RealFile:
             await self._lane.submit(os.close, descriptor)
 
 
+class DirectFile(RealFile):
+    """An open file that bypasses the page cache."""
+
+    async def write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> None:
+        await self._lane.submit(write_direct, self._lane.memory, self._descriptor, offset, buffers, sync)
+
+    async def read(self, offset: int, size: int) -> bytes:
+        return bytes(await self.read_piece(offset, size))
+
+    async def read_piece(self, offset: int, size: int) -> Buffer:
+        return await self._lane.submit(read_direct, self._lane.memory, self._descriptor, offset, size)
+
+
 class RealDisk:
     """The machine's file system; satisfies `ports.disk.Disk`. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._lanes: dict[str, _Lane] = {}
 
-    async def open(self, path: str, *, create: bool = False, lane: str = "") -> File:
+    async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> File:
         worker = self._lane(lane)
+        if direct:
+            try:
+                return DirectFile(path, await worker.submit(_open, path, create, os.O_DIRECT), worker)
+            except OSError as error:
+                if error.errno not in UNSUPPORTED:
+                    raise
         return RealFile(path, await worker.submit(_open, path, create), worker)
 
     async def list_directory(self, path: str) -> list[str]:
@@ -160,8 +184,8 @@ class RealDisk:
         return lane
 
 
-def _open(path: str, create: bool) -> int:
-    return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o640)
+def _open(path: str, create: bool, flags: int = 0) -> int:
+    return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0) | flags, 0o640)
 
 
 def _write(descriptor: int, offset: int, buffers: Sequence[Buffer], sync: bool) -> None:

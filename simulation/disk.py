@@ -85,10 +85,10 @@ class SimDisk:
 
     # Disk
 
-    async def open(self, path: str, *, create: bool = False, lane: str = "") -> "SimFile":
+    async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> "SimFile":
         path = _clean(path)
         data = await self.submit("name", path, lambda: self._open(path, create), lane="names")
-        return SimFile(self, path, data, lane)
+        return SimFile(self, path, data, lane, direct)
 
     async def list_directory(self, path: str) -> list[str]:
         path = _clean(path)

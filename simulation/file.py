@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ports.disk import Buffer
+from ports.disk import DIRECT_ALIGNMENT, Buffer
 from simulation.loop import SimulationFailure
 from simulation.sectors import SECTOR_BYTES, SectorFile
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class SimFile:
     """`ports.disk.File` on a SimDisk, as opened by one process: dead with it."""
 
-    def __init__(self, disk: "SimDisk", path: str, data: SectorFile, lane: str) -> None:
+    def __init__(self, disk: "SimDisk", path: str, data: SectorFile, lane: str, direct: bool) -> None:
         self._disk, self._path, self._data = disk, path, data
         self._lane = f"lane {lane}" if lane else f"file {path}"
+        self._alignment = DIRECT_ALIGNMENT if direct else 1
         self._epoch = disk.epoch
         self._is_closed = False
 
@@ -33,6 +34,8 @@ class SimFile:
 
     async def write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> None:
         before = b"".join(buffers)
+        if offset % self._alignment or len(before) % self._alignment:
+            raise OSError(errno.EINVAL, f"{len(before)} bytes at {offset} cannot be written directly", self._path)
 
         def perform() -> None:
             data = b"".join(buffers)
@@ -63,6 +66,9 @@ class SimFile:
 
     async def read(self, offset: int, size: int) -> bytes:
         return await self._submit("read", lambda: self._data.read(offset, size))  # type: ignore[no-any-return]
+
+    async def read_piece(self, offset: int, size: int) -> Buffer:
+        return await self.read(offset, size)
 
     async def sync(self) -> None:
         await self._submit("sync", self._data.sync, self._data.fail_sync)

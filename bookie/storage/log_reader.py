@@ -24,7 +24,7 @@ from bookie.storage.files_v1 import LogExtent
 from bookie.storage.log_writer import log_name
 from bookie.storage.span import Span
 from ports.disk import Disk, File
-from wire.run import EntryRun
+from wire.run import Buffer, EntryRun
 
 LANE = "entry-log-reads"
 TABLE_OVERHEAD_BYTES = 320
@@ -34,9 +34,10 @@ TABLE_OVERHEAD_BYTES = 320
 class LogReader:
     """Reads of all logs. At most `files_max` stay open and `tables_bytes_max` of tables in memory; the oldest go first."""
 
-    def __init__(self, disk: Disk, directory: str, *, files_max: int, tables_bytes_max: int) -> None:
+    def __init__(self, disk: Disk, directory: str, *, files_max: int, tables_bytes_max: int, direct: bool) -> None:
         self._disk = disk
         self._directory = directory
+        self._direct = direct
         self._files_max = files_max
         self._tables_bytes_max = tables_bytes_max
         self._files: OrderedDict[int, File] = OrderedDict()
@@ -47,7 +48,8 @@ class LogReader:
         """From an entry of the span: at least that one, else within both bounds."""
         file = await self._file(span.log_id)
         place = (span.log_id, span.offset)
-        table, head = self._tables.get(place), b""
+        table = self._tables.get(place)
+        head: Buffer = b""
         if table is None:
             head = await self._read_head(file, span, first_entry_id, count_max, bytes_max)
             table = decode_table(head)
@@ -63,16 +65,16 @@ class LogReader:
         await self._close_surplus()
         return EntryRun(ledger_id, first_entry_id, head, offsets, table.header_bytes)
 
-    async def _read_head(self, file: File, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> bytes:
+    async def _read_head(self, file: File, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> Buffer:
         """The table of a block, and the entries too where they are the first."""
         wanted = head_size(span.count)
         if first_entry_id == span.first_entry_id:
             wanted += min(bytes_max, span.size_bytes * count_max // span.count)
-        head = await file.read(span.offset, min(wanted, span.size_bytes))
+        head = await file.read_piece(span.offset, min(wanted, span.size_bytes))
         if block_size(head) != span.size_bytes:
             raise DamagedBlock(f"{block_size(head)} bytes instead of {span.size_bytes}")
         needed = head_size(entry_count(head))
-        return head if len(head) >= needed else await file.read(span.offset, needed)  # the span is a part of its block
+        return head if len(head) >= needed else await file.read_piece(span.offset, needed)  # the span is a part of its block
 
     async def read_checked(self, ledger_id: int, span: Span) -> EntryRun:
         """The span's entries, after a look at the checksum of their whole block. OSError or DamagedBlock."""
@@ -124,7 +126,7 @@ class LogReader:
     async def _file(self, log_id: int) -> File:
         file = self._files.get(log_id)
         if file is None:
-            file = await self._disk.open(f"{self._directory}/{log_name(log_id)}", lane=LANE)
+            file = await self._disk.open(f"{self._directory}/{log_name(log_id)}", lane=LANE, direct=self._direct)
             other = self._files.get(log_id)
             if other is not None:
                 await file.close()
@@ -149,10 +151,10 @@ def _check(table: BlockTable, ledger_id: int, span: Span) -> None:
         raise DamagedBlock(f"holds {table.ledger_id}:{table.first_entry_id}..{table.last_entry_id}")
 
 
-async def _read_entries(file: File, block: int, offsets: "array[int]") -> tuple[bytes, "array[int]"]:
+async def _read_entries(file: File, block: int, offsets: "array[int]") -> tuple[Buffer, "array[int]"]:
     """The entries at these offsets of the block, and their offsets in what was read."""
     begin, size = offsets[0], offsets[-1] - offsets[0]
-    data = await file.read(block + begin, size)
+    data = await file.read_piece(block + begin, size)
     if len(data) != size:
         raise DamagedBlock(f"ends after {len(data)} of {size} bytes")
     return data, array("I", map((-begin).__add__, offsets))

@@ -30,10 +30,11 @@ def index_name(log_id: int) -> str:
 class LogWriter:
     """The entry log that is written. One flush at a time."""
 
-    def __init__(self, disk: Disk, directory: str, log_bytes_max: int) -> None:
+    def __init__(self, disk: Disk, directory: str, log_bytes_max: int, *, direct: bool) -> None:
         self._disk = disk
         self._directory = directory
         self._log_bytes_max = log_bytes_max
+        self._direct = direct
         self._log_id = 0
         self._log: File | None = None
         self._index: File | None = None
@@ -88,8 +89,9 @@ class LogWriter:
                 self._offset += size
                 waiting += size
                 if waiting >= WRITE_BYTES:
+                    rest = _keep_back(buffers, waiting % LOG_ALIGNMENT)
                     await self._log_file().write(start, buffers)
-                    buffers, waiting = [], 0
+                    start, buffers, waiting = self._offset - len(rest), [rest] if rest else [], len(rest)
                 if self._offset >= self._log_bytes_max:
                     extents.append(await self._finish(start, buffers, batch))
                     written += batch
@@ -118,7 +120,9 @@ class LogWriter:
             self._log_id = self.take_log_id()
             self._offset, self._index_bytes = block_v1.LOG_ALIGNMENT, 0
         log_id = self._log_id
-        self._log = await self._disk.open(f"{self._directory}/{log_name(log_id)}", create=create, lane=LANE)
+        self._log = await self._disk.open(
+            f"{self._directory}/{log_name(log_id)}", create=create, lane=LANE, direct=self._direct
+        )
         self._index = await self._disk.open(f"{self._directory}/{index_name(log_id)}", create=create, lane=LANE)
         if create:
             await self._log.write(0, [encode_log_header(log_id)])
@@ -127,3 +131,17 @@ class LogWriter:
     def _log_file(self) -> File:
         assert self._log is not None
         return self._log
+
+
+def _keep_back(buffers: list[Buffer], size: int) -> bytes:
+    """Take the last `size` bytes away, so that what is written now ends where a page does."""
+    parts: list[Buffer] = []
+    while size:
+        last = buffers.pop()
+        if len(last) > size:
+            view = memoryview(last)
+            buffers.append(view[: len(view) - size])
+            last = view[len(view) - size :]
+        size -= len(last)
+        parts.append(last)
+    return b"".join(reversed(parts))

@@ -71,12 +71,13 @@ class LedgerStorage:
     def __init__(self, disk: Disk, directory: str, settings: BookieSettings) -> None:
         self._disk = disk
         self._directory = directory
-        self._writer = LogWriter(disk, directory, settings.log_size_limit)
+        self._writer = LogWriter(disk, directory, settings.log_size_limit, direct=settings.db_storage_direct_io_entry_logger)
         self._reader = LogReader(
             disk,
             directory,
             files_max=settings.open_file_limit,
             tables_bytes_max=settings.db_storage_read_ahead_cache_max_size_mb * MEGABYTE,
+            direct=settings.db_storage_direct_io_entry_logger,
         )
         self.checkpoint = Checkpoint()
         self.index = Index()

@@ -26,13 +26,15 @@ class OneFile:
         self.data = data
         self.reads: list[int] = []
 
-    async def open(self, path: str, *, create: bool = False, lane: str = "") -> "OneFile":
+    async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> "OneFile":
         return self
 
     async def read(self, offset: int, size: int) -> bytes:
         found = self.data[offset : offset + size]
         self.reads.append(len(found))
         return found
+
+    read_piece = read
 
     async def close(self) -> None:
         pass
@@ -42,7 +44,7 @@ def written(sizes: list[int], tables_bytes_max: int = 1 << 20) -> tuple[EntryRun
     run = join_runs([sealed(1, 10 + index, 1, size) for index, size in enumerate(sizes)])
     buffers, size = encode_block([run])
     file = OneFile(bytes(OFFSET) + b"".join(buffers) + b"what follows")
-    reader = LogReader(file, "d", files_max=1, tables_bytes_max=tables_bytes_max)  # type: ignore[arg-type]
+    reader = LogReader(file, "d", files_max=1, tables_bytes_max=tables_bytes_max, direct=True)  # type: ignore[arg-type]
     return run, Span(10, run.count, 1, OFFSET, size), file, reader
 
 
