@@ -11,9 +11,15 @@ from simulation.ledger_scenario import run_ledger_seed
 from simulation.log_scenario import run_log_seed
 from simulation.outcome import Outcome
 from simulation.planted import PLANTED, Run
+from simulation.quorum_scenario import run_quorum_seed
 from simulation.scenario import run_seed
 
-SCENARIOS: dict[str, Run] = {"standalone": run_seed, "ledger": run_ledger_seed, "log": run_log_seed}
+SCENARIOS: dict[str, Run] = {
+    "standalone": run_seed,
+    "ledger": run_ledger_seed,
+    "log": run_log_seed,
+    "quorum": run_quorum_seed,
+}
 
 PROGRESS_SECONDS = 10.0
 

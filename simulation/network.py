@@ -113,6 +113,10 @@ class SimNetwork:
         """From now nothing passes in this direction."""
         self._cuts[source, target] = None
 
+    def set_distance(self, source: str, target: str, seconds: float) -> None:
+        """How long a packet takes in this direction at least; `heal` leaves it."""
+        self._base_delays[source, target] = seconds
+
     def slow(self, source: str, target: str, factor: float) -> None:
         self._slowness[source, target] = factor
 

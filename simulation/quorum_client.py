@@ -1,0 +1,199 @@
+"""LedgerClient: the ledger client as a program on a host of its own, across the simulated network; and its way to the metadata.
+
+Two programs are made of it: `write` appends and notes what was acknowledged; `recover` opens, as often as it takes, and reads.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from bookkeeper.client import BookKeeper
+from bookkeeper.ledgers import EntryLost, LedgerError, LedgerReader, LedgerUnreadable, LedgerWriter
+from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.settings import BookKeeperSettings
+from metadata.memory import MemoryStore, SharedTree
+from metadata.store import Operation, OutcomeUnknown, Stat, StoreUnavailable
+from simulation.clock import SimClock
+from simulation.history import Violation
+from simulation.ledger_scenario import entry_batch
+from simulation.loop import SimLoop
+from simulation.quorum_checker import QuorumChecker
+
+TIMEOUT_SECONDS = 2.0
+"""After which a bookie that does not answer is given up."""
+RETRY_SECONDS = 0.3
+READ_BYTES_MAX = 1 << 20
+
+
+@dataclass(slots=True)
+class MetadataWay:
+    """What lies between one client and the metadata store. A write may be refused, or done without an answer."""
+
+    rng: random.Random
+    answer_seconds: float = 0.001
+    lost_answers: float = 0.0
+    """How likely an answer is lost."""
+    is_cut: bool = False
+
+    def delay(self) -> float:
+        return self.rng.expovariate(1 / self.answer_seconds)
+
+
+class DistantStore(MemoryStore):
+    """A session with a metadata store, over such a way."""
+
+    way: MetadataWay
+
+    async def commit(self, operations: Sequence[Operation]) -> list[Stat | None]:
+        await asyncio.sleep(self.way.delay())
+        if self.way.is_cut:
+            await asyncio.sleep(TIMEOUT_SECONDS)
+            raise StoreUnavailable("cut off")
+        stats = await super().commit(operations)
+        if self.way.is_cut or self.way.rng.random() < self.way.lost_answers:
+            raise OutcomeUnknown("the answer was lost")
+        return stats
+
+
+@dataclass(slots=True)
+class World:
+    """What the programs of a run share. `ledger_id` is -1 until there is one."""
+
+    loop: SimLoop
+    checker: QuorumChecker
+    shared: SharedTree
+    settings: BookKeeperSettings
+    events: dict[str, int]
+    ledger_id: int = -1
+    has_ledger: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def count(self, event: str) -> None:
+        self.events[event] = self.events.get(event, 0) + 1
+
+
+class LedgerClient:
+    """One program's."""
+
+    def __init__(self, world: World, name: str, way: MetadataWay, rng: random.Random) -> None:
+        self._world, self._name, self._way, self._rng = world, name, way, rng
+
+    async def connect(self) -> BookKeeper:
+        """For as long as the program lives."""
+        store = DistantStore(SimClock(self._world.loop), self._world.shared, alone=False, answer_delay=self._way.delay)
+        store.way = self._way
+        self._bookies = NetworkBookies(store, TIMEOUT_SECONDS)
+        await self._bookies.open()
+        return BookKeeper(self._bookies, store, self._world.settings, self._rng)
+
+    # The writer
+
+    async def write(self, entries: int, pause_seconds: float, ending: str) -> None:
+        """Append runs until so many entries are; then "close", or wait for ever as if it hung ("hang")."""
+        writer = await self._create(await self.connect())
+        self._world.ledger_id = writer.ledger_id
+        self._world.has_ledger.set()
+        while writer.next_entry_id < entries and not self._is_over:
+            self._append(writer)
+            await asyncio.sleep(self._rng.choice((0.0, 0.0, 0.0, self._rng.expovariate(1 / pause_seconds))))
+            if self._rng.random() < 0.1:
+                await self._read_back(writer)
+        if ending == "close":
+            await self._close(writer)
+        await self._bookies.close()
+
+    _is_over = False
+    """An append has failed: none will succeed any more."""
+
+    async def _create(self, client: BookKeeper) -> LedgerWriter:
+        while True:
+            try:
+                return await client.create({})
+            except LedgerError:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    def _append(self, writer: LedgerWriter) -> None:
+        payload = self._rng.randbytes(self._rng.choice((1, 100, 100, 3000)))
+        entry_id, confirmed = writer.next_entry_id, writer.last_add_confirmed
+        future = writer.append(entry_batch(payload))
+        self._world.count("appended")
+        if writer.last_add_confirmed < confirmed:
+            raise Violation(f"the writer's last add confirmed went back from {confirmed} to {writer.last_add_confirmed}")
+        future.add_done_callback(partial(self._on_append, entry_id, payload))
+
+    def _on_append(self, entry_id: int, payload: bytes, future: "asyncio.Future[Any]") -> None:
+        error = future.exception()
+        if error is None:
+            self._world.count("acknowledged")
+            self._checked(lambda: self._world.checker.on_acknowledged(entry_id, payload))
+        elif isinstance(error, LedgerError):
+            self._is_over = True
+        else:
+            self._world.loop.fail(error)
+
+    def _checked(self, check: Callable[[], None]) -> None:
+        try:
+            check()
+        except Violation as violation:
+            self._world.loop.fail(violation)
+
+    async def _read_back(self, writer: LedgerWriter) -> None:
+        if writer.last_add_confirmed >= 0:
+            first = self._rng.randint(0, writer.last_add_confirmed)
+            try:
+                self._world.checker.on_read(self._name, await writer.read(first, 5, READ_BYTES_MAX))
+            except EntryLost as lost:
+                raise Violation(f"{self._name}: {lost}, although one copy is good") from lost
+            except LedgerUnreadable:
+                self._world.count("unreadable for now")
+
+    async def _close(self, writer: LedgerWriter) -> None:
+        try:
+            await writer.close()
+        except LedgerError:
+            self._world.count("close failed")
+            return
+        self._world.count("closed by its writer")
+        self._world.checker.on_ended(self._name, writer.last_add_confirmed, writer.length_bytes)
+
+    # Whoever recovers
+
+    async def recover(self, after_seconds: float, attempts: int) -> None:
+        """Open the ledger, with recovery, and read all of it. LedgerError when the attempts are used up."""
+        client = await self.connect()
+        await asyncio.sleep(after_seconds)
+        await self._world.has_ledger.wait()
+        reader = await self._open(client, attempts)
+        self._world.count("opened")
+        self._world.checker.on_ended(self._name, reader.last_entry_id, reader.length_bytes)
+        await self._read_all(reader, attempts)
+        await self._bookies.close()
+
+    async def _open(self, client: BookKeeper, attempts: int) -> LedgerReader:
+        for _ in range(attempts - 1):
+            try:
+                return await client.open(self._world.ledger_id)
+            except LedgerError as error:
+                self._world.count("open failed")
+                self._world.loop.trace.record(self._name, f"open failed: {error}")
+                await asyncio.sleep(self._rng.uniform(0.0, RETRY_SECONDS))
+        return await client.open(self._world.ledger_id)
+
+    async def _read_all(self, reader: LedgerReader, attempts: int) -> None:
+        entry_id = 0
+        while entry_id <= reader.last_entry_id:
+            try:
+                run = await reader.read(entry_id, 1 + self._rng.randrange(20), READ_BYTES_MAX)
+            except EntryLost as lost:
+                raise Violation(f"{self._name}: {lost}, although one copy is good") from lost
+            except LedgerUnreadable:
+                attempts -= 1
+                if not attempts:
+                    raise
+                self._world.count("unreadable for now")
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            self._world.checker.on_read(self._name, run)
+            entry_id = run.last_entry_id + 1
