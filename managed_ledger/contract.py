@@ -36,6 +36,20 @@ class LedgerFacts:
     is_open: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What was done without, because it cannot be read and the settings say so (`managed_ledger.skipping`). Counts.
+
+    `entries`: of the log, since it was opened; the others since the process began.
+    """
+
+    entries: int = 0
+    ledgers: int = 0
+    cursor_entries: int = 0
+    cursor_ledgers: int = 0
+    cursor_nodes: int = 0
+
+
 class ManagedCursor(Protocol):
     """A subscription's place: the mark-delete position (everything at or before it is acknowledged) and the holes after it.
 
@@ -148,6 +162,11 @@ class ManagedLedger(Protocol):
 
     @property
     def is_terminated(self) -> bool: ...
+    @property
+    def skipped(self) -> Skipped: ...
+    def active_from(self) -> Position:
+        """Cursors that go on there or later are active: what is appended is kept in memory for them."""
+
     @property
     def header_bytes(self) -> int:
         """The room that an EntryBatch needs before each payload."""

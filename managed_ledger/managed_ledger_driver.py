@@ -7,6 +7,7 @@ what is acknowledged is the cursors'. Opening is the factory's.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from pyroaring import BitMap
 
@@ -17,7 +18,7 @@ from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 
 from .cache.entry_cache import CachedLog
-from .contract import LATEST, LedgerFacts, ManagedCursor
+from .contract import LATEST, LedgerFacts, ManagedCursor, Skipped
 from .cursor_driver import MemoryCursor
 from .cursors_driver import LedgerCursors
 from .errors import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
@@ -113,6 +114,13 @@ class StoredManagedLedger:
     @property
     def is_terminated(self) -> bool:
         return self._metadata.terminated is not None
+
+    @property
+    def skipped(self) -> Skipped:
+        return replace(self._around.skipping.of(self.name), entries=self.reads.lost.count)
+
+    def active_from(self) -> Position:
+        return self.reads.near_end() or self.sequence.first_position()
 
     def next_position(self, position: Position) -> Position:
         return self.sequence.next_position(position)

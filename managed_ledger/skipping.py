@@ -7,38 +7,59 @@ Each skip is logged as an error and counted. What cannot be known of a cursor is
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from bookkeeper.ledgers import EntryLost, LedgerError, NoSuchLedger
 from ports.logs import line
 
+from .contract import Skipped
 from .errors import BrokenMetadata
+from .ledger.metadata_driver import ROOT
 from .settings import ManagedLedgerSettings
 
 CURSOR_ENTRIES_MAX = 100
 """Garbage at the end of a cursor ledger is passed over so far back; then the whole ledger counts as garbage."""
 
+_NOTHING = Skipped()
 _log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Skipping:
-    """The decision, and what was skipped since the process began: counts."""
+    """The decision, and what was skipped since the process began: counts, one set for each managed ledger that is damaged."""
 
     settings: ManagedLedgerSettings
-    ledgers: int = 0
-    """Data ledgers that a managed ledger was opened without."""
-    cursor_entries: int = 0
-    """Entries of cursor ledgers passed over for an older one."""
-    cursor_ledgers: int = 0
-    """Cursor ledgers of which nothing could be read."""
-    cursor_nodes: int = 0
+    _counts: dict[str, Skipped] = field(default_factory=dict)
+
+    def of(self, name: str) -> Skipped:
+        """By the name of a managed ledger; without entries, which its reads count."""
+        return self._counts.get(name, _NOTHING)
+
+    @property
+    def ledgers(self) -> int:
+        """Data ledgers that a managed ledger was opened without."""
+        return sum(each.ledgers for each in self._counts.values())
+
+    @property
+    def cursor_entries(self) -> int:
+        """Entries of cursor ledgers passed over for an older one."""
+        return sum(each.cursor_entries for each in self._counts.values())
+
+    @property
+    def cursor_ledgers(self) -> int:
+        """Cursor ledgers of which nothing could be read."""
+        return sum(each.cursor_ledgers for each in self._counts.values())
+
+    @property
+    def cursor_nodes(self) -> int:
+        """Cursors of which only the name is known."""
+        return sum(each.cursor_nodes for each in self._counts.values())
 
     def skips_ledger(self, name: str, ledger_id: int, error: LedgerError) -> bool:
         """Whether a managed ledger opens without its last ledger."""
         if not self._is_skipped(error):
             return False
-        self.ledgers += 1
+        self._count(name, ledgers=self.of(name).ledgers + 1)
         _log.error(line("opened without a ledger", managed_ledger=name, ledger=ledger_id, reason=error))
         return True
 
@@ -46,7 +67,8 @@ class Skipping:
         """Whether an older entry of the cursor ledger counts instead."""
         if not self._is_skipped(error):
             return False
-        self.cursor_entries += 1
+        name = _log_of(path)
+        self._count(name, cursor_entries=self.of(name).cursor_entries + 1)
         _log.error(line("cursor entry skipped", cursor=path, ledger=ledger_id, entry=entry_id, reason=error))
         return True
 
@@ -54,7 +76,8 @@ class Skipping:
         """Whether the cursor goes back to what its node says, or to the beginning."""
         if not self._is_skipped(error):
             return False
-        self.cursor_ledgers += 1
+        name = _log_of(path)
+        self._count(name, cursor_ledgers=self.of(name).cursor_ledgers + 1)
         _log.error(line("cursor recovered without its ledger", cursor=path, ledger=ledger_id, reason=error))
         return True
 
@@ -62,14 +85,23 @@ class Skipping:
         """Whether a cursor of which only the name is known goes back to the beginning."""
         if not self.settings.managed_ledger_force_recovery:
             return False
-        self.cursor_nodes += 1
+        name = _log_of(path)
+        self._count(name, cursor_nodes=self.of(name).cursor_nodes + 1)
         _log.error(line("cursor begins anew", cursor=path, reason=error))
         return True
+
+    def _count(self, name: str, **counts: int) -> None:
+        self._counts[name] = replace(self.of(name), **counts)
 
     def _is_skipped(self, error: Exception) -> bool:
         if self.settings.managed_ledger_force_recovery:
             return True
         return self.settings.auto_skip_non_recoverable_data and isinstance(error, NoSuchLedger | EntryLost | BrokenMetadata)
+
+
+def _log_of(cursor_path: str) -> str:
+    """The name of the managed ledger that has a cursor at that node."""
+    return cursor_path.removeprefix(ROOT).rpartition("/")[0]
 
 
 def remedy(error: Exception) -> str:

@@ -49,6 +49,8 @@ class CursorRoutes:
             ("GET", TOPIC + "/internalStats", self.internal_stats),
             ("DELETE", TOPIC + "/truncate", self.truncate),
             ("POST", TOPIC + "/trim", self.trim),
+            ("POST", TOPIC + "/terminate", self.terminate),
+            ("POST", TOPIC + "/terminate/partitions", self.terminate_partitions),
         ]
         return [Route(path, handler, methods=[method]) for method, path, handler in table]
 
@@ -170,6 +172,24 @@ class CursorRoutes:
         for topic in await self._topics(topic_of(request)):
             await topic.trim()
         return no_content()
+
+    async def terminate(self, request: Request) -> Response:
+        """The id of the last message that there will ever be."""
+        name = topic_of(request)
+        topic = await self._whole(name, "Termination of a partitioned topic is not allowed")
+        await topic.terminate()
+        return json_answer(message_id_json(topic.operations.log.last_confirmed, name.partition_index))
+
+    async def terminate_partitions(self, request: Request) -> Response:
+        """By the index of the partition."""
+        name = topic_of(request)
+        if not (await self._service.partitioned_topics.get(name)).partitions:
+            raise Refusal(405, "Termination of a non-partitioned topic is not allowed using partitioned-terminate")
+        last = {}
+        for index, topic in enumerate(await self._topics(name)):
+            await topic.terminate()
+            last[str(index)] = message_id_json(topic.operations.log.last_confirmed, index)
+        return json_answer(last)
 
     # whose place
 

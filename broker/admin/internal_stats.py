@@ -7,7 +7,8 @@ those are shown that are in memory.
 from collections.abc import Sequence
 from typing import Any
 
-from managed_ledger.contract import LedgerFacts, ManagedCursor, ManagedLedger
+from managed_ledger.contract import LedgerFacts, ManagedCursor, ManagedLedger, Skipped
+from wire.position import Position
 
 _ABSENT: dict[str, Any] = {
     "schemaLedgers": [],
@@ -26,10 +27,25 @@ def internal_stats_json(log: ManagedLedger) -> dict[str, Any]:
         "lastConfirmedEntry": str(log.last_confirmed),
         "state": "Terminated" if log.is_terminated else "LedgerOpened" if current else "ClosedLedger",
         "ledgers": [_ledger(ledger) for ledger in ledgers],
-        "cursors": {name: _cursor(cursor, ledgers) for name, cursor in log.cursors.items()},
+        "cursors": {name: _cursor(cursor, ledgers, log.active_from()) for name, cursor in log.cursors.items()},
         "properties": dict(log.properties),
         **_ABSENT,
+        **_skipped(log.skipped),
     }
+
+
+def _skipped(skipped: Skipped) -> dict[str, Any]:
+    """Not Apache's, whose clients pass over it; there only when something was skipped because it cannot be read."""
+    if skipped == Skipped():
+        return {}
+    counts = {
+        "entries": skipped.entries,
+        "ledgers": skipped.ledgers,
+        "cursorEntries": skipped.cursor_entries,
+        "cursorLedgers": skipped.cursor_ledgers,
+        "cursors": skipped.cursor_nodes,
+    }
+    return {"skippedNonRecoverable": counts}
 
 
 def _ledger(ledger: LedgerFacts) -> dict[str, Any]:
@@ -43,7 +59,7 @@ def _ledger(ledger: LedgerFacts) -> dict[str, Any]:
     }
 
 
-def _cursor(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts]) -> dict[str, Any]:
+def _cursor(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts], active_from: Position) -> dict[str, Any]:
     holes = [text for ledger in ledgers for text in _ranges(cursor, ledger.ledger_id)]
     return {
         "markDeletePosition": str(cursor.mark_delete),
@@ -52,7 +68,7 @@ def _cursor(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts]) -> dict[str, 
         "totalNonContiguousDeletedMessagesRange": len(holes),
         "numberOfEntriesSinceFirstNotAckedMessage": cursor.backlog_entries(),
         "state": "Open" if cursor.durable else "NoLedger",
-        "active": True,
+        "active": cursor.first_unacknowledged() >= active_from,
         "properties": dict(cursor.properties),
         "cursorProperties": dict(cursor.cursor_properties),
     }

@@ -128,13 +128,13 @@ class LedgerReads:
         first = self._cache.first_position()
         if first is None or first >= old:
             return
-        near_end = self._near_end()
+        near_end = self.near_end()
         start = first if near_end is None or old < near_end else max(first, near_end)
         slowest = self._places.slowest(start)
         if slowest is not None:
             self._cache.remove_before(min(slowest, old), start)
 
-    def _near_end(self) -> Position | None:
+    def near_end(self) -> Position | None:
         """Readers from here on are active: what is appended is for them. None: all are."""
         sequence = self._sequence
         index = sequence.end_index - self._settings.managed_ledger_cursor_backlogged_threshold

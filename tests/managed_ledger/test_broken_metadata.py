@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from bookkeeper.ledgers import LedgerReader, LedgerUnreadable
-from managed_ledger.contract import ManagedCursor, ManagedLedgerError
+from managed_ledger.contract import ManagedCursor, ManagedLedgerError, Skipped
 from managed_ledger.errors import BrokenMetadata, NonRecoverableLedger
 from managed_ledger.ledger.info import LedgerList, decode_info, encode_info
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
@@ -219,6 +219,22 @@ def test_garbage_at_the_end_of_a_cursor_ledger_is_an_error_that_names_it() -> No
         _, ledger_id = await with_marks(world, 5)
         damage(world, ledger_id, 1)
         await refused(world, NonRecoverableLedger, f"sub: cursor ledger {ledger_id}: .*autoSkipNonRecoverableData=true")
+
+    run(scenario())
+
+
+def test_what_was_skipped_is_counted_for_its_own_topic() -> None:
+    async def scenario() -> None:
+        world = skipping()
+        _, ledger_id = await with_marks(world, 5)
+        damage(world, ledger_id, 2)
+        await world.restart()
+        await other_serves(world)
+        ledger, other = await world.open(), await world.open(OTHER)
+        assert (ledger.skipped, other.skipped) == (Skipped(cursor_entries=2), Skipped())
+        world.shared.ledgers[1].lost |= {2, 3, 7}
+        await read_all(ledger)
+        assert (ledger.skipped, other.skipped) == (Skipped(entries=3, cursor_entries=2), Skipped())
 
     run(scenario())
 

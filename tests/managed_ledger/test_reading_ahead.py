@@ -202,6 +202,18 @@ def test_a_reader_far_behind_holds_nothing_that_is_near_the_end() -> None:
     assert run(scenario(20)) == 0
 
 
+def test_a_cursor_is_active_until_it_is_farther_behind_than_the_threshold() -> None:
+    async def scenario() -> None:
+        settings = small(managed_ledger_max_entries_per_ledger=10, managed_ledger_cursor_backlogged_threshold=20)
+        ledger = await World(settings).open()
+        assert ledger.active_from() == ledger.first_position()
+        for number in range(0, 50, 10):
+            await append_each(ledger, 10, number)
+            assert ledger.count_between(ledger.active_from(), ledger.last_confirmed) == min(20, number + 10)
+
+    run(scenario())
+
+
 def test_a_step_back_into_the_last_read_leaves_no_place_behind() -> None:
     places = ReadingPlaces()
     places.moved(Position(1, 0), Position(1, 10))

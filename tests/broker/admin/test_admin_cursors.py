@@ -10,6 +10,7 @@ import pytest
 from pyroaring import BitMap
 
 from broker.topic.contract import SubscriptionType
+from managed_ledger.contract import Skipped
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 from tests.broker.topic.topic_world import SUBSCRIBE, ConsumerEnd, ack_run, payload, send_run, settle
 from wire.generated.pulsar_api_pb2 import LZ4, SNAPPY, ZLIB, ZSTD, MessageMetadata
@@ -188,6 +189,42 @@ def test_internal_stats_show_ledgers_and_holes() -> None:
         assert cursor["individuallyDeletedMessages"] == "[(3:1..3:3],(3:4..3:5]]"
         assert cursor["numberOfEntriesSinceFirstNotAckedMessage"] == 6
         assert (await world.topic("GET", "t/messageid/5000")).json == {"ledgerId": 3, "entryId": 4, "partitionIndex": -1}
+
+    play(scenario)
+
+
+def test_internal_stats_show_what_was_skipped_and_who_is_too_far_behind() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        topic = await filled(world)
+        stats = (await world.topic("GET", "t/internalStats")).json
+        assert stats["cursors"]["s"]["active"] is True
+        assert "skippedNonRecoverable" not in stats
+        topic.ledger.skipped = Skipped(entries=3, cursor_ledgers=1)
+        topic.ledger.active_from = lambda: Position(3, 1)
+        stats = (await world.topic("GET", "t/internalStats")).json
+        assert stats["cursors"]["s"]["active"] is False
+        assert stats["skippedNonRecoverable"] == {
+            "entries": 3, "ledgers": 0, "cursorEntries": 0, "cursorLedgers": 1, "cursors": 0,
+        }  # fmt: skip
+
+    play(scenario)
+
+
+def test_a_terminated_topic_takes_no_more_and_its_last_message_is_told() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        topic = await filled(world)
+        last = {"ledgerId": 3, "entryId": 9}
+        for _ in range(2):
+            assert (await world.topic("POST", "t/terminate")).json == {**last, "partitionIndex": -1}
+        assert topic.ledger.is_terminated
+        assert (await world.topic("POST", "t/terminate/partitions")).status == 405
+        await world.done("PUT", "p/partitions", 2)
+        assert (await world.topic("POST", "p/terminate")).status == 405
+        part = await world.loaded(f"{NAME}/p-partition-1")
+        await part.ledger.append(send_run([0]).entries)
+        ended = (await world.topic("POST", "p/terminate/partitions")).json
+        assert ended["1"] == {"ledgerId": 3, "entryId": 0, "partitionIndex": 1}
+        assert part.ledger.is_terminated
 
     play(scenario)
 

@@ -13,6 +13,7 @@ from managed_ledger.contract import (
     ManagedLedgerError,
     ManagedLedgerNotFound,
     ManagedLedgerTerminated,
+    Skipped,
 )
 from wire.kernels.entries import seal
 from wire.position import Position
@@ -160,6 +161,7 @@ class MemoryLedger:
         self.trims = 0
         self.trims_despite_retention = 0
         self.retention: tuple[int, int] | None = None
+        self.skipped = Skipped()
         self.closed_at_ms: dict[int, int] = {}
         self._ledger_ids = [3]
         self._runs: dict[int, list[EntryRun]] = {3: []}
@@ -257,6 +259,9 @@ class MemoryLedger:
     def previous_position(self, position: Position) -> Position:
         before = [p for p in self.positions() if p < position]
         return before[-1] if before else Position(self._ledger_ids[0], -1)
+
+    def active_from(self) -> Position:
+        return self.first_position()
 
     def first_position(self) -> Position:
         return next(iter(self.positions()), self.end())
