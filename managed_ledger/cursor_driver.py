@@ -192,6 +192,9 @@ class DurableCursor(MemoryCursor):
         await self._holes.load_wanted()
         self._holes.moved = super()._changed
 
+    def is_loaded(self, ledger_id: int, first: int, last: int) -> bool:
+        return self._holes.is_loaded(ledger_id, first, last)
+
     async def load_acknowledged(self, ledger_id: int, first: int, last: int) -> None:
         """Returns at once when all is in memory."""
         await self._holes.load(ledger_id, first, last)
@@ -234,7 +237,7 @@ class DurableCursor(MemoryCursor):
                 if not self._is_closed:
                     await self._write_last()
             finally:
-                self._holes.forget()
+                self._holes.end()
                 await super().close()
 
     async def _write_last(self) -> None:
@@ -247,7 +250,7 @@ class DurableCursor(MemoryCursor):
         self.stop()
         async with self._turn:
             await self._store.delete()
-            self._holes.forget()
+            self._holes.end()
             await super().close()
 
     def stop(self) -> None:

@@ -19,6 +19,7 @@ from .cursor.pages import HolePages
 from .cursor.saving import SavePlan, Segment
 from .cursor.state import RANGES_IN_ENTRY_MAX, CursorState
 from .cursor_store import CursorLedgerFailed, CursorStore
+from .errors import ManagedLedgerError
 from .settings import ManagedLedgerSettings
 from .tasks import unbroken
 
@@ -44,6 +45,7 @@ class StoredHoles:
         self._ranges_max = min(settings.managed_ledger_max_unacked_ranges_to_persist, RANGES_IN_ENTRY_MAX)
         self._ranges_in_node_max = settings.managed_ledger_max_unacked_ranges_to_persist_in_metadata_store
         self._turn = asyncio.Lock()
+        self._is_ended = False
         self._switches = self._returns = self._loads = self._saves = 0
 
     @property
@@ -73,27 +75,57 @@ class StoredHoles:
         )
 
     def forget(self) -> None:
-        """The cursor is closed."""
+        """The machine is about to forget everything."""
         pages = self._machine.holes.pages
         if pages is not None:
             self._cache.forget(pages)
 
+    def end(self) -> None:
+        """The cursor is closed: nothing is loaded any more, and what is on its way does not come back into the cache."""
+        self._is_ended = True
+        self.forget()
+
     # loading
 
     async def load(self, ledger_id: int, first: int, last: int) -> None:
-        """On return, until the next await, everything is known about these entries. ManagedLedgerError: it cannot be read."""
+        """On return, until the next await, everything is known about these entries. ManagedLedgerError: it cannot be read.
+
+        All of their segments stay, also those that were in memory: else each would push the others out, round and round.
+        """
         while missing := self._machine.missing(ledger_id, first, last):
             await self._load(missing)
+            asked_for = self._machine.segments(ledger_id, first, last)
+            self._touch(asked_for)
+            self._cache.shrink(keep=len(asked_for))
+
+    def is_loaded(self, ledger_id: int, first: int, last: int) -> bool:
+        """Whether `load` has nothing to do. Their segments are in use, and stay longer."""
+        if self._machine.missing(ledger_id, first, last):
+            return False
+        self._touch(self._machine.segments(ledger_id, first, last))
+        return True
+
+    def _touch(self, segments: Sequence[Segment]) -> None:
+        pages = self._machine.holes.pages
+        if pages is not None:
+            self._cache.touched(pages, [each.start for each in segments])
 
     async def load_wanted(self) -> None:
         """What mark-delete or an acknowledgement came to."""
         while (pages := self._machine.holes.pages) is not None and pages.wanted:
-            found = [pages.segment(start) for start in pages.wanted]
-            await self._load([segment for segment in found if segment is not None])
+            found = [segment for start in pages.wanted if (segment := pages.segment(start)) is not None]
+            await self._load(found)
+            self._cache.shrink(keep=len(found))
 
     async def _load_for_save(self) -> None:
+        """Whatever another cursor loads meanwhile, what this save needs stays."""
         while (pages := self._machine.holes.pages) is not None and (missing := pages.missing_for_save(self._ranges_max)):
-            await self._load(missing)
+            pages.is_held = True
+            try:
+                await self._load(missing)
+            except BaseException:
+                pages.is_held = False
+                raise
 
     async def _load(self, segments: Sequence[Segment]) -> None:
         """Read all of them, then take over those that are still as they were when they were read."""
@@ -101,20 +133,25 @@ class StoredHoles:
         assert pages is not None, "without pages nothing is missing"
         read = []
         for segment in segments:
-            entries = (segment.entry_id, segment.addition_id)
-            read.append((segment, entries, await self._store.read_segment(segment)))
+            place = self._place(segment)
+            read.append((segment, place, await self._store.read_segment(segment)))
+        if self._is_ended:
+            raise ManagedLedgerError(f"{self._store.path}: closed while its holes were loaded")
         if self._machine.holes.pages is not pages:
             return
         mark_delete = self._machine.mark_delete
-        for segment, entries, (stored, added) in read:
+        for segment, place, (stored, added) in read:
             is_same = pages.segment(segment.start) is segment and not segment.is_resident
-            if is_same and (segment.entry_id, segment.addition_id) == entries:
+            if is_same and self._place(segment) == place:
                 self._machine.load(segment.start, stored, added)
                 self._cache.used(pages, segment.start, segment.weight)
                 self._loads += 1
-        self._cache.shrink(keep=len(read))
         if self._machine.mark_delete != mark_delete:
             self.moved(mark_delete)
+
+    def _place(self, segment: Segment) -> tuple[int, int, int]:
+        """With the ledger: after a roll-over a segment often has the entry id that it had before, and other contents."""
+        return self._store.ledger_id, segment.entry_id, segment.addition_id
 
     # saving
 

@@ -77,6 +77,11 @@ class CursorStore:
         """Whether the state is in a cursor ledger, not in the node."""
         return self._ledger_id != NO_LEDGER
 
+    @property
+    def ledger_id(self) -> int:
+        """The ledger that the node names."""
+        return self._ledger_id
+
     # beginning
 
     async def create(self, state: CursorState, cursor_properties: Mapping[str, str]) -> None:

@@ -182,6 +182,11 @@ class Acknowledgements:
         pages = self._holes.pages
         return [] if pages is None else pages.missing(Position(ledger_id, first), Position(ledger_id, last))
 
+    def segments(self, ledger_id: int, first: int, last: int) -> list[Segment]:
+        """The segments with these entries; none while there are no segments."""
+        pages = self._holes.pages
+        return [] if pages is None else pages.between(Position(ledger_id, first), Position(ledger_id, last))
+
     def _check_exists(self, position: Position) -> None:
         """What cannot exist yet is refused: an entry after the last one."""
         if position > self._ledgers.last_confirmed:

@@ -4,6 +4,7 @@ Only what is stored can be let go. What is not stored yet stays, beyond the boun
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Protocol
 
 from wire.position import Position
@@ -34,6 +35,12 @@ class HoleCache:
         key = (owner, start)
         self.size_bytes += weight - self._used.pop(key, 0)
         self._used[key] = weight
+
+    def touched(self, owner: SegmentOwner, starts: Iterable[Position]) -> None:
+        """Somebody asked for these segments, which are in memory."""
+        for start in starts:
+            if (owner, start) in self._used:
+                self._used.move_to_end((owner, start))
 
     def forget(self, owner: SegmentOwner) -> None:
         """It is no more."""

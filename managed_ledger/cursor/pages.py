@@ -41,7 +41,7 @@ class HolePages:
         self.wanted: dict[Position, None] = {}
         self.absent = 0
         self.is_held = False
-        """While a save is under way: nothing is evicted."""
+        """While a save is under way, from its loading on: nothing is evicted."""
         self._segments[FIRST] = Segment(FIRST)
         for row in stored:
             self._restore(row)
@@ -74,11 +74,12 @@ class HolePages:
 
     def missing(self, first: Position, last: Position) -> list[Segment]:
         """The segments between these positions that are not resident."""
-        if not self.absent:
-            return []
+        return [each for each in self.between(first, last) if not each.is_resident] if self.absent else []
+
+    def between(self, first: Position, last: Position) -> list[Segment]:
+        """The segments that have these positions."""
         begin = self._containing(first).start
-        found = (self._segments[start] for start in self._segments.irange(begin, max(begin, last)))
-        return [segment for segment in found if not segment.is_resident]
+        return [self._segments[start] for start in self._segments.irange(begin, max(begin, last))]
 
     def missing_for_save(self, ranges_max: int) -> list[Segment]:
         """What has to be resident before a save: what changed, and all if the holes may fit Apache's format."""
