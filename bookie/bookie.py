@@ -14,7 +14,6 @@ from collections.abc import Iterable
 
 from bookie.compactor import Compactor
 from bookie.cookie import claim_directories
-from bookie.errors import StorageDamaged
 from bookie.flusher import Flusher
 from bookie.health import FORCED, FULL, JOURNAL, STOPPED, STORAGE, Health
 from bookie.journal.format_v1 import LedgerFenced, MasterKeySet, Record
@@ -24,7 +23,7 @@ from bookie.ledgers import Ledgers, LedgerState
 from bookie.memtable import cost_bytes
 from bookie.ranges import joined_ranges
 from bookie.reading import first_newer, is_what_it_says, last_add_confirmed, read_tables
-from bookie.scrub import Scrub
+from bookie.scrub import Scrub, check_consistency
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.storage.block_v1 import DamagedBlock
 from bookie.storage.span import Span
@@ -48,12 +47,24 @@ log = logging.getLogger("bookie")
 class Bookie:
     """A bookie on one journal and one ledger directory. Belongs to one event loop."""
 
-    def __init__(self, disk: Disk, settings: BookieSettings, clock: Clock, rng: Rng, *, instance_id: str = "") -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        settings: BookieSettings,
+        clock: Clock,
+        rng: Rng,
+        *,
+        instance_id: str = "",
+        stripe: tuple[int, int] = (0, 1),
+    ) -> None:
+        """`stripe`: which of how many pairs of directories this is on (`bookie.stripes`)."""
+        assert len(settings.journal_directories) == len(settings.ledger_directories) == 1, "StripedBookie is for more"
         self._disk = disk
         self._settings = settings
         self._clock = clock
         self._rng = rng
         self._instance_id = instance_id
+        self._stripe = stripe
         self._ledgers = Ledgers()
         self._storage = LedgerStorage(disk, settings.ledger_directory, settings)
         self._journal: Journal
@@ -73,7 +84,13 @@ class Bookie:
         """Check whose the directories are, load what is stored, replay the journal. BookieStartError: it must not run."""
         settings = self._settings
         cookie, new = await claim_directories(
-            self._disk, settings.journal_directory, settings.ledger_directory, CHECKPOINT, self._instance_id, self._rng
+            self._disk,
+            settings.journal_directory,
+            settings.ledger_directory,
+            CHECKPOINT,
+            self._instance_id,
+            self._rng,
+            self._stripe,
         )
         if new:
             await self._storage.create()
@@ -81,7 +98,7 @@ class Bookie:
         for state in self._ledgers.all():
             state.suspect = self._storage.suspect
         if settings.local_consistency_check_on_startup:
-            await self._check_storage()
+            await check_consistency(self._storage, settings.ledger_directory)
         self._journal = Journal(self._disk, settings.journal_directory, cookie.secret, settings, self._on_journal_failed)
         self._flusher = Flusher(
             self._storage,
@@ -103,16 +120,6 @@ class Bookie:
         self.health.start(self._revive_journal)
         if settings.local_scrub_interval > 0:
             self._scrubber = self._loop.create_task(self.scrub.run(settings.local_scrub_interval), name="bookie-scrub")
-
-    async def _check_storage(self) -> None:
-        """StorageDamaged unless all that is stored has the right checksums."""
-        damages = await Scrub(self._storage, self._rewrite, 0).run_round()
-        if damages or self._storage.suspect:
-            raise StorageDamaged(
-                f"{self._settings.ledger_directory}: {len(damages)} blocks are damaged, or an entry log cannot be read "
-                f"({'; '.join(damage.place for damage in damages[:1])}): put a good copy back, or start with "
-                "localConsistencyCheckOnStartup=false and have what is damaged replicated again"
-            )
 
     async def _rewrite(self, run: EntryRun) -> None:
         """Store entries again that are stored here, from a good copy. BookieError."""
@@ -172,6 +179,15 @@ class Bookie:
             log.error(line("stopped without a flush; the journal will be replayed", error=error))
         await self._flusher.stop()
         await self._storage.close()
+
+    async def until_it_must_end(self) -> None:
+        """Returns when the bookie is read-only and may not be (readOnlyModeEnabled=false): the process has to end."""
+        await self.health.must_end.wait()
+
+    @property
+    def stripes(self) -> "tuple[Bookie, ...]":
+        """Itself: `StripedBookie` has more."""
+        return (self,)
 
     # BookieClient
 

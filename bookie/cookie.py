@@ -1,7 +1,8 @@
 """Cookie: the VERSION file that says whose a directory is. A bookie that came back under its old name with an empty or foreign
 directory would answer "no such entry" for what it had acknowledged; so it is refused (apache/bookkeeper#2612, pulsar#8333).
 
-Lines of `key=value`: the format version, the instance (whose cluster this is), the secret that marks journal frames.
+Lines of `key=value`: the format version, the instance (whose cluster this is), the secret that marks journal frames, and of
+which of how many pairs of directories it is (`stripe=1/2`; none: the only one).
 """
 
 from dataclasses import dataclass
@@ -22,10 +23,14 @@ class Cookie:
 
     instance_id: str
     secret: bytes
+    stripe: tuple[int, int] = (0, 1)
+    """Which of how many pairs of directories."""
 
 
 def encode_cookie(cookie: Cookie) -> bytes:
-    return f"version={FORMAT_VERSION}\ninstance={cookie.instance_id}\nsecret={cookie.secret.hex()}\n".encode()
+    index, count = cookie.stripe
+    stripe = "" if count == 1 else f"stripe={index}/{count}\n"
+    return f"version={FORMAT_VERSION}\ninstance={cookie.instance_id}\nsecret={cookie.secret.hex()}\n{stripe}".encode()
 
 
 def decode_cookie(data: bytes, path: str) -> Cookie:
@@ -36,13 +41,14 @@ def decode_cookie(data: bytes, path: str) -> Cookie:
             f"{path}: format version {version}, this bookie knows {FORMAT_VERSION}: run the version that wrote it"
         )
     try:
-        return Cookie(fields["instance"], bytes.fromhex(fields["secret"]))
+        index, _, count = fields.get("stripe", "0/1").partition("/")
+        return Cookie(fields["instance"], bytes.fromhex(fields["secret"]), (int(index), int(count)))
     except (KeyError, ValueError) as error:
         raise WrongDirectory(f"{path} is damaged ({error!r}): put a good copy back") from error
 
 
 async def claim_directories(
-    disk: Disk, journal: str, ledgers: str, in_use: str, instance_id: str, rng: Rng
+    disk: Disk, journal: str, ledgers: str, in_use: str, instance_id: str, rng: Rng, stripe: tuple[int, int] = (0, 1)
 ) -> tuple[Cookie, bool]:
     """The cookie of both directories, made when they are new; and whether they are new.
 
@@ -58,13 +64,18 @@ async def claim_directories(
         for directory in (ledgers, journal):
             await _check_empty(disk, directory, in_use)
         found = next((stamp for stamp in stamps if stamp), None)
-        cookie = found or Cookie(instance_id, rng.getrandbits(SECRET_BITS).to_bytes(SECRET_BITS // 8, "big"))
+        cookie = found or Cookie(instance_id, rng.getrandbits(SECRET_BITS).to_bytes(SECRET_BITS // 8, "big"), stripe)
         for directory in (ledgers, journal):
             await replace_file(disk, directory, VERSION_FILE, encode_cookie(cookie))
     else:
         cookie = _agreed(stamps, journal, ledgers)
     if cookie.instance_id != instance_id:
         raise WrongDirectory(f"{ledgers} belongs to instance {cookie.instance_id!r}, not to {instance_id!r}")
+    if cookie.stripe != stripe:
+        raise WrongDirectory(
+            f"{ledgers} is number {cookie.stripe[0] + 1} of {cookie.stripe[1]} directories, and it is given as number "
+            f"{stripe[0] + 1} of {stripe[1]}: journalDirectories and ledgerDirectories keep their number and their order"
+        )
     return cookie, new
 
 

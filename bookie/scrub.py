@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from bookie.errors import StorageDamaged
 from bookie.storage.block_v1 import DamagedBlock
 from bookie.storage.span import Span
 from bookie.storage.storage import LedgerStorage
@@ -117,3 +118,18 @@ class Scrub:
             return False
         log.info(line("damage is repaired", ledger=damage.ledger_id, place=damage.place, missing=missing))
         return missing == 0
+
+
+async def check_consistency(storage: LedgerStorage, directory: str) -> None:
+    """StorageDamaged unless all that is stored has the right checksums."""
+    damages = await Scrub(storage, _never, 0).run_round()
+    if damages or storage.suspect:
+        raise StorageDamaged(
+            f"{directory}: {len(damages)} blocks are damaged, or an entry log cannot be read "
+            f"({'; '.join(damage.place for damage in damages[:1])}): put a good copy back, or start with "
+            "localConsistencyCheckOnStartup=false and have what is damaged replicated again"
+        )
+
+
+async def _never(run: EntryRun) -> None:
+    raise AssertionError(f"nothing is repaired without replicas: {run.ledger_id}")

@@ -8,13 +8,12 @@ import socket
 from collections.abc import Callable
 from functools import partial
 
-from bookie.bookie import Bookie
 from bookie.garbage import GarbageCollector
 from bookie.server.listener import BookieListener
 from bookie.server.registration import STATE_SECONDS, BookieIdentity, Registration, check_cookie, store_cookie
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
-from bookie.storage.storage import CHECKPOINT
+from bookie.striped_bookie import AnyBookie, is_in_use, make_bookie
 from bookkeeper.ledger_layouts import LAYOUTS
 from bookkeeper.paths import INSTANCE_ID, ROOT
 from bookkeeper.registry import LedgerRegistry
@@ -59,7 +58,7 @@ class BookieServer:
         self._disk, self._clock, self._rng = disk, clock, rng
         self._store, self._sessions = store, sessions
         self._tasks: list[asyncio.Task[None]] = []
-        self.bookie: Bookie
+        self.bookie: AnyBookie
         self.listener: BookieListener
         self.identity: BookieIdentity
         self._registration: Registration
@@ -78,9 +77,9 @@ class BookieServer:
         host = advertised_host(self._settings)
         port = self._settings.bookie_port or _free_port()
         self.identity = self._identity(host, port, instance_id)
-        in_use = await self._disk.exists(f"{self._bookie_settings.ledger_directory}/{CHECKPOINT}")
+        in_use = await is_in_use(self._disk, self._bookie_settings)
         has_cookie = await check_cookie(self._store, ROOT, self.identity, in_use=in_use)
-        self.bookie = Bookie(self._disk, self._bookie_settings, self._clock, self._rng, instance_id=instance_id)
+        self.bookie = make_bookie(self._disk, self._bookie_settings, self._clock, self._rng, instance_id=instance_id)
         await self.bookie.start()
         if not has_cookie:
             await store_cookie(self._store, ROOT, self.identity, has_ledgers=bool(self.bookie.ledger_ids()))

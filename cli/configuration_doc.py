@@ -21,8 +21,8 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 
 DIFFERENT: Mapping[str, tuple[str, str]] = {
     "clusterName": ("none", "a standalone needs no file to have a name"),
-    "journalDirectories": ("/tmp/bk-txn", "below `--data-dir`; exactly one for now"),
-    "ledgerDirectories": ("/tmp/bk-data", "below `--data-dir`; exactly one for now"),
+    "journalDirectories": ("/tmp/bk-txn", "below `--data-dir`"),
+    "ledgerDirectories": ("/tmp/bk-data", "below `--data-dir`"),
     "journalMaxSizeMB": ("2048", "files are recycled: a small set is written again and again"),
     "journalAlignmentSize": ("512", "whole pages are written, so that a recycled one is not read first"),
     "journalMaxBackups": ("5", "kept beyond need; here they are the spares to recycle"),

@@ -7,10 +7,10 @@ import asyncio
 import dataclasses
 from functools import partial
 
-from bookie.bookie import Bookie
 from bookie.errors import BookieStartError
 from bookie.garbage import GarbageCollector
 from bookie.settings import BookieSettings
+from bookie.striped_bookie import AnyBookie, make_bookie
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.paths import INSTANCE_ID, ROOT, ledger_path
 from cli.broker_parts import BROKER_SETTINGS, BrokerParts
@@ -38,8 +38,8 @@ class Standalone:
     ) -> None:
         self.store = store
         self._bookie_settings = _in_directory(configuration.settings(BookieSettings), configuration, directory)
-        self._make_bookie = partial(Bookie, disk, self._bookie_settings, clock, rng)
-        self._bookies: dict[str, Bookie] = {}
+        self._make_bookie = partial(make_bookie, disk, self._bookie_settings, clock, rng)
+        self._bookies: dict[str, AnyBookie] = {}
         self._collector: asyncio.Task[None] | None = None
         self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
         self.server_settings = self._parts.server_settings

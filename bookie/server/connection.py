@@ -13,12 +13,12 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Protocol, cast
 
-from bookie.bookie import Bookie
 from bookie.reading import last_add_confirmed
 from bookie.server.confirmations import Confirmations
 from bookie.server.operations import Operations
 from bookie.server.session import TICK_SECONDS, Session
 from bookie.server.settings import BookieServerSettings
+from bookie.striped_bookie import AnyBookie
 from ports.logs import line
 from ports.outbox import Outbox
 from ports.read_buffer import ReadBuffer, SharedRoom
@@ -48,7 +48,7 @@ _ADD, _READ = 1, 2
 class Server(Protocol):
     """What the connections of one bookie share."""
 
-    bookie: Bookie
+    bookie: AnyBookie
     settings: BookieServerSettings
     operations: Operations
     confirmations: Confirmations

@@ -3,11 +3,11 @@
 import asyncio
 import logging
 
-from bookie.bookie import Bookie
 from bookie.server.confirmations import Confirmations
 from bookie.server.connection import LINGER_SECONDS, BookieConnection
 from bookie.server.operations import Operations
 from bookie.server.settings import BookieServerSettings
+from bookie.striped_bookie import AnyBookie
 from ports.logs import line
 from ports.read_buffer import SharedRoom
 
@@ -19,7 +19,7 @@ BACKLOG = 128
 class BookieListener:
     """Of one bookie, which is started before this and stopped after it. Implements `connection.Server`."""
 
-    def __init__(self, bookie: Bookie, settings: BookieServerSettings) -> None:
+    def __init__(self, bookie: AnyBookie, settings: BookieServerSettings) -> None:
         self.bookie = bookie
         self.settings = settings
         self.confirmations = Confirmations()

@@ -6,8 +6,8 @@ What a bookie is asked while its peer does not read waits until the peer does: t
 from bisect import bisect_right
 from typing import Protocol, assert_never
 
-from bookie.bookie import Bookie
 from bookie.server.confirmations import Confirmations, LacRecord
+from bookie.striped_bookie import AnyBookie
 from wire.bookie.availability import encode_availability
 from wire.bookie.requests import (
     LAST_ENTRY,
@@ -51,7 +51,7 @@ class Peer(Protocol):
 class Operations:
     """Of one bookie."""
 
-    def __init__(self, bookie: Bookie, confirmations: Confirmations, batch_read_bytes_max: int) -> None:
+    def __init__(self, bookie: AnyBookie, confirmations: Confirmations, batch_read_bytes_max: int) -> None:
         self._bookie = bookie
         self._confirmations = confirmations
         self._batch_read_bytes_max = batch_read_bytes_max

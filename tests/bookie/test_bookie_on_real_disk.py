@@ -1,6 +1,7 @@
 """A bookie on the disk of this machine: what was added and fenced is there after a restart."""
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def with_bookies(path: Path, scenario: Callable[[Callable[[], Awaitable[Bookie]]
     async def run() -> None:
         disk = RealDisk()
         settings = BookieSettings((f"{path}/journal",), (f"{path}/ledgers",), journal_max_size_mb=16)
+        settings = dataclasses.replace(settings, log_size_limit=300_000, compaction_rate_by_bytes=0)
 
         async def start() -> Bookie:
             bookie = Bookie(disk, settings, RealClock(), RealRng())
@@ -71,5 +73,24 @@ def test_a_fence_survives_a_restart(tmp_path: Path) -> None:
         await again.add(sealed(7, 5), KEY, recovery=True)
         assert await again.last_entry_id(7) == 5
         await again.stop()
+
+    with_bookies(tmp_path, scenario)
+
+
+def test_compaction_and_scrub_on_a_real_disk(tmp_path: Path) -> None:
+    async def scenario(start: Callable[[], Awaitable[Bookie]]) -> None:
+        bookie = await start()
+        for entry_id in range(4):
+            await asyncio.gather(*[bookie.add(sealed(ledger_id, entry_id, 1, 40_000), KEY) for ledger_id in (1, 2, 3, 4)])
+            await bookie.flush()
+        await bookie.delete([1, 2, 3])
+        assert await bookie.compactor.run("major") >= 1
+        for _ in range(2):
+            assert await bookie.scrub.run_round() == []
+            for entry_id in range(4):
+                assert entries_of(await bookie.read(4, entry_id, 1, 1)) == entries_of(sealed(4, entry_id, 1, 40_000))
+            await bookie.stop()
+            bookie = await start()
+        await bookie.stop()
 
     with_bookies(tmp_path, scenario)

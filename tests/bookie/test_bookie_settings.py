@@ -33,7 +33,10 @@ def test_values_come_from_apaches_keys() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("journalDirectories", "/a,/b"),
+        ("journalDirectories", "/a,/a"),
+        ("ledgerDirectories", ""),
+        ("minorCompactionThreshold", "0.9"),
+        ("diskUsageWarnThreshold", "0"),
         ("journalAlignmentSize", "1000"),
         ("diskUsageThreshold", "1.5"),
         ("diskUsageLwmThreshold", "0.99"),

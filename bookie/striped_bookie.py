@@ -1,0 +1,149 @@
+"""StripedBookie: a bookie with several directories, each ledger on one of its stripes (`bookie.stripes`).
+
+Each stripe is a whole bookie: its own journal, memtables, entry logs and checkpoint, so that a mark speaks of the one journal
+and the one ledger directory that belong together. Apache's bookie has a mark of every journal in every ledger directory, of
+which a start must take the least and took the greatest (apache/bookkeeper#3329).
+The bookie is read-only when one of its stripes is (readOnlyModeOnAnyDiskFullEnabled, Apache's default).
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from bookie.bookie import Bookie
+from bookie.errors import WrongDirectory
+from bookie.settings import BookieSettings
+from bookie.storage.storage import CHECKPOINT
+from bookie.stripes import stripe_settings
+from ports.clock import Clock
+from ports.disk import Disk, DiskUsage
+from ports.rng import Rng
+from wire.run import EntryRun
+
+
+class StripedBookie:
+    """What `Bookie` is, on several pairs of directories. Belongs to one event loop."""
+
+    def __init__(self, disk: Disk, settings: BookieSettings, clock: Clock, rng: Rng, *, instance_id: str = "") -> None:
+        self._disk = disk
+        self._ledger_directories = settings.ledger_directories
+        self._settings = stripe_settings(settings)
+        count = len(self._settings)
+        self.stripes = tuple(
+            Bookie(disk, part, clock, rng, instance_id=instance_id, stripe=(index, count))
+            for index, part in enumerate(self._settings)
+        )
+
+    def _of(self, ledger_id: int) -> Bookie:
+        return self.stripes[ledger_id % len(self.stripes)]
+
+    # Life
+
+    async def start(self) -> None:
+        """As `Bookie.start`. The first stripe comes last: once its directories are in use, those of all others must be."""
+        in_use = await self._in_use()
+        if in_use[0]:
+            self._refuse_unless(all(in_use), in_use.index(False) if False in in_use else 0)
+        started: list[Bookie] = []
+        try:
+            for stripe in reversed(self.stripes):
+                if stripe is self.stripes[0] and not in_use[0]:
+                    self._refuse_unless(not any(other.ledger_ids() for other in started), 0)
+                await stripe.start()
+                started.append(stripe)
+        except BaseException:
+            for stripe in started:
+                await stripe.stop()
+            raise
+
+    async def _in_use(self) -> list[bool]:
+        return [await self._disk.exists(f"{part.ledger_directory}/{CHECKPOINT}") for part in self._settings]
+
+    def _refuse_unless(self, is_right: bool, index: int) -> None:
+        if not is_right:
+            part = self._settings[index]
+            raise WrongDirectory(
+                f"{part.ledger_directory} and {part.journal_directory} were never used, and other directories of this bookie "
+                "were: are they mounted? were they emptied? Their number and order stay what they were at the first start"
+            )
+
+    async def stop(self) -> None:
+        """As `Bookie.stop`."""
+        for stripe in self.stripes:
+            await stripe.stop()
+
+    async def until_it_must_end(self) -> None:
+        """As `Bookie.until_it_must_end`."""
+        waiters = [asyncio.create_task(stripe.until_it_must_end()) for stripe in self.stripes]
+        try:
+            await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for waiter in waiters:
+                waiter.cancel()
+
+    # BookieClient, and what the port asks for
+
+    def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
+        return self._of(run.ledger_id).add(run, master_key, recovery=recovery)
+
+    async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        return await self._of(ledger_id).read(ledger_id, first_entry_id, count_max, bytes_max)
+
+    async def fence(self, ledger_id: int, master_key: bytes) -> int:
+        return await self._of(ledger_id).fence(ledger_id, master_key)
+
+    async def ensure_fenced(self, ledger_id: int, master_key: bytes) -> None:
+        await self._of(ledger_id).ensure_fenced(ledger_id, master_key)
+
+    def claim(self, ledger_id: int, master_key: bytes, what: str) -> None:
+        self._of(ledger_id).claim(ledger_id, master_key, what)
+
+    async def last_add_confirmed(self, ledger_id: int) -> int:
+        return await self._of(ledger_id).last_add_confirmed(ledger_id)
+
+    async def last_entry_id(self, ledger_id: int) -> int:
+        return await self._of(ledger_id).last_entry_id(ledger_id)
+
+    def entry_ranges(self, ledger_id: int) -> list[tuple[int, int]]:
+        return self._of(ledger_id).entry_ranges(ledger_id)
+
+    async def usage(self) -> DiskUsage:
+        """Of the disks with the entry logs, together. OSError."""
+        usages = [await self._disk.usage(directory) for directory in self._ledger_directories]
+        return DiskUsage(sum(usage.total_bytes for usage in usages), sum(usage.free_bytes for usage in usages))
+
+    # Keeping house
+
+    @property
+    def read_only_reason(self) -> str:
+        reasons = {stripe.read_only_reason: None for stripe in self.stripes if stripe.read_only_reason}
+        return "; ".join(reasons)
+
+    def ledger_ids(self) -> list[int]:
+        return sorted(ledger_id for stripe in self.stripes for ledger_id in stripe.ledger_ids())
+
+    async def flush(self) -> None:
+        for stripe in self.stripes:
+            await stripe.flush()
+
+    async def compact(self) -> None:
+        for stripe in self.stripes:
+            await stripe.compact()
+
+    async def delete(self, ledger_ids: Iterable[int]) -> None:
+        wanted = list(ledger_ids)
+        for index, stripe in enumerate(self.stripes):
+            await stripe.delete([ledger_id for ledger_id in wanted if ledger_id % len(self.stripes) == index])
+
+
+AnyBookie = Bookie | StripedBookie
+
+
+def make_bookie(disk: Disk, settings: BookieSettings, clock: Clock, rng: Rng, *, instance_id: str = "") -> AnyBookie:
+    """As many stripes as the settings' directories ask for; a bookie with one pair is on it alone."""
+    kind = Bookie if len(stripe_settings(settings)) == 1 else StripedBookie
+    return kind(disk, settings, clock, rng, instance_id=instance_id)
+
+
+async def is_in_use(disk: Disk, settings: BookieSettings) -> bool:
+    """One of the directories has been used by a bookie."""
+    return any([await disk.exists(f"{part.ledger_directory}/{CHECKPOINT}") for part in stripe_settings(settings)])
