@@ -8,8 +8,10 @@ import socket
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.network_bookies import NetworkBookies
 from bookkeeper.settings import BookKeeperSettings
-from broker.service.lookups import Advertised
-from broker.service.members import MemberConflict, Members
+from broker.service.lookups import Advertised, parse_listeners
+from broker.service.members import MemberConflict, Members, broker_data, broker_id, ownership_data
+from broker.service.namespace_bundles import NamespaceBundles
+from broker.service.ownership_driver import BundleOwnership
 from broker.service.settings import BrokerSettings
 from cli.broker_parts import BROKER_SETTINGS, VERSION, BrokerParts
 from cli.cluster_settings import ClusterSettings
@@ -62,8 +64,13 @@ class BrokerServer:
         """Once it is known where the web server listens: others find the broker from now on. BrokerFailed."""
         advertised = self._parts.advertised(advertised_host(self.server_settings), web_port)
         await initialise_missing_cluster(self._store, self._parts, self._cluster_name, self._bundle_count, advertised)
-        await self.service.start(advertised)
-        self._members = Members(self._store, self._sessions, advertised, VERSION)
+        listeners = parse_listeners(self.service.settings.advertised_listeners, advertised)
+        data = broker_data(advertised, listeners, VERSION)
+        self._members = Members(self._store, self._sessions, broker_id(advertised), data)
+        bundles = NamespaceBundles(self._store, self._bundle_count)
+        own = ownership_data(advertised, listeners)
+        owners = BundleOwnership(self._store, self._sessions, self._members, bundles, own, self.service.close_topics)
+        await self.service.start(advertised, owners)
         try:
             await self._members.join()
         except MemberConflict as error:

@@ -14,13 +14,16 @@ from metadata.store import MetadataStore
 
 from ..errors import BrokerError
 from ..service.broker_service import BrokerService
+from ..service.errors import TopicElsewhere
 from .answers import Refusal, on_broker_error, on_http_error, on_refusal
 from .cluster import ClusterRoutes
 from .cursors import CursorRoutes
+from .elsewhere import to_owner
 from .lookup import LookupRoutes
 from .namespaces import NamespaceRoutes
 from .subscriptions import SubscriptionRoutes
 from .topics import TopicRoutes
+from .unloading import UnloadingRoutes
 
 
 def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Starlette:
@@ -31,9 +34,15 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Sta
         *LookupRoutes(service).routes(),
         *NamespaceRoutes(service).routes(),
         *SubscriptionRoutes(service).routes(),
+        *UnloadingRoutes(service).routes(),
         *TopicRoutes(service).routes(),
     ]
-    handlers = {BrokerError: on_broker_error, Refusal: on_refusal, HTTPException: on_http_error}
+    handlers = {
+        TopicElsewhere: to_owner(service),
+        BrokerError: on_broker_error,
+        Refusal: on_refusal,
+        HTTPException: on_http_error,
+    }
     return Starlette(routes=routes, exception_handlers=handlers)
 
 

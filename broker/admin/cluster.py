@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from metadata.store import MetadataStore
 
 from ..service.broker_service import BrokerService
+from ..service.members import BROKERS, broker_id
 from .answers import json_answer, refusal, text_answer
 from .names import namespace_of
 
@@ -55,7 +56,8 @@ class ClusterRoutes:
         return text_answer(self._version)
 
     async def brokers(self, request: Request) -> Response:
-        return json_answer([self._service.advertised.http_url.removeprefix("http://")])
+        """By their ids; a standalone is not registered anywhere."""
+        return json_answer(await self._store.children(BROKERS) or [broker_id(self._service.advertised)])
 
     async def leader(self, request: Request) -> Response:
         url = self._service.advertised.http_url

@@ -6,6 +6,7 @@ from starlette.routing import BaseRoute, Route
 
 from ..service.broker_service import BrokerService
 from .answers import json_answer
+from .elsewhere import redirect
 from .names import topic_of
 
 
@@ -20,8 +21,12 @@ class LookupRoutes:
 
     async def lookup(self, request: Request) -> Response:
         """`brokerUrlSsl` is always there: the C++ client takes the answer for malformed without it."""
-        topic = topic_of(request)
-        found = await self._service.lookup(topic, request.query_params.get("listenerName", ""))
+        topic, parameters = topic_of(request), request.query_params
+        authoritative = parameters.get("authoritative", "").lower() == "true"
+        answer = await self._service.lookup(topic, parameters.get("listenerName", ""), authoritative=authoritative)
+        found = answer.address
+        if answer.is_redirect:
+            return redirect(request, found.http_url, authoritative="true")
         body = {"brokerUrl": found.broker_url, "httpUrl": found.http_url, "nativeUrl": found.broker_url}
         if found.broker_url_tls:
             body |= {"brokerUrlTls": found.broker_url_tls, "httpUrlTls": found.http_url_tls}

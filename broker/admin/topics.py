@@ -1,4 +1,4 @@
-"""Routes below /admin/v2/persistent: create, list, delete, unload, partitions and stats of topics (PersistentTopics)."""
+"""Routes below /admin/v2/persistent: create, list, delete, partitions and stats of topics (PersistentTopics)."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -32,7 +32,6 @@ class TopicRoutes:
             ("DELETE", TOPIC + "/partitions", self.delete_partitioned),
             ("GET", TOPIC + "/stats", self.stats),
             ("GET", TOPIC + "/partitioned-stats", self.partitioned_stats),
-            ("PUT", TOPIC + "/unload", self.unload),
             ("PUT", TOPIC, self.create),
             ("DELETE", TOPIC, self.delete),
         ]
@@ -121,17 +120,6 @@ class TopicRoutes:
             if await self._service.topic_exists(name):
                 loaded[str(name)] = await self._loaded(name)
         return json_answer(partitioned_stats_json(found.partitions, loaded, per_partition=flag(request, "perPartition", True)))
-
-    async def unload(self, request: Request) -> Response:
-        """What is stored but not loaded is as unloaded as can be."""
-        topic = topic_of(request)
-        partitions = (await self._service.partitioned_topics.get(topic)).partitions
-        if not partitions and not await self._service.topic_exists(topic):
-            raise TopicNotFound(str(topic))
-        for name in [topic.partition(index) for index in range(partitions)] or [topic]:
-            if self._service.loaded_topic(name) is not None:
-                await self._service.unload_topic(name)
-        return no_content()
 
     async def _check_new(self, topic: TopicName) -> None:
         """That a topic of this name may be created by hand, as Apache puts it."""

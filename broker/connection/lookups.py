@@ -33,8 +33,9 @@ class Lookups:
         asked = command.lookup_topic
 
         async def answer() -> None:
-            found = await self._service.lookup(TopicName.parse(asked.topic), asked.advertised_listener_name)
-            self._link.answer(replies.lookup(asked.request_id, found.broker_url, found.broker_url_tls))
+            topic = TopicName.parse(asked.topic)
+            found = await self._service.lookup(topic, asked.advertised_listener_name, authoritative=asked.authoritative)
+            self._link.answer(replies.lookup(asked.request_id, found))
 
         self._link.run(answer(), lambda failure: self._link.answer(replies.lookup_failed(asked.request_id, failure)))
 

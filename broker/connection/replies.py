@@ -10,6 +10,7 @@ from wire.int64 import WORD_MAX, signed, unsigned
 from wire.position import Position
 
 from ..errors import BrokerError, ServerError
+from ..service.lookups import Answer
 from ..topic.contract import LastMessage
 
 NO_REQUEST = WORD_MAX
@@ -77,12 +78,14 @@ def partitions_failed(request_id: int, failure: BrokerError) -> bytes:
     return encode(BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE, partition_metadata_response=told))
 
 
-def lookup(request_id: int, url: str, url_tls: str) -> bytes:
+def lookup(request_id: int, found: Answer) -> bytes:
+    """Always authoritative: whoever is named in a redirect was chosen, and takes the topic if nobody has it."""
+    kind = api.CommandLookupTopicResponse.Redirect if found.is_redirect else api.CommandLookupTopicResponse.Connect
     told = api.CommandLookupTopicResponse(
         request_id=request_id,
-        response=api.CommandLookupTopicResponse.Connect,
-        broker_service_url=url or None,
-        broker_service_url_tls=url_tls or None,
+        response=kind,
+        broker_service_url=found.address.broker_url or None,
+        broker_service_url_tls=found.address.broker_url_tls or None,
         authoritative=True,
         proxy_through_service_url=False,
     )

@@ -16,12 +16,13 @@ from ports.logs import line
 from ..errors import BrokerError, ServerError
 from ..topic.contract import OpenTopic, Topic
 from ..topic.policies import EXEMPT, TopicPolicies
-from .errors import TopicConflict, TopicNotFound
+from .errors import TopicConflict, TopicElsewhere, TopicNotFound
 from .housekeeping import Housekeeping
 from .loaded_topics import LoadedTopics
-from .lookups import Advertised, address_for, parse_listeners
+from .lookups import Advertised, Answer, address_for, parse_listeners
 from .namespace_policies import NamespacePolicies
 from .namespaces import Namespaces
+from .owners import Owners, SoleOwner
 from .partitions import PartitionedTopicMetadata, PartitionedTopics
 from .producer_names import ProducerNames
 from .settings import BrokerSettings
@@ -54,9 +55,11 @@ class BrokerService:
         self._names: ProducerNames | None = None
         self._advertised: Advertised | None = None
         self._listeners: Mapping[str, Advertised] = {}
+        self.owners: Owners = SoleOwner()
 
-    async def start(self, advertised: Advertised) -> None:
-        """Once it is known where clients reach this broker."""
+    async def start(self, advertised: Advertised, owners: Owners | None = None) -> None:
+        """Once it is known where clients reach this broker, and, where it has others beside it, who knows what they own."""
+        self.owners = owners or self.owners
         self._listeners = parse_listeners(self.settings.advertised_listeners, advertised)
         self._advertised = advertised
         self._housekeeper = asyncio.create_task(self._housekeeping.run(), name="broker housekeeping")
@@ -79,6 +82,7 @@ class BrokerService:
             self._housekeeper.cancel()
             await asyncio.gather(self._housekeeper, return_exceptions=True)
             self._housekeeper = None
+        await self.owners.close()
         for failure in await self._topics.close():
             log.error(line("a topic was not unloaded cleanly"), exc_info=failure)
 
@@ -94,11 +98,13 @@ class BrokerService:
             raise BrokerError(ServerError.SERVICE_NOT_READY, "The broker is starting")
         return self._advertised
 
-    async def lookup(self, topic: TopicName, listener: str = "") -> Advertised:
-        """Who serves the topic: this broker. The topic need not exist, its namespace must."""
+    async def lookup(self, topic: TopicName, listener: str = "", *, authoritative: bool = False) -> Answer:
+        """Who serves the topic, or who knows. The topic need not exist, its namespace must."""
         self._require_persistent(topic)
-        await self.namespaces.require(topic.namespace)
-        return address_for(listener, self.advertised, self._listeners)
+        if self.loaded_topic(topic) is None:  # what is served here is answered without metadata, too
+            await self.namespaces.require(topic.namespace)
+        found = await self.owners.find(topic, listener, authoritative=authoritative)
+        return found or Answer(address_for(listener, self.advertised, self._listeners))
 
     def new_producer_name(self) -> str:
         if self._names is None:
@@ -118,7 +124,7 @@ class BrokerService:
     async def topic(self, topic: TopicName, *, may_create: bool) -> Topic:
         """The topic, loaded; made when it is missing if the caller and the settings allow that (a partition: always)."""
         loaded = self._topics.get(str(topic))
-        if loaded is not None:
+        if loaded is not None and self.owners.serves(topic):
             return loaded
         self._require_persistent(topic)
         await self.namespaces.require(topic.namespace)
@@ -150,6 +156,14 @@ class BrokerService:
         """Close it; the next who asks loads it again. TopicNotFound when it is not loaded."""
         if not await self._topics.remove(str(topic), lambda loaded: loaded.close()):
             raise TopicNotFound(str(topic))
+
+    async def close_topics(self, covers: Callable[[TopicName], bool]) -> None:
+        """Of these nothing is served when it returns, and nothing is being loaded."""
+        names = [name for name in self._topics.names() if covers(TopicName.parse(name))]
+        ends = (self._topics.remove(name, lambda loaded: loaded.close()) for name in names)
+        for name, failure in zip(names, await asyncio.gather(*ends, return_exceptions=True), strict=True):
+            if isinstance(failure, BaseException):
+                log.error(line("a topic was not unloaded cleanly", topic=name), exc_info=failure)
 
     async def list_topics(self, namespace: NamespaceName, *, system_topics: bool = False) -> list[TopicName]:
         """Persistent topics, partitions one by one, in the order of their encoded names."""
@@ -222,6 +236,7 @@ class BrokerService:
     # ---- Within
 
     async def _load(self, topic: TopicName, may_create: bool) -> Topic:
+        self._require_owned(topic)
         if may_create and self.settings.max_topics_per_namespace and not await self.topic_exists(topic):
             await self._require_room(topic.namespace, 1)
         return await self._topics.load(topic, create=may_create)
@@ -262,7 +277,11 @@ class BrokerService:
             await self.namespace_policies.load(parsed.namespace)
         except MetadataError as error:
             raise BrokerError(ServerError.METADATA, str(error)) from error
+        self._require_owned(parsed)
         topic = await self._open_topic(name, managed_ledger_name, partition_index, create=create)
+        if not self.owners.serves(parsed):  # given up while it was opened
+            await topic.close()
+            self._require_owned(parsed)
         topic.upkeep.apply(EXEMPT if parsed.is_system else self.namespace_policies.of(parsed.namespace))
         return topic
 
@@ -276,6 +295,10 @@ class BrokerService:
 
     async def _delete_inactive(self, name: str) -> None:
         await self._topics.remove(name, lambda loaded: loaded.delete(force=False))
+
+    def _require_owned(self, topic: TopicName) -> None:
+        if not self.owners.serves(topic):
+            raise TopicElsewhere(str(topic), self.advertised.http_url)
 
     def _require_persistent(self, topic: TopicName) -> None:
         if not topic.is_persistent:

@@ -29,3 +29,19 @@ class BadPartitionCount(BrokerError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ServerError.NOT_ALLOWED, message)
+
+
+class TopicElsewhere(BrokerError):
+    """The topic's bundle is not owned by this broker: clients look it up again, whoever asks over REST is sent to the owner."""
+
+    def __init__(self, topic: str, broker: str) -> None:
+        message = f"Namespace bundle for topic ({topic}) not served by this instance:{broker}. Please redo the lookup."
+        super().__init__(ServerError.SERVICE_NOT_READY, message)
+        self.topic = topic
+
+
+class BundleNotFound(BrokerError):
+    """No range of the namespace is called so."""
+
+    def __init__(self, namespace: str, text: str) -> None:
+        super().__init__(ServerError.NOT_ALLOWED, f"{text[:100]} is no bundle of namespace {namespace}")

@@ -27,6 +27,10 @@ class LoadedTopics:
         """Read only. In the order in which they were loaded."""
         return self._topics
 
+    def names(self) -> list[str]:
+        """Also of those that are being loaded or closed."""
+        return list(dict.fromkeys([*self._topics, *self._busy]))
+
     def get(self, name: str) -> Topic | None:
         """The topic if it is loaded and takes people on."""
         topic = self._topics.get(name)

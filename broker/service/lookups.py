@@ -16,6 +16,14 @@ class Advertised:
     http_url_tls: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Of a lookup: who serves the topic, or, where `is_redirect`, who knows."""
+
+    address: Advertised
+    is_redirect: bool = False
+
+
 def parse_listeners(texts: Sequence[str], web: Advertised) -> Mapping[str, Advertised]:
     """`advertisedListeners`, by name. ValueError for an entry that is not `name:pulsar://...` or `name:pulsar+ssl://...`."""
     listeners: dict[str, Advertised] = {}

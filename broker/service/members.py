@@ -5,6 +5,7 @@ URLs. It holds nothing that changes, so that a broker that was killed takes its 
 """
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from metadata.claim import Hold
@@ -12,7 +13,7 @@ from metadata.claim_driver import Claim
 from metadata.sessions import Sessions
 from metadata.store import MetadataError, MetadataStore
 
-from .lookups import Advertised
+from .lookups import Advertised, address_for
 from .namespaces import to_json
 
 BROKERS = "/loadbalance/brokers"
@@ -27,7 +28,7 @@ def broker_id(advertised: Advertised) -> str:
     return (advertised.http_url or advertised.http_url_tls).partition("://")[2]
 
 
-def broker_data(advertised: Advertised, version: str) -> bytes:
+def broker_data(advertised: Advertised, listeners: Mapping[str, Advertised], version: str) -> bytes:
     """LocalBrokerData of a broker of which no load is known."""
     value: dict[str, Any] = {
         "webServiceUrl": advertised.http_url or None,
@@ -45,10 +46,35 @@ def broker_data(advertised: Advertised, version: str) -> bytes:
         "lastBundleLosses": [],
         "brokerVersionString": version,
         "protocols": {},
-        "advertisedListeners": {},
+        "advertisedListeners": listener_data(listeners),
         "loadReportType": "LocalBrokerData",
     }
-    return to_json({name: each for name, each in value.items() if each is not None})
+    return to_json(_without_nulls(value))
+
+
+def ownership_data(advertised: Advertised, listeners: Mapping[str, Advertised]) -> bytes:
+    """Apache's NamespaceEphemeralData, of the node that says who owns a bundle."""
+    value = {
+        "nativeUrl": advertised.broker_url or None,
+        "nativeUrlTls": advertised.broker_url_tls or None,
+        "httpUrl": advertised.http_url or None,
+        "httpUrlTls": advertised.http_url_tls or None,
+        "disabled": False,
+        "advertisedListeners": listener_data(listeners),
+    }
+    return to_json(_without_nulls(value))
+
+
+def listener_data(listeners: Mapping[str, Advertised]) -> dict[str, Any]:
+    """Apache's AdvertisedListener, by name."""
+    return {
+        name: _without_nulls({"brokerServiceUrl": each.broker_url or None, "brokerServiceUrlTls": each.broker_url_tls or None})
+        for name, each in listeners.items()
+    }
+
+
+def _without_nulls(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 _RESOURCES = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
@@ -56,31 +82,37 @@ _RATES = ("msgThroughputIn", "msgThroughputOut", "msgRateIn", "msgRateOut")
 _COUNTS = ("lastUpdate", "numTopics", "numBundles", "numConsumers", "numProducers")
 
 
-def parse_broker_data(value: bytes) -> Advertised:
-    """The URLs of LocalBrokerData or NamespaceEphemeralData, ours and Apache's. MetadataError."""
+def parse_broker_data(value: bytes, listener: str) -> Advertised:
+    """From LocalBrokerData or NamespaceEphemeralData, ours and Apache's. MetadataError; BrokerError: no such listener."""
     try:
         fields = json.loads(value)
-        return Advertised(
+        found = Advertised(
             _url(fields, "pulsarServiceUrl", "nativeUrl"),
             _url(fields, "webServiceUrl", "httpUrl"),
             _url(fields, "pulsarServiceUrlTls", "nativeUrlTls"),
             _url(fields, "webServiceUrlTls", "httpUrlTls"),
         )
+        listeners = {
+            name: Advertised(
+                _url(each, "brokerServiceUrl"), found.http_url, _url(each, "brokerServiceUrlTls"), found.http_url_tls
+            )
+            for name, each in (fields.get("advertisedListeners") or {}).items()
+        }
     except (ValueError, AttributeError) as error:
         raise MetadataError(f"unreadable data of a broker: {error}") from error
+    return address_for(listener, found, listeners)
 
 
-def _url(fields: dict[str, Any], *names: str) -> str:
+def _url(fields: Mapping[str, Any], *names: str) -> str:
     return next((str(fields[name]) for name in names if fields.get(name)), "")
 
 
 class Members:
     """The brokers of one metadata store, of which this is one. `join` first, `leave` last."""
 
-    def __init__(self, store: MetadataStore, sessions: Sessions, advertised: Advertised, version: str) -> None:
+    def __init__(self, store: MetadataStore, sessions: Sessions, own_id: str, data: bytes) -> None:
         self._store, self._sessions = store, sessions
-        self.own_id = broker_id(advertised)
-        self._data = broker_data(advertised, version)
+        self.own_id, self._data = own_id, data
         self._claim: Claim | None = None
 
     async def join(self) -> None:
@@ -103,7 +135,7 @@ class Members:
         """Of all that are registered, sorted. MetadataError."""
         return await self._store.children(BROKERS)
 
-    async def address(self, member: str) -> Advertised | None:
-        """None when it is not registered any more. MetadataError."""
+    async def data(self, member: str) -> bytes | None:
+        """LocalBrokerData; None when it is not registered any more. MetadataError."""
         found = await self._store.get(f"{BROKERS}/{member}")
-        return None if found is None else parse_broker_data(found.value)
+        return None if found is None else found.value

@@ -12,6 +12,7 @@ from pathlib import Path
 import pulsar
 import pytest
 
+from tests.clients.broker_process import storage_of_a_cluster
 from tests.clients.python_client import quiet_client
 from tests.clients.server_process import Ready, ServerProcess
 
@@ -37,6 +38,13 @@ def own_server(tmp_path: Path) -> Iterator[ServerProcess]:
     process.start()
     yield process
     process.stop()
+
+
+@pytest.fixture(scope="session")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A ZooKeeper and three bookies for all tests of brokers in a cluster; ZooKeeper's servers."""
+    with storage_of_a_cluster(tmp_path_factory.mktemp("storage")) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="module")

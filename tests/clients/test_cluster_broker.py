@@ -7,21 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.broker_process import BrokerDidNotStart, BrokerProcess, storage_of_a_cluster
+from tests.clients.broker_process import BrokerDidNotStart, BrokerProcess
 from tests.clients.python_client import names, publish, quiet_client, receive
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with storage_of_a_cluster(tmp_path_factory.mktemp("storage")) as running:
-        yield running
-
-
 @pytest.fixture
-def broker(tmp_path: Path, servers: str) -> Iterator[BrokerProcess]:
-    process = BrokerProcess(tmp_path / "broker", servers).start()
+def broker(tmp_path: Path, storage: str) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path / "broker", storage).start()
     yield process
     process.stop()
 
@@ -49,7 +43,7 @@ def test_a_broker_is_registered_as_apaches_are(broker: BrokerProcess) -> None:
         assert json.loads(answer.read()) == [broker.ready.web_url.removeprefix("http://")]
 
 
-def test_a_broker_does_not_start_where_it_must_not(tmp_path: Path, servers: str, broker: BrokerProcess) -> None:
+def test_a_broker_does_not_start_where_it_must_not(tmp_path: Path, storage: str, broker: BrokerProcess) -> None:
     taken = broker.ready.broker_url.rsplit(":", 1)[1]
     refused = {
         "clusterName=other": "clusterName=other: the metadata has test",
@@ -59,6 +53,6 @@ def test_a_broker_does_not_start_where_it_must_not(tmp_path: Path, servers: str,
     }
     for setting, reason in refused.items():
         with pytest.raises(BrokerDidNotStart, match=reason):
-            BrokerProcess(tmp_path / "refused", servers, setting).start()
+            BrokerProcess(tmp_path / "refused", storage, setting).start()
     with pytest.raises(BrokerDidNotStart, match="is it running there"):
         BrokerProcess(tmp_path / "alone", "127.0.0.1:1", "metadataStoreOperationTimeoutSeconds=1").start()

@@ -107,7 +107,7 @@ def test_topics_of_a_namespace_are_listed_with_their_partitions() -> None:
 
 def test_a_refusal_without_a_status_of_its_own_is_500_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(world: AdminWorld) -> None:
-        def fail(_: object, __: str) -> None:
+        def fail(_: object, __: str, *, authoritative: bool) -> None:
             raise BrokerError(ServerError.METADATA, "the disk is gone")
 
         world.service.lookup = fail  # type: ignore[method-assign, assignment]

@@ -1,0 +1,69 @@
+"""What another broker has to do: a request is sent on to it (307, as Apache does), or this broker asks it.
+
+Owns nothing; who the other is, the service knows.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from urllib.parse import quote, urlsplit
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from metadata.store import MetadataError
+
+from ..errors import BrokerError
+from ..service.broker_service import BrokerService
+from ..service.errors import TopicElsewhere
+from ..service.topic_name import TopicName
+from .answers import Refusal, on_broker_error, refusal
+
+SECONDS_MAX = 60.0
+STATUS_LINE_BYTES_MAX = 4096
+
+
+def to_owner(service: BrokerService) -> Callable[[Request, Exception], Awaitable[Response]]:
+    """The handler of TopicElsewhere: the same request at the owner, or at whoever is to be it."""
+
+    async def on_topic_elsewhere(request: Request, error: Exception) -> Response:
+        assert isinstance(error, TopicElsewhere)
+        try:
+            found = await service.lookup(TopicName.parse(error.topic))
+        except BrokerError as refused:
+            return await on_broker_error(request, refused)
+        except MetadataError as failed:
+            return refusal(500, str(failed))
+        return redirect(request, found.address.http_url)
+
+    return on_topic_elsewhere
+
+
+def redirect(request: Request, http_url: str, **parameters: str) -> Response:
+    """307 to the same path there, with the parameters given beside its own."""
+    url = request.url.include_query_params(**parameters) if parameters else request.url
+    path = request.scope.get("raw_path", b"").decode() or quote(url.path)
+    return RedirectResponse(http_url + path + (f"?{url.query}" if url.query else ""), 307)
+
+
+async def ask(http_url: str, method: str, path: str) -> None:
+    """A request without a body to another broker; Refusal(500) when it does not do it."""
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            status = await _status_of(http_url, method, path)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise Refusal(500, f"{http_url} did not answer: {error}") from error
+    if status not in (200, 204, 307, 404):  # the last two: not there any more, which is all that is asked for
+        raise Refusal(500, f"{http_url} answered {method} {path} with {status}")
+
+
+async def _status_of(http_url: str, method: str, path: str) -> int:
+    where = urlsplit(http_url)
+    reader, writer = await asyncio.open_connection(where.hostname, where.port or 80, limit=STATUS_LINE_BYTES_MAX)
+    try:
+        head = f"{method} {path} HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        writer.write(head.encode())
+        return int((await reader.readline()).split()[1])
+    except IndexError as error:
+        raise ValueError("no HTTP status") from error
+    finally:
+        writer.close()

@@ -1,0 +1,71 @@
+"""Routes that unload: a namespace, one bundle of it, a topic, wherever in the cluster they are served."""
+
+from collections.abc import Awaitable, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from metadata.paths import encode_name
+
+from ..service.broker_service import BrokerService
+from ..service.errors import TopicNotFound
+from ..service.topic_name import TopicName
+from .answers import no_content
+from .elsewhere import ask, redirect
+from .names import TOPIC, namespace_of, topic_of
+
+_NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
+
+
+class UnloadingRoutes:
+    """The handlers; one instance per server."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+
+    def routes(self) -> list[BaseRoute]:
+        table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
+            ("PUT", _NAMESPACE + "/unload", self.namespace),
+            ("PUT", _NAMESPACE + "/{bundle}/unload", self.bundle),
+            ("PUT", TOPIC + "/unload", self.topic),
+        ]
+        return [Route(path, handler, methods=[method]) for method, path, handler in table]
+
+    async def namespace(self, request: Request) -> Response:
+        """Bundle by bundle, each where it is served."""
+        namespace = namespace_of(request)
+        await self._service.namespaces.require(namespace)
+        ranges = await self._service.owners.ranges(namespace)
+        if not ranges:
+            await self._service.close_topics(lambda topic: topic.namespace == namespace)
+        for each in ranges:
+            elsewhere = await self._service.owners.unload(namespace, each)
+            if elsewhere is not None:
+                await ask(elsewhere.address.http_url, "PUT", f"/admin/v2/namespaces/{namespace}/{each}/unload")
+        return no_content()
+
+    async def bundle(self, request: Request) -> Response:
+        namespace, text = namespace_of(request), request.path_params["bundle"]
+        await self._service.namespaces.require(namespace)
+        elsewhere = await self._service.owners.unload(namespace, text)
+        return no_content() if elsewhere is None else redirect(request, elsewhere.address.http_url)
+
+    async def topic(self, request: Request) -> Response:
+        """What is stored but not loaded is as unloaded as can be."""
+        topic = topic_of(request)
+        partitions = (await self._service.partitioned_topics.get(topic)).partitions
+        if not partitions and not await self._service.topic_exists(topic):
+            raise TopicNotFound(str(topic))
+        for name in [topic.partition(index) for index in range(partitions)] or [topic]:
+            await self._unload(name)
+        return no_content()
+
+    async def _unload(self, name: TopicName) -> None:
+        if self._service.loaded_topic(name) is not None:
+            await self._service.unload_topic(name)
+            return
+        elsewhere = await self._service.owners.owner(name)
+        if elsewhere is not None:
+            path = f"/admin/v2/persistent/{name.namespace}/{encode_name(name.local_name)}/unload"
+            await ask(elsewhere.address.http_url, "PUT", path)

@@ -1,0 +1,63 @@
+"""NamespaceBundles: how namespaces are cut, as /admin/local-policies says (Apache's LocalPolicies), kept current by a watch.
+
+Owns what is cached. Where nothing is written, the cut of the namespace's policies is, or the default one; a namespace keeps it.
+"""
+
+from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Notification
+
+from .bundles import Bundles, parse_bundles
+from .namespaces import bundles, policies_path, to_json
+from .topic_name import NamespaceName
+
+LOCAL_POLICIES = "/admin/local-policies"
+_ATTEMPTS_MAX = 3
+
+
+class NamespaceBundles:
+    """Of one metadata store."""
+
+    def __init__(self, store: MetadataStore, default_count: int) -> None:
+        self._store, self._default_count = store, default_count
+        self._cached: dict[NamespaceName, Bundles] = {}
+        self._unwatch = store.watch(LOCAL_POLICIES, self._changed)
+
+    def known(self, namespace: NamespaceName) -> Bundles | None:
+        """If `of` was asked before, and nothing has changed since."""
+        return self._cached.get(namespace)
+
+    async def of(self, namespace: NamespaceName) -> Bundles:
+        """MetadataError."""
+        for _ in range(_ATTEMPTS_MAX):
+            cached = self._cached.get(namespace) or await self._read(namespace)
+            if cached is not None:
+                return cached
+        raise MetadataError(f"{LOCAL_POLICIES}/{namespace} is being changed by others all the time")
+
+    def close(self) -> None:
+        self._unwatch()
+
+    async def _read(self, namespace: NamespaceName) -> Bundles | None:
+        path = f"{LOCAL_POLICIES}/{namespace}"
+        found = await self._store.get(path)
+        cut = None if found is None else parse_bundles(namespace, found.value)
+        if cut is not None:
+            self._cached[namespace] = cut
+            return cut
+        policies = await self._store.get(policies_path(namespace))
+        cut = None if policies is None else parse_bundles(namespace, policies.value)
+        edges = bundles(self._default_count) if cut is None else _document(cut)
+        try:
+            version = MUST_NOT_EXIST if found is None else found.stat.version
+            await self._store.put(path, to_json({"bundles": edges, "migrated": False}), version)
+        except BadVersion:
+            return None  # somebody else was first: read again
+        return None
+
+    def _changed(self, notification: Notification) -> None:
+        name = notification.path.removeprefix(LOCAL_POLICIES + "/")
+        if name.count("/") == 1:
+            self._cached.pop(NamespaceName(*name.split("/")), None)
+
+
+def _document(cut: Bundles) -> dict[str, object]:
+    return {"boundaries": [f"0x{edge:08x}" for edge in cut.boundaries], "numBundles": len(cut.boundaries) - 1}

@@ -1,0 +1,202 @@
+"""BundleOwnership: performs what the ownership machine says, and finds out who owns what is not ours.
+
+Owns the claims of this broker's bundles. As Apache, a lookup is answered with the owner's address; where nobody owns the
+bundle, the one that it is placed on (`bundles.place`) is asked to take it. Bounds: ROUNDS_MAX, SETTLE_SECONDS_MAX.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from metadata.claim_driver import Claim, ClaimBusy, acquire_lock
+from metadata.sessions import Sessions
+from metadata.store import MetadataError, MetadataStore
+from ports.logs import line
+
+from ..errors import BrokerError, ServerError
+from .bundles import Bundle, Bundles, place
+from .errors import BundleNotFound
+from .lookups import Answer
+from .members import Members, parse_broker_data
+from .namespace_bundles import NamespaceBundles
+from .ownership import (
+    CloseTopics,
+    Effect,
+    Event,
+    Holding,
+    Lost,
+    OwnershipMachine,
+    Refused,
+    Release,
+    Released,
+    Settle,
+    Take,
+    Taken,
+    TopicsClosed,
+    Unwanted,
+    Wanted,
+)
+from .topic_name import NamespaceName, TopicName
+
+log = logging.getLogger(__name__)
+
+ROUNDS_MAX = 5
+"""Of one lookup: each further one means that the bundle's owner changed while it was asked for."""
+SETTLE_SECONDS_MAX = 20.0
+"""How long a lookup waits for a bundle that is being taken or given up here."""
+
+
+class BundleOwnership:
+    """`Owners` in a cluster. `close_topics` ends the topics that it is told, also those on their way; it does not fail."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        sessions: Sessions,
+        members: Members,
+        bundles: NamespaceBundles,
+        data: bytes,
+        close_topics: Callable[[Callable[[TopicName], bool]], Awaitable[None]],
+    ) -> None:
+        self._store, self._sessions, self._members, self._bundles = store, sessions, members, bundles
+        self._data, self._close_topics = data, close_topics
+        self._machine = OwnershipMachine()
+        self._claims: dict[Bundle, Claim] = {}
+        self._waiting: dict[Bundle, asyncio.Future[None]] = {}
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._is_closing = False
+
+    def serves(self, topic: TopicName) -> bool:
+        known = self._bundles.known(topic.namespace)
+        return known is not None and self._machine.holding(known.of(topic)) is Holding.OWNED
+
+    async def find(self, topic: TopicName, listener: str, *, authoritative: bool) -> Answer | None:
+        for _ in range(ROUNDS_MAX):
+            cut = await self._bundles.of(topic.namespace)
+            bundle = cut.of(topic)
+            holding = self._machine.holding(bundle)
+            if holding is Holding.OWNED:
+                return None
+            if holding is Holding.FREE:
+                answer = await self._elsewhere(cut, bundle, listener, authoritative)
+                if answer is not None:
+                    return answer
+                self._handle(Wanted(bundle))
+            await self._settled(bundle)
+        raise BrokerError(ServerError.SERVICE_NOT_READY, f"The owner of {bundle} changes all the time")
+
+    async def owner(self, topic: TopicName) -> Answer | None:
+        bundle = (await self._bundles.of(topic.namespace)).of(topic)
+        return None if self._machine.holding(bundle) is not Holding.FREE else await self._owner(bundle, "")
+
+    async def ranges(self, namespace: NamespaceName) -> list[str]:
+        return [bundle.range for bundle in (await self._bundles.of(namespace)).all()]
+
+    async def unload(self, namespace: NamespaceName, bundle_range: str) -> Answer | None:
+        bundle = (await self._bundles.of(namespace)).named(bundle_range)
+        if bundle is None:
+            raise BundleNotFound(str(namespace), bundle_range)
+        if self._machine.holding(bundle) is Holding.FREE:
+            return await self._owner(bundle, "")
+        self._handle(Unwanted(bundle))
+        await self._settled(bundle)
+        return None
+
+    async def close(self) -> None:
+        self._is_closing = True
+        for bundle in self._machine.held():
+            self._handle(Unwanted(bundle))
+        while self._tasks:
+            await asyncio.wait(list(self._tasks))
+        self._bundles.close()
+
+    # ---- Who else
+
+    async def _elsewhere(self, cut: Bundles, bundle: Bundle, listener: str, authoritative: bool) -> Answer | None:
+        """None when this broker is to take it."""
+        owner = await self._owner(bundle, listener)
+        if owner is not None:
+            return owner
+        own, registered = self._members.own_id, await self._members.ids()
+        if authoritative and not self._is_closing:
+            return None
+        chosen = place(cut, bundle, set(registered) - {own} if self._is_closing else {own, *registered})
+        if chosen is None:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, f"No broker is there to serve {bundle}")
+        value = None if chosen == own else await self._members.data(chosen)
+        if value is not None:
+            return _answer(value, listener, is_redirect=True)
+        if self._is_closing:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, "The broker is stopping")
+        return None
+
+    async def _owner(self, bundle: Bundle, listener: str) -> Answer | None:
+        """As the node says; None also for one that an earlier session of ours left."""
+        found = await self._store.get(bundle.path)
+        return None if found is None or found.value == self._data else _answer(found.value, listener, is_redirect=False)
+
+    # ---- Doing
+
+    def _handle(self, event: Event) -> None:
+        for effect in self._machine.handle(event):
+            self._perform(effect)
+
+    def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Take():
+                self._start(self._take(effect.bundle))
+            case CloseTopics():
+                log.info(line("bundle is given up", bundle=effect.bundle))
+                self._start(self._close_bundle(effect.bundle))
+            case Release():
+                self._start(self._release(effect.bundle))
+            case Settle():
+                waiting = self._waiting.pop(effect.bundle, None)
+                if waiting is not None:
+                    waiting.set_result(None)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work, name="bundle ownership")
+        self._tasks[task] = None
+        task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    async def _settled(self, bundle: Bundle) -> None:
+        """Until it is served here or not ours; SERVICE_NOT_READY when that takes too long."""
+        if self._machine.holding(bundle) in (Holding.OWNED, Holding.FREE):
+            return
+        waiting = self._waiting.setdefault(bundle, asyncio.get_running_loop().create_future())
+        try:
+            async with asyncio.timeout(SETTLE_SECONDS_MAX):
+                await asyncio.shield(waiting)
+        except TimeoutError:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, f"{bundle} is being taken or given up") from None
+
+    async def _take(self, bundle: Bundle) -> None:
+        def lost() -> None:
+            self._handle(Lost(bundle))
+
+        try:
+            self._claims[bundle] = await acquire_lock(self._store, self._sessions, bundle.path, self._data, lost)
+        except ClaimBusy:
+            self._handle(Refused(bundle))
+        except MetadataError as error:
+            log.warning(line("bundle not taken", bundle=bundle, reason=error))
+            self._handle(Refused(bundle))
+        else:
+            log.info(line("bundle taken", bundle=bundle))
+            self._handle(Taken(bundle))
+
+    async def _close_bundle(self, bundle: Bundle) -> None:
+        await self._close_topics(bundle.covers)
+        self._handle(TopicsClosed(bundle))
+
+    async def _release(self, bundle: Bundle) -> None:
+        claim = self._claims.pop(bundle, None)
+        if claim is not None:
+            await claim.close()
+        self._handle(Released(bundle))
+
+
+def _answer(value: bytes, listener: str, *, is_redirect: bool) -> Answer:
+    return Answer(parse_broker_data(value, listener), is_redirect)
