@@ -63,6 +63,10 @@ class ManagedCursor(Protocol):
     @property
     def mark_delete(self) -> Position: ...
     @property
+    def persistent_mark_delete(self) -> Position:
+        """The mark that was stored last; EARLIEST when it is not durable (Apache: getPersistentMarkDeletedPosition)."""
+
+    @property
     def properties(self) -> Mapping[str, int]:
         """Of the last cumulative mark (Apache's LongProperty)."""
 

@@ -25,7 +25,7 @@ from .cursor.throttle import MarkThrottle
 from .cursor_holes_driver import StoredHoles
 from .cursor_store import CursorStore
 from .errors import ManagedLedgerError, ManagedLedgerFenced
-from .ledger.sequence import LedgerSequence
+from .ledger.sequence import NOWHERE, LedgerSequence
 from .settings import ManagedLedgerSettings
 
 _log = logging.getLogger(__name__)
@@ -48,6 +48,7 @@ class MemoryCursor:
 
     def __init__(self, host: CursorHost, name: str, acknowledgements: Acknowledgements) -> None:
         self.name = name
+        self.persistent_mark_delete = NOWHERE
         self.acknowledgements = acknowledgements
         self._host = host
         self._properties: Mapping[str, int] = {}
@@ -161,6 +162,7 @@ class DurableCursor(MemoryCursor):
         properties: Mapping[str, int],
     ) -> None:
         super().__init__(host, name, acknowledgements)
+        self.persistent_mark_delete = self._written_mark = acknowledgements.mark_delete
         self._properties = properties
         self._store = store
         self._holes = StoredHoles(acknowledgements, store, holes, settings, self._state)
@@ -205,6 +207,7 @@ class DurableCursor(MemoryCursor):
                 await self._write()
             try:
                 await self._store.set_properties(properties, self._whole_state())
+                self.persistent_mark_delete = self._written_mark
             except ManagedLedgerFenced as error:
                 self._host.fenced(error)
                 raise
@@ -305,6 +308,7 @@ class DurableCursor(MemoryCursor):
         stored = None
         try:
             stored = await self._holes.save(closing=closing)
+            self.persistent_mark_delete = self._written_mark
         except ManagedLedgerFenced as error:
             self._host.fenced(error)
             raise
@@ -314,6 +318,7 @@ class DurableCursor(MemoryCursor):
     def _state(self) -> CursorState:
         """Without holes."""
         machine = self.acknowledgements
+        self._written_mark = machine.mark_delete
         return CursorState(machine.mark_delete, {}, machine.batches.items(), self._properties, machine.version)
 
     def _whole_state(self) -> CursorState:

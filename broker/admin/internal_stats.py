@@ -63,6 +63,7 @@ def _cursor(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts], active_from: 
     holes = [text for ledger in ledgers for text in _ranges(cursor, ledger.ledger_id)]
     return {
         "markDeletePosition": str(cursor.mark_delete),
+        **({"persistentMarkDeletePosition": str(cursor.persistent_mark_delete)} if cursor.durable else {}),
         "readPosition": str(cursor.first_unacknowledged()),
         "individuallyDeletedMessages": "[" + ",".join(holes) + "]",
         "totalNonContiguousDeletedMessagesRange": len(holes),

@@ -40,6 +40,29 @@ def test_a_mark_is_written_to_a_cursor_ledger_at_the_rate_and_the_last_one_soon_
     run(scenario())
 
 
+def test_the_persistent_mark_is_where_a_kill_goes_back_to() -> None:
+    async def scenario() -> None:
+        world = World(small(managed_ledger_default_mark_delete_rate_limit=1.0))
+        ledger, cursor, positions = await with_cursor(world, 30)
+        assert cursor.persistent_mark_delete == cursor.mark_delete
+        assert ledger.open_non_durable_cursor("r", EARLIEST).persistent_mark_delete == EARLIEST
+        cursor.acknowledge_cumulative(positions[3])
+        await cursor.flush()
+        cursor.acknowledge_cumulative(positions[7])
+        cursor.acknowledge_entries(positions[9].ledger_id, BitMap([positions[9].entry_id]))
+        assert (cursor.persistent_mark_delete, cursor.mark_delete) == (positions[3], positions[7])
+        cursor = (await world.reopen()).cursors["sub"]
+        assert cursor.persistent_mark_delete == cursor.mark_delete == positions[3]
+        cursor.acknowledge_cumulative(positions[12])
+        await cursor.set_cursor_properties({"a": "b"})
+        assert cursor.persistent_mark_delete == positions[12]
+        await cursor.reset(positions[5])
+        assert cursor.persistent_mark_delete == positions[4]
+        assert (await world.reopen()).cursors["sub"].mark_delete == positions[4]
+
+    run(scenario())
+
+
 def test_an_acknowledgement_during_a_flush_is_written_soon_after() -> None:
     async def scenario() -> None:
         world = World(step_s=0.01)

@@ -28,7 +28,7 @@ class MemoryCursor:
         self.durable = durable
         self.properties: Mapping[str, int] = {}
         self.cursor_properties = properties
-        self.mark_delete = Position(-1, -1)
+        self.mark_delete = self.persistent_mark_delete = Position(-1, -1)
         self.is_closed = False
         self.reset_gate: asyncio.Event | None = None
         self.reset_error: ManagedLedgerError | None = None
