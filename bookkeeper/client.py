@@ -6,18 +6,20 @@ Satisfies `bookkeeper.ledgers.LedgerStore`. The bookies are those in `bookies` a
 import logging
 from collections.abc import Mapping
 
+from bookkeeper.candidates import Candidates
 from bookkeeper.ensemble_change import WriterEnsembles, with_segment
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter, NoSuchEntry
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
 from bookkeeper.passwords import master_key
-from bookkeeper.placement import AnyPlace, Placement
+from bookkeeper.placement import Placement
 from bookkeeper.ports import BookieClient
-from bookkeeper.reader import EntryReader
+from bookkeeper.quarantine import Quarantine
+from bookkeeper.reader import EntryReader, ReadPolicy
 from bookkeeper.recovery_driver import RecoveredEnd, RecoveryDriver
 from bookkeeper.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.settings import BookKeeperSettings
 from bookkeeper.writer import BookieLedgerWriter
-from metadata.store import MetadataStore
+from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 from ports.rng import Rng
 from wire.run import EntryRun
@@ -26,7 +28,11 @@ _log = logging.getLogger(__name__)
 
 
 class BookKeeper:
-    """The ledgers of one cluster. `initialise` first, `close` last; writers are closed by those who made them."""
+    """The ledgers of one cluster. `initialise` first, `close` last; writers are closed by those who made them.
+
+    `bookies` iterates over those that take new entries, and gives whichever it knows: a mapping, or `NetworkBookies`.
+    `placement` is for those who know better than the settings.
+    """
 
     def __init__(
         self,
@@ -37,22 +43,31 @@ class BookKeeper:
         placement: Placement | None = None,
     ) -> None:
         self._bookies, self._settings, self._rng = bookies, settings, rng
-        self._placement = placement or AnyPlace(rng)
+        self._racks = settings.racks_of(store)
+        chosen = placement or settings.placement(self._racks, rng)
+        self._candidates = Candidates(bookies, chosen, Quarantine(settings.quarantine_rule, rng))
         self._registry = LedgerRegistry(store, rng)
         self._password = settings.managed_ledger_password.encode()
         self._master_key = master_key(self._password)
 
     async def initialise(self) -> None:
-        """Make or check the layout of the metadata."""
+        """Make or check the layout of the metadata; learn where bookies are. LedgerError."""
         await self._registry.initialise()
+        if self._racks is not None:
+            try:
+                await self._racks.open()
+            except MetadataError as error:
+                raise LedgerError(f"racks of bookies: {error}") from error
 
     async def close(self) -> None:
+        if self._racks is not None:
+            await self._racks.close()
         await self._registry.close()
 
     async def create(self, custom_metadata: Mapping[str, bytes]) -> LedgerWriter:
         ledger = await self._registry.create(self._new_metadata(custom_metadata))
-        reader = EntryReader(ledger.ledger_id, ledger.metadata, self._bookies)
-        ensembles = WriterEnsembles(self._bookies, self._placement, self._registry, ledger, reader)
+        reader = self._reader(ledger)
+        ensembles = WriterEnsembles(self._candidates, self._registry, ledger, reader)
         delays_change = self._settings.bookkeeper_delay_ensemble_change
         return BookieLedgerWriter(
             self._registry, ensembles, self._bookies, reader, self._master_key, delays_change=delays_change
@@ -63,7 +78,7 @@ class BookKeeper:
         self._check_password(ledger)
         if ledger.metadata.state != LedgerState.CLOSED:
             ledger = await self._recover(ledger)
-        return ClosedLedger(ledger, EntryReader(ledger_id, ledger.metadata, self._bookies))
+        return ClosedLedger(ledger, self._reader(ledger))
 
     async def delete(self, ledger_id: int) -> None:
         await self._registry.delete(ledger_id)
@@ -75,12 +90,22 @@ class BookKeeper:
             ensemble_size=size,
             write_quorum=write_quorum,
             ack_quorum=settings.managed_ledger_default_ack_quorum,
-            segments=(Segment(0, self._placement.ensemble(self._bookies, size, write_quorum)),),
+            segments=(Segment(0, self._candidates.ensemble(size, write_quorum)),),
             digest_type=settings.digest_type,
             password=self._password,
             custom_metadata=dict(custom_metadata),
             creation_token=self._rng.getrandbits(63),
         )
+
+    def _reader(self, ledger: RegisteredLedger) -> EntryReader:
+        size = ledger.metadata.ensemble_size
+        sticky = int(self._rng.random() * size) if self._settings.bookkeeper_enable_sticky_reads and size > 1 else None
+        policy = ReadPolicy(
+            sticky,
+            self._settings.bookkeeper_client_speculative_read_timeout_in_millis / 1000,
+            self._settings.bookkeeper_client_reorder_read_sequence_enabled,
+        )
+        return EntryReader(ledger.ledger_id, ledger.metadata, self._bookies, policy, self._candidates)
 
     def _check_password(self, ledger: RegisteredLedger) -> None:
         if ledger.metadata.password != self._password:
@@ -91,7 +116,7 @@ class BookKeeper:
         if ledger.metadata.state == LedgerState.CLOSED:
             return ledger
         metadata = ledger.metadata
-        driver = RecoveryDriver(ledger.ledger_id, metadata, self._bookies, self._placement, self._master_key)
+        driver = RecoveryDriver(ledger.ledger_id, metadata, self._bookies, self._candidates, self._master_key)
         end = await driver.recover()
         ledger = await self._registry.update(ledger, lambda metadata: _closed(metadata, end))
         _log.info(line("ledger recovered", ledger=ledger.ledger_id, lastEntry=ledger.metadata.last_entry_id))

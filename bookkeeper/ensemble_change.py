@@ -8,13 +8,12 @@ to an end where all bookies fail.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from bookkeeper.candidates import Candidates
 from bookkeeper.ledgers import LedgerError, LedgerFenced
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
-from bookkeeper.placement import Placement
-from bookkeeper.ports import BookieClient
 from bookkeeper.reader import EntryReader
 from bookkeeper.registry import LedgerRegistry, RegisteredLedger
 from ports.logs import line
@@ -29,20 +28,24 @@ def with_segment(metadata: LedgerMetadata, segment: Segment) -> LedgerMetadata:
 
 
 class Replacements:
-    """Chooses. `bookies` iterates over those that take new entries."""
+    """Chooses, and remembers who failed."""
 
-    def __init__(self, bookies: Mapping[str, BookieClient], placement: Placement, metadata: LedgerMetadata) -> None:
-        self._bookies, self._placement, self._metadata = bookies, placement, metadata
+    def __init__(self, candidates: Candidates, metadata: LedgerMetadata) -> None:
+        self._candidates, self._metadata = candidates, metadata
         self._failed: dict[str, None] = {}
+        """Since an entry was confirmed."""
         self._first_entry_id = -1
 
-    def with_replacements(self, ensemble: tuple[str, ...], failed: Sequence[int]) -> tuple[str, ...]:
+    def with_replacements(self, first_entry_id: int, ensemble: tuple[str, ...], failed: Sequence[int]) -> tuple[str, ...]:
         """See `replicated_adds.Ensembles`."""
+        if first_entry_id > self._first_entry_id:
+            self._first_entry_id = first_entry_id
+            self._failed = {}
+        self._failed |= {ensemble[index]: None for index in failed}
         chosen = list(ensemble)
         for index in failed:
             excluded = {*ensemble, *chosen, *self._failed}
-            candidates = [name for name in self._bookies if name not in excluded]
-            name = self._placement.replacement(chosen, index, self._metadata.write_quorum, candidates)
+            name = self._candidates.replacement(chosen, index, self._metadata.write_quorum, excluded)
             if name is not None:
                 chosen[index] = name
         return tuple(chosen)
@@ -50,14 +53,12 @@ class Replacements:
     def on_failed(self, bookie: str) -> None:
         """See `replicated_adds.Ensembles`."""
         self._failed[bookie] = None
+        self._candidates.on_error(bookie)
 
-    def _is_changed(self, ledger_id: int, segment: Segment) -> None:
-        if segment.first_entry_id > self._first_entry_id:
-            self._first_entry_id = segment.first_entry_id
-            self._failed = {name: None for name in self._failed if name in self._metadata.segments[-1].bookies}
-        _log.warning(
-            line("ensemble changed", ledger=ledger_id, fromEntry=segment.first_entry_id, bookies=",".join(segment.bookies))
-        )
+
+def _log_change(ledger_id: int, segment: Segment) -> None:
+    bookies = ",".join(segment.bookies)
+    _log.warning(line("ensemble changed", ledger=ledger_id, fromEntry=segment.first_entry_id, bookies=bookies))
 
 
 class WriterEnsembles(Replacements):
@@ -65,13 +66,12 @@ class WriterEnsembles(Replacements):
 
     def __init__(
         self,
-        bookies: Mapping[str, BookieClient],
-        placement: Placement,
+        candidates: Candidates,
         registry: LedgerRegistry,
         ledger: RegisteredLedger,
         reader: EntryReader,
     ) -> None:
-        super().__init__(bookies, placement, ledger.metadata)
+        super().__init__(candidates, ledger.metadata)
         self._registry, self._reader = registry, reader
         self.ledger = ledger
 
@@ -81,7 +81,7 @@ class WriterEnsembles(Replacements):
         segment = Segment(first_entry_id, ensemble)
         known = self.ledger.metadata.segments[-1]
         self.ledger = await self._registry.update(self.ledger, lambda metadata: self._changed(metadata, known, segment))
-        self._is_changed(self.ledger.ledger_id, segment)
+        _log_change(self.ledger.ledger_id, segment)
         self._metadata = self.ledger.metadata
         self._reader.follow(self._metadata)
 
@@ -100,15 +100,13 @@ class WriterEnsembles(Replacements):
 class RecoveryEnsembles(Replacements):
     """Satisfies `replicated_adds.Ensembles` for a recovery; `segments` are those to be written with the end."""
 
-    def __init__(
-        self, bookies: Mapping[str, BookieClient], placement: Placement, ledger_id: int, metadata: LedgerMetadata
-    ) -> None:
-        super().__init__(bookies, placement, metadata)
+    def __init__(self, candidates: Candidates, ledger_id: int, metadata: LedgerMetadata) -> None:
+        super().__init__(candidates, metadata)
         self._ledger_id = ledger_id
         self.segments: list[Segment] = []
 
     async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> None:
         segment = Segment(first_entry_id, ensemble)
-        self._is_changed(self._ledger_id, segment)
+        _log_change(self._ledger_id, segment)
         self._metadata = with_segment(self._metadata, segment)
         self.segments = [*(each for each in self.segments if each.first_entry_id < first_entry_id), segment]

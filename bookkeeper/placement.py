@@ -1,10 +1,18 @@
-"""Which bookies get a new ledger, and which one takes the place of another. Chance is an argument. Pure."""
+"""Which bookies get a new ledger, and which one takes the place of another. Chance is an argument. Pure.
 
-from collections.abc import Iterable, Sequence
+A place is a path: `/rack`, or the largest domain first, as `/region/rack` or `/zone/upgrade-domain`. What is spread is each
+write quorum: so many consecutive bookies of an ensemble hold copies of the same entry (RackawareEnsemblePlacementPolicy,
+and its region- and zone-aware brothers, which look at the first name too).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from bookkeeper.ledgers import LedgerError
 from ports.rng import Rng
+
+ATTEMPTS_MAX = 8
+"""Ensembles that are drawn before the best of them is taken."""
 
 
 class Placement(Protocol):
@@ -31,6 +39,85 @@ class AnyPlace:
         """See `Placement`."""
         names = sorted(candidates)
         return names[int(self._rng.random() * len(names))] if names else None
+
+
+class SpreadPlacement:
+    """Each write quorum in as many domains as can be, at least `domains_min`. Satisfies `Placement`.
+
+    `place_of` says where a bookie is. A domain is a whole place, or with `is_nested` what its first name says: a region or
+    zone, in which copies are spread too. With `is_enforced` nothing is chosen that has fewer domains; without, it is the
+    best that there is.
+    """
+
+    def __init__(
+        self,
+        place_of: Callable[[str], str],
+        domains_min: int,
+        rng: Rng,
+        *,
+        is_enforced: bool = False,
+        is_nested: bool = False,
+    ) -> None:
+        self._place_of, self._domains_min, self._rng = place_of, domains_min, rng
+        self._is_enforced, self._is_nested = is_enforced, is_nested
+
+    def ensemble(self, bookies: Iterable[str], size: int, write_quorum: int) -> tuple[str, ...]:
+        """See `Placement`."""
+        names = sorted(bookies)
+        best = choose_ensemble(names, size, self._rng)
+        goal = self._best_spread(names, write_quorum)
+        for _ in range(ATTEMPTS_MAX):
+            if self._spread(best, write_quorum) >= goal:
+                break
+            drawn = self._drawn(choose_ensemble(names, len(names), self._rng), size, write_quorum)
+            best = max(best, drawn, key=lambda ensemble: self._spread(ensemble, write_quorum))
+        if not self._is_allowed(best, write_quorum):
+            raise LedgerError(
+                f"no {size} of {len(names)} bookies put each {write_quorum} copies in {self._domains_min} domains "
+                "(bookkeeperClientMinNumRacksPerWriteQuorum; places are in /bookies)"
+            )
+        return best
+
+    def replacement(self, ensemble: Sequence[str], index: int, write_quorum: int, candidates: Sequence[str]) -> str | None:
+        """See `Placement`."""
+        spreads = {name: self._spread([*ensemble[:index], name, *ensemble[index + 1 :]], write_quorum) for name in candidates}
+        best = sorted(name for name, spread in spreads.items() if spread == max(spreads.values()))
+        if not best:
+            return None
+        name = best[int(self._rng.random() * len(best))]
+        return name if self._is_allowed([*ensemble[:index], name, *ensemble[index + 1 :]], write_quorum) else None
+
+    def _drawn(self, names: Sequence[str], size: int, write_quorum: int) -> tuple[str, ...]:
+        """One after the other, each time the first of those that share least with the bookies just before."""
+        left, drawn = list(names), list[str]()
+        while len(drawn) < size:
+            near = [self._place_of(name) for name in drawn[max(0, len(drawn) + 1 - write_quorum) :]]
+            name = min(left, key=lambda name: self._shared(self._place_of(name), near))
+            left.remove(name)
+            drawn.append(name)
+        return tuple(drawn)
+
+    def _spread(self, ensemble: Sequence[str], write_quorum: int) -> tuple[int, int]:
+        """Largest domains, and whole places, in the write quorum that has fewest."""
+        places = [self._place_of(name) for name in ensemble]
+        size = len(places)
+        windows = [[places[(start + step) % size] for step in range(write_quorum)] for start in range(size)]
+        return min((len({self._domain(place) for place in window}), len(set(window))) for window in windows)
+
+    def _best_spread(self, names: Sequence[str], write_quorum: int) -> tuple[int, int]:
+        places = {self._place_of(name) for name in names}
+        return min(write_quorum, len({self._domain(place) for place in places})), min(write_quorum, len(places))
+
+    def _is_allowed(self, ensemble: Sequence[str], write_quorum: int) -> bool:
+        needed = min(self._domains_min, write_quorum)
+        return not self._is_enforced or self._spread(ensemble, write_quorum)[0] >= needed
+
+    def _domain(self, place: str) -> str:
+        return place.split("/")[1] if self._is_nested else place
+
+    def _shared(self, place: str, near: Sequence[str]) -> tuple[int, int]:
+        domain = self._domain(place)
+        return sum(self._domain(other) == domain for other in near), sum(other == place for other in near)
 
 
 def choose_ensemble(bookies: Iterable[str], size: int, rng: Rng) -> tuple[str, ...]:

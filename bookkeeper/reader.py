@@ -1,25 +1,34 @@
-"""EntryReader: confirmed entries of a ledger from whichever replica has them sound. Owns no state but what it was given.
+"""EntryReader: confirmed entries of a ledger from whichever replica has them sound. Whom to ask next is `ReplicaRead`'s word.
 
 Every digest is checked here, because a bookie does not. What is read is known to be confirmed: no answer of any bookie makes it
 "no such entry"; it is there, or it is unreadable.
 """
 
+import asyncio
 import dataclasses
 import logging
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
+from bookkeeper.candidates import Candidates
 from bookkeeper.ensemble import Quorum
 from bookkeeper.ledgers import EntryLost, LedgerUnreadable
 from bookkeeper.metadata_codec import LedgerMetadata
 from bookkeeper.ports import BookieClient
+from bookkeeper.replica_read import ReplicaRead, read_sequence
 from ports.logs import line
 from wire.bookie_codes import BookieCode, BookieError
 from wire.digests import HEADER_BYTES, first_damaged
 from wire.run import EntryRun
 
+ABSENT_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER})
 LOST_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER, BookieCode.EIO})
 """Of a bookie that was asked: it does not have what it stored once. Any other says nothing about the entry."""
+
+_Ask: TypeAlias = Callable[[str], Coroutine[None, None, EntryRun]]
 
 _log = logging.getLogger(__name__)
 
@@ -28,12 +37,34 @@ class DamagedEntry(Exception):
     """What a bookie gave is not what was written."""
 
 
+@dataclass(frozen=True, slots=True)
+class ReadPolicy:
+    """Whom to ask first, and when somebody else too."""
+
+    sticky_index: int | None = None
+    """Where every bookie has every entry: the index that is asked first, so that one bookie reads ahead and the others need
+    not."""
+    speculative_seconds: float = 0.0
+    """After which the next replica is asked beside the one that has not answered; 0: never."""
+    is_reordered: bool = False
+    """Bookies in quarantine, read-only or away are asked last."""
+
+
 class EntryReader:
     """Reads one ledger with the segments of `metadata`."""
 
-    def __init__(self, ledger_id: int, metadata: LedgerMetadata, bookies: Mapping[str, BookieClient]) -> None:
-        self._ledger_id, self._metadata, self._bookies = ledger_id, metadata, bookies
+    def __init__(
+        self,
+        ledger_id: int,
+        metadata: LedgerMetadata,
+        bookies: Mapping[str, BookieClient],
+        policy: ReadPolicy | None = None,
+        candidates: Candidates | None = None,
+    ) -> None:
+        self._ledger_id, self._metadata, self._bookies, self._candidates = ledger_id, metadata, bookies, candidates
+        self._policy = policy or ReadPolicy()
         self._quorum = Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
+        self._sticky = None if self._quorum.is_striped else self._policy.sticky_index
         self._starts = [segment.first_entry_id for segment in metadata.segments]
 
     def follow(self, metadata: LedgerMetadata) -> None:
@@ -47,27 +78,76 @@ class EntryReader:
         if at + 1 < len(self._starts):
             count_max = min(count_max, self._starts[at + 1] - first_entry_id)
         ensemble = self._metadata.segments[at].bookies
-        reasons, is_lost = [], True
-        for index in self._quorum.write_set(first_entry_id):
-            name = ensemble[index]
-            try:
-                return await self._read_from(name, first_entry_id, count_max, bytes_max)
-            except (BookieError, DamagedEntry) as error:
-                reasons.append(f"{name}: {error}")
-                is_lost = is_lost and (isinstance(error, DamagedEntry) or error.code in LOST_CODES)
-                _log.warning(
-                    line("a replica could not be read", ledger=self._ledger_id, entry=first_entry_id, reason=reasons[-1])
-                )
-        raise (EntryLost if is_lost else LedgerUnreadable)(
-            f"ledger {self._ledger_id} entry {first_entry_id}: {'; '.join(reasons)}"
-        )
+        replicas = ReplicaRead(self._sequence(first_entry_id, ensemble))
+        ask = partial(self._read_from, first_entry_id=first_entry_id, count_max=count_max, bytes_max=bytes_max)
+        if self._policy.speculative_seconds and self._quorum.write_quorum > 1:
+            run = await self._read_side_by_side(replicas, ensemble, ask)
+        else:
+            run = await self._read_in_turn(replicas, ensemble, ask)
+        if run is None:
+            error = EntryLost if replicas.is_lost else LedgerUnreadable
+            raise error(f"ledger {self._ledger_id} entry {first_entry_id}: {'; '.join(replicas.reasons)}")
+        return run
 
-    async def _read_from(self, name: str, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+    def _sequence(self, entry_id: int, ensemble: Sequence[str]) -> Sequence[int]:
+        write_set = self._quorum.write_set(entry_id)
+        if self._policy.is_reordered and self._candidates is not None:
+            doubtful = [index for index in write_set if self._candidates.is_doubtful(ensemble[index])]
+            return read_sequence(write_set, self._sticky, doubtful)
+        return read_sequence(write_set, self._sticky)
+
+    async def _read_in_turn(self, replicas: ReplicaRead, ensemble: Sequence[str], ask: _Ask) -> EntryRun | None:
+        asked = replicas.start()
+        while asked:
+            (index,) = asked
+            try:
+                return await ask(ensemble[index])
+            except (BookieError, DamagedEntry) as error:
+                asked = self._failed(replicas, index, ensemble[index], error)
+        return None
+
+    async def _read_side_by_side(self, replicas: ReplicaRead, ensemble: Sequence[str], ask: _Ask) -> EntryRun | None:
+        asks: dict[asyncio.Task[EntryRun], int] = {}
+        asked = replicas.start()
+        try:
+            while not replicas.is_over:
+                asks |= {asyncio.ensure_future(ask(ensemble[index])): index for index in asked}
+                late = self._policy.speculative_seconds
+                done, _ = await asyncio.wait(asks, timeout=late, return_when=asyncio.FIRST_COMPLETED)
+                asked = () if done else replicas.on_late()
+                for task in [task for task in asks if task in done]:
+                    index = asks.pop(task)
+                    try:
+                        return task.result()
+                    except (BookieError, DamagedEntry) as error:
+                        asked = self._failed(replicas, index, ensemble[index], error)
+        finally:
+            await _cancelled(asks)
+        return None
+
+    def _failed(self, replicas: ReplicaRead, index: int, name: str, error: BookieError | DamagedEntry) -> Sequence[int]:
+        reason = f"{name}: {error}"
+        _log.warning(line("a replica could not be read", ledger=self._ledger_id, reason=reason))
+        is_absent = isinstance(error, BookieError) and error.code in ABSENT_CODES
+        if self._candidates is not None and not is_absent:
+            self._candidates.on_error(name)
+        if index == self._sticky:
+            self._sticky = (index + 1) % self._quorum.ensemble_size
+        return replicas.on_failed(index, reason, is_lost=isinstance(error, DamagedEntry) or error.code in LOST_CODES)
+
+    async def _read_from(self, name: str, *, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         bookie = self._bookies.get(name)
         if bookie is None:
             raise BookieError(BookieCode.ETOOMANYREQUESTS, self._ledger_id, "the bookie is not available")
         run = await bookie.read(self._ledger_id, first_entry_id, count_max, bytes_max)
         return sound_entries(run, self._ledger_id, first_entry_id, self._metadata)
+
+
+async def _cancelled(tasks: Mapping["asyncio.Task[EntryRun]", int]) -> None:
+    """Nobody waits for these any more; what they say at last is not heard."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def sound_entries(run: EntryRun, ledger_id: int, first_entry_id: int, metadata: LedgerMetadata) -> EntryRun:

@@ -8,11 +8,11 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bookkeeper.candidates import Candidates
 from bookkeeper.ensemble import Quorum
 from bookkeeper.ensemble_change import RecoveryEnsembles
 from bookkeeper.ledgers import LedgerError, LedgerUnreadable
 from bookkeeper.metadata_codec import LedgerMetadata, Segment
-from bookkeeper.placement import Placement
 from bookkeeper.ports import BookieClient
 from bookkeeper.reader import DamagedEntry, EntryReader, sound_entries
 from bookkeeper.recovery import (
@@ -62,7 +62,7 @@ class RecoveryDriver:
         ledger_id: int,
         metadata: LedgerMetadata,
         bookies: Mapping[str, BookieClient],
-        placement: Placement,
+        candidates: Candidates,
         master_key: bytes,
     ) -> None:
         self._ledger_id, self._metadata, self._master_key = ledger_id, metadata, master_key
@@ -70,7 +70,7 @@ class RecoveryDriver:
         self._segment = metadata.segments[-1]
         self._quorum = Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
         self._reader = EntryReader(ledger_id, metadata, bookies)
-        self._ensembles = RecoveryEnsembles(bookies, placement, ledger_id, metadata)
+        self._ensembles = RecoveryEnsembles(candidates, ledger_id, metadata)
         self._adds: ReplicatedAdds | None = None
         self._events: asyncio.Queue[Event] = asyncio.Queue()
 

@@ -25,8 +25,9 @@ from wire.run import EntryRun
 class Ensembles(Protocol):
     """Where bookies come from, and where it is written down who has what."""
 
-    def with_replacements(self, ensemble: tuple[str, ...], failed: Sequence[int]) -> tuple[str, ...]:
-        """The ensemble with others at as many of the failed indexes as can be had; the same one when there is nobody."""
+    def with_replacements(self, first_entry_id: int, ensemble: tuple[str, ...], failed: Sequence[int]) -> tuple[str, ...]:
+        """For the entries from `first_entry_id` on: the ensemble with others at as many of the failed indexes as can be
+        had; the same one when there is nobody."""
 
     async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> None:
         """Durably: the bookies of the entries from `first_entry_id` on. LedgerError, LedgerFenced: nothing may be sent to
@@ -174,7 +175,7 @@ class ReplicatedAdds:
 
     def _with_replacements(self, leaving: Sequence[int]) -> tuple[str, ...]:
         indexes = [index for seat in leaving if (index := self._tracker.index_of(seat)) is not None]
-        return self._ensembles.with_replacements(self._ensemble, indexes)
+        return self._ensembles.with_replacements(self._tracker.last_confirmed + 1, self._ensemble, indexes)
 
     def _keep(self, seats: Sequence[int], error: BookieError) -> None:
         self._tracker.on_kept(seats)

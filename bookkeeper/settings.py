@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+from bookkeeper.placement import AnyPlace, Placement, SpreadPlacement
+from bookkeeper.quarantine import QuarantineRule
+from bookkeeper.rack_data import DEFAULT_REGION_AND_RACK, RackData
+from metadata.store import MetadataStore
+from ports.rng import Rng
 from wire.digests import DigestType
 
 DIGEST_TYPES = {
@@ -11,11 +16,13 @@ DIGEST_TYPES = {
     "DUMMY": DigestType.DUMMY,
 }
 """The names of BookKeeper.DigestType; the metadata has others."""
+REGIONS_MIN = 2
+"""BookKeeper's reppMinimumRegionsForDurability, which Pulsar has no key for."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookKeeperSettings:
-    """How new ledgers are made. Ensemble >= write quorum >= ack quorum >= 1."""
+    """How new ledgers are made, and how bookies are chosen and asked. Ensemble >= write quorum >= ack quorum >= 1."""
 
     managed_ledger_default_ensemble_size: int = 2
     managed_ledger_default_write_quorum: int = 2
@@ -25,6 +32,25 @@ class BookKeeperSettings:
     managed_ledger_password: str = ""
     bookkeeper_delay_ensemble_change: bool = False
     """A bookie that fails is replaced only when too few others are left, not at once (BookKeeper's delayEnsembleChange)."""
+    bookkeeper_enable_sticky_reads: bool = True
+    """A reader asks one bookie as long as that answers, where all have all entries."""
+    bookkeeper_client_speculative_read_timeout_in_millis: int = 0
+    """After which the next replica is asked too. 0: never."""
+    bookkeeper_client_reorder_read_sequence_enabled: bool = False
+    """Bookies in quarantine, read-only or away are read last."""
+    bookkeeper_client_health_check_enabled: bool = True
+    """Bookies that fail often are not chosen for a while, unless there are too few others."""
+    bookkeeper_client_health_check_interval_seconds: int = 60
+    bookkeeper_client_health_check_error_threshold_per_interval: int = 5
+    bookkeeper_client_health_check_quarantine_time_in_seconds: int = 1800
+    bookkeeper_client_quarantine_ratio: float = 1.0
+    bookkeeper_client_rackaware_policy_enabled: bool = True
+    """Copies are spread over the racks that `/bookies` names, as far as there are as many."""
+    bookkeeper_client_regionaware_policy_enabled: bool = False
+    """Places are `/region/rack`, and copies are spread over regions first."""
+    bookkeeper_client_min_num_racks_per_write_quorum: int = 2
+    bookkeeper_client_enforce_min_num_racks_per_write_quorum: bool = False
+    """No ledger is made, and no bookie replaced, where that would put copies in fewer racks."""
 
     def __post_init__(self) -> None:
         ensemble, write, ack = (
@@ -43,3 +69,31 @@ class BookKeeperSettings:
     @property
     def digest_type(self) -> DigestType:
         return DIGEST_TYPES[self.managed_ledger_digest_type]
+
+    @property
+    def quarantine_rule(self) -> QuarantineRule | None:
+        """None: nobody is ever quarantined."""
+        if not self.bookkeeper_client_health_check_enabled:
+            return None
+        return QuarantineRule(
+            self.bookkeeper_client_health_check_error_threshold_per_interval,
+            self.bookkeeper_client_health_check_interval_seconds,
+            self.bookkeeper_client_health_check_quarantine_time_in_seconds,
+            self.bookkeeper_client_quarantine_ratio,
+        )
+
+    def racks_of(self, store: MetadataStore) -> RackData | None:
+        """None where there is nothing to spread, or nobody wants it."""
+        if self.bookkeeper_client_regionaware_policy_enabled:
+            return RackData(store, DEFAULT_REGION_AND_RACK)
+        is_spread = self.managed_ledger_default_ensemble_size > 1
+        return RackData(store) if self.bookkeeper_client_rackaware_policy_enabled and is_spread else None
+
+    def placement(self, racks: RackData | None, rng: Rng) -> Placement:
+        """The policy that these settings ask for."""
+        if racks is None:
+            return AnyPlace(rng)
+        is_enforced = self.bookkeeper_client_enforce_min_num_racks_per_write_quorum
+        by_region = self.bookkeeper_client_regionaware_policy_enabled
+        domains_min = REGIONS_MIN if by_region else self.bookkeeper_client_min_num_racks_per_write_quorum
+        return SpreadPlacement(racks.place_of, domains_min, rng, is_enforced=is_enforced, is_nested=by_region)

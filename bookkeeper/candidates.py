@@ -1,0 +1,53 @@
+"""Candidates: chooses bookies among those that take new entries. Joins placement and quarantine; knows no ledger."""
+
+import asyncio
+import logging
+from collections.abc import Collection, Mapping, Sequence
+
+from bookkeeper.ledgers import LedgerError
+from bookkeeper.placement import Placement
+from bookkeeper.ports import BookieClient
+from bookkeeper.quarantine import Quarantine
+from ports.logs import line
+
+_log = logging.getLogger(__name__)
+
+
+class Candidates:
+    """`bookies` iterates over those that take new entries. One in quarantine is taken when there are too few others."""
+
+    def __init__(self, bookies: Mapping[str, BookieClient], placement: Placement, quarantine: Quarantine) -> None:
+        self._bookies, self._placement, self._quarantine = bookies, placement, quarantine
+
+    def ensemble(self, size: int, write_quorum: int) -> tuple[str, ...]:
+        """For a new ledger. LedgerError when there are not so many, or none that the placement allows."""
+        names = list(self._bookies)
+        healthy = self._healthy(names)
+        if len(names) > len(healthy) >= size:
+            try:
+                return self._placement.ensemble(healthy, size, write_quorum)
+            except LedgerError as error:
+                _log.warning(line("bookies in quarantine are taken", reason=error))
+        return self._placement.ensemble(names, size, write_quorum)
+
+    def replacement(self, ensemble: Sequence[str], index: int, write_quorum: int, excluded: Collection[str]) -> str | None:
+        """For the place at `index`, none of the excluded ones; None for nobody."""
+        names = [name for name in self._bookies if name not in excluded]
+        healthy = self._healthy(names)
+        found = self._placement.replacement(ensemble, index, write_quorum, healthy)
+        if found is None and len(names) > len(healthy):
+            found = self._placement.replacement(ensemble, index, write_quorum, names)
+        return found
+
+    def on_error(self, bookie: str) -> None:
+        """An add or read failed there."""
+        if self._quarantine.on_error(bookie, asyncio.get_running_loop().time()):
+            _log.warning(line("bookie quarantined", bookie=bookie))
+
+    def is_doubtful(self, bookie: str) -> bool:
+        """It is in quarantine, or does not take new entries: others are read first."""
+        return bookie not in list(self._bookies) or self._quarantine.holds(bookie, asyncio.get_running_loop().time())
+
+    def _healthy(self, names: Sequence[str]) -> list[str]:
+        now = asyncio.get_running_loop().time()
+        return [name for name in names if not self._quarantine.holds(name, now)]

@@ -1,0 +1,53 @@
+"""Quarantine: bookies that failed often of late are not chosen for new entries for a while. Pure.
+
+As BookKeeper's health check (BookieWatcherImpl.quarantineBookie), counted as errors come rather than by a timer. Bounds: a
+few numbers for each bookie that failed within the last interval or is quarantined.
+"""
+
+from dataclasses import dataclass
+
+from ports.rng import Rng
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineRule:
+    """So many errors within an interval put a bookie in quarantine, with this likelihood. Seconds."""
+
+    errors_max: int = 5
+    interval_seconds: float = 60.0
+    quarantine_seconds: float = 1800.0
+    ratio: float = 1.0
+
+
+class Quarantine:
+    """Of one client. `now` in seconds, never going back. Without a rule nobody is ever in it."""
+
+    def __init__(self, rule: QuarantineRule | None, rng: Rng) -> None:
+        self._rule, self._rng = rule, rng
+        self._errors: dict[str, tuple[float, int]] = {}
+        """Since when, and how many."""
+        self._until: dict[str, float] = {}
+
+    def on_error(self, bookie: str, now: float) -> bool:
+        """An add or read failed there; whether it has come into quarantine by that."""
+        rule = self._rule
+        if rule is None or self.holds(bookie, now):
+            return False
+        since, count = self._errors.get(bookie, (now, 0))
+        if now - since >= rule.interval_seconds:
+            since, count = now, 0
+        self._errors[bookie] = since, count + 1
+        if count + 1 < rule.errors_max:
+            return False
+        del self._errors[bookie]
+        if self._rng.random() >= rule.ratio:
+            return False
+        self._until[bookie] = now + rule.quarantine_seconds
+        return True
+
+    def holds(self, bookie: str, now: float) -> bool:
+        until = self._until.get(bookie)
+        if until is not None and now >= until:
+            del self._until[bookie]
+            return False
+        return until is not None

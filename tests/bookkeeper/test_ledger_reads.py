@@ -1,0 +1,114 @@
+"""Which replica is asked for an entry, when the next one is, and who is left alone."""
+
+import asyncio
+from collections import Counter
+from typing import ClassVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bookkeeper.ledgers import LedgerUnreadable
+from bookkeeper.reader import EntryReader, ReadPolicy
+from bookkeeper.replica_read import ReplicaRead, read_sequence
+from tests.bookkeeper.fake_bookies import Cluster, FakeBookie, batch, payloads_of, run
+from tests.bookkeeper.test_ledger_ensembles import metadata_of
+from wire.bookie_codes import BookieCode
+from wire.run import EntryRun
+
+
+@given(st.lists(st.sampled_from(["late", "fail"]), max_size=20), st.integers(1, 5))
+def test_a_read_asks_everybody_at_most_once_and_is_over_when_all_have_failed(steps: list[str], count: int) -> None:
+    read = ReplicaRead(range(count))
+    asked = list(read.start())
+    open_ = list(asked)
+    for step in steps:
+        if step == "late":
+            new = read.on_late()
+        elif open_:
+            new = read.on_failed(open_.pop(0), "no", is_lost=False)
+        else:
+            break
+        asked += new
+        open_ += new
+        assert open_ or read.is_over, "somebody is asked as long as there is anybody"
+    assert asked == list(range(len(asked)))
+
+
+def test_the_order_of_a_read_begins_at_the_sticky_index_and_ends_with_the_doubtful() -> None:
+    assert read_sequence([1, 2, 0], None) == [1, 2, 0]
+    assert read_sequence([1, 2, 0], 0) == [0, 1, 2]
+    assert read_sequence([1, 2, 0], 0, [0, 1]) == [2, 0, 1]
+
+
+class Counting(FakeBookie):
+    """Counts its reads."""
+
+    reads: ClassVar["Counter[FakeBookie]"] = Counter()
+
+    async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        self.reads[self] += 1
+        return await super().read(ledger_id, first_entry_id, count_max, bytes_max)
+
+
+async def written(cluster: Cluster, policy: ReadPolicy) -> tuple[EntryReader, list[Counting]]:
+    """Ten entries, each a run, on counting bookies in the order of the ensemble."""
+    Counting.reads = Counter()
+    cluster.bookies.update({name: Counting() for name in cluster.bookies})
+    client = cluster.client()
+    await client.initialise()
+    writer = await client.create({})
+    for number in range(10):
+        await writer.append(batch(b"%d" % number))
+    await writer.close()
+    await client.close()
+    metadata = metadata_of(cluster, writer.ledger_id)
+    ensemble = [cluster.bookies[name] for name in metadata.segments[0].bookies]
+    return EntryReader(writer.ledger_id, metadata, cluster.bookies, policy), [
+        bookie for bookie in ensemble if isinstance(bookie, Counting)
+    ]
+
+
+def test_sticky_reads_stay_with_one_bookie_until_it_fails() -> None:
+    async def scenario() -> None:
+        reader, ensemble = await written(Cluster(3, 3, 2), ReadPolicy(1))
+        for number in range(5):
+            assert payloads_of(await reader.read(number, 1, 100)) == [b"%d" % number]
+        assert Counting.reads == {ensemble[1]: 5}
+        ensemble[1].failures["read"] = BookieCode.EIO
+        for number in range(5):
+            assert payloads_of(await reader.read(number, 1, 100)) == [b"%d" % number]
+        assert Counting.reads == {ensemble[1]: 6, ensemble[2]: 5}
+
+    run(scenario())
+
+
+def test_a_speculative_read_takes_the_first_answer_and_leaves_a_hanging_bookie_behind() -> None:
+    async def scenario() -> None:
+        reader, ensemble = await written(Cluster(3, 3, 2), ReadPolicy(0, speculative_seconds=0.01))
+        ensemble[0].hangs.add("read")
+        assert payloads_of(await reader.read(3, 1, 100)) == [b"3"]
+        ensemble[1].failures["read"] = BookieCode.EIO  # beside one that hangs
+        assert payloads_of(await reader.read(3, 1, 100)) == [b"3"]
+        ensemble[0].hangs.clear()
+        for bookie in ensemble:
+            bookie.failures["read"] = BookieCode.ETOOMANYREQUESTS
+        with pytest.raises(LedgerUnreadable):
+            await reader.read(3, 1, 100)
+        assert len(asyncio.all_tasks()) == 1, "nothing is left running"
+
+    run(scenario())
+
+
+def test_a_cancelled_speculative_read_leaves_nothing_running() -> None:
+    async def scenario() -> None:
+        reader, ensemble = await written(Cluster(2, 2, 1), ReadPolicy(0, speculative_seconds=0.01))
+        for bookie in ensemble:
+            bookie.hangs.add("read")
+        read = asyncio.ensure_future(reader.read(0, 1, 100))
+        await asyncio.wait([read], timeout=0.05)
+        read.cancel()
+        await asyncio.wait([read])
+        assert len(asyncio.all_tasks()) == 1
+
+    run(scenario())
