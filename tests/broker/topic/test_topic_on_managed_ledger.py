@@ -231,3 +231,28 @@ def test_a_cumulative_ack_without_properties_clears_them_but_for_the_subscriptio
 
 def marked(position: Position, **properties: int) -> Acknowledgement:
     return Acknowledgement(True, (position,), ((),), (0,), properties)
+
+
+def test_a_topic_whose_metadata_is_broken_says_so_by_its_name_and_the_others_are_served() -> None:
+    async def scenario() -> None:
+        world = StoredWorld()
+        await world.open()
+        await world.publish(payload())
+        path = f"/managed-ledgers/{NAME}"
+        stored = await world.storage.store.get(path)
+        assert stored is not None
+        for broken in (stored.value[:-3], b"\x47\x78\x00\x00\x00\x05\x08\x01", b"\xff" * 40):
+            await world.storage.store.put(path, broken)
+            await world.storage.restart()
+            with pytest.raises(BrokerError) as refused:
+                await world.open()
+            assert refused.value.code is ServerError.PERSISTENCE
+            assert NAME in refused.value.message
+            topics = PersistentTopics(world.storage.ledgers, TopicSettings(), DispatcherSettings(), world.storage.clock)
+            other = await topics(f"{TOPIC}-other", f"{NAME}-other", -1, create=True)
+            await other.ledger.append(send_run([0]).entries)
+        await world.storage.store.put(path, stored.value)
+        await world.open()
+        assert world.log.entry_count == 1, "no need to start the broker again"
+
+    run(scenario)
