@@ -62,7 +62,7 @@ class TopicConsumer:
             self._subscription.handle(PermitsAdded(self.key, permits))
 
     def acknowledge_run(self, run: AckRun) -> None:
-        if not self.is_closed:
+        if not self.is_closed and not self._subscription.is_fenced:  # what is acknowledged during a seek is of the old place
             self.last_acknowledgement_ms = self._subscription.clock.now_ms()
             self._count_acknowledged(self._subscription.acknowledging.run(self.key, run))
 
@@ -71,6 +71,8 @@ class TopicConsumer:
             return
         if acknowledgement.is_cumulative and self.type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED):
             raise BrokerError(ServerError.NOT_ALLOWED, "Cumulative acknowledgement is not allowed on a shared subscription")
+        if self._subscription.is_fenced:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
         self.last_acknowledgement_ms = self._subscription.clock.now_ms()
         self._count_acknowledged(self._subscription.acknowledging.command(self.key, acknowledgement))
 

@@ -118,11 +118,11 @@ class MemoryCursor:
         return sum(not self.is_acknowledged(p) for p in self._ledger.positions())
 
     async def reset(self, position: Position) -> None:
-        if self.reset_gate is not None:
-            await self.reset_gate.wait()
         if self.reset_error is not None:
             raise self.reset_error
         self.place(position)
+        if self.reset_gate is not None:  # moved, and not yet stored
+            await self.reset_gate.wait()
 
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
         self.cursor_properties = properties

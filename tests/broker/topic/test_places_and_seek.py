@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from broker.errors import BrokerError, ServerError
-from broker.topic.contract import LastMessage, SubscriptionType
+from broker.topic.contract import Acknowledgement, LastMessage, SubscriptionType
 from managed_ledger.contract import EARLIEST, LATEST, ManagedLedgerError
 from tests.broker.topic.topic_world import TopicWorld, ack_run, payload, run, settle
 from wire.position import Position
@@ -101,6 +101,28 @@ def test_acknowledgements_during_a_seek_do_not_move_the_place_sought() -> None:
         consumer.acknowledge_run(ack_run(*positions))
         _, again = await world.consumer(type=SHARED)
         assert again.positions == positions
+
+    run(scenario)
+
+
+def test_acknowledgements_while_a_seek_is_stored_do_not_move_the_place_sought() -> None:
+    """A client that groups its acknowledgements sends them when their time has come, a seek or not."""
+
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer()
+        positions = await world.publish_many(4)
+        cursor = world.ledger.cursors["s"]
+        cursor.reset_gate = asyncio.Event()
+        seeking = asyncio.ensure_future(consumer.seek(positions[1], ()))
+        await settle()
+        consumer.acknowledge_run(ack_run(*positions))
+        with pytest.raises(BrokerError, match="fenced"):
+            consumer.acknowledge(Acknowledgement(True, (positions[3],), ((),), (0,)))
+        cursor.reset_gate.set()
+        await seeking
+        _, again = await world.consumer()
+        assert again.positions == positions[1:]
 
     run(scenario)
 
