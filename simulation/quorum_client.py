@@ -97,7 +97,7 @@ class LedgerClient:
         self._world.has_ledger.set()
         while writer.next_entry_id < entries and not self._is_over:
             self._append(writer)
-            await asyncio.sleep(self._rng.choice((0.0, 0.0, 0.0, self._rng.expovariate(1 / pause_seconds))))
+            await asyncio.sleep(self._rng.choice((0.0, self._rng.expovariate(1 / pause_seconds))))
             if self._rng.random() < 0.1:
                 await self._read_back(writer)
         if ending == "close":

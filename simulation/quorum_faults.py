@@ -21,6 +21,8 @@ from simulation.quorum_client import MetadataWay
 
 MOMENTS = ("", "write", "sync", "sync", "name", "net")
 """First words of trace lines at which a crash may come."""
+RESET_SECONDS = 0.03
+"""A reset has arrived by then."""
 DOWN_SECONDS = (0.01, 0.3, 1.0)
 ROT = ((".log", 6), (".index", 2), (".ledgers", 1), ("checkpoint", 1), (".txn", 2))
 """Where bits rot, and how often."""
@@ -45,6 +47,7 @@ class QuorumFaults:
         self._kinds: Sequence[tuple[int, Callable[[], None]]] = (
             (9, self._crash),
             (4, self._cut_link),
+            (2, self._reset_connections),
             (4, self._slow_links),
             (2, self._slow_disk),
             (2, self._stall_disk),
@@ -128,6 +131,21 @@ class QuorumFaults:
 
     def _end_trouble(self, way: MetadataWay) -> None:
         way.is_cut, way.lost_answers, way.answer_seconds = False, 0.0, 0.001
+
+    def lose_requests(self, client: str, machine: BookieMachine, seconds: float) -> None:
+        """What the client sends to the bookie in this time is lost with the connection: a fence, for one (#2614)."""
+        self.counts["lost requests"] = self.counts.get("lost requests", 0) + 1
+        self._network.cut(client, machine.host)
+        self._loop.hardware_later(seconds, self._reset, client, machine.host)
+        self._loop.hardware_later(seconds + RESET_SECONDS, self._network.heal)
+
+    def _reset(self, client: str, host: str) -> None:
+        for end in [end for end in self._network.transports if (end.name[0], end.peer_name[0]) == (client, host)]:
+            self._network.reset(end)
+
+    def _reset_connections(self) -> None:
+        for machine in self._some_bookies():
+            self._reset(self._rng.choice(list(self._clients)), machine.host)
 
     def _some_bookies(self) -> list[BookieMachine]:
         return self._rng.sample(self._bookies, self._rng.randint(1, len(self._bookies)))

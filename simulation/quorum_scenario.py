@@ -32,7 +32,7 @@ from simulation.trace import Trace
 
 QUORUMS = ((3, 3, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 2), (3, 3, 3), (2, 2, 1))
 WORK_SECONDS = 1.5
-FAULT_SECONDS = (0.1, 0.3, 1.3)
+FAULT_SECONDS = (0.05, 0.2, 1.3)
 """In which all faults begin."""
 START_SECONDS = 0.1
 RUN_SECONDS_MAX = 60.0
@@ -78,7 +78,7 @@ class QuorumScenario:
         faults = QuorumFaults(
             self.loop, self._network, stream(self.seed, "faults"), self.bookies, rotting, self._clients, self._ways
         )
-        self._start_clients()
+        self._start_clients(faults)
         await faults.play(self._rng.choice((0, 1, 2, 3, 4, 6)), self._rng.choice(FAULT_SECONDS))
         await asyncio.sleep(max(0.0, WORK_SECONDS - self.loop.time()))
         self.loop.trace.wake_no_more()
@@ -110,18 +110,29 @@ class QuorumScenario:
                 for way in ((client, machine.host), (machine.host, client)):
                     self._network.set_distance(*way, self._rng.choice((0.000_05, 0.000_3, 0.000_3, 0.003, 0.02)))
 
-    def _start_clients(self) -> None:
-        rng, pause = self._rng, self._rng.choice((0.001, 0.02, 0.1))
-        work = partial(self._client(WRITER).write, rng.randint(1, 24), pause, rng.choice(("close", "hang", "hang")))
+    def _start_clients(self, faults: QuorumFaults) -> None:
+        rng, pause = self._rng, self._rng.choice((0.003, 0.02, 0.05))
+        work = partial(self._client(WRITER).write, rng.randint(1, 20), pause, rng.choice(("close", "hang", "hang")))
         self._clients[WRITER] = SimProcess(self.loop, self._network, WRITER, None, work)
-        latest = rng.choice((0.05, 0.4, 0.9))
+        latest = rng.choice((0.1, 0.4, 0.9))
+        for machine in rng.sample(self.bookies, rng.choice((0, 0, 1, 2))):
+            self.loop.hardware_later(rng.uniform(0.0, 0.15), faults.end, machine)
         together = rng.uniform(0.0, latest)
         for name in RECOVERERS:
             after = rng.choice((together, rng.uniform(0.0, latest), rng.uniform(latest / 2, latest)))
             work = partial(self._recover, name, after)
             self._clients[name] = SimProcess(self.loop, self._network, name, None, work)
+            if rng.random() < 0.3:
+                self._lose_fence(faults, name, after)
         for process in self._clients.values():
             process.start()
+
+    def _lose_fence(self, faults: QuorumFaults, recoverer: str, after_seconds: float) -> None:
+        """One bookie hears of the recovery late, and of the writer later still."""
+        machine = self._rng.choice(self.bookies)
+        self._network.set_distance(WRITER, machine.host, 0.05)
+        seconds = self._rng.choice((0.005, 0.02))
+        self.loop.hardware_later(after_seconds, faults.lose_requests, recoverer, machine, seconds)
 
     def _client(self, name: str) -> LedgerClient:
         return LedgerClient(self.world, name, self._ways[name], stream(self.seed, name))
