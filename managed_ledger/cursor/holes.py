@@ -65,13 +65,16 @@ class Holes:
 
     def may_have(self, ledger_id: int, first: int, last: int) -> bool:
         """Whether one of these entries is acknowledged, or may be, on disk."""
-        known = self._by_ledger.get(ledger_id)
-        return self.has_absent or (known is not None and known.range_cardinality(first, last + 1) > 0)
+        pages, known = self.pages, self._by_ledger.get(ledger_id)
+        if pages is not None and not pages.is_known(ledger_id, last):
+            return True
+        return known is not None and known.range_cardinality(first, last + 1) > 0
 
     def passed(self, position: Position) -> None:
         """Mark-delete is here now, and nothing that is known was on its way."""
-        if self.pages is not None:
-            self.count -= self.pages.removed_through(position)
+        pages = self.pages
+        if pages is not None:
+            self.count -= pages.removed_through(position)
 
     def remove_through(self, position: Position) -> None:
         """Mark-delete is here now."""
@@ -117,8 +120,8 @@ class Holes:
         return self.pages is not None and self.pages.absent > 0
 
     def want_at(self, ledger_id: int, entry_id: int) -> None:
-        if self.pages is not None and self.pages.absent:
-            self.pages.want_at(Position(ledger_id, entry_id))
+        if self.pages is not None:
+            self.pages.want_at(ledger_id, entry_id)
 
     def begin_pages(self) -> HolePages:
         """From now on there are segments; none is stored yet."""

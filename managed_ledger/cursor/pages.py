@@ -45,7 +45,7 @@ class HolePages:
         self._segments[FIRST] = Segment(FIRST)
         for row in stored:
             self._restore(row)
-        self._note_second()
+        self._note_first()
 
     def _restore(self, row: StoredSegment) -> None:
         segment = self._segments[row.start] = Segment(row.start)
@@ -108,26 +108,29 @@ class HolePages:
             self._unsaved[ledger_id] = entry_ids.copy()
         else:
             unsaved |= entry_ids
-        if self.absent:
+        if not self.is_known(ledger_id, entry_ids.max()):
             self._want(self._touched({ledger_id: entry_ids}))
 
-    def want_at(self, position: Position) -> None:
+    def want_at(self, ledger_id: int, entry_id: int) -> None:
         """Mark-delete came to it: whether it goes on cannot be known without this segment."""
-        if self.absent:
-            self._want([self._containing(position).start])
+        if not self.is_known(ledger_id, entry_id):
+            self._want([self._containing(Position(ledger_id, entry_id)).start])
 
     def removed_through(self, position: Position) -> int:
         """Mark-delete is here now. How many entries went with segments that were not resident."""
-        after = Position(position.ledger_id, position.entry_id + 1)
-        gone = self._drop_before(after) if after >= self._second else 0
-        if self.absent and after > self._segments.peekitem(0)[0]:
-            self._want([self._segments.peekitem(0)[0]])
+        gone = 0 if position < self._first_end else self._drop_before(Position(position.ledger_id, position.entry_id + 1))
+        if self.absent and not self._first.is_resident and position >= self._first.start:
+            self._want([self._first.start])
+        if self._unsaved:
+            self._drop_unsaved(position)
+        return gone
+
+    def _drop_unsaved(self, position: Position) -> None:
         while len(self._unsaved) > 1 and self._unsaved.peekitem(0)[0] < position.ledger_id:
             self._unsaved.popitem(0)
         unsaved = self._unsaved.get(position.ledger_id)
         if unsaved and position.entry_id >= 0:
             unsaved.remove_range(0, position.entry_id + 1)
-        return gone
 
     def _drop_before(self, after: Position) -> int:
         segments, gone = self._segments, 0
@@ -137,12 +140,18 @@ class HolePages:
             if not segment.is_resident:
                 self.absent -= 1
                 gone += segment.count
-        self._note_second()
+        self._note_first()
         return gone
 
-    def _note_second(self) -> None:
-        """So that a mark-delete that stays in the first segment costs one comparison."""
-        self._second = self._segments.peekitem(1)[0] if len(self._segments) > 1 else END
+    def _note_first(self) -> None:
+        """The segment that mark-delete is in, and the last place in it: what happens there costs one comparison."""
+        self._first: Segment = self._segments.peekitem(0)[1]
+        second = self._segments.peekitem(1)[0] if len(self._segments) > 1 else END
+        self._first_end = Position(second.ledger_id, second.entry_id - 1)
+
+    def is_known(self, ledger_id: int, last: int) -> bool:
+        """Whether everything from mark-delete to this entry is in memory for certain."""
+        return not self.absent or (self._first.is_resident and (ledger_id, last) <= self._first_end)
 
     def loaded(self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap]) -> dict[int, BitMap]:
         """The segment is resident from now on. Its entries that were not known, which `known` has now."""
@@ -246,7 +255,7 @@ class HolePages:
                     segment.entry_id = segment.addition_id = NO_ENTRY
                     piece = self._segments[cut] = Segment(cut)
                     found.append(piece)
-        self._note_second()
+        self._note_first()
         return found
 
     def _writes(self, segment: Segment, *, whole: bool, room: int) -> list[Write]:
