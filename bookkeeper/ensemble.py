@@ -132,7 +132,7 @@ class QuorumTracker:
     def on_stored(self, piece: int, seat: int) -> bool:
         """A bookie has a piece; whether `last_confirmed` moved."""
         pending = self._pieces.get(piece)
-        if pending is None or self.failure is not None or seat not in self._indexes:
+        if pending is None or seat not in self._indexes or self.failure is not None:
             return False
         pending.acked |= 1 << seat
         return piece == self._head and self._confirm()
@@ -215,9 +215,9 @@ class QuorumTracker:
         return piece.failed.bit_count() > self._quorum.failures_max
 
     def _confirm(self) -> bool:
-        moved = False
         if self._leaving or self.failure is not None:
-            return moved
+            return False
+        moved = False
         while (head := self._pieces.get(self._head)) is not None and head.acked.bit_count() >= self._quorum.ack_quorum:
             del self._pieces[self._head]
             self._head += 1

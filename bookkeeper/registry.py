@@ -88,17 +88,39 @@ class LedgerRegistry:
             raise LedgerError(str(error)) from error
 
     async def create(self, metadata: LedgerMetadata) -> RegisteredLedger:
+        """Under a new id. When the answer is lost, the creation token tells whether it is there."""
         data = encode_ledger_metadata(metadata)
         for _ in range(CREATE_ATTEMPTS_MAX):
+            ledger_id = await self._next_id()
             try:
-                ledger_id = await self._ids.take()
                 stat = await self._store.put(self.path(ledger_id), data, MUST_NOT_EXIST)
             except BadVersion:
+                continue
+            except OutcomeUnknown as error:
+                found = await self._mine(ledger_id, metadata, error)
+                if found is not None:
+                    return found
                 continue
             except MetadataError as error:
                 raise LedgerError(f"no ledger could be made: {error}") from error
             return RegisteredLedger(ledger_id, metadata, stat.version)
         raise LedgerError(f"{CREATE_ATTEMPTS_MAX} ledger ids in a row were taken")
+
+    async def _next_id(self) -> int:
+        try:
+            return await self._ids.take()
+        except MetadataError as error:
+            raise LedgerError(f"no ledger could be made: {error}") from error
+
+    async def _mine(self, ledger_id: int, metadata: LedgerMetadata, error: OutcomeUnknown) -> RegisteredLedger | None:
+        """Whoever made it, if it is there, is known by the token that it drew. Without a token nobody can tell."""
+        if metadata.creation_token is None:
+            raise LedgerError(f"no ledger could be made: {error}") from error
+        try:
+            found = await self.read(ledger_id)
+        except NoSuchLedger:
+            return None
+        return found if found.metadata.creation_token == metadata.creation_token else None
 
     async def read(self, ledger_id: int) -> RegisteredLedger:
         try:

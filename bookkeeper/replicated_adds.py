@@ -58,6 +58,7 @@ class ReplicatedAdds:
         self._ensembles, self._master_key, self._recovery = ensembles, master_key, recovery
         self._loop = asyncio.get_running_loop()
         self._tracker = QuorumTracker(quorum, last_confirmed, delays_change=delays_change)
+        self._has_whole_runs = not quorum.is_striped
         self._clients = {seat: self._client(name) for seat, name in enumerate(ensemble)}
         self._pending: deque[tuple[EntryRun, asyncio.Future[EntryRun]]] = deque()
         self._changing: asyncio.Task[None] | None = None
@@ -75,7 +76,7 @@ class ReplicatedAdds:
             future.set_exception(self._refusal(self.failure))
             return future
         self._pending.append((run, future))
-        for send in self._tracker.on_append(run.first_entry_id, run.count):
+        for send in self._tracker.on_append(run.first_entry_id, len(run.offsets) - 1):
             self._send(send, run)
         return future
 
@@ -98,7 +99,7 @@ class ReplicatedAdds:
             self._changing.cancel()
 
     def _send(self, send: Send, run: EntryRun) -> None:
-        part = run.entries(send.first_entry_id, send.count)
+        part = run if self._has_whole_runs else run.entries(send.first_entry_id, send.count)
         for seat in send.seats:
             answer = self._clients[seat].add(part, self._master_key, recovery=self._recovery)
             answer.add_done_callback(partial(self._on_answer, send.piece, seat))
@@ -203,7 +204,7 @@ class ReplicatedAdds:
             run, future = pending.popleft()
             if not future.done():
                 future.set_result(run)
-        if not pending:
+        if self._when_drained and not pending:
             self._tell_drained()
 
     def _fail(self, error: BookieError) -> None:

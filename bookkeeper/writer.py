@@ -7,7 +7,8 @@ recovery decides what was stored.
 
 import asyncio
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from bookkeeper.ensemble import Quorum
 from bookkeeper.ensemble_change import WriterEnsembles
@@ -17,7 +18,9 @@ from bookkeeper.ports import BookieClient
 from bookkeeper.reader import EntryReader
 from bookkeeper.registry import LedgerRegistry
 from bookkeeper.replicated_adds import ReplicatedAdds
-from wire.digests import HEADER_BYTES, DigestType, seal
+from wire import digests
+from wire.digests import HEADER_BYTES, DigestType
+from wire.kernels import entries
 from wire.run import EntryBatch, EntryRun
 
 
@@ -37,8 +40,7 @@ class BookieLedgerWriter:
         metadata = ensembles.ledger.metadata
         self.ledger_id = ensembles.ledger.ledger_id
         self._registry, self._ensembles, self._reader = registry, ensembles, reader
-        self._digest: DigestType = metadata.digest_type
-        self._password = metadata.password
+        self._seal = _seal_of(metadata)
         self._header_bytes = HEADER_BYTES[metadata.digest_type]
         self._loop = asyncio.get_running_loop()
         self._adds = ReplicatedAdds(
@@ -75,8 +77,7 @@ class BookieLedgerWriter:
             raise ValueError("an append without entries")
         if batch.header_bytes != self._header_bytes:
             batch = with_room(batch, self._header_bytes)
-        confirmed = self._adds.last_confirmed
-        self._length = seal(batch, self.ledger_id, first, confirmed, self._length, self._digest, self._password)
+        self._length = self._seal(batch, self.ledger_id, first, self._adds.last_confirmed, self._length)
         self._next_entry_id = first + count
         return self._adds.append(EntryRun(self.ledger_id, first, batch.buffer, batch.offsets, batch.header_bytes))
 
@@ -112,6 +113,13 @@ class BookieLedgerWriter:
             refusal = LedgerFenced(*failure.args)
         future.set_exception(refusal)
         return future
+
+
+def _seal_of(metadata: LedgerMetadata) -> Callable[[EntryBatch, int, int, int, int], int]:
+    """The kernel's where it does the digest."""
+    if metadata.digest_type in (DigestType.CRC32C, DigestType.DUMMY):
+        return entries.seal
+    return partial(digests.seal, digest=metadata.digest_type, password=metadata.password)
 
 
 def with_room(batch: EntryBatch, header_bytes: int) -> EntryBatch:

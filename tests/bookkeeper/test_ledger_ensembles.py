@@ -342,3 +342,21 @@ def test_a_metadata_store_that_refuses_a_change_fails_the_writer() -> None:
             await writer.append(batch(b"a"))
 
     run(scenario())
+
+
+def test_a_ledger_whose_making_was_not_answered_is_known_by_its_token() -> None:
+    async def scenario() -> None:
+        cluster = Cluster()
+        store = Held(cluster)
+        client = BookKeeper(cluster.bookies, store, cluster.settings, Random(1))
+        await client.initialise()
+        store.lost_answers = 1
+        writer = await client.create({})
+        await writer.append(batch(b"a"))
+        await writer.close()
+        assert (await cluster.client().open(writer.ledger_id)).last_entry_id == 0
+        other = await client.create({})
+        assert other.ledger_id == writer.ledger_id + 1, "none was left behind"
+        await client.close()
+
+    run(scenario())
