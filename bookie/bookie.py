@@ -22,11 +22,12 @@ from bookie.journal.mark import JournalMark
 from bookie.ledgers import Ledgers, LedgerState
 from bookie.memtable import cost_bytes
 from bookie.ranges import joined_ranges
+from bookie.read_failures import read_failure, unreadable
 from bookie.reading import first_newer, is_what_it_says, last_add_confirmed, read_tables
 from bookie.scrub import Scrub, check_consistency
 from bookie.settings import MEGABYTE, BookieSettings
+from bookie.sizes import Sizes
 from bookie.storage.block_v1 import DamagedBlock
-from bookie.storage.span import Span
 from bookie.storage.storage import CHECKPOINT, LedgerStorage
 from bookie.waiting_adds import WaitingAdd, WaitingAdds
 from ports.clock import Clock
@@ -37,8 +38,6 @@ from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryRun
 
 SMALL_RECORD_BYTES = 64
-PASSING_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
-"""What the host lacks for the moment: no word about the entry, so never EIO, which a client may take for a loss."""
 MOVED_READS_MAX = 4
 """How often a read looks again for an entry whose log was compacted under it."""
 log = logging.getLogger("bookie")
@@ -76,7 +75,7 @@ class Bookie:
         self._loop = asyncio.get_running_loop()
         self.scrub = Scrub(self._storage, self._rewrite, settings.local_scrub_rate_limit)
         self._scrubber: asyncio.Task[None] | None = None
-        self.compactor = Compactor(self._storage, settings, lambda: self.health.room, self._loop.time)
+        self.compactor = Compactor(self._storage, settings, lambda: self.health.room, self._loop.time, clock)
 
     # Life
 
@@ -207,7 +206,7 @@ class Bookie:
         if run is None:
             run = await self._read_storage(state, first_entry_id, count_max, bytes_max)
         if not is_what_it_says(run):
-            raise self._unreadable(ledger_id, first_entry_id, "holds other entries than it says")
+            raise unreadable(ledger_id, first_entry_id, "holds other entries than it says")
         return run
 
     async def fence(self, ledger_id: int, master_key: bytes) -> int:
@@ -274,9 +273,20 @@ class Bookie:
         """Move what the memtables hold to the entry logs. OSError."""
         await self._flusher.flush()
 
-    async def compact(self) -> None:
-        """Compact entry logs, if that is due."""
-        await self.compactor.run_if_due()
+    async def compact(self, forced: str | None = None) -> None:
+        """Compact entry logs if that is due, or what is `forced`: "major" or "minor"."""
+        if forced is None:
+            await self.compactor.run_if_due()
+        else:
+            await self.compactor.run(forced)
+
+    def sizes(self) -> Sizes:
+        """For metrics."""
+        memtable_bytes = sum(table.size_bytes for table in self._flusher.tables)
+        journal = self._journal
+        return Sizes(
+            len(self.ledger_ids()), memtable_bytes, journal.written_bytes, journal.durable.sequence, self._storage.uses()
+        )
 
     async def delete(self, ledger_ids: Iterable[int]) -> None:
         """Forget ledgers whose metadata is provably gone, and remove the entry logs that hold nothing else. OSError."""
@@ -355,23 +365,13 @@ class Bookie:
                 self._known(ledger_id)  # deleted while it was read: ENOLEDGER
                 has_moved = self._storage.index.find(ledger_id, first_entry_id) != span
                 if not has_moved or attempt == MOVED_READS_MAX - 1:
-                    raise self._read_failure(ledger_id, first_entry_id, span, error) from error
+                    raise read_failure(ledger_id, first_entry_id, span, error) from error
         raise AssertionError("the last attempt returns or raises")
 
     def _missing(self, state: LedgerState, entry_id: int) -> BookieError:
         if state.suspect:
-            return self._unreadable(state.ledger_id, entry_id, "may be in an entry log that could not be read")
+            return unreadable(state.ledger_id, entry_id, "may be in an entry log that could not be read")
         return BookieError(BookieCode.ENOENTRY, state.ledger_id, f"entry {entry_id}")
-
-    def _read_failure(self, ledger_id: int, entry_id: int, span: Span, error: OSError | DamagedBlock) -> BookieError:
-        place = f"entry log {span.log_id:08x} offset {span.offset}: {error}"
-        log.error(line("entry cannot be read", ledger=ledger_id, entry=entry_id, place=place))
-        if isinstance(error, OSError) and error.errno in PASSING_ERRORS:
-            return BookieError(BookieCode.ETOOMANYREQUESTS, ledger_id, f"entry {entry_id} {place}")
-        return self._unreadable(ledger_id, entry_id, place)
-
-    def _unreadable(self, ledger_id: int, entry_id: int, why: str) -> BookieError:
-        return BookieError(BookieCode.EIO, ledger_id, f"entry {entry_id} {why}")
 
     # Health
 

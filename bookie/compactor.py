@@ -14,6 +14,7 @@ from bookie.settings import BookieSettings
 from bookie.storage.compaction import Compaction
 from bookie.storage.compaction_plan import choose_logs
 from bookie.storage.storage import LedgerStorage
+from ports.clock import Clock
 from ports.logs import line
 
 log = logging.getLogger("bookie.compaction")
@@ -48,34 +49,46 @@ class Compactor:
     """Of one ledger directory. `run_if_due` from time to time, one call at a time."""
 
     def __init__(
-        self, storage: LedgerStorage, settings: BookieSettings, room: Callable[[], Room], clock: Callable[[], float]
+        self,
+        storage: LedgerStorage,
+        settings: BookieSettings,
+        room: Callable[[], Room],
+        time: Callable[[], float],
+        clock: Clock,
     ) -> None:
         self._storage = storage
         self._log_bytes_max = settings.log_size_limit
         self._compaction = Compaction(storage, settings.compaction_rate_by_bytes)
         self._room = room
+        self._time = time
         self._clock = clock
         self._kinds = (
             Kind("major", settings.major_compaction_threshold, settings.major_compaction_interval, Room.ENOUGH),
             Kind("minor", settings.minor_compaction_threshold, settings.minor_compaction_interval, Room.LITTLE),
         )
-        self._last = {kind.name: clock() for kind in self._kinds}
-        self.is_suspended = False
-        """By an operator."""
+        self._last = {kind.name: time() for kind in self._kinds}
+        self._counts_of = dict.fromkeys(self._last, 0)
+        self._ran_at_ms = dict.fromkeys(self._last, 0)
+        self._running = ""
+        self.suspended: set[str] = set()
+        """Kinds that an operator stopped."""
         self.counts = CompactionCounts()
 
     async def run_if_due(self) -> None:
         """A major one, or else a minor one, when its interval is over and there is room."""
         for kind in self._kinds:
-            if kind.enabled and self._clock() - self._last[kind.name] >= kind.interval_seconds and self._may_run(kind):
+            if kind.enabled and self._time() - self._last[kind.name] >= kind.interval_seconds and self._may_run(kind):
                 await self.run(kind.name)
                 return
 
     async def run(self, name: str) -> int:
         """Compact all logs below the threshold of "minor" or "major"; how many went. An error ends it, and is logged."""
         kind = next(kind for kind in self._kinds if kind.name == name)
-        self._last.update({other.name: self._clock() for other in self._kinds if other.threshold <= kind.threshold})
+        self._last.update({other.name: self._time() for other in self._kinds if other.threshold <= kind.threshold})
         self.counts.runs += 1
+        self._counts_of[name] += 1
+        self._ran_at_ms[name] = self._clock.now_ms()
+        self._running = name
         gone = 0
         try:
             while self._may_run(kind) and (chosen := self._choose(kind)):
@@ -87,11 +100,22 @@ class Compactor:
         except OSError as error:
             self.counts.failures += 1
             log.warning(line("compaction gave up", kind=name, error=error))
+        finally:
+            self._running = ""
         return gone
+
+    def status(self) -> dict[str, object]:
+        """As Apache's GarbageCollectionStatus names it. A time of 0: not since the start."""
+        return {
+            "forceCompacting": False,
+            **{f"{name}Compacting": self._running == name for name in self._last},
+            **{f"last{name.title()}CompactionTime": at_ms for name, at_ms in self._ran_at_ms.items()},
+            **{f"{name}CompactionCounter": count for name, count in self._counts_of.items()},
+        }
 
     def _choose(self, kind: Kind) -> list[int]:
         uses = self._storage.uses()
         return choose_logs(uses, kind.threshold, self._log_bytes_max)
 
     def _may_run(self, kind: Kind) -> bool:
-        return not self.is_suspended and self._room() >= kind.room
+        return kind.name not in self.suspended and self._room() >= kind.room

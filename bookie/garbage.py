@@ -13,6 +13,8 @@ from typing import Protocol
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 
+ROUND_SECONDS_MIN = 60.0
+"""Between two rounds that prove something together."""
 log = logging.getLogger("bookie.garbage")
 
 
@@ -21,8 +23,8 @@ class LedgerKeeper(Protocol):
 
     def ledger_ids(self) -> list[int]: ...
     async def delete(self, ledger_ids: Iterable[int]) -> None: ...
-    async def compact(self) -> None:
-        """When that is due; never raises OSError."""
+    async def compact(self, forced: str | None = None) -> None:
+        """When that is due, or now what is `forced`: "major" or "minor". Never raises OSError."""
 
 
 class GarbageCollector:
@@ -37,13 +39,42 @@ class GarbageCollector:
         self._root = root
         self._wait_seconds = wait_seconds
         self._absent_before: frozenset[int] = frozenset()
+        self._forced: str | None = None
+        self._wake = asyncio.Event()
+
+    @property
+    def is_forced(self) -> bool:
+        """A run that was triggered has not ended."""
+        return self._forced is not None
+
+    def trigger(self, kind: str | None) -> None:
+        """Run now, with a compaction of this kind ("major" when none is named)."""
+        self._forced = kind or "major"
+        self._wake.set()
 
     async def run(self) -> None:
-        """A round every gcWaitTime, and then compaction when it is due, until cancelled."""
+        """A round every gcWaitTime, and then compaction when it is due, until cancelled; both at once when triggered.
+
+        A triggered round that comes too soon after another only compacts: two rounds are a proof when there is time between.
+        """
+        loop = asyncio.get_running_loop()
+        last_round_at = loop.time()
         while True:
-            await asyncio.sleep(self._wait_seconds)
-            await self.run_round()
-            await self._bookie.compact()
+            await self._wait()
+            if not self.is_forced or loop.time() - last_round_at >= min(self._wait_seconds, ROUND_SECONDS_MIN):
+                last_round_at = loop.time()
+                await self.run_round()
+            await self._bookie.compact(self._forced)
+            self._forced = None
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(self._wait_seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            return  # which is what it waits for
+        finally:
+            self._wake.clear()
 
     async def run_round(self) -> list[int]:
         """One round; the ledgers that were deleted. A failure is logged, and the next round begins from nothing."""

@@ -125,9 +125,9 @@ class StripedBookie:
         for stripe in self.stripes:
             await stripe.flush()
 
-    async def compact(self) -> None:
+    async def compact(self, forced: str | None = None) -> None:
         for stripe in self.stripes:
-            await stripe.compact()
+            await stripe.compact(forced)
 
     async def delete(self, ledger_ids: Iterable[int]) -> None:
         wanted = list(ledger_ids)

@@ -14,6 +14,9 @@ from bookie.server.registration import STATE_SECONDS, BookieIdentity, Registrati
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie, is_in_use, make_bookie
+from bookie.web.app import bookie_app, serve_bookie_web
+from bookie.web.routes import BookieRoutes
+from bookie.web.settings import BookieWebSettings
 from bookkeeper.ledger_layouts import LAYOUTS
 from bookkeeper.paths import INSTANCE_ID, ROOT
 from bookkeeper.registry import LedgerRegistry
@@ -24,7 +27,7 @@ from ports.clock import Clock
 from ports.disk import Disk
 from ports.rng import Rng
 
-SETTINGS = (BookieServerSettings, BookieSettings)
+SETTINGS = (BookieServerSettings, BookieSettings, BookieWebSettings)
 LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -55,6 +58,8 @@ class BookieServer:
     ) -> None:
         self._settings = configuration.settings(BookieServerSettings)
         self._bookie_settings = configuration.settings(BookieSettings)
+        self._web_settings = configuration.settings(BookieWebSettings)
+        self._configured = dict(configuration.values)
         self._disk, self._clock, self._rng = disk, clock, rng
         self._store, self._sessions = store, sessions
         self._tasks: list[asyncio.Task[None]] = []
@@ -63,6 +68,7 @@ class BookieServer:
         self.identity: BookieIdentity
         self._registration: Registration
         self._ledger_path: Callable[[int], str]
+        self._web: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Whose the directories are comes first, and that clients find the bookie last.
@@ -108,6 +114,20 @@ class BookieServer:
             asyncio.create_task(collector.run(), name="bookie garbage collection"),
             asyncio.create_task(self._tell_state(), name="bookie state"),
         ]
+        await self._serve_web(collector)
+
+    async def _serve_web(self, collector: GarbageCollector) -> None:
+        settings = self._web_settings
+        if settings.http_server_enabled:
+            routes = BookieRoutes(
+                self.bookie, collector, self.identity.bookie_id, self._configured, lambda: self.listener.connection_count
+            )
+            self._web = await serve_bookie_web(bookie_app(routes), settings.http_server_host, settings.http_server_port)
+
+    @property
+    def web_port(self) -> int | None:
+        """Where its HTTP is; None: nowhere (httpServerEnabled)."""
+        return None if self._web is None else int(self._web.sockets[0].getsockname()[1])
 
     async def _tell_state(self) -> None:
         while True:
@@ -117,6 +137,8 @@ class BookieServer:
     async def stop(self) -> None:
         """Clients hear of it, what was admitted is answered, then the storage is closed."""
         await self._registration.stop()
+        if self._web is not None:
+            self._web.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)

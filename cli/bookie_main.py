@@ -99,7 +99,12 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
         gc.freeze()
         gc.set_threshold(ALLOCATIONS_BEFORE_GC, 20, 50)
         _tell_ready(server, json_ready)
-        await stop.wait()
+        must_end = asyncio.create_task(server.bookie.until_it_must_end(), name="bookie must end")
+        stopping = asyncio.create_task(stop.wait(), name="bookie is told to stop")
+        await asyncio.wait([must_end, stopping], return_when=asyncio.FIRST_COMPLETED)
+        failed = not stop.is_set()
+        for task in (must_end, stopping):
+            task.cancel()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)  # a second signal ends the process at once
         log.info(line("stopping"))
@@ -108,12 +113,14 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
         await store.close()
         disk.close()
     log.info(line("stopped"))
-    return 0
+    return 1 if failed else 0
 
 
 def _tell_ready(server: BookieServer, json_ready: str | None) -> None:
     identity = server.identity
-    log.info(line("ready", bookieId=identity.bookie_id, port=identity.port, pid=os.getpid()))
+    log.info(line("ready", bookieId=identity.bookie_id, port=identity.port, http=server.web_port or "off", pid=os.getpid()))
     if json_ready:
-        ready = {"bookieId": identity.bookie_id, "bookiePort": identity.port, "pid": os.getpid()}
+        ready: dict[str, object] = {"bookieId": identity.bookie_id, "bookiePort": identity.port, "pid": os.getpid()}
+        if server.web_port is not None:
+            ready["httpServerPort"] = server.web_port
         write_whole(Path(json_ready), json.dumps(ready))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bookie.server.settings import BookieServerSettings
+from bookie.web.settings import BookieWebSettings
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import CONF, known_keys, load_configuration
 from cli.standalone import SETTINGS
@@ -57,7 +58,7 @@ def page() -> str:
     spelling = {fold(key): key for key in known_keys()}
     shipped = load_configuration([("standalone.conf", (CONF / "standalone.conf").read_text())], []).values
     parts, seen = [HEAD], set()
-    for cls in (*SETTINGS, BookieServerSettings, ClusterSettings, ZooKeeperSettings):
+    for cls in (*SETTINGS, BookieServerSettings, BookieWebSettings, ClusterSettings, ZooKeeperSettings):
         rows = []
         notes = _field_notes(cls)
         for field in dataclasses.fields(cls):

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from bookie.bookie import Bookie
+from bookie.garbage import GarbageCollector
 from bookie.settings import BookieSettings
+from bookie.web.app import bookie_app, serve_bookie_web
+from bookie.web.routes import BookieRoutes
+from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from ports.real_disk import RealDisk
 from ports.rng import RealRng
@@ -92,5 +96,30 @@ def test_compaction_and_scrub_on_a_real_disk(tmp_path: Path) -> None:
             await bookie.stop()
             bookie = await start()
         await bookie.stop()
+
+    with_bookies(tmp_path, scenario)
+
+
+def test_its_http_is_served_on_a_socket(tmp_path: Path) -> None:
+    async def scenario(start: Callable[[], Awaitable[Bookie]]) -> None:
+        bookie = await start()
+        collector = GarbageCollector(bookie, MemoryStore(RealClock()), str, "/ledgers", 900)
+        routes = BookieRoutes(bookie, collector, "host:3181", {}, lambda: 0)
+        server = await serve_bookie_web(bookie_app(routes), "127.0.0.1", 0)
+        try:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            try:
+                writer.write(b"GET /heartbeat HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+                async with asyncio.timeout(30):
+                    answer = await reader.read()
+            finally:
+                writer.close()
+                await writer.wait_closed()
+            assert answer.startswith(b"HTTP/1.1 200")
+            assert answer.endswith(b"OK\n")
+        finally:
+            server.close()
+            await server.wait_closed()
+            await bookie.stop()
 
     with_bookies(tmp_path, scenario)

@@ -1,0 +1,15 @@
+"""Sizes: what a bookie has and has written, for metrics. Pure."""
+
+from typing import NamedTuple
+
+from bookie.storage.compaction_plan import LogUse
+
+
+class Sizes(NamedTuple):
+    """What there is, and how much was journalled since the start."""
+
+    ledgers: int
+    memtable_bytes: int
+    journal_bytes: int
+    journal_frames: int
+    logs: list[LogUse]

@@ -1,0 +1,162 @@
+"""The paths of a bookie's HTTP, and their answers in Apache's form (org.apache.bookkeeper.server.http.service).
+
+Owns nothing. Paths that Apache has and that are not here answer 404: those about ledgers and the cluster are the shell's.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from bookie.garbage import GarbageCollector
+from bookie.health import FORCED
+from bookie.striped_bookie import AnyBookie
+from bookie.web.metrics import CONTENT_TYPE, metrics_text
+
+BODY_BYTES_MAX = 64 * 1024
+KINDS = {"Major": "major", "Minor": "minor"}
+
+
+class BadRequest(Exception):
+    """The body is not what the path takes; the message says what it takes."""
+
+
+class BookieRoutes:
+    """Of one bookie. `server_config` is what /api/v1/config/server_config shows."""
+
+    def __init__(
+        self,
+        bookie: AnyBookie,
+        collector: GarbageCollector,
+        bookie_id: str,
+        server_config: dict[str, str],
+        connections: Callable[[], int],
+    ) -> None:
+        self._bookie, self._collector, self._connections = bookie, collector, connections
+        self._bookie_id, self._server_config = bookie_id, server_config
+
+    def routes(self) -> list[Route]:
+        api = "/api/v1/bookie"
+        return [
+            Route("/heartbeat", self._heartbeat),
+            Route("/metrics", self._metrics),
+            Route("/api/v1/config/server_config", self._config),
+            Route(f"{api}/is_ready", self._is_ready),
+            Route(f"{api}/state", self._state),
+            Route(f"{api}/state/readonly", self._read_only, methods=["GET", "PUT"]),
+            Route(f"{api}/info", self._info),
+            Route(f"{api}/gc", self._gc, methods=["GET", "PUT"]),
+            Route(f"{api}/gc_details", self._gc_details),
+            Route(f"{api}/gc/suspend_compaction", self._suspend, methods=["GET", "PUT"]),
+            Route(f"{api}/gc/resume_compaction", self._resume, methods=["PUT"]),
+        ]
+
+    async def _heartbeat(self, request: Request) -> Response:
+        return PlainTextResponse("OK\n")
+
+    async def _metrics(self, request: Request) -> Response:
+        text = metrics_text(self._bookie, await self._bookie.usage(), self._connections())
+        return Response(text, media_type=CONTENT_TYPE)
+
+    async def _config(self, request: Request) -> Response:
+        return JSONResponse(self._server_config)
+
+    async def _is_ready(self, request: Request) -> Response:
+        return Response(b"")  # it listens from when the bookie has started until it stops
+
+    async def _state(self, request: Request) -> Response:
+        is_read_only = bool(self._bookie.read_only_reason)
+        takes_recovery = all(stripe.health.takes_recovery for stripe in self._bookie.stripes)
+        return JSONResponse(
+            {
+                "running": True,
+                "readOnly": is_read_only,
+                "shuttingDown": False,
+                "availableForHighPriorityWrites": takes_recovery,
+            }
+        )
+
+    async def _read_only(self, request: Request) -> Response:
+        if request.method == "PUT":
+            wanted = _flag(await _body(request), "readOnly")
+            for stripe in self._bookie.stripes:
+                if wanted:
+                    stripe.health.turn_read_only(FORCED, "by an operator")
+                else:
+                    stripe.health.turn_writable(FORCED)
+        return JSONResponse({"readOnly": bool(self._bookie.read_only_reason)})
+
+    async def _info(self, request: Request) -> Response:
+        usage = await self._bookie.usage()
+        return JSONResponse({"freeSpace": usage.free_bytes, "totalSpace": usage.total_bytes})
+
+    async def _gc(self, request: Request) -> Response:
+        if request.method == "PUT":
+            body = await _body(request, is_needed=False)
+            self._collector.trigger(None if not body else _kind(body, "force"))
+            return JSONResponse(f"Triggered GC on BookieServer: {self._bookie_id}")
+        return JSONResponse({"is_in_force_gc": str(self._collector.is_forced).lower()})
+
+    async def _gc_details(self, request: Request) -> Response:
+        return JSONResponse([stripe.compactor.status() for stripe in self._bookie.stripes])
+
+    async def _suspend(self, request: Request) -> Response:
+        if request.method == "PUT":
+            return self._switch(await _body(request), "suspend")
+        suspended = {name for stripe in self._bookie.stripes for name in stripe.compactor.suspended}
+        return JSONResponse({f"is{kind}GcSuspended": str(name in suspended).lower() for kind, name in KINDS.items()})
+
+    async def _resume(self, request: Request) -> Response:
+        return self._switch(await _body(request), "resume")
+
+    def _switch(self, body: dict[str, Any], verb: str) -> Response:
+        names = [name for kind, name in KINDS.items() if body.get(f"{verb}{kind}") is True]
+        if not names:
+            raise BadRequest(f"No {verb}Major or {verb}Minor params found")
+        for stripe in self._bookie.stripes:
+            for name in names:
+                if verb == "suspend":
+                    stripe.compactor.suspended.add(name)
+                else:
+                    stripe.compactor.suspended.discard(name)
+        return JSONResponse(", ".join(f"{verb.title()} {name}GC on BookieServer: {self._bookie_id}" for name in names))
+
+
+async def on_bad_request(request: Request, error: Exception) -> Response:
+    return PlainTextResponse(str(error), status_code=400)
+
+
+async def on_disk_error(request: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"the disks cannot be asked: {error}", status_code=500)
+
+
+async def _body(request: Request, *, is_needed: bool = True) -> dict[str, Any]:
+    data = b""
+    async for chunk in request.stream():
+        data += chunk
+        if len(data) > BODY_BYTES_MAX:
+            raise BadRequest(f"a body has at most {BODY_BYTES_MAX} bytes")
+    if not data and not is_needed:
+        return {}
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"the body is not JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise BadRequest("the body is not a JSON object")
+    return body
+
+
+def _flag(body: dict[str, Any], name: str) -> bool:
+    value = body.get(name)
+    if not isinstance(value, bool):
+        raise BadRequest(f'expected {{"{name}": true}} or {{"{name}": false}}')
+    return value
+
+
+def _kind(body: dict[str, Any], verb: str) -> str | None:
+    """Major, which does what minor does and more, before minor."""
+    return next((name for kind, name in KINDS.items() if body.get(f"{verb}{kind}") is True), None)
