@@ -34,7 +34,7 @@ class Ensembles(Protocol):
         them."""
 
     def on_failed(self, bookie: str) -> None:
-        """An add failed there."""
+        """It is to be replaced: one failure, however many adds were under way. Not for a refusal that is final."""
 
 
 class ReplicatedAdds:
@@ -119,12 +119,13 @@ class ReplicatedAdds:
         index = self._tracker.index_of(seat)
         if index is None or self._is_finished:
             return
-        self._ensembles.on_failed(self._ensemble[index])
         match self._tracker.on_failed(piece, seat, error.code):
             case Verdict.ENDED:
                 self._fail(error)
-            case Verdict.CHANGE if self._changing is None:
-                self._replace(error)
+            case Verdict.CHANGE:
+                self._ensembles.on_failed(self._ensemble[index])
+                if self._changing is None:
+                    self._replace(error)
 
     # Changing the ensemble
 

@@ -1,5 +1,6 @@
 """Which bookies are chosen: spread over racks and regions, out of quarantine, as `/bookies` says."""
 
+import asyncio
 from collections.abc import Sequence
 from random import Random
 
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.placement import SpreadPlacement
 from bookkeeper.quarantine import Quarantine, QuarantineRule
@@ -141,3 +143,26 @@ def test_a_bookie_in_quarantine_gets_no_new_ledger_unless_there_are_too_few_othe
         await client.close()
 
     run(scenario())
+
+
+def test_neither_a_fence_nor_one_lost_connection_with_much_under_way_brings_a_bookie_into_quarantine() -> None:
+    async def scenario() -> None:
+        cluster = Cluster(2, 2, 2, bookies=3)
+        client = cluster.client()
+        await client.initialise()
+        for code in (BookieCode.EFENCED, BookieCode.EIO):
+            writer = await client.create({})
+            first = metadata_of(cluster, writer.ledger_id).segments[0].bookies[0]
+            cluster.bookies[first].failures["add"] = code
+            await asyncio.wait([writer.append(batch(b"a")) for _ in range(50)])
+            cluster.bookies[first].failures.clear()
+        chosen = {name for _ in range(40) for name in await chosen_by(client, cluster)}
+        assert chosen == set(cluster.bookies)
+        await client.close()
+
+    run(scenario())
+
+
+async def chosen_by(client: BookKeeper, cluster: Cluster) -> Sequence[str]:
+    writer = await client.create({})
+    return metadata_of(cluster, writer.ledger_id).segments[0].bookies
