@@ -15,6 +15,8 @@ from pyroaring import BitMap
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
+from .cursor.bits import ranges as ranges
+from .cursor.hole_stats import HoleStats as HoleStats
 from .errors import InvalidCursorPosition as InvalidCursorPosition
 from .errors import ManagedLedgerError as ManagedLedgerError
 from .errors import ManagedLedgerFenced as ManagedLedgerFenced
@@ -125,6 +127,8 @@ class ManagedCursor(Protocol):
 
     def backlog_entries(self) -> int:
         """Exact number of entries that are not acknowledged."""
+
+    def hole_stats(self) -> HoleStats: ...
 
     async def reset(self, position: Position) -> None:
         """Put mark-delete right before `position` and forget the holes, durably. EARLIEST and LATEST are allowed."""

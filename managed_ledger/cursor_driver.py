@@ -116,6 +116,10 @@ class MemoryCursor:
     def backlog_entries(self) -> int:
         return self.acknowledgements.backlog_entries()
 
+    def hole_stats(self) -> HoleStats:
+        holes = self.acknowledgements.holes
+        return HoleStats(holes.count, holes.range_count())
+
     async def reset(self, position: Position) -> None:
         old = self.acknowledgements.mark_delete
         self.acknowledgements.reset(before(self._host.sequence, position))

@@ -63,6 +63,7 @@ class StoredHoles:
         holes, pages = self._machine.holes, self._machine.holes.pages
         return HoleStats(
             acknowledged_entries=holes.count,
+            ranges=holes.range_count() if pages is None else pages.range_sum(),
             is_segmented=pages is not None,
             segments=0 if pages is None else len(pages),
             resident_segments=0 if pages is None else len(pages) - pages.absent,

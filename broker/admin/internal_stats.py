@@ -1,19 +1,23 @@
 """PersistentTopicInternalStats: the ledgers of a log and the places of its cursors, as Apache's JSON. Pure.
 
 What does not exist here is left out, but for members that clients read without asking (`_ABSENT`). Of very many holes only
-those are shown that are in memory.
+some of those are shown that are in memory (`_RANGES_SHOWN_MAX`); how many there are is told.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
-from managed_ledger.contract import LedgerFacts, ManagedCursor, ManagedLedger, Skipped
+from managed_ledger.contract import HoleStats, LedgerFacts, ManagedCursor, ManagedLedger, Skipped, ranges
 from wire.position import Position
 
 _ABSENT: dict[str, Any] = {
     "schemaLedgers": [],
     "compactedLedger": {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False},
 }
+
+_RANGES_SHOWN_MAX = 10_000
+"""Of one cursor: as many as Apache ever keeps. Text of millions of ranges would stop the process for seconds."""
 
 
 def internal_stats_json(log: ManagedLedger) -> dict[str, Any]:
@@ -60,31 +64,44 @@ def _ledger(ledger: LedgerFacts) -> dict[str, Any]:
 
 
 def _cursor(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts], active_from: Position) -> dict[str, Any]:
-    holes = [text for ledger in ledgers for text in _ranges(cursor, ledger.ledger_id)]
+    stats = cursor.hole_stats()
+    holes = (text for ledger in ledgers for text in _ranges(cursor, ledger.ledger_id))
     return {
         "markDeletePosition": str(cursor.mark_delete),
         **({"persistentMarkDeletePosition": str(cursor.persistent_mark_delete)} if cursor.durable else {}),
         "readPosition": str(cursor.first_unacknowledged()),
-        "individuallyDeletedMessages": "[" + ",".join(holes) + "]",
-        "totalNonContiguousDeletedMessagesRange": len(holes),
+        "individuallyDeletedMessages": "[" + ",".join(islice(holes, _RANGES_SHOWN_MAX)) + "]",
+        "totalNonContiguousDeletedMessagesRange": stats.ranges,
         "numberOfEntriesSinceFirstNotAckedMessage": cursor.backlog_entries(),
         "state": "Open" if cursor.durable else "NoLedger",
         "active": cursor.first_unacknowledged() >= active_from,
         "properties": dict(cursor.properties),
         "cursorProperties": dict(cursor.cursor_properties),
+        **_segments(stats),
     }
 
 
-def _ranges(cursor: ManagedCursor, ledger_id: int) -> list[str]:
+def _segments(stats: HoleStats) -> dict[str, Any]:
+    """Not Apache's, and there only when the holes are, or were, too many for Apache's format (docs/cursor-segments.md)."""
+    if not (stats.is_segmented or stats.switches or stats.returns):
+        return {}
+    counts = {
+        "inUse": stats.is_segmented,
+        "acknowledgedEntries": stats.acknowledged_entries,
+        "segments": stats.segments,
+        "residentSegments": stats.resident_segments,
+        "switches": stats.switches,
+        "returns": stats.returns,
+        "loads": stats.loads,
+        "saves": stats.saves,
+        "lastSaveEntries": stats.saved_entries,
+        "lastSaveBytes": stats.saved_bytes,
+    }
+    return {"holeSegments": counts}
+
+
+def _ranges(cursor: ManagedCursor, ledger_id: int) -> Iterator[str]:
     """Each as Apache writes a range of positions: open at its start, closed at its end."""
-    found: list[str] = []
-    start = previous = None
-    for entry_id in cursor.acknowledged_in(ledger_id):
-        if previous is None or entry_id != previous + 1:
-            if start is not None:
-                found.append(f"({ledger_id}:{start - 1}..{ledger_id}:{previous}]")
-            start = entry_id
-        previous = entry_id
-    if start is not None:
-        found.append(f"({ledger_id}:{start - 1}..{ledger_id}:{previous}]")
-    return found
+    entry_ids = cursor.acknowledged_in(ledger_id)
+    for first, last in ranges(entry_ids) if entry_ids else ():
+        yield f"({ledger_id}:{first - 1}..{ledger_id}:{last}]"

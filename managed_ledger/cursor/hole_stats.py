@@ -7,17 +7,19 @@ from dataclasses import dataclass
 class HoleStats:
     """Counts since the cursor was opened, where they are not of this moment.
 
+    `ranges` of consecutive acknowledged entries; of segments as of the last save, and one for each segment that it is in.
     `is_segmented`: stored as segments, else in Apache's format. `switches`: from that to segments, `returns`: back.
     `resident_segments` of `segments` are in memory. `saved_entries` and `saved_bytes` (payload): of the last save.
     """
 
     acknowledged_entries: int
-    is_segmented: bool
-    segments: int
-    resident_segments: int
-    switches: int
-    returns: int
-    loads: int
-    saves: int
-    saved_entries: int
-    saved_bytes: int
+    ranges: int
+    is_segmented: bool = False
+    segments: int = 0
+    resident_segments: int = 0
+    switches: int = 0
+    returns: int = 0
+    loads: int = 0
+    saves: int = 0
+    saved_entries: int = 0
+    saved_bytes: int = 0

@@ -97,8 +97,11 @@ class HolePages:
         for start, segment in self._segments.items():
             if segment.is_resident and (start in changed or segment.entry_id < 0):
                 segment.ranges = ranges(parts(self._known, self.span(segment)))
-        total: int = sum(segment.ranges for segment in self._segments.values())
-        return total - len(self._segments) + 1
+        return self.range_sum() - len(self._segments) + 1
+
+    def range_sum(self) -> int:
+        """Ranges of all segments, as of the last save."""
+        return sum(segment.ranges for segment in self._segments.values())
 
     # changes
 

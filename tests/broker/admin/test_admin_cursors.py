@@ -9,8 +9,9 @@ import cramjam
 import pytest
 from pyroaring import BitMap
 
+from broker.admin import internal_stats
 from broker.topic.contract import SubscriptionType
-from managed_ledger.contract import Skipped
+from managed_ledger.contract import HoleStats, Skipped
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 from tests.broker.topic.topic_world import SUBSCRIBE, ConsumerEnd, ack_run, payload, send_run, settle
 from wire.generated.pulsar_api_pb2 import LZ4, SNAPPY, ZLIB, ZSTD, MessageMetadata
@@ -187,8 +188,28 @@ def test_internal_stats_show_ledgers_and_holes() -> None:
         cursor = stats["cursors"]["s"]
         assert cursor["markDeletePosition"] == "3:0"
         assert cursor["individuallyDeletedMessages"] == "[(3:1..3:3],(3:4..3:5]]"
+        assert cursor["totalNonContiguousDeletedMessagesRange"] == 2
+        assert "holeSegments" not in cursor
         assert cursor["numberOfEntriesSinceFirstNotAckedMessage"] == 6
         assert (await world.topic("GET", "t/messageid/5000")).json == {"ledgerId": 3, "entryId": 4, "partitionIndex": -1}
+
+    play(scenario)
+
+
+def test_internal_stats_show_how_very_many_holes_are_kept_and_only_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: AdminWorld) -> None:
+        topic = await filled(world)
+        cursor = topic.subscriptions.get("s").cursor
+        cursor.acknowledge_entries(3, BitMap([2, 4, 6]))
+        kept = HoleStats(3, 3, is_segmented=True, segments=2, resident_segments=1, switches=1, saved_bytes=77)
+        cursor.hole_stats = lambda: kept
+        monkeypatch.setattr(internal_stats, "_RANGES_SHOWN_MAX", 2)
+        shown = (await world.topic("GET", "t/internalStats")).json["cursors"]["s"]
+        assert shown["individuallyDeletedMessages"] == "[(3:1..3:2],(3:3..3:4]]"
+        assert shown["totalNonContiguousDeletedMessagesRange"] == 3
+        told = shown["holeSegments"]
+        assert (told["inUse"], told["segments"], told["residentSegments"]) == (True, 2, 1)
+        assert (told["switches"], told["returns"], told["lastSaveBytes"]) == (1, 0, 77)
 
     play(scenario)
 

@@ -8,6 +8,7 @@ from pyroaring import BitMap
 from managed_ledger.contract import (
     EARLIEST,
     LATEST,
+    HoleStats,
     InvalidCursorPosition,
     LedgerFacts,
     ManagedLedgerError,
@@ -47,6 +48,11 @@ class MemoryCursor:
 
     def first_unacknowledged(self) -> Position:
         return self._ledger.next_position(self.mark_delete)
+
+    def hole_stats(self) -> HoleStats:
+        beyond = {position for position in self._acked if position > self.mark_delete}
+        starts = [each for each in beyond if Position(each.ledger_id, each.entry_id - 1) not in beyond]
+        return HoleStats(len(beyond), len(starts))
 
     def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
         positions = [Position(ledger_id, entry) for entry in entry_ids]
