@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from cli.initialize_cluster_options import COMMAND, add_command
+from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,6 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from cli.initialize_cluster_main import run_initialize_cluster
 
         return run_initialize_cluster(options)
+    if options.command in (EXPORT, IMPORT):
+        from cli.metadata_copy_main import run_export, run_import
+
+        if options.command == EXPORT:
+            return run_export(options.data_dir, options.file)
+        return run_import(options.file, options.metadata_store, options.data_dir)
     from cli.standalone_main import run_standalone
 
     return run_standalone(options.data_dir, options.config, options.set, options.json_ready)
@@ -58,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     broker.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
     broker.add_argument("--json-ready", metavar="FILE", help="write brokerServiceUrl, webServiceUrl and pid there once ready")
     add_command(commands)
+    add_commands(commands)
     return parser
 
 

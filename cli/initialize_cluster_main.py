@@ -6,7 +6,8 @@ Exit codes: 0 when all is there, 1 when something was refused or failed, told on
 import argparse
 import asyncio
 import sys
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
 from bookkeeper.ledgers import LedgerError
@@ -84,7 +85,8 @@ async def _initialise(options: argparse.Namespace, local: str, configuration: st
         print(_STREAM_STORAGE)
     seconds = options.zookeeper_session_timeout_ms / 1000
     async with AsyncExitStack() as opened:
-        stores = {servers: await _open(opened, servers, seconds) for servers in dict.fromkeys((local, configuration))}
+        names = dict.fromkeys((local, configuration))
+        stores = {servers: await opened.enter_async_context(with_chroot(servers, seconds)) for servers in names}
         metadata = ClusterMetadata(stores[local], stores[configuration], RealRng())
         try:
             await metadata.initialise(cluster)
@@ -94,8 +96,9 @@ async def _initialise(options: argparse.Namespace, local: str, configuration: st
     print(f"cluster {cluster.name} is set up" if metadata.done else f"cluster {cluster.name} was set up before, nothing to do")
 
 
-async def _open(opened: AsyncExitStack, servers: str, seconds: float) -> ZooKeeperStore:
-    """Its chroot is made when it is missing."""
+@asynccontextmanager
+async def with_chroot(servers: str, seconds: float) -> AsyncIterator[ZooKeeperStore]:
+    """A store whose chroot is made when it is missing; `seconds` are the session's, and for each answer. MetadataError."""
     hosts, slash, chroot = servers.partition("/")
     if chroot:
         whole = await ZooKeeperStore.open(partial(KazooSession, hosts, seconds), seconds, hosts)
@@ -105,5 +108,7 @@ async def _open(opened: AsyncExitStack, servers: str, seconds: float) -> ZooKeep
         finally:
             await whole.close()
     store = await ZooKeeperStore.open(partial(KazooSession, servers, seconds), seconds, servers)
-    opened.push_async_callback(store.close)
-    return store
+    try:
+        yield store
+    finally:
+        await store.close()
