@@ -16,6 +16,7 @@ from broker.service.settings import BrokerSettings
 from cli.broker_parts import BROKER_SETTINGS, VERSION, BrokerParts
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import Configuration
+from cli.initialize_cluster import ClusterMetadata, ClusterRefused, NewCluster
 from cli.server_settings import ServerSettings
 from metadata.sessions import Sessions
 from metadata.store import MetadataStore
@@ -38,7 +39,7 @@ class BrokerServer:
         self._cluster_name = configuration.settings(BrokerSettings).cluster_name
         self._ensemble_size = configuration.settings(BookKeeperSettings).managed_ledger_default_ensemble_size
         self._bundle_count = configuration.settings(BrokerSettings).default_number_of_namespace_bundles
-        self._store, self._sessions = store, sessions
+        self._store, self._sessions, self._rng = store, sessions, rng
         self._bookies = NetworkBookies(store, cluster.bookkeeper_client_timeout_in_seconds)
         self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
         self.server_settings = self._parts.server_settings
@@ -63,7 +64,7 @@ class BrokerServer:
     async def serve(self, web_port: int) -> None:
         """Once it is known where the web server listens: others find the broker from now on. BrokerFailed."""
         advertised = self._parts.advertised(advertised_host(self.server_settings), web_port)
-        await initialise_missing_cluster(self._store, self._parts, self._cluster_name, self._bundle_count, advertised)
+        await initialise_missing_cluster(self._store, self._rng, self._cluster_name, self._bundle_count, advertised)
         listeners = parse_listeners(self.service.settings.advertised_listeners, advertised)
         data = broker_data(advertised, listeners, VERSION)
         self._members = Members(self._store, self._sessions, broker_id(advertised), data)
@@ -91,12 +92,15 @@ async def check_cluster_name(store: MetadataStore, name: str) -> None:
         raise BrokerFailed(f"clusterName={name}: the metadata has {', '.join(clusters)}; set clusterName to one of them")
 
 
-async def initialise_missing_cluster(
-    store: MetadataStore, parts: BrokerParts, name: str, bundle_count: int, advertised: Advertised
-) -> None:
-    """What `initialize-cluster-metadata` makes, where nobody has: the first broker of a new cluster does it."""
-    if not await store.exists(f"/admin/clusters/{name}"):
-        await parts.service.namespaces.bootstrap_standalone(name, bundle_count, advertised.http_url, advertised.broker_url)
+async def initialise_missing_cluster(store: MetadataStore, rng: Rng, name: str, bundles: int, own: Advertised) -> None:
+    """What `bin/pulsar initialize-cluster-metadata` makes, where nobody has: the first broker of a new cluster does it."""
+    if await store.exists(f"/admin/clusters/{name}"):
+        return
+    try:
+        new = NewCluster(name, own.http_url, broker_service_url=own.broker_url, bundle_count=bundles)
+        await ClusterMetadata(store, store, rng).initialise(new)
+    except (ClusterRefused, LedgerError) as error:
+        raise BrokerFailed(str(error)) from error
 
 
 def advertised_host(settings: ServerSettings) -> str:

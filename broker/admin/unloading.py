@@ -9,8 +9,9 @@ from starlette.routing import BaseRoute, Route
 from metadata.paths import encode_name
 
 from ..service.broker_service import BrokerService
-from ..service.errors import TopicNotFound
-from ..service.topic_name import TopicName
+from ..service.bundles import parse_range
+from ..service.errors import BundleNotFound, TopicNotFound
+from ..service.topic_name import NamespaceName, TopicName
 from .answers import no_content
 from .elsewhere import ask, redirect
 from .names import TOPIC, namespace_of, topic_of
@@ -48,8 +49,18 @@ class UnloadingRoutes:
     async def bundle(self, request: Request) -> Response:
         namespace, text = namespace_of(request), request.path_params["bundle"]
         await self._service.namespaces.require(namespace)
+        if not await self._service.owners.ranges(namespace):
+            await self._close(namespace, text)
+            return no_content()
         elsewhere = await self._service.owners.unload(namespace, text)
         return no_content() if elsewhere is None else redirect(request, elsewhere.address.http_url)
+
+    async def _close(self, namespace: NamespaceName, text: str) -> None:
+        """In a standalone, which serves every bundle: any range will do."""
+        bundle = parse_range(namespace, text)
+        if bundle is None:
+            raise BundleNotFound(str(namespace), text)
+        await self._service.close_topics(bundle.covers)
 
     async def topic(self, request: Request) -> Response:
         """What is stored but not loaded is as unloaded as can be."""

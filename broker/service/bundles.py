@@ -5,6 +5,7 @@ its suffix) falls into one range, lower bound included, upper excluded but for t
 """
 
 import json
+import re
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -19,6 +20,7 @@ from .topic_name import NamespaceName, TopicName
 
 HASH_MAX = 0xFFFFFFFF
 OWNERS = "/namespace"
+_RANGE = re.compile(r"(0x[0-9a-f]{8})_(0x[0-9a-f]{8})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,13 @@ def parse_bundles(namespace: NamespaceName, value: bytes) -> Bundles | None:
         return None if not edges else Bundles(namespace, tuple(int(edge, 16) for edge in edges))
     except (ValueError, TypeError, AttributeError) as error:
         raise MetadataError(f"unreadable bundles of {namespace}: {error}") from error
+
+
+def parse_range(namespace: NamespaceName, text: str) -> Bundle | None:
+    """`0x00000000_0x40000000`; None for anything else."""
+    match = _RANGE.fullmatch(text)
+    bundle = None if match is None else Bundle(namespace, int(match[1], 16), int(match[2], 16))
+    return bundle if bundle is not None and bundle.low < bundle.high else None
 
 
 def place(cut: Bundles, bundle: Bundle, brokers: Iterable[str]) -> str | None:

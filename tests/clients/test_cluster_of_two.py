@@ -1,9 +1,13 @@
 """Two brokers on a real ZooKeeper and three bookies: who serves a topic, unloading over REST, and a broker that is killed."""
 
 import json
+import os
+import shutil
+import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 
 import pulsar
 import pytest
@@ -137,4 +141,24 @@ def test_a_killed_brokers_topics_are_served_by_the_other(brokers: list[BrokerPro
         assert owner_of(name, brokers[0]) == brokers[0].ready.broker_url
     finally:
         client.close()
+        brokers[1].kill()
+        brokers[1].start()
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="no Go toolchain")
+def test_a_go_client_goes_on_when_a_broker_is_killed(brokers: list[BrokerProcess], topic: str) -> None:
+    environment = {
+        **os.environ,
+        "PULSAR_TEST_URL": brokers[0].ready.broker_url,
+        "PULSAR_TEST_TOPIC": by_owner(brokers, topic)[brokers[1].ready.broker_url],
+        "PULSAR_TEST_OWNER": str(brokers[1].ready.pid),
+    }
+    command = ["go", "test", "-count=1", "-tags", "cluster", "-run", "TestAKilledBroker", "."]
+    try:
+        done = subprocess.run(
+            command, cwd=Path(__file__).parent / "go", env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    finally:
+        brokers[1].kill()
         brokers[1].start()
