@@ -5,6 +5,7 @@ Satisfies `bookkeeper.ledgers.LedgerStore`. The bookies are those in `bookies` a
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 
 from bookkeeper.candidates import Candidates
 from bookkeeper.ensemble_change import WriterEnsembles, with_segment
@@ -105,7 +106,11 @@ class BookKeeper:
             self._settings.bookkeeper_client_speculative_read_timeout_in_millis / 1000,
             self._settings.bookkeeper_client_reorder_read_sequence_enabled,
         )
-        return EntryReader(ledger.ledger_id, ledger.metadata, self._bookies, policy, self._candidates)
+        refresh = partial(self._metadata_of, ledger.ledger_id)
+        return EntryReader(ledger.ledger_id, ledger.metadata, self._bookies, policy, self._candidates, refresh)
+
+    async def _metadata_of(self, ledger_id: int) -> LedgerMetadata:
+        return (await self._registry.read(ledger_id)).metadata
 
     def _check_password(self, ledger: RegisteredLedger) -> None:
         if ledger.metadata.password != self._password:

@@ -8,14 +8,14 @@ import asyncio
 import dataclasses
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
 from bookkeeper.candidates import Candidates
 from bookkeeper.ensemble import Quorum
-from bookkeeper.ledgers import EntryLost, LedgerUnreadable
+from bookkeeper.ledgers import EntryLost, LedgerError, LedgerUnreadable
 from bookkeeper.metadata_codec import LedgerMetadata
 from bookkeeper.ports import BookieClient
 from bookkeeper.replica_read import ReplicaRead, read_sequence
@@ -60,8 +60,10 @@ class EntryReader:
         bookies: Mapping[str, BookieClient],
         policy: ReadPolicy | None = None,
         candidates: Candidates | None = None,
+        refresh: Callable[[], Awaitable[LedgerMetadata]] | None = None,
     ) -> None:
         self._ledger_id, self._metadata, self._bookies, self._candidates = ledger_id, metadata, bookies, candidates
+        self._refresh = refresh
         self._policy = policy or ReadPolicy()
         self._quorum = Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
         self._sticky = None if self._quorum.is_striped else self._policy.sticky_index
@@ -73,7 +75,30 @@ class EntryReader:
         self._starts = [segment.first_entry_id for segment in metadata.segments]
 
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """A run from `first_entry_id`, which must be confirmed. LedgerUnreadable; EntryLost when that is for ever."""
+        """A run from `first_entry_id`, which must be confirmed. LedgerUnreadable; EntryLost when that is for ever.
+
+        When nobody has it, the metadata is asked whether its copies have been moved; then it is read once more.
+        """
+        try:
+            return await self._read(first_entry_id, count_max, bytes_max)
+        except LedgerUnreadable:
+            if not await self._has_moved():
+                raise
+        return await self._read(first_entry_id, count_max, bytes_max)
+
+    async def _has_moved(self) -> bool:
+        if self._refresh is None:
+            return False
+        try:
+            metadata = await self._refresh()
+        except LedgerError as error:
+            _log.warning(line("metadata of an unreadable ledger unknown", ledger=self._ledger_id, reason=error))
+            return False
+        has_moved = metadata.segments != self._metadata.segments
+        self.follow(metadata)
+        return has_moved
+
+    async def _read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         at = bisect_right(self._starts, first_entry_id) - 1
         if at + 1 < len(self._starts):
             count_max = min(count_max, self._starts[at + 1] - first_entry_id)

@@ -2,13 +2,20 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from bookkeeper.client import BookKeeper
-from bookkeeper.ledgers import LedgerError, LedgerFenced
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, decode_ledger_metadata
+from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerUnreadable
+from bookkeeper.metadata_codec import (
+    LedgerMetadata,
+    LedgerState,
+    Segment,
+    decode_ledger_metadata,
+    encode_ledger_metadata,
+)
 from bookkeeper.paths import ledger_path
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore
@@ -360,3 +367,36 @@ def test_a_ledger_whose_making_was_not_answered_is_known_by_its_token() -> None:
         await client.close()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_entries_whose_copies_a_repair_has_moved_are_found_by_those_who_opened_the_ledger_before(is_closed: bool) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(1, 1, 1, bookies=2)
+        client = cluster.client()
+        await client.initialise()
+        writer = await client.create({})
+        await writer.append(batch(b"a"))
+        if is_closed:
+            await writer.close()
+        reader = await cluster.client().open(writer.ledger_id) if is_closed else writer
+        (old,) = metadata_of(cluster, writer.ledger_id).segments[0].bookies
+        (new,) = cluster.bookies.keys() - {old}
+        found = cluster.shared.tree.get(ledger_path(writer.ledger_id))
+        assert found is not None
+        cluster.bookies[new].ledgers = cluster.bookies.pop(old).ledgers
+        with pytest.raises(LedgerUnreadable):
+            await reader.read(0, 1, 100)
+        moved = replace(decode_ledger_metadata(found.value), segments=(Segment(0, (new,)),))
+        await client_store(cluster).put(ledger_path(writer.ledger_id), encode_ledger_metadata(moved))
+        assert payloads_of(await reader.read(0, 1, 100)) == [b"a"]
+        await client_store(cluster).delete(ledger_path(writer.ledger_id))
+        cluster.bookies[new].lose(writer.ledger_id, 0)
+        with pytest.raises(LedgerUnreadable):
+            await reader.read(0, 1, 100)
+
+    run(scenario())
+
+
+def client_store(cluster: Cluster) -> MemoryStore:
+    return MemoryStore(FixedClock(), cluster.shared, alone=False)
