@@ -193,6 +193,24 @@ def test_a_replacement_that_fails_too_is_replaced_and_when_all_have_failed_the_w
     run(scenario())
 
 
+def test_a_bookie_that_failed_may_be_taken_again_once_an_entry_was_confirmed() -> None:
+    async def scenario() -> None:
+        cluster = Cluster(2, 2, 2, bookies=3)
+        client = cluster.client()
+        await client.initialise()
+        writer = await client.create({})
+        first, other = members(cluster, writer.ledger_id)[0], spare(cluster, writer.ledger_id)
+        first.failures["add"] = BookieCode.EIO
+        await writer.append(batch(b"a"))
+        first.failures.clear()
+        other.failures["add"] = BookieCode.EIO
+        await writer.append(batch(b"b"))
+        assert first in members(cluster, writer.ledger_id)
+        await writer.close()
+
+    run(scenario())
+
+
 def test_an_ensemble_that_cannot_be_filled_loses_only_what_has_no_replacement() -> None:
     async def scenario() -> None:
         cluster = Cluster(3, 3, 2, bookies=4)
