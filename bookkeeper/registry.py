@@ -18,6 +18,7 @@ from metadata.store import (
     NotEmpty,
     OutcomeUnknown,
     Put,
+    StoreUnavailable,
     Versioned,
 )
 from ports.rng import Rng
@@ -26,6 +27,9 @@ CREATE_ATTEMPTS_MAX = 100
 """Ids in a row that may turn out to be taken: the generator lost count, somebody wrote ledgers by hand."""
 UPDATE_ATTEMPTS_MAX = 100
 """Compare-and-set rounds of one update; each lost round is another client's progress."""
+
+UNAVAILABLE_MAX = 3
+"""Times that the store may be away for one update; each waits as long as the store's own time limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +140,7 @@ class LedgerRegistry:
     ) -> RegisteredLedger:
         """Compare-and-set: `change` says what to write (None: nothing) and is asked again when another client was faster, or
         when nobody knows whether it was written: it must know its own work when it sees it."""
+        unavailable = 0
         for _ in range(UPDATE_ATTEMPTS_MAX):
             metadata = change(ledger.metadata)
             if metadata is None:
@@ -145,6 +150,9 @@ class LedgerRegistry:
             except (BadVersion, OutcomeUnknown):
                 ledger = await self.read(ledger.ledger_id)
             except MetadataError as error:
+                unavailable += 1
+                if isinstance(error, StoreUnavailable) and unavailable < UNAVAILABLE_MAX:
+                    continue  # nothing was written: who writes a ledger shall not stop because the store changes its leader
                 raise LedgerError(f"ledger {ledger.ledger_id}: {error}") from error
             else:
                 return RegisteredLedger(ledger.ledger_id, metadata, stat.version)

@@ -19,7 +19,7 @@ from bookkeeper.metadata_codec import (
 from bookkeeper.paths import ledger_path
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore
-from metadata.store import ANY_VERSION, BadVersion, OutcomeUnknown, Stat
+from metadata.store import ANY_VERSION, BadVersion, MetadataError, OutcomeUnknown, Stat, StoreClosed, StoreUnavailable
 from tests.bookkeeper.fake_bookies import Cluster, FakeBookie, FixedClock, batch, payloads_of, run, settle
 from wire.bookie_codes import BookieCode
 
@@ -338,33 +338,55 @@ def test_a_recovery_that_loses_the_race_changes_nothing_with_the_bookies_that_it
     run(scenario())
 
 
-def test_a_metadata_store_that_refuses_a_change_fails_the_writer() -> None:
-    class Refusing(Held):
-        refuses = False
+class Refusing(Held):
+    """Puts fail, so many of them."""
 
-        async def put(
-            self,
-            path: str,
-            value: bytes,
-            expected_version: int = ANY_VERSION,
-            *,
-            ephemeral: bool = False,
-            sequential: bool = False,
-        ) -> Stat:
-            if self.refuses:
-                raise BadVersion(path)
-            return await super().put(path, value, expected_version, ephemeral=ephemeral, sequential=sequential)
+    def __init__(self, cluster: Cluster, failure: type[MetadataError]) -> None:
+        super().__init__(cluster)
+        self.failure = failure
+        self.refusals = 0
 
+    async def put(
+        self,
+        path: str,
+        value: bytes,
+        expected_version: int = ANY_VERSION,
+        *,
+        ephemeral: bool = False,
+        sequential: bool = False,
+    ) -> Stat:
+        if self.refusals:
+            self.refusals -= 1
+            raise self.failure(path)
+        return await super().put(path, value, expected_version, ephemeral=ephemeral, sequential=sequential)
+
+
+@pytest.mark.parametrize(
+    ("failure", "refusals", "error"),
+    [
+        (BadVersion, 1000, "metadata changed"),
+        (StoreUnavailable, 1000, "/ledgers/00"),
+        (StoreUnavailable, 2, ""),
+        (StoreClosed, 1, "/ledgers/00"),
+    ],
+)
+def test_a_change_waits_for_a_store_that_is_away_for_a_while_and_what_it_refuses_fails_the_writer(
+    failure: type[MetadataError], refusals: int, error: str
+) -> None:
     async def scenario() -> None:
         cluster = Cluster(2, 2, 2, bookies=3)
-        store = Refusing(cluster)
+        store = Refusing(cluster, failure)
         client = BookKeeper(cluster.bookies, store, cluster.settings, Random(1))
         await client.initialise()
         writer = await client.create({})
         members(cluster, writer.ledger_id)[0].failures["add"] = BookieCode.EIO
-        store.refuses = True
-        with pytest.raises(LedgerError, match="metadata changed"):
-            await writer.append(batch(b"a"))
+        store.refusals = refusals
+        appended = writer.append(batch(b"a"))
+        if not error:
+            await appended
+            return
+        with pytest.raises(LedgerError, match=error):
+            await appended
 
     run(scenario())
 
@@ -380,8 +402,7 @@ def test_a_ledger_whose_making_was_not_answered_is_known_by_its_token() -> None:
         await writer.append(batch(b"a"))
         await writer.close()
         assert (await cluster.client().open(writer.ledger_id)).last_entry_id == 0
-        other = await client.create({})
-        assert other.ledger_id == writer.ledger_id + 1, "none was left behind"
+        assert cluster.shared.tree.children("/ledgers/00/0000") == [f"L{writer.ledger_id:04d}"], "none was left behind"
         await client.close()
 
     run(scenario())
