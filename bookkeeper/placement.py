@@ -88,10 +88,12 @@ class SpreadPlacement:
         return name if self._is_allowed([*ensemble[:index], name, *ensemble[index + 1 :]], write_quorum) else None
 
     def _drawn(self, names: Sequence[str], size: int, write_quorum: int) -> tuple[str, ...]:
-        """One after the other, each time the first of those that share least with the bookies just before."""
+        """One after the other, each time the first of those that share least with the bookies around."""
         left, drawn = list(names), list[str]()
         while len(drawn) < size:
-            near = [self._place_of(name) for name in drawn[max(0, len(drawn) + 1 - write_quorum) :]]
+            around = max(0, len(drawn) + write_quorum - size)  # the last ones share write quorums with the first
+            shared = [*drawn[max(around, len(drawn) + 1 - write_quorum) :], *drawn[:around]]
+            near = [self._place_of(name) for name in shared]
             name = min(left, key=lambda name: self._shared(self._place_of(name), near))
             left.remove(name)
             drawn.append(name)
