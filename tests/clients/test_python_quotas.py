@@ -136,6 +136,60 @@ def test_eviction_takes_the_oldest_and_producers_never_notice(
     consumer.close()
 
 
+def too_old_after_a_second(operator: Operator, policy: str) -> None:
+    """By the age of its ledgers: what is in a ledger that was closed so long ago."""
+    quota = {"limitSize": -1, "limitTime": 1, "policy": policy}
+    operator.call("POST", f"{NAMESPACE}/backlogQuota?backlogQuotaType=message_age", quota)
+
+
+@pytest.mark.parametrize("policy", list(BLOCKED))
+def test_a_backlog_too_old_ends_producers_and_refuses_them_until_it_is_consumed(
+    quota_client: pulsar.Client, operator: Operator, topic: str, policy: str
+) -> None:
+    consumer = quota_client.subscribe(topic, "s")
+    producer = quota_client.create_producer(topic, send_timeout_millis=3_000)
+    for number in range(10):
+        producer.send(f"m{number}".encode())
+    too_old_after_a_second(operator, policy)
+    until(lambda: is_blocked(quota_client, topic, BLOCKED[policy]))
+    until(lambda: not producer.is_connected())
+    assert receive(consumer, 10) == names(0, 10)
+    until(lambda: not is_blocked(quota_client, topic, BLOCKED[policy]))
+    publish(quota_client, topic, 1)
+    assert receive(consumer, 1) == ["m0"]
+
+
+def test_eviction_by_age_takes_whole_ledgers_and_producers_never_notice(
+    quota_client: pulsar.Client, operator: Operator, topic: str
+) -> None:
+    consumer = quota_client.subscribe(topic, "s", receiver_queue_size=1)
+    producer = quota_client.create_producer(topic)
+    for number in range(25):
+        producer.send(f"m{number}".encode())
+    too_old_after_a_second(operator, "consumer_backlog_eviction")
+    until(lambda: operator.backlog(topic, "s")["msgBacklog"] == 5)
+    assert producer.is_connected()
+    consumer.close()
+    consumer = quota_client.subscribe(topic, "s")
+    assert receive(consumer, 5) == names(20, 5)
+
+
+def test_a_terminated_topic_is_read_to_its_end_and_takes_no_more(
+    quota_client: pulsar.Client, operator: Operator, topic: str
+) -> None:
+    consumer = quota_client.subscribe(topic, "s")
+    producer = quota_client.create_producer(topic)
+    last = [producer.send(f"m{number}".encode()) for number in range(3)][-1]
+    told = operator.topic("POST", topic, "terminate")
+    assert (told["ledgerId"], told["entryId"]) == (last.ledger_id(), last.entry_id())
+    with pytest.raises(pulsar.TopicTerminated):
+        producer.send(b"too late")
+    with pytest.raises(pulsar.TopicTerminated):
+        quota_client.create_producer(topic)
+    assert receive(consumer, 3) == names(0, 3)
+    assert nothing_comes(consumer)
+
+
 def test_retention_that_is_set_and_taken_back_works_on_a_topic_in_use(
     quota_client: pulsar.Client, operator: Operator, topic: str
 ) -> None:
