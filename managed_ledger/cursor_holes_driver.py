@@ -134,21 +134,30 @@ class StoredHoles:
         assert pages is not None, "without pages nothing is missing"
         read = []
         for segment in segments:
-            place = self._place(segment)
-            read.append((segment, place, await self._store.read_segment(segment)))
+            if self._is_absent(pages, segment):
+                place = self._place(segment)
+                try:
+                    read.append((segment, place, await self._store.read_segment(segment)))
+                except ManagedLedgerError:
+                    if self._is_absent(pages, segment) and self._place(segment) == place:
+                        raise
+                    # else it was passed by mark-delete or forgotten, and its entry went with the ledger
         if self._is_ended:
             raise ManagedLedgerError(f"{self._store.path}: closed while its holes were loaded")
         if self._machine.holes.pages is not pages:
             return
         mark_delete = self._machine.mark_delete
         for segment, place, (stored, added) in read:
-            is_same = pages.segment(segment.start) is segment and not segment.is_resident
-            if is_same and self._place(segment) == place:
+            if self._is_absent(pages, segment) and self._place(segment) == place:
                 self._machine.load(segment.start, stored, added)
                 self._cache.used(pages, segment.start, segment.weight)
                 self._loads += 1
         if self._machine.mark_delete != mark_delete:
             self.moved(mark_delete)
+
+    def _is_absent(self, pages: HolePages, segment: Segment) -> bool:
+        """Whether it is still one of the cursor's segments, and on disk only."""
+        return self._machine.holes.pages is pages and pages.segment(segment.start) is segment and not segment.is_resident
 
     def _place(self, segment: Segment) -> tuple[int, int, int]:
         """With the ledger: after a roll-over a segment often has the entry id that it had before, and other contents."""

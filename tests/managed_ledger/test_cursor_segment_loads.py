@@ -34,6 +34,12 @@ def test_two_cursors_that_share_a_cache_are_sets_of_acknowledged_messages_whatev
             raise
 
 
+@pytest.mark.parametrize("seed", [1787, 1826, 2227, 3964, 4178, 4439, 5085, 5750, 6499])
+def test_a_segment_that_mark_delete_passed_before_it_was_read_is_no_error(seed: int) -> None:
+    """It was read all the same, from the ledger that followed a roll-over, where its entry is not there or is another one's."""
+    play(seed)
+
+
 def in_one_ledger(scenario: Callable[[DurableCursor, Any, list[Any]], Any], **settings: Any) -> None:
     """With a cursor all of whose holes are on disk only, in 8 segments, and no room for any in the cache."""
 
