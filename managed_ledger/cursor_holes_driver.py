@@ -183,8 +183,10 @@ class StoredHoles:
                     begin = True
 
     def _fits_apache(self) -> bool:
-        holes = self._machine.holes
-        return not holes.has_absent and holes.range_count() <= self._ranges_max
+        holes, pages = self._machine.holes, self._machine.holes.pages
+        if holes.has_absent or (pages is not None and pages.ranges_at_least() > self._ranges_max):
+            return False
+        return holes.range_count() <= self._ranges_max
 
     async def _save_whole(self, closing: bool) -> int:
         """In Apache's format. A write that fails leaves the segments as they were."""
