@@ -26,6 +26,8 @@ from managed_ledger.ledger import trim_driver
 from simulation.ledger_scenario import run_ledger_seed
 from simulation.log_scenario import run_log_seed
 from simulation.outcome import Outcome
+from simulation.quorum_plants import QUORUM_PLANTS
+from simulation.quorum_scenario import run_quorum_seed
 from simulation.scenario import run_seed
 from wire.kernels.entries import checksum
 
@@ -183,4 +185,8 @@ PLANTED: Mapping[str, Plant] = {
     "deletion-forgotten": Plant(
         "a crash between list and deletion orphans a ledger", run_log_seed, factory, "decode_info", _deletion_forgotten
     ),
+    **{
+        name: Plant(what, run_quorum_seed, target, attribute, replacement)
+        for name, (what, target, attribute, replacement) in QUORUM_PLANTS.items()
+    },
 }  # fmt: skip
