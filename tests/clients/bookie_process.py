@@ -64,6 +64,18 @@ class BookieProcess:
         """kill -9, and wait for the end."""
         self._end(signal.SIGKILL)
 
+    def pause(self) -> None:
+        """SIGSTOP: it lives, and answers nobody."""
+        self._signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """SIGCONT; nothing when it is not paused."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, which: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(which)
+
     def stop(self) -> int:
         """SIGTERM, and wait; the exit code."""
         return self._end(signal.SIGTERM)
