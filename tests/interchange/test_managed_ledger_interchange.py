@@ -146,6 +146,22 @@ def test_apache_sees_what_we_did_to_its_topics(
     assert_apache_sees(apache, seen)
 
 
+def test_apache_refuses_a_topic_with_segments_of_holes_rather_than_forget_them(apache: ApacheProgram, tmp_path: Path) -> None:
+    async def scenario() -> None:
+        ours = World(small(managed_ledger_max_unacked_ranges_to_persist=3))
+        ledger = await ours.open(NAMESPACE + "segmented")
+        cursor = await ledger.open_cursor("very many", EARLIEST)
+        for position in (await append_each(ledger, 25))[1::2]:
+            cursor.acknowledge_entries(position.ledger_id, BitMap([position.entry_id]))
+        await cursor.flush()
+        assert cursor.hole_stats().is_segmented
+        await dump(ours, tmp_path)
+
+    run(scenario())
+    with pytest.raises(AssertionError, match="ManagedLedgerException"):
+        apache.read([tmp_path])
+
+
 async def go_on(ledger: StoredManagedLedger) -> None:
     """More entries, and each cursor acknowledges the second and the fourth entry that it has left."""
     await append_each(ledger, 12, first=100)
