@@ -15,15 +15,17 @@ from collections.abc import Iterable
 from bookie.compactor import Compactor
 from bookie.cookie import claim_directories
 from bookie.flusher import Flusher
-from bookie.health import FORCED, FULL, JOURNAL, STOPPED, STORAGE, Health
-from bookie.journal.format_v1 import LedgerFenced, MasterKeySet, Record
+from bookie.health import FORCED, FULL, JOURNAL, LOST, STOPPED, STORAGE, Health
+from bookie.journal.format_v1 import LedgerFenced, MasterKeySet
 from bookie.journal.journal import Journal
 from bookie.journal.mark import JournalMark
 from bookie.ledgers import Ledgers, LedgerState
+from bookie.limbo import find_loss, forget_loss
 from bookie.memtable import cost_bytes
 from bookie.ranges import joined_ranges
 from bookie.read_failures import read_failure, unreadable
 from bookie.reading import first_newer, is_what_it_says, last_add_confirmed, read_tables
+from bookie.replaying import apply_frames
 from bookie.scrub import Scrub, check_consistency
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.sizes import Sizes
@@ -55,8 +57,9 @@ class Bookie:
         *,
         instance_id: str = "",
         stripe: tuple[int, int] = (0, 1),
+        was_known: bool = False,
     ) -> None:
-        """`stripe`: which of how many pairs of directories this is on (`bookie.stripes`)."""
+        """`stripe`: which of how many pairs of directories this is on (`bookie.stripes`). `was_known`: see `find_loss`."""
         assert len(settings.journal_directories) == len(settings.ledger_directories) == 1, "StripedBookie is for more"
         self._disk = disk
         self._settings = settings
@@ -64,6 +67,8 @@ class Bookie:
         self._rng = rng
         self._instance_id = instance_id
         self._stripe = stripe
+        self._was_known = was_known
+        self.needs_limbo = False  # something is lost: `enter_limbo` must be called before anybody is answered
         self._ledgers = Ledgers()
         self._storage = LedgerStorage(disk, settings.ledger_directory, settings)
         self._journal: Journal
@@ -82,6 +87,7 @@ class Bookie:
     async def start(self) -> None:
         """Check whose the directories are, load what is stored, replay the journal. BookieStartError: it must not run."""
         settings = self._settings
+        self.needs_limbo = await find_loss(self._disk, settings, was_known=self._was_known)
         cookie, new = await claim_directories(
             self._disk,
             settings.journal_directory,
@@ -126,17 +132,14 @@ class Bookie:
 
     async def _replay(self) -> None:
         checkpoint = self._storage.checkpoint
-        replay = self._journal.replay(checkpoint.mark, ended=checkpoint.journal_ended)
-        frames = 0
-        async for frame in replay.frames():
-            for record in frame.records:
-                self._apply(record)
-            frames += 1
-            if self._flusher.active.size_bytes >= self._settings.table_bytes_max:
-                await self._flush_replayed(frame.mark)
-        if frames:
-            log.info(line("journal replayed", frames=frames, last=replay.end.sequence))
+        replay = self._journal.replay(checkpoint.mark, ended=checkpoint.journal_ended, lost=self.needs_limbo)
+        await apply_frames(replay, self._ledgers, self._flusher, self._settings.table_bytes_max, self._flush_replayed)
         await self._journal.start(replay)
+        if self.needs_limbo:
+            if self._journal.failure is not None:
+                raise self._journal.failure  # there must be a file for the mark to name
+            self._journal.begin_anew()
+            self.health.turn_read_only(LOST, "which ledgers were here is not known yet")
 
     async def _flush_replayed(self, mark: JournalMark) -> None:
         """A full disk must not keep the bookie from starting: what is replayed then stays in memory; the journal bounds it."""
@@ -146,18 +149,6 @@ class Bookie:
             await self._flusher.flush_replayed(mark)
         except OSError as error:
             self.health.turn_read_only(STORAGE, str(error))
-
-    def _apply(self, record: Record) -> None:
-        if self._ledgers.was_deleted(record.ledger_id):
-            return
-        match record:
-            case EntryRun():
-                self._ledgers.ensure(record.ledger_id, b"")
-                self._flusher.active.insert(record, cost_bytes(record))
-            case MasterKeySet():
-                self._ledgers.ensure(record.ledger_id, record.master_key)
-            case LedgerFenced():
-                self._ledgers.fence(record.ledger_id)
 
     async def stop(self) -> None:
         """Journal what was admitted, flush it, close. A start after this replays nothing. Stopping twice is fine."""
@@ -185,7 +176,6 @@ class Bookie:
 
     @property
     def stripes(self) -> "tuple[Bookie, ...]":
-        """Itself: `StripedBookie` has more."""
         return (self,)
 
     # BookieClient
@@ -242,15 +232,13 @@ class Bookie:
 
     async def last_entry_id(self, ledger_id: int) -> int:
         """See `BookieClient.last_entry_id`."""
-        if self._known(ledger_id).suspect:
-            raise BookieError(BookieCode.EUNKNOWNLEDGERSTATE, ledger_id, "an entry log could not be read")
+        self._need_whole(ledger_id)
         in_tables = max(table.last_entry_id(ledger_id) for table in self._flusher.tables)
         return max(in_tables, self._storage.index.last_entry_id(ledger_id))
 
     def entry_ranges(self, ledger_id: int) -> list[tuple[int, int]]:
         """First and last of each unbroken sequence of entries, ascending. ENOLEDGER, EUNKNOWNLEDGERSTATE."""
-        if self._known(ledger_id).suspect:
-            raise BookieError(BookieCode.EUNKNOWNLEDGERSTATE, ledger_id, "an entry log could not be read")
+        self._need_whole(ledger_id)
         in_tables = [part for table in self._flusher.tables for part in table.ranges_of(ledger_id)]
         return joined_ranges([*in_tables, *self._storage.index.ranges_of(ledger_id)])
 
@@ -271,6 +259,20 @@ class Bookie:
 
     async def flush(self) -> None:
         """Move what the memtables hold to the entry logs. OSError."""
+        await self._flusher.flush()
+
+    async def enter_limbo(self, ledger_ids: Iterable[int]) -> None:
+        """`ledger_ids`: every ledger whose metadata names this bookie. Durable when this returns; OSError."""
+        self._ledgers.enter_limbo(ledger_ids)
+        await self._flusher.flush()
+        await forget_loss(self._disk, self._settings)
+        self.needs_limbo = False
+        self.health.turn_writable(LOST)
+
+    async def leave_limbo(self, ledger_ids: Iterable[int]) -> None:
+        """Of these, every entry that this bookie should have is here again. OSError."""
+        for ledger_id in ledger_ids:
+            self._ledgers.leave_limbo(ledger_id)
         await self._flusher.flush()
 
     async def compact(self, forced: str | None = None) -> None:
@@ -347,8 +349,12 @@ class Bookie:
     def _known(self, ledger_id: int) -> LedgerState:
         state = self._ledgers.get(ledger_id)
         if state is None:
-            raise BookieError(BookieCode.ENOLEDGER, ledger_id)
+            raise BookieError(BookieCode.EUNKNOWNLEDGERSTATE if self.needs_limbo else BookieCode.ENOLEDGER, ledger_id)
         return state
+
+    def _need_whole(self, ledger_id: int) -> None:
+        if not self._known(ledger_id).is_whole:
+            raise BookieError(BookieCode.EUNKNOWNLEDGERSTATE, ledger_id, "some of it may be lost")
 
     async def _read_storage(self, state: LedgerState, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         ledger_id = state.ledger_id
@@ -371,7 +377,8 @@ class Bookie:
     def _missing(self, state: LedgerState, entry_id: int) -> BookieError:
         if state.suspect:
             return unreadable(state.ledger_id, entry_id, "may be in an entry log that could not be read")
-        return BookieError(BookieCode.ENOENTRY, state.ledger_id, f"entry {entry_id}")
+        code = BookieCode.EUNKNOWNLEDGERSTATE if state.limbo else BookieCode.ENOENTRY
+        return BookieError(code, state.ledger_id, f"entry {entry_id}")
 
     # Health
 

@@ -13,6 +13,8 @@ from ports.disk import Disk
 from ports.rng import Rng
 
 VERSION_FILE = "VERSION"
+LIMBO_FILE = "LIMBO"
+"""See `bookie.limbo`."""
 FORMAT_VERSION = 1
 SECRET_BITS = 128
 
@@ -102,7 +104,7 @@ async def _read_stamp(disk: Disk, directory: str) -> Cookie | None:
 async def _check_empty(disk: Disk, directory: str, in_use: str) -> None:
     """Nothing but what a first start that was interrupted leaves."""
     for name in await disk.list_directory(directory):
-        if name != VERSION_FILE and not name.endswith(TEMPORARY_SUFFIX):
+        if name not in (VERSION_FILE, LIMBO_FILE) and not name.endswith(TEMPORARY_SUFFIX):
             raise WrongDirectory(
                 f"{directory} is not empty ({name}), but the bookie's {in_use} file is missing: "
                 "put the right directories back, or give empty ones to a new bookie"

@@ -13,7 +13,7 @@ from bookie.settings import BookieSettings
 from ports.disk import Disk
 from ports.logs import line
 
-JOURNAL, STORAGE, FULL, STOPPED, FORCED = "journal", "storage", "disk full", "stopped", "forced"
+JOURNAL, STORAGE, FULL, STOPPED, FORCED, LOST = "journal", "storage", "disk full", "stopped", "forced", "lost"
 log = logging.getLogger("bookie")
 
 
@@ -50,7 +50,7 @@ class Health:
             log.error(line("bookie is read-only", kind=kind, reason=reason))
         self.reasons[kind] = reason
         self._on_read_only()
-        if not self._settings.read_only_mode_enabled and kind not in (STOPPED, FORCED):
+        if not self._settings.read_only_mode_enabled and kind not in (STOPPED, FORCED, LOST):
             log.critical(line("readOnlyModeEnabled=false: the bookie has to end", kind=kind, reason=reason))
             self.must_end.set()
 

@@ -24,8 +24,15 @@ class LedgerState:
     """When it was deleted, in ms since the epoch; 0: it is there."""
     suspect: bool = False
     """Some of its entries may be in a file that cannot be read: a miss is no promise. Not stored."""
+    limbo: bool = False
+    """Some of its entries may have been lost (`bookie.limbo`): a miss is no promise."""
     fence_is_durable: bool = False
     """It was put on disk since the start: need not be again. Not stored."""
+
+    @property
+    def is_whole(self) -> bool:
+        """What is not found of it was never here."""
+        return not (self.suspect or self.limbo)
 
     @property
     def is_deleted(self) -> bool:
@@ -95,6 +102,21 @@ class Ledgers:
         state = self._states[ledger_id]
         if not state.fenced:
             state.fenced = True
+            self._touch(ledger_id)
+
+    def enter_limbo(self, ledger_ids: Iterable[int]) -> None:
+        """These, and all that are known, may lack entries and a fence."""
+        for ledger_id in {*ledger_ids, *self.live_ids()}:
+            if not self.was_deleted(ledger_id):
+                self.fence(ledger_id)
+                self._states[ledger_id].limbo = True
+                self._touch(ledger_id)
+
+    def leave_limbo(self, ledger_id: int) -> None:
+        """Every entry that it should have here is here again. It stays fenced."""
+        state = self.get(ledger_id)
+        if state is not None and state.limbo:
+            state.limbo = False
             self._touch(ledger_id)
 
     def delete(self, ledger_id: int, now_ms: int) -> None:

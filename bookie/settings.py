@@ -33,6 +33,8 @@
 | local_scrub_interval | localScrubInterval (s) | 0: none, as Apache |
 | local_scrub_rate_limit | localScrubRateLimit | 10 (60): blocks a second, not entries |
 | local_consistency_check_on_startup | localConsistencyCheckOnStartup | |
+| data_integrity_checking | dataIntegrityChecking | with the next one only: `bookie.limbo` |
+| data_integrity_stamp_missing_cookies | dataIntegrityStampMissingCookies | |
 | compaction_rate_by_bytes | compactionRateByBytes (bytes/s) | the only throttle; 0: none |
 """
 
@@ -96,6 +98,9 @@ class BookieSettings:
     """Seconds between two comparisons of what is stored with its checksums. 0 or less: never."""
     local_scrub_rate_limit: float = 10.0
     """Blocks (of up to 2 MB) a second. 0 or less: as fast as it can."""
+    data_integrity_checking: bool = False
+    """With dataIntegrityStampMissingCookies: a bookie that lost its journal, or everything, starts and tells what it lacks."""
+    data_integrity_stamp_missing_cookies: bool = False
     local_consistency_check_on_startup: bool = False
     """Read everything that is stored before the start, and do not start when something is damaged."""
 
@@ -136,6 +141,11 @@ class BookieSettings:
     @property
     def ledger_directory(self) -> str:
         return self.ledger_directories[0]
+
+    @property
+    def allows_limbo(self) -> bool:
+        """What is lost does not keep the bookie from starting."""
+        return self.data_integrity_checking and self.data_integrity_stamp_missing_cookies
 
     @property
     def high_priority_bytes_min(self) -> int:

@@ -23,13 +23,16 @@ from wire.run import EntryRun
 class StripedBookie:
     """What `Bookie` is, on several pairs of directories. Belongs to one event loop."""
 
-    def __init__(self, disk: Disk, settings: BookieSettings, clock: Clock, rng: Rng, *, instance_id: str = "") -> None:
+    def __init__(
+        self, disk: Disk, settings: BookieSettings, clock: Clock, rng: Rng, *, instance_id: str = "", was_known: bool = False
+    ) -> None:
         self._disk = disk
         self._ledger_directories = settings.ledger_directories
         self._settings = stripe_settings(settings)
+        self._may_be_lost = was_known and settings.allows_limbo
         count = len(self._settings)
         self.stripes = tuple(
-            Bookie(disk, part, clock, rng, instance_id=instance_id, stripe=(index, count))
+            Bookie(disk, part, clock, rng, instance_id=instance_id, stripe=(index, count), was_known=was_known)
             for index, part in enumerate(self._settings)
         )
 
@@ -59,7 +62,7 @@ class StripedBookie:
         return [await self._disk.exists(f"{part.ledger_directory}/{CHECKPOINT}") for part in self._settings]
 
     def _refuse_unless(self, is_right: bool, index: int) -> None:
-        if not is_right:
+        if not is_right and not self._may_be_lost:
             part = self._settings[index]
             raise WrongDirectory(
                 f"{part.ledger_directory} and {part.journal_directory} were never used, and other directories of this bookie "
@@ -121,6 +124,20 @@ class StripedBookie:
     def ledger_ids(self) -> list[int]:
         return sorted(ledger_id for stripe in self.stripes for ledger_id in stripe.ledger_ids())
 
+    @property
+    def needs_limbo(self) -> bool:
+        return any(stripe.needs_limbo for stripe in self.stripes)
+
+    async def enter_limbo(self, ledger_ids: Iterable[int]) -> None:
+        wanted = list(ledger_ids)
+        for stripe in self.stripes:
+            if stripe.needs_limbo:
+                await stripe.enter_limbo(ledger_id for ledger_id in wanted if self._of(ledger_id) is stripe)
+
+    async def leave_limbo(self, ledger_ids: Iterable[int]) -> None:
+        for ledger_id in ledger_ids:
+            await self._of(ledger_id).leave_limbo([ledger_id])
+
     async def flush(self) -> None:
         for stripe in self.stripes:
             await stripe.flush()
@@ -138,10 +155,12 @@ class StripedBookie:
 AnyBookie = Bookie | StripedBookie
 
 
-def make_bookie(disk: Disk, settings: BookieSettings, clock: Clock, rng: Rng, *, instance_id: str = "") -> AnyBookie:
+def make_bookie(
+    disk: Disk, settings: BookieSettings, clock: Clock, rng: Rng, *, instance_id: str = "", was_known: bool = False
+) -> AnyBookie:
     """As many stripes as the settings' directories ask for; a bookie with one pair is on it alone."""
     kind = Bookie if len(stripe_settings(settings)) == 1 else StripedBookie
-    return kind(disk, settings, clock, rng, instance_id=instance_id)
+    return kind(disk, settings, clock, rng, instance_id=instance_id, was_known=was_known)
 
 
 async def is_in_use(disk: Disk, settings: BookieSettings) -> bool:

@@ -4,6 +4,7 @@ Metadata is handed in, so that the same code runs on ZooKeeper, on the embedded 
 """
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -20,14 +21,17 @@ from bookie.web.settings import BookieWebSettings
 from bookkeeper.ledger_layouts import LAYOUTS
 from bookkeeper.paths import INSTANCE_ID, ROOT
 from bookkeeper.registry import LedgerRegistry
+from cli.bookie_ledgers import ledgers_of_bookie
 from cli.configuration import Configuration
 from metadata.sessions import Sessions
 from metadata.store import MetadataStore
 from ports.clock import Clock
 from ports.disk import Disk
+from ports.logs import line
 from ports.rng import Rng
 
 SETTINGS = (BookieServerSettings, BookieSettings, BookieWebSettings)
+log = logging.getLogger("magnetar")
 LOOPBACK = ("127.", "::1", "localhost")
 
 
@@ -84,9 +88,16 @@ class BookieServer:
         port = self._settings.bookie_port or _free_port()
         self.identity = self._identity(host, port, instance_id)
         in_use = await is_in_use(self._disk, self._bookie_settings)
-        has_cookie = await check_cookie(self._store, ROOT, self.identity, in_use=in_use)
-        self.bookie = make_bookie(self._disk, self._bookie_settings, self._clock, self._rng, instance_id=instance_id)
+        may_be_lost = self._bookie_settings.allows_limbo
+        has_cookie = await check_cookie(self._store, ROOT, self.identity, in_use=in_use or may_be_lost)
+        self.bookie = make_bookie(
+            self._disk, self._bookie_settings, self._clock, self._rng, instance_id=instance_id, was_known=has_cookie
+        )
         await self.bookie.start()
+        if self.bookie.needs_limbo:
+            ledger_ids = await ledgers_of_bookie(self._store, registry.layout, self.identity.bookie_id)
+            log.error(line("entries are lost: ledgers in limbo", count=len(ledger_ids)))
+            await self.bookie.enter_limbo(ledger_ids)
         if not has_cookie:
             await store_cookie(self._store, ROOT, self.identity, has_ledgers=bool(self.bookie.ledger_ids()))
         await self._serve(host, port)

@@ -69,9 +69,13 @@ class Journal:
         self.durable = JournalMark()
         self.written_bytes = 0
 
-    def replay(self, mark: JournalMark, *, ended: bool) -> JournalReplay:
-        """What is after `mark` (`ended`: nothing in the mark's own file); hand the finished replay to `start`."""
-        return JournalReplay(self._disk, self._directory, self._secret, mark, self._alignment, ended=ended)
+    def replay(self, mark: JournalMark, *, ended: bool, lost: bool = False) -> JournalReplay:
+        """What is after `mark` (`ended`: nothing in the mark's own file; `lost`: it may be gone); then to `start` with it."""
+        return JournalReplay(self._disk, self._directory, self._secret, mark, self._alignment, ended=ended, lost=lost)
+
+    def begin_anew(self) -> None:
+        """The journal up to here is lost: the mark is at the beginning of the file that is written next."""
+        self.durable = JournalMark(self.durable.sequence, self._file_id, self._alignment)
 
     async def start(self, replay: JournalReplay) -> None:
         """Open the next file and begin to write, after the last frame that was replayed."""

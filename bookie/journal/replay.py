@@ -35,8 +35,11 @@ class Frame:
 class JournalReplay:
     """One pass over the journal. After `frames` is exhausted, the rest of its attributes hold."""
 
-    def __init__(self, disk: Disk, directory: str, secret: bytes, mark: JournalMark, alignment: int, *, ended: bool) -> None:
+    def __init__(
+        self, disk: Disk, directory: str, secret: bytes, mark: JournalMark, alignment: int, *, ended: bool, lost: bool = False
+    ) -> None:
         self._ended = ended
+        self._lost = lost
         self._disk = disk
         self._directory = directory
         self._secret = secret
@@ -52,7 +55,7 @@ class JournalReplay:
         """Every frame after the mark, in order. JournalDamaged when one is missing."""
         ids = await journal_ids(self._disk, self._directory)
         mark = self.end
-        if mark.sequence and mark.file_id not in ids:
+        if mark.sequence and mark.file_id not in ids and not self._lost:
             raise JournalDamaged(f"{self._path(mark.file_id)} is missing, which the checkpoint names: put it back")
         self.next_id = max([*ids, mark.file_id]) + 1
         self.spare = [file_id for file_id in ids if file_id < mark.file_id]

@@ -1,0 +1,47 @@
+"""What a start does with the frames that the journal holds: the memtable and the ledger states become what they were."""
+
+import logging
+from collections.abc import Awaitable, Callable
+
+from bookie.flusher import Flusher
+from bookie.journal.format_v1 import LedgerFenced, MasterKeySet, Record
+from bookie.journal.mark import JournalMark
+from bookie.journal.replay import JournalReplay
+from bookie.ledgers import Ledgers
+from bookie.memtable import cost_bytes
+from ports.logs import line
+from wire.run import EntryRun
+
+log = logging.getLogger("bookie")
+
+
+async def apply_frames(
+    replay: JournalReplay,
+    ledgers: Ledgers,
+    flusher: Flusher,
+    table_bytes_max: int,
+    flush: Callable[[JournalMark], Awaitable[None]],
+) -> None:
+    """All of them; `flush` up to a mark whenever the memtable is full. JournalDamaged."""
+    frames = 0
+    async for frame in replay.frames():
+        for record in frame.records:
+            _apply(record, ledgers, flusher)
+        frames += 1
+        if flusher.active.size_bytes >= table_bytes_max:
+            await flush(frame.mark)
+    if frames:
+        log.info(line("journal replayed", frames=frames, last=replay.end.sequence))
+
+
+def _apply(record: Record, ledgers: Ledgers, flusher: Flusher) -> None:
+    if ledgers.was_deleted(record.ledger_id):
+        return
+    match record:
+        case EntryRun():
+            ledgers.ensure(record.ledger_id, b"")
+            flusher.active.insert(record, cost_bytes(record))
+        case MasterKeySet():
+            ledgers.ensure(record.ledger_id, record.master_key)
+        case LedgerFenced():
+            ledgers.fence(record.ledger_id)
