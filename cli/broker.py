@@ -8,8 +8,8 @@ import socket
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.network_bookies import NetworkBookies
 from bookkeeper.settings import BookKeeperSettings
-from broker.service.lookups import Advertised, parse_listeners
-from broker.service.members import MemberConflict, Members, broker_data, broker_id, ownership_data
+from broker.service.lookups import Advertised, broker_id, parse_listeners
+from broker.service.members import MemberConflict, Members, broker_data, ownership_data
 from broker.service.namespace_bundles import NamespaceBundles
 from broker.service.ownership_driver import BundleOwnership
 from broker.service.settings import BrokerSettings

@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute, Route
 from metadata.store import MetadataStore
 
 from ..service.broker_service import BrokerService
-from ..service.members import BROKERS, broker_id
+from ..service.lookups import BROKERS, broker_id
 from .answers import json_answer, refusal, text_answer
 from .names import namespace_of
 

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 
 from ..errors import BrokerError, ServerError
 
+BROKERS = "/loadbalance/brokers"
+"""Where the brokers of a cluster are registered, by their ids."""
+
 
 @dataclass(frozen=True, slots=True)
 class Advertised:
@@ -14,6 +17,11 @@ class Advertised:
     http_url: str
     broker_url_tls: str = ""
     http_url_tls: str = ""
+
+
+def broker_id(advertised: Advertised) -> str:
+    """Apache's broker id: host and port of the web server."""
+    return (advertised.http_url or advertised.http_url_tls).partition("://")[2]
 
 
 @dataclass(frozen=True, slots=True)

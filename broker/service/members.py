@@ -13,19 +13,12 @@ from metadata.claim_driver import Claim
 from metadata.sessions import Sessions
 from metadata.store import MetadataError, MetadataStore
 
-from .lookups import Advertised, address_for
+from .lookups import BROKERS, Advertised, address_for
 from .namespaces import to_json
-
-BROKERS = "/loadbalance/brokers"
 
 
 class MemberConflict(Exception):
     """Another broker is registered under this one's id."""
-
-
-def broker_id(advertised: Advertised) -> str:
-    """Apache's broker id: host and port of the web server."""
-    return (advertised.http_url or advertised.http_url_tls).partition("://")[2]
 
 
 def broker_data(advertised: Advertised, listeners: Mapping[str, Advertised], version: str) -> bytes:

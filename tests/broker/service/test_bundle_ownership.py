@@ -14,8 +14,8 @@ from broker.errors import BrokerError
 from broker.service.broker_service import BrokerService
 from broker.service.bundles import Bundle, Bundles, parse_bundles, place, topic_hash
 from broker.service.errors import BundleNotFound, TopicElsewhere
-from broker.service.lookups import Advertised
-from broker.service.members import Members, broker_data, broker_id, ownership_data
+from broker.service.lookups import Advertised, broker_id
+from broker.service.members import Members, broker_data, ownership_data
 from broker.service.namespace_bundles import NamespaceBundles
 from broker.service.ownership import (
     CloseTopics,
