@@ -165,7 +165,8 @@ def imported(path: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _imports(path: str) -> set[str]:
+@functools.cache
+def _imports(path: str) -> frozenset[str]:
     names: set[str] = set()
     for node in ast.walk(modules()[path]):
         if isinstance(node, ast.Import):
@@ -175,7 +176,7 @@ def _imports(path: str) -> set[str]:
             base = ".".join([*package, *([node.module] if node.module else [])])
             names |= {base, *(f"{base}.{alias.name}" for alias in node.names)}
     files = {name.replace(".", "/") + ending for name in names for ending in (".py", "/__init__.py")}
-    return files & modules().keys()
+    return frozenset(files & modules().keys())
 
 
 def test_every_setting_is_a_key_of_apaches() -> None:

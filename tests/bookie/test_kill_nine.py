@@ -22,13 +22,13 @@ ROUNDS = 3
 def write_until_killed(path: Path) -> list[int]:
     """First entry ids of the runs that were acknowledged."""
     command = [sys.executable, "-m", kill_nine_child.__name__, str(path)]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT)
-    assert child.stdout is not None
-    lines = [child.stdout.readline() for _ in range(ACKNOWLEDGED_BEFORE_KILL)]
-    child.kill()
-    rest = child.stdout.read().splitlines(keepends=True)
-    child.stdout.close()
-    child.wait()
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=ROOT) as child:
+        assert child.stdout is not None
+        try:
+            lines = [child.stdout.readline() for _ in range(ACKNOWLEDGED_BEFORE_KILL)]
+        finally:
+            child.kill()
+        rest = child.stdout.read().splitlines(keepends=True)
     return [int(text) for text in (*lines, *rest) if text.endswith(b"\n")]
 
 

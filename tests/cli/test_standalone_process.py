@@ -1,7 +1,6 @@
 """`bin/pulsar standalone` as a process: how it starts, what it says, how it ends."""
 
 import json
-import subprocess
 import urllib.request
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.raw_client import RawClient, send_frame
-from tests.clients.server_process import ROOT, ServerDidNotStart, ServerProcess
+from tests.clients.server_process import ServerProcess
+from tests.started_process import ROOT, DidNotStart
+from tests.toolchain import run_tool
 from wire.generated.pulsar_api_pb2 import CommandSubscribe
 
 ENTRIES = 2000
@@ -18,15 +19,16 @@ TOPIC = "persistent://public/default/process"
 
 
 def test_it_is_ready_under_its_urls_and_ends_cleanly_at_sigterm(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path)
-    ready = server.start()
-    with urllib.request.urlopen(ready.web_url + "/admin/v2/brokers/health", timeout=10) as answer:
-        assert answer.read() == b"ok"
-    client = RawClient(ready.broker_url)
-    client.producer(TOPIC)
-    client.close()
-    assert json.loads((tmp_path / "ready.json").read_text())["pid"] == ready.pid
-    assert server.stop() == 0
+    """On ports that the system chooses."""
+    with ServerProcess(tmp_path) as server:
+        server.ports = ("0", "0")
+        ready = server.start()
+        with urllib.request.urlopen(ready.web_url + "/admin/v2/brokers/health", timeout=60) as answer:
+            assert answer.read() == b"ok"
+        with closing(RawClient(ready.broker_url)) as client:
+            client.producer(TOPIC)
+        assert json.loads((tmp_path / "ready.json").read_text())["pid"] == ready.pid
+        assert server.stop() == 0
     log = server.log.read_text()
     assert f"what=ready brokerServiceUrl={ready.broker_url} webServiceUrl={ready.web_url}" in log
     assert "what=stopped" in log
@@ -34,22 +36,21 @@ def test_it_is_ready_under_its_urls_and_ends_cleanly_at_sigterm(tmp_path: Path) 
 
 
 def test_a_second_process_on_the_same_directory_is_refused(tmp_path: Path) -> None:
-    first = ServerProcess(tmp_path)
-    first.start()
-    second = ServerProcess(tmp_path)
-    with pytest.raises(ServerDidNotStart, match=r"exit code 1[\s\S]*is in use by another process"):
-        second.start()
-    assert first.stop() == 0
+    with ServerProcess(tmp_path) as first:
+        first.start()
+        with pytest.raises(DidNotStart, match=r"exit code 1[\s\S]*is in use by another process"):
+            ServerProcess(tmp_path).start()
+        assert first.stop() == 0
 
 
 def test_a_taken_port_is_told_by_its_number(tmp_path: Path) -> None:
-    first = ServerProcess(tmp_path / "a")
-    port = first.start().broker_url.rsplit(":", 1)[1]
-    second = ServerProcess(tmp_path / "b")
-    second.ports = (port, "0")
-    with pytest.raises(ServerDidNotStart, match=rf"exit code 1[\s\S]*{port}"):
-        second.start()
-    assert first.stop() == 0
+    with ServerProcess(tmp_path / "a") as first:
+        first.start()
+        second = ServerProcess(tmp_path / "b")
+        second.ports = (first.ports[0], "0")
+        with pytest.raises(DidNotStart, match=rf"exit code 1[\s\S]*{first.ports[0]}"):
+            second.start()
+        assert first.stop() == 0
 
 
 @pytest.mark.parametrize(
@@ -62,38 +63,37 @@ def test_a_taken_port_is_told_by_its_number(tmp_path: Path) -> None:
 )
 def test_a_bad_setting_is_refused_in_one_line(tmp_path: Path, settings: tuple[str, ...], says: str) -> None:
     server = ServerProcess(tmp_path, settings)
-    with pytest.raises(ServerDidNotStart, match="exit code 1"):
+    with pytest.raises(DidNotStart, match="exit code 1"):
         server.start()
     assert says in server.log.read_text()
     assert "Traceback" not in server.log.read_text()
 
 
 def test_a_setting_of_apaches_that_does_nothing_here_is_said_to_do_nothing(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path, ("functionsWorkerEnabled=true",))
-    server.start()
-    server.stop()
+    with ServerProcess(tmp_path, ("functionsWorkerEnabled=true",)) as server:
+        server.start()
     assert 'what="settings without effect here" keys=functionsWorkerEnabled' in server.log.read_text()
 
 
 def test_what_was_published_is_there_after_a_clean_stop_and_after_kill_9(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path)
     one = send_frame(100, 1)
-    with closing(RawClient(server.start().broker_url)) as client:
-        client.subscribe(TOPIC, "s", CommandSubscribe.Shared)
-        client.producer(TOPIC)
-        count = client.publish(one, 100, 10.0, ENTRIES)
+    with ServerProcess(tmp_path) as server:
+        with closing(RawClient(server.start().broker_url)) as client:
+            client.subscribe(TOPIC, "s", CommandSubscribe.Shared)
+            client.producer(TOPIC)
+            count = client.publish(one, 100, 10.0, ENTRIES)
+            assert server.stop() == 0
+        with closing(RawClient(server.start().broker_url)) as client:
+            client.producer(TOPIC)
+            count += client.publish(one, 100, 10.0, ENTRIES)
+            server.kill()
+        with closing(RawClient(server.start().broker_url)) as client:
+            client.subscribe(TOPIC, "s", CommandSubscribe.Shared)
+            assert client.consume(count, 1000, 1) > 100 * count
         assert server.stop() == 0
-    with closing(RawClient(server.start().broker_url)) as client:
-        client.producer(TOPIC)
-        count += client.publish(one, 100, 10.0, ENTRIES)
-        server.kill()
-    with closing(RawClient(server.start().broker_url)) as client:
-        client.subscribe(TOPIC, "s", CommandSubscribe.Shared)
-        assert client.consume(count, 1000, 1) > 100 * count
-    assert server.stop() == 0
 
 
 def test_help_names_every_option() -> None:
-    shown = subprocess.run([ROOT / "bin" / "pulsar", "standalone", "--help"], capture_output=True, text=True, check=True).stdout
+    shown = run_tool([str(ROOT / "bin" / "pulsar"), "standalone", "--help"], ROOT, 60)
     for option in ("--data-dir", "--config", "--set", "--json-ready"):
         assert option in shown

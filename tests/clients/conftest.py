@@ -24,9 +24,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
     if url:
         yield Ready(url, os.environ["PULSAR_TEST_WEB_URL"], 0)
         return
-    process = ServerProcess(tmp_path_factory.mktemp("standalone"))
-    yield process.start()
-    assert process.stop() == 0, process.log.read_text()
+    with ServerProcess(tmp_path_factory.mktemp("standalone")) as process:
+        yield process.start()
+        assert process.stop() == 0, process.log.read_text()
 
 
 @pytest.fixture
@@ -34,10 +34,9 @@ def own_server(tmp_path: Path) -> Iterator[ServerProcess]:
     """A standalone that the test may kill."""
     if os.environ.get("PULSAR_TEST_URL"):
         pytest.skip("runs against a server that is not ours to kill")
-    process = ServerProcess(tmp_path)
-    process.start()
-    yield process
-    process.stop()
+    with ServerProcess(tmp_path) as process:
+        process.start()
+        yield process
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,10 @@
 """What the suites of Apache's Python client share: short words for publish and receive."""
 
 import json
+import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 import pulsar
@@ -10,7 +12,7 @@ from pulsar import MessageId
 
 from tests.clients.server_process import Ready
 
-TIMEOUT_MS = 10_000
+TIMEOUT_MS = 60_000
 
 
 def quiet_client(url: str) -> pulsar.Client:
@@ -20,8 +22,9 @@ def quiet_client(url: str) -> pulsar.Client:
 def publish(
     client: pulsar.Client, topic: str, count: int, batching: bool = False, first: int = 0, **options: Any
 ) -> list[MessageId]:
-    """`m<first>`... in order; batches are flushed whole."""
-    producer = client.create_producer(topic, batching_enabled=batching, block_if_queue_full=True, **options)
+    """`m<first>`... in order; batches are flushed whole, however slowly they fill."""
+    whole = {"batching_enabled": batching, "batching_max_publish_delay_ms": 60_000, "block_if_queue_full": True}
+    producer = client.create_producer(topic, **whole, **options)
     ids: list[MessageId] = []
     for index in range(first, first + count):
         if batching:
@@ -44,12 +47,24 @@ def receive(consumer: Any, count: int, ack: bool = True) -> list[str]:
     return texts
 
 
-def nothing_comes(consumer: Any, within_ms: int = 300) -> bool:
+def next_of(consumer: Any, within_ms: int) -> Any | None:
+    """The message that comes; None says only that none came yet."""
     try:
-        consumer.receive(timeout_millis=within_ms)
+        return consumer.receive(timeout_millis=within_ms)
     except pulsar.Timeout:
-        return True
-    return False
+        return None
+
+
+def nothing_comes(consumer: Any, within_ms: int = 300) -> bool:
+    """Of what must not come: a slow machine may hide it, and never makes it up."""
+    return next_of(consumer, within_ms) is None
+
+
+def until(is_so: Callable[[], bool], seconds_max: float = 60) -> None:
+    """Of what the other side does in its own time: a slow machine takes longer."""
+    deadline = time.monotonic() + seconds_max
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come to that"
 
 
 def names(first: int, count: int) -> list[str]:
@@ -60,14 +75,13 @@ def put_json(server: Ready, path: str, body: object) -> None:
     request = urllib.request.Request(
         server.web_url + path, json.dumps(body).encode(), {"Content-Type": "application/json"}, method="PUT"
     )
-    with urllib.request.urlopen(request, timeout=10) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         assert answer.status in (200, 204)
 
 
-def nothing_comes_into(consumer: Any, got: set[str], within_ms: int = 2_000) -> bool:
-    try:
-        message = consumer.receive(timeout_millis=within_ms)
-    except pulsar.Timeout:
+def nothing_comes_into(consumer: Any, got: set[str], within_ms: int) -> bool:
+    message = next_of(consumer, within_ms)
+    if message is None:
         return True
     consumer.acknowledge(message)
     got.add(message.data().decode())

@@ -7,25 +7,27 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.toolchain import ROOT, run_tool
 
 
-def run_suite(command: Sequence[str], directory: Path, scratch: Path) -> str:
-    """The suite's output; an assertion fails with it when the suite does."""
+def run_suite(command: Sequence[str], directory: Path, scratch: Path, seconds_max: float) -> str:
+    """The suite's output; an assertion fails with it when the suite does, or is not done in time."""
     if os.environ.get("PULSAR_TEST_URL"):
-        return _run(command, directory, {})
+        return run_tool(command, directory, seconds_max)
     with subprocess.Popen(
         [sys.executable, "-m", "tests.clients.server_process"],
         cwd=ROOT,
+        stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(scratch)},
     ) as server:
         try:
             assert server.stdout is not None
             where = json.loads(server.stdout.readline())
-            return _run(
+            return run_tool(
                 command,
                 directory,
+                seconds_max,
                 {
                     "PULSAR_TEST_URL": where["broker"],
                     "PULSAR_TEST_WEB_URL": where["web"],
@@ -35,11 +37,3 @@ def run_suite(command: Sequence[str], directory: Path, scratch: Path) -> str:
             )
         finally:
             server.terminate()
-
-
-def _run(command: Sequence[str], directory: Path, environment: dict[str, str]) -> str:
-    done = subprocess.run(
-        command, cwd=directory, env={**os.environ, **environment}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout

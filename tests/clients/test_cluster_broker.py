@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.broker_process import BrokerDidNotStart, BrokerProcess
+from tests.clients.broker_process import BrokerProcess
 from tests.clients.python_client import names, publish, quiet_client, receive
+from tests.started_process import DidNotStart
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
 def broker(tmp_path: Path, storage: str) -> Iterator[BrokerProcess]:
-    process = BrokerProcess(tmp_path / "broker", storage).start()
-    yield process
-    process.stop()
+    with BrokerProcess(tmp_path / "broker", storage) as process:
+        yield process.start()
+        process.stop()  # as it should: one that was killed is registered until its session ends
 
 
 def test_kill_nine_of_the_broker_loses_nothing_and_the_cursor_goes_on(broker: BrokerProcess, topic: str) -> None:
@@ -52,7 +53,7 @@ def test_a_broker_does_not_start_where_it_must_not(tmp_path: Path, storage: str,
         f"brokerServicePort={taken}": "stop what listens there, or set brokerServicePort",
     }
     for setting, reason in refused.items():
-        with pytest.raises(BrokerDidNotStart, match=reason):
+        with pytest.raises(DidNotStart, match=reason):
             BrokerProcess(tmp_path / "refused", storage, setting).start()
-    with pytest.raises(BrokerDidNotStart, match="is it running there"):
+    with pytest.raises(DidNotStart, match="is it running there"):
         BrokerProcess(tmp_path / "alone", "127.0.0.1:1", "metadataStoreOperationTimeoutSeconds=1").start()

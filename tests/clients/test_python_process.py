@@ -4,6 +4,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pulsar
@@ -18,6 +19,7 @@ from tests.clients.python_client import (
     put_json,
     quiet_client,
     receive,
+    until,
 )
 from tests.clients.server_process import Ready, ServerProcess
 
@@ -53,65 +55,62 @@ def test_topics_are_created_listed_and_deleted_over_rest(server: Ready, topic: s
     request = urllib.request.Request(
         server.web_url + f"/admin/v2/persistent/{name}" + ("/partitions" if suffix else ""), method="DELETE"
     )
-    assert urllib.request.urlopen(request, timeout=10).status == 204
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status == 204
     assert topic + suffix not in json.loads(fetch(server, "/admin/v2/persistent/public/default"))
 
 
 def test_an_unknown_topic_is_404_over_rest(server: Ready) -> None:
-    with pytest.raises(urllib.error.HTTPError, match="404"):
+    with pytest.raises(urllib.error.HTTPError, match="404") as refused:
         fetch(server, "/admin/v2/persistent/public/default/nowhere/stats")
+    refused.value.close()
 
 
 def test_a_client_may_use_the_http_url(server: Ready, topic: str) -> None:
-    over_http = quiet_client(server.web_url)
-    consumer = over_http.subscribe(topic, "s")
-    publish(over_http, topic, 3)
-    assert receive(consumer, 3) == names(0, 3)
-    over_http.close()
+    with closing(quiet_client(server.web_url)) as over_http:
+        consumer = over_http.subscribe(topic, "s")
+        publish(over_http, topic, 3)
+        assert receive(consumer, 3) == names(0, 3)
 
 
 def test_kill_9_in_mid_traffic_loses_nothing_acknowledged(own_server: ServerProcess, topic: str) -> None:
     assert own_server.ready is not None
-    client = quiet_client(own_server.ready.broker_url)
-    consumer = client.subscribe(topic, "s", consumer_type=ConsumerType.Shared)
-    producer = client.create_producer(topic, block_if_queue_full=True, send_timeout_millis=0)
-    confirmed: set[str] = set()
-    for round_number in range(3):
-        for index in range(500):
-            name = f"{round_number}-{index}"
-            producer.send_async(name.encode(), remember(confirmed, name))
-        if round_number < 2:
-            own_server.kill()
-            own_server.start()
-    producer.flush()
-    got: set[str] = set()
-    while not nothing_comes_into(consumer, got):
-        pass
-    assert len(confirmed) == 1500
-    assert confirmed <= got
-    client.close()
+    with closing(quiet_client(own_server.ready.broker_url)) as client:
+        consumer = client.subscribe(topic, "s", consumer_type=ConsumerType.Shared)
+        producer = client.create_producer(topic, block_if_queue_full=True, send_timeout_millis=0)
+        confirmed: set[str] = set()
+        for round_number in range(3):
+            for index in range(500):
+                name = f"{round_number}-{index}"
+                producer.send_async(name.encode(), remember(confirmed, name))
+            if round_number < 2:
+                own_server.kill()
+                own_server.start()
+        producer.flush()
+        assert len(confirmed) == 1500
+        got: set[str] = set()
+        until(lambda: not nothing_comes_into(consumer, got, 100) and confirmed <= got)
 
 
 def test_a_cursor_resumes_after_kill_9(own_server: ServerProcess, topic: str) -> None:
     assert own_server.ready is not None
-    client = quiet_client(own_server.ready.broker_url)
-    consumer = client.subscribe(topic, "s", initial_position=InitialPosition.Earliest)
-    publish(client, topic, 20)
-    receive(consumer, 10)
-    consumer.close()
-    own_server.kill()
-    own_server.start()
-    consumer = client.subscribe(topic, "s")
-    rest: list[str] = []
-    while not rest or rest[-1] != "m19":
-        rest += receive(consumer, 1)
-    assert rest[-10:] == names(10, 10)
-    assert rest == names(20 - len(rest), len(rest))
-    client.close()
+    with closing(quiet_client(own_server.ready.broker_url)) as client:
+        consumer = client.subscribe(topic, "s", initial_position=InitialPosition.Earliest)
+        publish(client, topic, 20)
+        receive(consumer, 10)
+        consumer.close()
+        own_server.kill()
+        own_server.start()
+        consumer = client.subscribe(topic, "s")
+        rest: list[str] = []
+        while not rest or rest[-1] != "m19":
+            rest += receive(consumer, 1)
+        assert rest[-10:] == names(10, 10)
+        assert rest == names(20 - len(rest), len(rest))
 
 
 def fetch(server: Ready, path: str) -> bytes:
-    with urllib.request.urlopen(server.web_url + path, timeout=10) as answer:
+    with urllib.request.urlopen(server.web_url + path, timeout=60) as answer:
         body: bytes = answer.read()
         return body
 

@@ -6,17 +6,16 @@ ledgers of ten entries.
 
 import json
 import os
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition
 
-from tests.clients.python_client import TIMEOUT_MS, names, nothing_comes, publish, quiet_client, receive
+from tests.clients.python_client import TIMEOUT_MS, names, nothing_comes, publish, quiet_client, receive, until
 from tests.clients.server_process import Ready, ServerProcess
 
 pytestmark = pytest.mark.clients
@@ -43,7 +42,7 @@ class Operator:
     def call(self, method: str, path: str, body: object = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._web_url + path, data, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             text = answer.read()
         return json.loads(text) if text else None
 
@@ -57,21 +56,15 @@ class Operator:
         return len(self.topic("GET", topic, "internalStats")["ledgers"])
 
 
-def until(is_so: Callable[[], bool], seconds_max: float = 20) -> None:
-    deadline = time.monotonic() + seconds_max
-    while not is_so():
-        assert time.monotonic() < deadline, "it did not come to that"
-
-
 @pytest.fixture(scope="module")
 def quota_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
     url = os.environ.get("PULSAR_TEST_URL")
     if url:
         yield Ready(url, os.environ["PULSAR_TEST_WEB_URL"], 0)
         return
-    process = ServerProcess(tmp_path_factory.mktemp("quotas"), SETTINGS)
-    yield process.start()
-    assert process.stop() == 0, process.log.read_text()
+    with ServerProcess(tmp_path_factory.mktemp("quotas"), SETTINGS) as process:
+        yield process.start()
+        assert process.stop() == 0, process.log.read_text()
 
 
 @pytest.fixture
@@ -225,7 +218,7 @@ def test_an_operator_skips_expires_resets_and_truncates_under_a_consumer(
     operator.topic("POST", topic, "subscription/s/expireMessages", body)
     until(lambda: operator.backlog(topic, "s")["msgBacklog"] == 5)
     peeked = urllib.request.Request(f"{operator._web_url}/admin/v2/{topic.replace('://', '/')}/subscription/s/position/1")
-    with urllib.request.urlopen(peeked, timeout=10) as answer:
+    with urllib.request.urlopen(peeked, timeout=60) as answer:
         assert answer.read() == b"m25"
         assert answer.headers["X-Pulsar-Message-ID"] == f"{ids[25].ledger_id()}:{ids[25].entry_id()}"
     body = {"ledgerId": ids[10].ledger_id(), "entryId": ids[10].entry_id(), "partitionIndex": -1, "isExcluded": True}

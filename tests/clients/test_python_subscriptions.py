@@ -7,7 +7,7 @@ import pulsar
 import pytest
 from pulsar import BatchingType, ConsumerType, InitialPosition
 
-from tests.clients.python_client import TIMEOUT_MS, names, nothing_comes, publish, put_json, receive
+from tests.clients.python_client import TIMEOUT_MS, names, next_of, nothing_comes, publish, put_json, receive, until
 from tests.clients.server_process import Ready
 
 pytestmark = pytest.mark.clients
@@ -36,9 +36,8 @@ def test_shared_consumers_get_every_message_once_between_them(client: pulsar.Cli
                 by_consumer[index] += 1
         if min(by_consumer) >= 80:
             break
-    for index, consumer in enumerate(consumers):
-        while not nothing_comes_or_count(consumer, seen):
-            by_consumer[index] += 1
+    until(lambda: sum(nothing_comes_or_count(consumer, seen) for consumer in consumers) == 3 and seen.total() >= 300)
+    assert all(nothing_comes_or_count(consumer, seen) for consumer in consumers)
     assert seen == Counter(names(0, 300))
     for consumer in consumers:
         consumer.close()
@@ -51,14 +50,15 @@ def test_key_shared_keeps_each_key_with_one_consumer_and_in_order(client: pulsar
         producer.send_async(str(index).encode(), None, partition_key=f"k{index % 20}")
     producer.flush()
     by_key: dict[str, list[tuple[int, int]]] = {}
-    for number, consumer in enumerate(consumers):
-        while True:
-            try:
-                message = consumer.receive(timeout_millis=500)
-            except pulsar.Timeout:
-                break
-            by_key.setdefault(message.partition_key(), []).append((number, int(message.data())))
-            consumer.acknowledge(message)
+
+    def are_all_here() -> bool:
+        for number, consumer in enumerate(consumers):
+            while (message := next_of(consumer, 100)) is not None:
+                by_key.setdefault(message.partition_key(), []).append((number, int(message.data())))
+                consumer.acknowledge(message)
+        return sum(len(got) for got in by_key.values()) >= 300
+
+    until(are_all_here)
     assert sum(len(got) for got in by_key.values()) == 300
     for key, got in by_key.items():
         assert len({number for number, _ in got}) == 1, key
@@ -103,9 +103,8 @@ def test_a_regex_subscription_sees_existing_topics_of_the_pattern_only(client: p
 
 def nothing_comes_or_count(consumer: Any, seen: Counter[str]) -> bool:
     """Counts one message if there is one; True when there is none."""
-    try:
-        message = consumer.receive(timeout_millis=300)
-    except pulsar.Timeout:
+    message = next_of(consumer, 100)
+    if message is None:
         return True
     consumer.acknowledge(message)
     seen[message.data().decode()] += 1

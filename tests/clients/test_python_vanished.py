@@ -1,5 +1,6 @@
 """Apache's Python client, unmodified, whose process is stopped: its socket stays open and nothing answers."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -26,10 +27,10 @@ sys.stdin.read()
 
 @pytest.fixture
 def impatient_server(tmp_path: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tmp_path, ("connectionLivenessCheckTimeoutMillis=500",))
-    process.start()
-    yield process
-    assert process.stop() == 0, process.log.read_text()
+    with ServerProcess(tmp_path, ("connectionLivenessCheckTimeoutMillis=500",)) as process:
+        process.start()
+        yield process
+        assert process.stop() == 0, process.log.read_text()
 
 
 def test_what_a_stopped_client_holds_is_for_the_next_one_and_what_a_living_one_holds_is_not(
@@ -41,14 +42,15 @@ def test_what_a_stopped_client_holds_is_for_the_next_one_and_what_a_living_one_h
         [sys.executable, "-c", HOLDER, url, topic], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
         assert holder.stdout is not None
-        assert holder.stdout.readline() == "ready\n"
         client = quiet_client(url)
         try:
+            assert holder.stdout.readline() == "ready\n"
             with pytest.raises(pulsar.ProducerBusy):
                 client.create_producer(topic, producer_name="n")
             with pytest.raises(pulsar.ConsumerBusy):
                 client.subscribe(topic, "s")
             holder.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, holder.pid, os.WSTOPPED)  # all its threads: one that still ran would answer
             consumer = client.subscribe(topic, "s")
             publish(client, topic, 3, producer_name="n")
             assert receive(consumer, 3) == names(0, 3)

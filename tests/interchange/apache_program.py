@@ -1,15 +1,15 @@
 """Runs the Java program in `java/`: Apache's own managed ledgers, on Apache's mock of BookKeeper."""
 
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.toolchain import BUILD, FETCH_SECONDS_MAX, fetching, run_tool
+
 HERE = Path(__file__).parent / "java"
-CLASSES = Path.home() / ".cache" / "magnetar" / "interchange-java" / "classes"
+CLASSES = BUILD / "interchange-java" / "classes"
 HAS_JAVA = all(shutil.which(program) for program in ("mvn", "javac", "java"))
-SECONDS_MAX = 300
-"""The first time Maven downloads a good deal."""
+SECONDS_MAX = 240
 
 
 class ApacheProgram:
@@ -17,18 +17,15 @@ class ApacheProgram:
 
     def __init__(self, scratch: Path) -> None:
         classpath = scratch / "classpath"
-        _run(["mvn", "-B", "-ntp", "-q", "compile", "dependency:build-classpath", f"-Dmdep.outputFile={classpath}"])
+        goals = ["compile", "dependency:build-classpath", f"-Dmdep.outputFile={classpath}"]
+        with fetching():
+            run_tool(["mvn", "-B", "-ntp", "-q", *goals], HERE, FETCH_SECONDS_MAX)
         self._command = ["java", "-cp", f"{CLASSES}:{classpath.read_text().strip()}", "magnetar.interchange.Interchange"]
 
     def write(self, directory: Path) -> None:
         """Managed ledgers in a directory for each compression."""
-        _run([*self._command, "write", str(directory)])
+        run_tool([*self._command, "write", str(directory)], HERE, SECONDS_MAX)
 
     def read(self, directories: Sequence[Path]) -> None:
         """Opens what is there, and writes the file `state`."""
-        _run([*self._command, "read", *map(str, directories)])
-
-
-def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False, timeout=SECONDS_MAX)
-    assert done.returncode == 0, done.stdout + done.stderr
+        run_tool([*self._command, "read", *map(str, directories)], HERE, SECONDS_MAX)

@@ -21,9 +21,9 @@ OpenZooKeeper = Callable[[], Awaitable[ZooKeeperStore]]
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
     """One server for all tests that only use it."""
     need_zookeeper()
-    server = ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper")).start()
-    yield server
-    assert server.stop() == 0, server.log.read_text()
+    with ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server.start()
+        assert server.stop() == 0, server.log.read_text()
 
 
 async def open_on(servers: str, timeout_seconds: float = 20.0) -> ZooKeeperStore:

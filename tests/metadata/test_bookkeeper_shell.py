@@ -3,7 +3,6 @@
 import asyncio
 import re
 import shutil
-import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -20,10 +19,12 @@ from tests.metadata.conftest import open_on
 from tests.metadata.test_bookkeeper_nodes import CLOSED
 from tests.metadata.test_metadata_stores import run
 from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.toolchain import maven_classpath, run_tool
 
 pytestmark = pytest.mark.clients
 
 POM = Path(__file__).parent / "bookkeeper_shell" / "pom.xml"
+SHELL_SECONDS_MAX = 60.0
 Shell = Callable[..., str]
 
 
@@ -31,11 +32,7 @@ Shell = Callable[..., str]
 def classpath(tmp_path_factory: pytest.TempPathFactory) -> str:
     if shutil.which("java") is None or shutil.which("mvn") is None:
         pytest.skip("needs Java and Maven to run BookKeeper's shell")
-    kept = tmp_path_factory.mktemp("shell") / "classpath"
-    goal = ["dependency:build-classpath", f"-Dmdep.outputFile={kept}"]
-    done = subprocess.run(["mvn", "-B", "-q", "-f", str(POM), *goal], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout
-    return kept.read_text()
+    return maven_classpath(POM, tmp_path_factory.mktemp("shell"))
 
 
 @pytest.fixture
@@ -48,9 +45,7 @@ def shell(classpath: str, tmp_path: Path) -> Shell:
         configuration.write_text(f"metadataServiceUri={uri}\n{directories}")
         java = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", classpath]
         command = [*java, "org.apache.bookkeeper.bookie.BookieShell", "-conf", str(configuration), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        return run_tool(command, tmp_path, SHELL_SECONDS_MAX)
 
     return run_shell
 

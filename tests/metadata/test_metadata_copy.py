@@ -16,7 +16,8 @@ from metadata.memory import MemoryStore, SharedTree
 from metadata.store import MetadataError, MetadataStore, Put
 from tests.metadata.conftest import OpenZooKeeper, open_on
 from tests.metadata.test_metadata_stores import TickingClock, run
-from tests.metadata.zookeeper_server import ROOT, ZooKeeperProcess
+from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.started_process import ROOT
 
 BOOKIE = BookieOfCopy("127.0.0.1:3181", "/d/bookkeeper/journal", "/d/bookkeeper/ledgers")
 SMALL = MetadataCopy({"/a": b"", "/a/b": b"\x00\xff"}, {"/a": 1}, BOOKIE)

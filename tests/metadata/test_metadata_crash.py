@@ -36,15 +36,16 @@ asyncio.run(main())
 @pytest.mark.parametrize("lines_before_kill", [1, 40, 400])
 def test_what_was_answered_before_kill_9_is_there(tmp_path: Path, lines_before_kill: int) -> None:
     directory = str(tmp_path / "metadata")
-    process = subprocess.Popen(
-        [sys.executable, "-c", WRITER, directory], stdout=subprocess.PIPE, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}
-    )
-    assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(lines_before_kill)]
-    process.kill()
-    lines += process.stdout.readlines()
-    process.stdout.close()
-    process.wait(20)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, directory], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, cwd=ROOT, env=environment
+    ) as process:
+        assert process.stdout is not None
+        try:
+            lines = [process.stdout.readline() for _ in range(lines_before_kill)]
+        finally:
+            process.kill()
+        lines += process.stdout.readlines()
     answered: dict[int, int] = {}
     numbers: list[int] = []
     for each in lines:

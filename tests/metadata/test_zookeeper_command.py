@@ -5,35 +5,28 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.metadata.conftest import open_on
 from tests.metadata.test_metadata_stores import run
-from tests.metadata.zookeeper_server import ROOT, ZooKeeperProcess, need_zookeeper
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
+from tests.metadata.zookeeper_server import ZooKeeperProcess, keep_classpath, need_zookeeper
+from tests.started_process import ROOT, free_port
 
 
 @pytest.fixture
 def ensemble(tmp_path: Path) -> Iterator[list[ZooKeeperProcess]]:
     """Three servers that elect a leader among them."""
     need_zookeeper()
-    ports = free_ports(6)
+    ports = [free_port() for _ in range(6)]
     peers = [f"server.{number}=127.0.0.1:{ports[2 * number - 2]}:{ports[2 * number - 1]}" for number in (1, 2, 3)]
     servers = [ZooKeeperProcess(tmp_path / str(number), f"myid={number}", *peers) for number in (1, 2, 3)]
-    for server in servers:
-        server.launch()
-    yield [server.wait_until_ready() for server in servers]
-    for server in servers:
-        server.stop()
+    with ExitStack() as running:
+        for server in servers:
+            running.enter_context(server).launch()
+        yield [server.wait_until_ready() for server in servers]
 
 
 def mode_of(server: ZooKeeperProcess) -> str:
@@ -86,4 +79,5 @@ def test_without_java_it_says_what_to_install(tmp_path: Path) -> None:
 
 
 def test_a_port_that_is_taken_is_named(zookeeper: ZooKeeperProcess, tmp_path: Path) -> None:
+    keep_classpath(tmp_path / "data")
     assert f"something answers on port {zookeeper.port} already" in say(tmp_path, "--set", f"clientPort={zookeeper.port}")

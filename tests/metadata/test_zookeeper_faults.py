@@ -250,9 +250,8 @@ def test_a_server_that_does_not_answer_is_named_with_the_remedy() -> None:
 def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
     """A server that tests may stop and kill, and leave running."""
     need_zookeeper()
-    server = ZooKeeperProcess(tmp_path_factory.mktemp("own-zookeeper")).start()
-    yield server
-    server.stop()
+    with ZooKeeperProcess(tmp_path_factory.mktemp("own-zookeeper")) as server:
+        yield server.start()
 
 
 def test_kill_9_of_the_server_and_its_return_lose_nothing(own_server: ZooKeeperProcess) -> None:

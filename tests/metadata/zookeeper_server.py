@@ -1,18 +1,20 @@
 """A ZooKeeper as its users start it: `bin/pulsar zookeeper` in a process of its own, killed and started again at will."""
 
 import contextlib
-import json
+import functools
 import os
 import shutil
 import signal
-import subprocess
-import time
+import tempfile
 from pathlib import Path
+from typing import Self
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-READY_SECONDS_MAX = 90.0
+from cli.zookeeper import find_classpath
+from tests.started_process import ROOT, StartedProcess, free_port
+from tests.toolchain import fetching
+
 SESSION_SECONDS = 4.0
 """With tickTime 200 ZooKeeper grants from 0.4 to 4 s."""
 
@@ -24,50 +26,57 @@ def need_zookeeper() -> None:
             pytest.skip(f"needs {tool} to run a real ZooKeeper")
 
 
-class ZooKeeperProcess:
-    """One data directory and the server on it; a second start takes the port of the first."""
+@functools.cache
+def _kept_classpath() -> tuple[str, str]:
+    """The name and the content of the file in which `bin/pulsar zookeeper` keeps the class path: Maven is asked once."""
+    with fetching(), tempfile.TemporaryDirectory(prefix="magnetar-") as scratch:
+        find_classpath(Path(scratch))
+        (kept,) = Path(scratch).iterdir()
+        return kept.name, kept.read_text()
+
+
+def keep_classpath(directory: Path) -> None:
+    """So that a server with this directory has it already, as one that was started there before."""
+    name, text = _kept_classpath()
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / name).write_text(text)
+
+
+class ZooKeeperProcess(StartedProcess):
+    """One data directory and the server on it, on the same port each time."""
 
     def __init__(self, directory: Path, *settings: str) -> None:
-        self.directory, self.settings = directory, settings
-        self.port = 0
+        super().__init__(directory)
+        self.settings = settings
+        self.port = free_port()
         self.pid = 0
-        self._launcher: subprocess.Popen[bytes] | None = None
+        """Of the server; `launch` is of its launcher, which ends with it."""
 
     @property
     def servers(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    @property
-    def log(self) -> Path:
-        return self.directory / "log"
-
-    def start(self) -> "ZooKeeperProcess":
+    def start(self) -> Self:
         self.launch()
         return self.wait_until_ready()
 
     def launch(self) -> None:
-        self.directory.mkdir(parents=True, exist_ok=True)
-        (self.directory / "ready.json").unlink(missing_ok=True)
+        keep_classpath(self.directory)
         sets = [f"clientPort={self.port}", "tickTime=200", *self.settings]
         command = [str(ROOT / "bin" / "pulsar"), "zookeeper", "--data-dir", str(self.directory)]
-        command += ["--json-ready", str(self.directory / "ready.json"), *(word for each in sets for word in ("--set", each))]
-        with self.log.open("ab") as log:
-            self._launcher = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        command += ["--json-ready", str(self.ready_file), *(word for each in sets for word in ("--set", each))]
+        self.launch_command(command)
 
-    def wait_until_ready(self) -> "ZooKeeperProcess":
-        assert self._launcher is not None
-        deadline = time.monotonic() + READY_SECONDS_MAX
-        while time.monotonic() < deadline:
-            with contextlib.suppress(FileNotFoundError):
-                ready = json.loads((self.directory / "ready.json").read_text())
-                self.port, self.pid = int(ready["metadataStoreUrl"].rsplit(":", 1)[1]), ready["pid"]
-                return self
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                raise AssertionError(f"exit code {self._launcher.wait(timeout=0.02)}\n{self.log.read_text()}")
-        raise AssertionError(f"not ready after {READY_SECONDS_MAX} s\n{self.log.read_text()}")
+    def wait_until_ready(self) -> Self:
+        self.pid = self.until_ready_file()["pid"]
+        return self
 
     def pause(self) -> None:
+        """Returns when all its threads stand still."""
         os.kill(self.pid, signal.SIGSTOP)
+        tasks = Path(f"/proc/{self.pid}/task")
+        while any((task / "stat").read_text().rpartition(")")[2].split()[0] != "T" for task in tasks.iterdir()):
+            continue
 
     def go_on(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
@@ -75,17 +84,10 @@ class ZooKeeperProcess:
     def kill(self) -> None:
         """kill -9 of the server; its launcher ends with it."""
         os.kill(self.pid, signal.SIGKILL)
-        self._end()
+        self._wait("SIGKILL of the server")
 
-    def stop(self) -> int:
-        """SIGTERM to the launcher; its exit code."""
-        if self._launcher is None:
-            return 0
-        self._launcher.terminate()
-        return self._end()
-
-    def _end(self) -> int:
-        assert self._launcher is not None
-        code = self._launcher.wait(timeout=30)
-        self._launcher = None
-        return code
+    def close(self) -> None:
+        if self._process is not None and self.pid:
+            with contextlib.suppress(ProcessLookupError):  # it has ended
+                os.kill(self.pid, signal.SIGKILL)
+        super().close()

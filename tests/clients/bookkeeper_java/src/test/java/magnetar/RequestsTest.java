@@ -75,7 +75,7 @@ class RequestsTest {
             LedgerHandle writer = client.createLedger(2, 2, 2, DigestType.CRC32, Cluster.PASSWORD);
             Cluster.fill(writer, 5);
             LedgerHandle reader = other.openLedgerNoRecovery(writer.getId(), DigestType.CRC32, Cluster.PASSWORD);
-            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(10);
+            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
             while (reader.readExplicitLastConfirmed() < 4) {
                 assertTrue(System.nanoTime() < deadline, "the explicit last add confirmed does not arrive");
             }
@@ -94,7 +94,7 @@ class RequestsTest {
                 writer.append(Cluster.payload(index));
             }
             assertEquals(-1, writer.getLastAddConfirmed());
-            writer.force().get(10, TimeUnit.SECONDS);
+            writer.force().get(60, TimeUnit.SECONDS);
             assertEquals(9, writer.getLastAddConfirmed());
         }
     }
@@ -108,7 +108,7 @@ class RequestsTest {
             long held = 0;
             for (BookieId bookie : ledger.getLedgerMetadata().getAllEnsembles().get(0L)) {
                 AvailabilityOfEntriesOfLedger entries =
-                        admin.asyncGetListOfEntriesOfLedger(bookie, ledger.getId()).get(10, TimeUnit.SECONDS);
+                        admin.asyncGetListOfEntriesOfLedger(bookie, ledger.getId()).get(60, TimeUnit.SECONDS);
                 assertEquals(20, entries.getTotalNumOfAvailableEntries());
                 held += entries.getTotalNumOfAvailableEntries();
             }

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.BeforeAll;
 
 /** What the suites share: one client to the server at PULSAR_TEST_URL, and short words for publish and receive. */
 abstract class Fixture {
-  static final int WAIT_SECONDS = 15;
+  static final int WAIT_SECONDS = 60;
   static PulsarClient client;
 
   @BeforeAll

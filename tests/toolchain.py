@@ -1,0 +1,71 @@
+"""Other languages' tools, for tests: run within a bound, alone where they share a cache, ended with all their children."""
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build"
+"""Of this checkout alone: another one has other sources."""
+FETCH_SECONDS_MAX = 900.0
+OUTPUT_CHARACTERS_MAX = 20_000
+
+
+def run_tool(command: Sequence[str], directory: Path, seconds_max: float, environment: Mapping[str, str] | None = None) -> str:
+    """What it wrote. AssertionError with the end of that when it fails, or is not done in time."""
+    process = subprocess.Popen(
+        command,
+        cwd=directory,
+        env={**os.environ, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=seconds_max)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        output, _ = process.communicate()
+        raise AssertionError(f"{command[0]}: not done in {seconds_max} s\n{output[-OUTPUT_CHARACTERS_MAX:]}") from None
+    except BaseException:  # the test's own time limit, or Ctrl-C
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    assert process.returncode == 0, f"{command[0]}: exit code {process.returncode}\n{output[-OUTPUT_CHARACTERS_MAX:]}"
+    return output
+
+
+@contextlib.contextmanager
+def fetching() -> Iterator[None]:
+    """Alone with Maven's repository, which two must not fill at a time; the time limit of the test stands still meanwhile.
+
+    On a machine that begins with nothing, the test that comes first would pay for all of them. What runs in here has a bound
+    of its own.
+    """
+    left, _ = signal.setitimer(signal.ITIMER_REAL, 0)  # pytest-timeout's
+    try:
+        directory = Path.home() / ".cache" / "magnetar"
+        directory.mkdir(parents=True, exist_ok=True)
+        with (directory / "maven.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, left)
+
+
+def maven_classpath(pom: Path, scratch: Path) -> str:
+    """Of the libraries that the pom names, fetched where they are missing."""
+    found = scratch / "classpath"
+    with fetching():
+        run_tool(
+            ["mvn", "-B", "-ntp", "-q", "-f", str(pom), "dependency:build-classpath", f"-Dmdep.outputFile={found}"],
+            scratch,
+            FETCH_SECONDS_MAX,
+        )
+    return found.read_text().strip()
