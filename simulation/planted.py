@@ -16,6 +16,7 @@ from bookie.journal import format_v1
 from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers
 from bookkeeper import client as bookkeeper_client
+from bookkeeper.recovery_driver import RecoveredEnd
 from broker.connection.producer_handle import ProducerHandle
 from managed_ledger import cursor_ledger, cursor_store, factory
 from managed_ledger.cursor.acknowledgements import Acknowledgements
@@ -98,8 +99,8 @@ def _fence_ignored(fence: Any) -> Any:
 
 
 def _recovery_one_short(closed: Any) -> Any:
-    def broken(metadata: Any, last_entry_id: int, length_bytes: int) -> Any:
-        return closed(metadata, max(-1, last_entry_id - 1), length_bytes)
+    def broken(metadata: Any, end: RecoveredEnd) -> Any:
+        return closed(metadata, dataclasses.replace(end, last_entry_id=max(-1, end.last_entry_id - 1)))
 
     return broken
 
