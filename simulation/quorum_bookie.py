@@ -59,7 +59,7 @@ class WatchedBookie(Bookie):
             try:
                 run = await self.read(ledger_id, entry_id, 1, 1)
             except BookieError as error:
-                raise Violation(f"{self.name} has lost entry {entry_id}: {error}") from error
+                raise Violation(f"{self.name} has lost entry {entry_id}: {error}") from None  # its cause is said
             if bytes(memoryview(run.buffer)[run.offsets[0] : run.offsets[1]]) != stored:
                 raise Violation(f"{self.name} has other bytes of entry {entry_id} than were stored")
 
