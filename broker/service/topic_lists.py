@@ -7,7 +7,7 @@ away are evaluated here; for the others the client is told that the list is not 
 import re
 from collections.abc import Iterable, Sequence
 
-import crc32c
+from wire.kernels.entries import checksum
 
 from .topic_name import TopicName
 
@@ -70,4 +70,4 @@ def matching(topics: Iterable[TopicName], pattern: re.Pattern[str]) -> list[str]
 def topics_hash(topics: Sequence[str]) -> str:
     """Apache's TopicList.calculateHash: CRC32C over the names in Java's order joined by commas, in Guava's byte order."""
     ordered = sorted(topics, key=lambda topic: topic.encode("utf-16-be"))
-    return crc32c.crc32c(",".join(ordered).encode()).to_bytes(4, "little").hex()
+    return checksum(",".join(ordered).encode()).to_bytes(4, "little").hex()
