@@ -184,7 +184,7 @@ class StoredHoles:
 
     def _fits_apache(self) -> bool:
         holes, pages = self._machine.holes, self._machine.holes.pages
-        if holes.has_absent or (pages is not None and pages.ranges_at_least() > self._ranges_max):
+        if holes.has_absent or (pages is not None and not pages.may_fit(self._ranges_max)):
             return False
         return holes.range_count() <= self._ranges_max
 

@@ -6,7 +6,8 @@ that is no longer small. What is acknowledged of a segment that is not resident 
 `wanted`: until it is loaded the cursor may take an acknowledged entry for a new one, never the other way round.
 
 Invariants: `unsaved` has every acknowledgement that neither is stored nor belongs to a save under way (`_in_flight`); a segment
-that is not resident has an entry; `absent` is the number of these.
+that is not resident has an entry; `absent` is the number of these. What a save costs depends on what changed: `_rows` has the
+marker's row of each segment with an entry, `_entryless` the others, `_range_sum` is kept.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ from sortedcontainers import SortedDict
 
 from wire.position import Position
 
+from .marker_rows import MarkerRows
 from .saving import NO_ENTRY, SavePlan, Segment, Write
 from .segments_v1 import EntryKind, Span, encode_segment
 from .spans import END, FIRST, cuts, limits, next_bit, parts, ranges, weight
@@ -42,6 +44,9 @@ class HolePages:
         self.absent = 0
         self.is_held = False
         """While a save is under way, from its loading on: nothing is evicted."""
+        self._rows = MarkerRows()
+        self._entryless: dict[Position, None] = {FIRST: None}
+        self._range_sum = 0
         self._segments[FIRST] = Segment(FIRST)
         for row in stored:
             self._restore(row)
@@ -53,6 +58,9 @@ class HolePages:
         segment.count, segment.ranges, segment.weight = row.count, row.ranges, row.weight
         segment.is_resident = False
         self.absent += 1
+        self._rows.put(row)
+        self._entryless.pop(row.start, None)
+        self._range_sum += row.ranges
 
     # what there is
 
@@ -85,23 +93,37 @@ class HolePages:
         """What has to be resident before a save: what changed, and all if the holes may fit Apache's format."""
         if not self.absent:
             return []
-        if self.ranges_at_least() <= ranges_max:
+        if self.may_fit(ranges_max):
             return [segment for segment in self._segments.values() if not segment.is_resident]
         starts = {start: None for start in self.wanted if start in self._segments} | self._touched(self._unsaved)
         return [self._segments[start] for start in starts if not self._segments[start].is_resident]
 
+    def may_fit(self, ranges_max: int) -> bool:
+        """Whether there may be no more ranges than that. Counts what changed only where the rest does not decide it."""
+        changed = self._touched(self._unsaved) | self._entryless
+        changed[self._first.start] = None
+        settled = self._range_sum - sum(self._segments[start].ranges for start in changed)
+        return settled - len(self._segments) + 1 <= ranges_max and self.ranges_at_least() <= ranges_max
+
     def ranges_at_least(self) -> int:
         """A range over the ends of segments counts in each of them."""
         changed = self._touched(self._unsaved)
-        changed[self._segments.keys()[0]] = None
-        for start, segment in self._segments.items():
-            if segment.is_resident and (start in changed or segment.entry_id < 0):
-                segment.ranges = ranges(parts(self._known, self.span(segment)))
-        return self.range_sum() - len(self._segments) + 1
+        changed[self._first.start] = None
+        for segment in map(self._segments.__getitem__, changed | self._entryless):
+            if segment.is_resident:
+                self._set_ranges(segment, ranges(parts(self._known, self.span(segment))))
+        return self._range_sum - len(self._segments) + 1
 
     def range_sum(self) -> int:
         """Ranges of all segments, as of the last save."""
-        return sum(segment.ranges for segment in self._segments.values())
+        return self._range_sum
+
+    def _set_ranges(self, segment: Segment, count: int) -> None:
+        if count != segment.ranges:
+            self._range_sum += count - segment.ranges
+            segment.ranges = count
+            if segment.entry_id >= 0:
+                self._rows.put(segment.row())
 
     # changes
 
@@ -140,6 +162,9 @@ class HolePages:
         while len(segments) > 1 and segments.peekitem(1)[0] <= after:
             segment: Segment = segments.popitem(0)[1]
             self.wanted.pop(segment.start, None)
+            self._entryless.pop(segment.start, None)
+            self._rows.discard(segment.start)
+            self._range_sum -= segment.ranges
             if not segment.is_resident:
                 self.absent -= 1
                 gone += segment.count
@@ -192,6 +217,7 @@ class HolePages:
         segment.count = sum(map(len, gone.values()))
         segment.added = {}
         segment.is_resident = False
+        self._rows.put(segment.row())
         self.absent += 1
         return True
 
@@ -199,6 +225,8 @@ class HolePages:
         """The cursor has no segments any more. The cache may still know of these: from now on there is nothing to evict."""
         self._known, self._segments = SortedDict(), SortedDict()
         self._unsaved, self._in_flight = SortedDict(), SortedDict()
+        self._rows, self._range_sum = MarkerRows(), 0
+        self._entryless.clear()
         self.wanted.clear()
         self.absent = 0
 
@@ -209,10 +237,7 @@ class HolePages:
 
         What changed must be resident (`missing_for_save`).
         """
-        changed = self._touched(self._unsaved)
-        for start, each in self._segments.items():
-            if whole or each.entry_id < 0:
-                changed[start] = None
+        changed = dict.fromkeys(self._segments) if whole else self._touched(self._unsaved) | self._entryless
         self.is_held = True
         writes: list[Write] = []
         rewritten = 0
@@ -220,10 +245,9 @@ class HolePages:
             for write in self._writes(segment, whole=whole, room=REWRITE_BYTES - rewritten):
                 writes.append(write)
                 rewritten += len(write.payload or b"") if write.kind is EntryKind.SEGMENT else 0
-        self._in_flight, self._unsaved = self._unsaved, SortedDict()
-        planned = {write.segment.start for write in writes}
-        kept = [each.row() for each in self._segments.values() if each.entry_id >= 0 and each.start not in planned]
-        return SavePlan(state, writes, kept)
+        if self._unsaved:
+            self._in_flight, self._unsaved = self._unsaved, SortedDict()
+        return SavePlan(state, writes, MarkerRows() if whole else self._rows.copy())
 
     def stored(self, plan: SavePlan, entry_ids: Sequence[int]) -> None:
         """The marker is written."""
@@ -235,14 +259,20 @@ class HolePages:
                 segment.entry_id, segment.addition_id = entry_id, NO_ENTRY
                 if write.payload is not None:
                     segment.added = {}
-        self._in_flight = SortedDict()
-        self.is_held = False
+            if self._segments.get(segment.start) is segment:  # else mark-delete passed it, or a reset forgot it
+                self._entryless.pop(segment.start, None)
+                self._rows.put(segment.row())
+        self._end_save()
 
     def failed(self, plan: SavePlan) -> None:
         """What it wrote counts for nothing."""
         for ledger_id, entry_ids in self._in_flight.items():
             self._unsaved.setdefault(ledger_id, BitMap()).update(entry_ids)
-        self._in_flight = SortedDict()
+        self._end_save()
+
+    def _end_save(self) -> None:
+        if self._in_flight:
+            self._in_flight = SortedDict()
         self.is_held = False
 
     def _cut(self, starts: Iterable[Position]) -> list[Segment]:
@@ -255,8 +285,9 @@ class HolePages:
                 continue
             for cut in cuts(parts(self._known, self.span(segment))):
                 if cut > start:
-                    segment.entry_id = segment.addition_id = NO_ENTRY
+                    self._drop_entry(segment)
                     piece = self._segments[cut] = Segment(cut)
+                    self._entryless[cut] = None
                     found.append(piece)
         self._note_first()
         return found
@@ -272,17 +303,24 @@ class HolePages:
             return copies
         span = self.span(segment)
         holes = parts(self._known, span)
-        segment.count, segment.ranges = sum(map(len, holes.values())), ranges(holes)
+        segment.count = sum(map(len, holes.values()))
+        self._set_ranges(segment, ranges(holes))
         segment.weight = weight(holes)
         self._note_added(segment, span)
         if not holes:
-            segment.entry_id = segment.addition_id = NO_ENTRY
+            self._drop_entry(segment)
             return []
         added_bytes = _ENTRY_BYTES + 2 * sum(map(len, segment.added.values()))
         is_light = added_bytes * ADDITION_SHARE <= segment.weight or (added_bytes <= segment.weight and segment.weight > room)
         if segment.entry_id >= 0 and is_light and not whole:
             return [Write(segment, EntryKind.ADDITION, encode_segment(EntryKind.ADDITION, span, segment.added))]
         return [Write(segment, EntryKind.SEGMENT, encode_segment(EntryKind.SEGMENT, span, holes))]
+
+    def _drop_entry(self, segment: Segment) -> None:
+        """What is stored of it is of no use: the next save writes it whole, if there is anything in it."""
+        segment.entry_id = segment.addition_id = NO_ENTRY
+        self._entryless[segment.start] = None
+        self._rows.discard(segment.start)
 
     def _note_added(self, segment: Segment, span: Span) -> None:
         for ledger_id, entry_ids in parts(self._unsaved, span).items():

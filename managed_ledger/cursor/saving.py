@@ -7,6 +7,7 @@ from pyroaring import BitMap
 
 from wire.position import Position
 
+from .marker_rows import MarkerRows
 from .segments_v1 import EntryKind
 from .state import CursorState, StoredSegment
 
@@ -44,26 +45,21 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class SavePlan:
-    """A save: `writes` in order, then the marker. `kept`: segments whose entries stay as they are."""
+    """A save: `writes` in order, then the marker. `kept`: the rows before it; those of `writes` change."""
 
     state: CursorState
     writes: Sequence[Write]
-    kept: Sequence[StoredSegment]
+    kept: MarkerRows
 
-    def rows(self, entry_ids: Sequence[int]) -> list[StoredSegment]:
+    def rows(self, entry_ids: Sequence[int]) -> MarkerRows:
         """What the marker lists, once the writes have their entry ids."""
-        written: dict[Position, StoredSegment] = {}
+        rows = self.kept.copy()
+        base = NO_ENTRY
         for write, entry_id in zip(self.writes, entry_ids, strict=True):
             each = write.segment
             if write.kind is EntryKind.SEGMENT:
-                row = StoredSegment(each.start, entry_id, NO_ENTRY, each.count, each.ranges, each.weight)
+                base, addition_id = entry_id, NO_ENTRY
             else:
-                old = written.get(each.start)
-                base = each.entry_id if old is None else old.entry_id
-                row = StoredSegment(each.start, base, entry_id, each.count, each.ranges, each.weight)
-            written[each.start] = row
-        return sorted([*self.kept, *written.values()], key=_start)
-
-
-def _start(row: StoredSegment) -> Position:
-    return row.start
+                base, addition_id = base if write.payload is None else each.entry_id, entry_id
+            rows.put(StoredSegment(each.start, base, addition_id, each.count, each.ranges, each.weight))
+        return rows

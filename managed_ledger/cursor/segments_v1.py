@@ -6,7 +6,7 @@ gets an error, never a position. What cannot be read is an error that names the 
 
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -15,6 +15,7 @@ from pyroaring import BitMap
 from managed_ledger.errors import BrokenMetadata, ManagedLedgerError
 from wire.position import Position
 
+from .marker_rows import ROW, MarkerRows
 from .state import CursorState, StoredSegment, decode_position, encode_position
 
 MAGIC = b"gaps"
@@ -24,11 +25,12 @@ ENTRY_BYTES_MAX = 4 << 20
 
 _INFLATED_BYTES_MAX = 64 << 20
 _DEFLATED = 1
+_SMALL_BYTES = 4096
+"""A marker, which every save writes, is not deflated below it: that would take longer than the rest of the save."""
 _HEAD = struct.Struct(">4sBBBx")
 _SPAN = struct.Struct(">qqqqI")
 _LEDGER = struct.Struct(">qI")
 _COUNT = struct.Struct(">I")
-_ROW = struct.Struct(">qqqqQII")
 
 
 class EntryKind(IntEnum):
@@ -96,11 +98,11 @@ def _read_segment(name: str, start: Position, body: bytes) -> dict[int, BitMap]:
     return holes
 
 
-def encode_marker(name: str, state: CursorState, segments: Sequence[StoredSegment]) -> bytes:
+def encode_marker(name: str, state: CursorState, rows: MarkerRows) -> bytes:
     """`state` without its holes, which the segments have."""
     place, _ = encode_position(CursorState(state.mark_delete, {}, state.batches, state.properties), as_long_array=True)
-    rows = [_ROW.pack(*each.start, each.entry_id, each.addition_id, each.count, each.ranges, each.weight) for each in segments]
-    entry = _entry(EntryKind.MARKER, b"".join([_COUNT.pack(len(place)), place, _COUNT.pack(len(rows)), *rows]))
+    body = b"".join([_COUNT.pack(len(place)), place, _COUNT.pack(len(rows)), rows.packed])
+    entry = _entry(EntryKind.MARKER, body, is_small=len(body) < _SMALL_BYTES)
     if len(entry) > ENTRY_BYTES_MAX:
         raise ManagedLedgerError(
             f"{name}: a marker of {len(rows)} segments and {len(state.batches)} batches does not fit an entry;"
@@ -116,7 +118,7 @@ def decode_marker(name: str, entry: bytes, entry_id: int) -> CursorState:
         size = _COUNT.unpack_from(body)[0]
         at = _COUNT.size + size
         count = _COUNT.unpack_from(body, at)[0]
-        rows = list(_ROW.iter_unpack(body[at + _COUNT.size :]))
+        rows = list(ROW.iter_unpack(body[at + _COUNT.size :]))
         if len(rows) != count:
             raise ValueError(f"it lists {len(rows)} segments and says {count}")
     except (struct.error, zlib.error, ValueError) as error:
@@ -129,8 +131,8 @@ def decode_marker(name: str, entry: bytes, entry_id: int) -> CursorState:
     return CursorState(state.mark_delete, {}, state.batches, state.properties, segments=segments)
 
 
-def _entry(kind: EntryKind, body: bytes) -> bytes:
-    small = zlib.compress(body, 1)
+def _entry(kind: EntryKind, body: bytes, *, is_small: bool = False) -> bytes:
+    small = body if is_small else zlib.compress(body, 1)
     if len(small) < len(body):
         return _HEAD.pack(MAGIC, VERSION, kind, _DEFLATED) + small
     return _HEAD.pack(MAGIC, VERSION, kind, 0) + body

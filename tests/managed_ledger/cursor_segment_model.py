@@ -13,6 +13,7 @@ from pyroaring import BitMap
 
 from managed_ledger.cursor import pages, spans
 from managed_ledger.cursor.acknowledgements import Acknowledgements
+from managed_ledger.cursor.marker_rows import ROW
 from managed_ledger.cursor.recovery import CursorRecovery, ReadBack, Recovered
 from managed_ledger.cursor.saving import SavePlan, Segment
 from managed_ledger.cursor.segments_v1 import EntryKind, decode_segment, encode_marker
@@ -239,6 +240,7 @@ class Model:
     def check(self) -> None:
         """What is said to be acknowledged is; what is in memory is said exactly; loaded, everything is exact."""
         self.cursor.check_invariants()
+        self.check_kept()
         for position, left in self.left.items():
             is_known = not self.cursor.missing(position.ledger_id, position.entry_id, position.entry_id)
             if is_known:
@@ -249,6 +251,14 @@ class Model:
         assert self.cursor.backlog_entries() == sum(1 for left in self.left.values() if left)
         if self.rng.random() < 0.1:
             self.check_loaded()
+
+    def check_kept(self) -> None:
+        """What is kept between saves agrees with the segments."""
+        if (found := self.cursor.holes.pages) is not None:
+            assert found._range_sum == sum(each.ranges for each in found._segments.values())
+            assert set(found._entryless) == {start for start, each in found._segments.items() if each.entry_id < 0}
+            rows = [Position(row[0], row[1]) for row in ROW.iter_unpack(found._rows.packed)]
+            assert rows == [start for start, each in found._segments.items() if each.entry_id >= 0] == found._rows._starts
 
     def check_loaded(self) -> None:
         self.load_all()

@@ -1,13 +1,18 @@
 """Segments of holes against a naive set of acknowledged messages, with restart at any point; and bugs that this has to find."""
 
 import os
+from typing import Any
 
 import pytest
 from pyroaring import BitMap
 from sortedcontainers import SortedDict
 
+from managed_ledger.cursor import pages, spans
+from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor.pages import HolePages
+from managed_ledger.cursor.saving import Segment
 from managed_ledger.cursor.state import CursorState
+from managed_ledger.ledger.sequence import LedgerSequence
 from wire.position import Position
 
 from .cursor_segment_model import Model, tiny
@@ -45,6 +50,49 @@ def test_what_a_reset_forgot_cannot_be_evicted_from_what_came_after_it() -> None
         assert former.evict(plan.writes[0].segment.start)
         assert cursor.is_acknowledged(Position(3, 0))
         cursor.check_invariants()
+
+
+def visits_of_a_save(containers: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, dict[str, int]]:
+    """Of a save of one more acknowledgement, with so many containers full of holes: segments, calls for single ones."""
+    ledgers = LedgerSequence()
+    ledgers.add_closed(1, 4 * containers, 4 * containers, 1)
+    cursor = Acknowledgements(ledgers, Position(1, -1))
+    cursor.acknowledge_entries(1, BitMap(range(1, 4 * containers, 2)))
+    found = cursor.holes.begin_pages()
+    save(found, cursor)
+    cursor.acknowledge_entries(1, BitMap([4 * containers - 4]))
+    calls = {"row": 0, "parts": 0, "span": 0}
+
+    def counted(name: str, real: Any) -> Any:
+        def call(*arguments: Any) -> Any:
+            calls[name] += 1
+            return real(*arguments)
+
+        return call
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Segment, "row", counted("row", Segment.row))
+        patched.setattr(pages, "parts", counted("parts", spans.parts))
+        patched.setattr(HolePages, "span", counted("span", HolePages.span))
+        assert not found.may_fit(3)
+        save(found, cursor)
+    return len(found), calls
+
+
+def save(found: HolePages, cursor: Acknowledgements) -> None:
+    plan = found.plan(CursorState(cursor.mark_delete), whole=False)
+    entry_ids = range(len(plan.writes))
+    plan.rows(entry_ids)
+    found.stored(plan, entry_ids)
+
+
+def test_what_a_save_costs_depends_on_what_changed_not_on_the_number_of_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tiny():
+        few, visits = visits_of_a_save(20, monkeypatch)
+        many, visits_of_many = visits_of_a_save(200, monkeypatch)
+    assert many > 9 * few > 50
+    assert visits_of_many == visits
+    assert max(visits.values()) < 12
 
 
 def play_many() -> None:
