@@ -43,6 +43,8 @@ REQUESTS_MAX = 1000
 """Requests under way at which reading stops, until half of them are answered."""
 LINGER_SECONDS = 5.0
 """How long a connection that we end may take to send what was written."""
+_GIVEN_UP = BrokerError(ServerError.SERVICE_NOT_READY, "What the request waited for has ended: the topic is being closed")
+"""Of a request that is cut off, as reads are when their log is closed: it is answered like the others."""
 
 _SEND, _ACK = int(BaseCommand.SEND), int(BaseCommand.ACK)
 _FAMILIES: tuple[Any, ...] = (
@@ -152,7 +154,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _request_done(self, task: asyncio.Task[None], on_failure: Callable[[BrokerError], None]) -> None:
         del self._requests[task]
-        failure = None if task.cancelled() else task.exception()
+        failure = _GIVEN_UP if task.cancelled() else task.exception()
         if isinstance(failure, Exception):
             on_failure(to_broker_error(failure))
         if self._has_too_many_requests and 2 * len(self._requests) <= REQUESTS_MAX:

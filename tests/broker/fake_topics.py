@@ -81,7 +81,7 @@ class FakeConsumer:
         self.unsubscribes: list[bool] = []
         self.writable_count = 0
         self.is_closed = False
-        self.failure: BrokerError | None = None
+        self.failure: BaseException | None = None
         self.acknowledgements_gate = asyncio.Event()
         self.acknowledgements_gate.set()
         self.last = LastMessage(Position(7, 41), -1, Position(7, 12))

@@ -1,5 +1,7 @@
 """The traps of the protocol that concern consumers: where real clients hang, loop or close when an answer is wrong."""
 
+import asyncio
+
 import pytest
 
 from broker.connection.settings import ConnectionSettings
@@ -115,6 +117,23 @@ def test_seek_to_nothing_or_of_nobody_is_a_metadata_error() -> None:
             await peer.consume()
             assert (await peer.ask(seek())).error.error == api.MetadataError
             assert (await peer.ask(seek(99, message_publish_time=1))).error.error == api.MetadataError
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [seek(message_id=api.MessageIdData(ledger_id=7, entry_id=1)), last_message_id()],
+    ids=["seek", "last message id"],
+)
+def test_a_request_that_is_cut_off_with_its_reads_is_answered_too(command: BaseCommand) -> None:
+    """A log that is closed cancels its reads, and with them whoever waits for one."""
+
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            consumer = await peer.consume()
+            consumer.failure = asyncio.CancelledError()
+            assert (await peer.ask(command)).error.error == api.ServiceNotReady
 
     play(scenario)
 
