@@ -4,24 +4,23 @@ Iterating gives those that take new ledgers (`available/<id>`); looking one up a
 registered now but whose name is an address: entries may be read from any bookie that a ledger's metadata names.
 """
 
-import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from bookkeeper.followed_tree import FollowedTree
 from bookkeeper.network_bookie import NetworkBookie
 from bookkeeper.paths import AVAILABLE, READ_ONLY
 from bookkeeper.ports import BookieClient
-from metadata.store import MetadataError, MetadataStore, Notification
+from metadata.store import MetadataStore
 from ports.logs import line
 from ports.read_buffer import SharedRoom
 from wire.generated.ledger_metadata_pb2 import BookieServiceInfoFormat
 
 log = logging.getLogger(__name__)
 
-RETRY_SECONDS = 1.0
 _READ_ONLY_NAME = READ_ONLY.rpartition("/")[2]
 
 
@@ -41,22 +40,14 @@ class NetworkBookies(Mapping[str, BookieClient]):
         self._writable: dict[str, Address] = {}
         self._read_only: dict[str, Address] = {}
         self._clients: dict[tuple[str, Address], NetworkBookie] = {}
-        self._changed = asyncio.Event()
-        self._follower: asyncio.Task[None] | None = None
-        self._unwatch: Callable[[], None] = lambda: None
+        self._followed = FollowedTree(store, AVAILABLE, self._refresh, "bookies")
 
     async def open(self) -> None:
         """Read who is registered, and follow it. MetadataError."""
-        self._unwatch = self._store.watch(AVAILABLE, self._on_change)
-        await self._refresh()
-        self._follower = asyncio.create_task(self._follow(), name="follow bookies")
+        await self._followed.open()
 
     async def close(self) -> None:
-        self._unwatch()
-        if self._follower is not None:
-            self._follower.cancel()
-            await asyncio.wait([self._follower])
-            self._follower = None
+        await self._followed.close()
         for client in self._clients.values():
             await client.close()
 
@@ -75,20 +66,6 @@ class NetworkBookies(Mapping[str, BookieClient]):
             client = NetworkBookie(name, address.host, address.port, self._room, self._timeout)
             self._clients[name, address] = client
         return client
-
-    def _on_change(self, change: Notification) -> None:
-        self._changed.set()
-
-    async def _follow(self) -> None:
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self._refresh()
-            except MetadataError as error:
-                log.warning(line("bookies unknown, trying again", reason=error))
-                await asyncio.sleep(RETRY_SECONDS)
-                self._changed.set()
 
     async def _refresh(self) -> None:
         writable = await self._registered(AVAILABLE)

@@ -5,19 +5,18 @@ The value is JSON, `{"group": {"host:port": {"rack": "/region/rack", "hostname":
 BookieRackAffinityMapping). What cannot be read is said in the log, and what was known before stays.
 """
 
-import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from metadata.store import MetadataError, MetadataStore, Notification
+from bookkeeper.followed_tree import FollowedTree
+from metadata.store import MetadataStore
 from ports.logs import line
 
 BOOKIES = "/bookies"
 DEFAULT_RACK = "/default-rack"
 DEFAULT_REGION_AND_RACK = "/default-region/default-rack"
-RETRY_SECONDS = 1.0
 
 _log = logging.getLogger(__name__)
 
@@ -51,40 +50,18 @@ class RackData:
     def __init__(self, store: MetadataStore, default: str = DEFAULT_RACK) -> None:
         self._store, self._default = store, default
         self._places: Mapping[str, str] = {}
-        self._changed = asyncio.Event()
-        self._follower: asyncio.Task[None] | None = None
-        self._unwatch: Callable[[], None] = lambda: None
+        self._followed = FollowedTree(store, BOOKIES, self._refresh, "racks of bookies")
 
     def place_of(self, bookie: str) -> str:
         return self._places.get(bookie, self._default)
 
     async def open(self) -> None:
         """MetadataError."""
-        self._unwatch = self._store.watch(BOOKIES, self._on_change)
-        await self._refresh()
-        self._follower = asyncio.create_task(self._follow(), name="follow racks of bookies")
+        await self._followed.open()
 
     async def close(self) -> None:
         """Closing twice is fine."""
-        self._unwatch()
-        if self._follower is not None:
-            self._follower.cancel()
-            await asyncio.wait([self._follower])
-            self._follower = None
-
-    def _on_change(self, change: Notification) -> None:
-        self._changed.set()
-
-    async def _follow(self) -> None:
-        while True:
-            await self._changed.wait()
-            self._changed.clear()
-            try:
-                await self._refresh()
-            except MetadataError as error:
-                _log.warning(line("racks of bookies unknown, trying again", reason=error))
-                await asyncio.sleep(RETRY_SECONDS)
-                self._changed.set()
+        await self._followed.close()
 
     async def _refresh(self) -> None:
         found = await self._store.get(BOOKIES)

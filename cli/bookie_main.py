@@ -10,7 +10,6 @@ import gc
 import json
 import logging
 import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -26,6 +25,7 @@ from bookkeeper.paths import ROOT
 from cli.bookie import SETTINGS, BookieFailed, BookieServer
 from cli.configuration import Configuration, load_configuration
 from cli.ready_file import write_whole
+from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import parse_service_uri
 from metadata.zookeeper.kazoo_session import KazooSession
@@ -83,13 +83,8 @@ async def _open_store(settings: BookieServerSettings) -> ZooKeeperStore:
 
 
 async def _serve(configuration: Configuration, json_ready: str | None) -> int:
-    unused = configuration.without_effect(*SETTINGS)
-    if unused:
-        log.warning(line("settings without effect here", keys=",".join(unused)))
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    tell_without_effect(configuration, *SETTINGS)
+    stop = stop_on_signal()
     store = await _open_store(configuration.settings(BookieServerSettings))
     disk = RealDisk()
     try:
@@ -105,8 +100,7 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
         failed = not stop.is_set()
         for task in (must_end, stopping):
             task.cancel()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)  # a second signal ends the process at once
+        end_on_signal()
         log.info(line("stopping"))
         await server.stop()
     finally:

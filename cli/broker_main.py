@@ -6,7 +6,6 @@ Owns the process; `cli.broker` owns what runs in it. Exit codes: 0 after a clean
 import asyncio
 import errno
 import logging
-import signal
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -20,6 +19,7 @@ from cli.broker import SETTINGS, BrokerFailed, BrokerServer
 from cli.broker_process import bound_socket, serve_web, settle_memory, tell_ready
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import Configuration, load_configuration
+from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import parse_service_uri, servers_of
 from metadata.zookeeper.kazoo_session import KazooSession
@@ -74,13 +74,8 @@ async def _open_store(configuration: Configuration) -> ZooKeeperStore:
 
 
 async def _serve(configuration: Configuration, json_ready: str | None) -> int:
-    unused = configuration.without_effect(*SETTINGS)
-    if unused:
-        log.warning(line("settings without effect here", keys=",".join(unused)))
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    tell_without_effect(configuration, *SETTINGS)
+    stop = stop_on_signal()
     store = await _open_store(configuration)
     server = BrokerServer(configuration, RealClock(), RealRng(), store, store)
     try:
@@ -101,8 +96,6 @@ async def _serve_until(stop: asyncio.Event, server: BrokerServer, store: ZooKeep
         settle_memory()
         tell_ready(server.service, json_ready)
         await stop.wait()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)  # a second signal ends the process at once
+        end_on_signal()
         log.info(line("stopping"))
         web.close()

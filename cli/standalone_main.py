@@ -3,10 +3,8 @@
 Owns the process; `cli.standalone` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
 """
 
-import asyncio
 import fcntl
 import logging
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ import uvloop
 
 from cli.broker_process import bound_socket, serve_web, settle_memory, tell_ready
 from cli.configuration import CONF, Configuration, load_configuration
+from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
 from cli.standalone import SETTINGS, Standalone, StandaloneFailed
 from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataError
@@ -66,17 +65,14 @@ class _exclusively:  # noqa: N801  # reads as a clause
 
 
 async def _serve(configuration: Configuration, directory: Path, json_ready: str | None) -> int:
-    _tell_what_has_no_effect(configuration)
-    stop = asyncio.Event()
+    tell_without_effect(configuration, *SETTINGS)
+    stop = stop_on_signal()
     failures: list[str] = []
 
     def fail(reason: str) -> None:
         failures.append(reason)
         stop.set()
 
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     disk, clock = RealDisk(), RealClock()
     store = await EmbeddedStore.open(str(directory / "metadata"), clock, fail)
     standalone = Standalone(configuration, str(directory), disk, clock, RealRng(), store)
@@ -88,8 +84,7 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
     settle_memory()
     tell_ready(standalone.service, json_ready)
     await stop.wait()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.remove_signal_handler(number)  # a second signal ends the process at once
+    end_on_signal()
     log.info(line("stopping"))
     web.close()
     await standalone.stop()
@@ -99,9 +94,3 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
         log.error(line("stopped by a failure", reason=reason))
     log.info(line("stopped"))
     return 1 if failures else 0
-
-
-def _tell_what_has_no_effect(configuration: Configuration) -> None:
-    unused = configuration.without_effect(*SETTINGS)
-    if unused:
-        log.warning(line("settings without effect here", keys=",".join(unused)))

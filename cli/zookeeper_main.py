@@ -7,12 +7,12 @@ process. Exit codes: 0 after a clean stop, 1 when it could not start or ended by
 import asyncio
 import json
 import logging
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from cli.ready_file import write_whole
+from cli.serving import stop_on_signal
 from cli.zookeeper import (
     ZooKeeperConfiguration,
     ZooKeeperFailed,
@@ -48,10 +48,7 @@ def run_zookeeper(data_dir: str | None, overrides: Sequence[str], json_ready: st
 
 
 async def _serve(configuration: ZooKeeperConfiguration, command: Sequence[str], json_ready: str | None) -> int:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_on_signal()
     if await _probe(configuration.client_host, configuration.client_port, b"ruok"):
         raise ZooKeeperFailed(f"something answers on port {configuration.client_port} already: stop it, or --set clientPort=0")
     child = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.DEVNULL, start_new_session=True)

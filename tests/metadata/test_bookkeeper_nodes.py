@@ -18,29 +18,16 @@ from bookkeeper.ledger_layouts import (
     parse_layout,
 )
 from bookkeeper.metadata_codec import (
-    LedgerMetadata,
     LedgerState,
     MalformedLedgerMetadata,
-    Segment,
     decode_ledger_metadata,
     encode_ledger_metadata,
 )
 from bookkeeper.underreplication import MalformedUnderreplication, UnderreplicatedLedger
 from metadata.store import MetadataError
+from tests.bookkeeper.test_ledger_metadata_nodes import CLOSED
 from wire.digests import DigestType
 
-CLOSED = LedgerMetadata(
-    ensemble_size=2,
-    write_quorum=2,
-    ack_quorum=1,
-    segments=(Segment(0, ("b1:3181", "b2:3181")), Segment(10, ("b1:3181", "b3:3181"))),
-    state=LedgerState.CLOSED,
-    last_entry_id=19,
-    length_bytes=500,
-    password=b"pw",
-    custom_metadata={"k": b"v"},
-    created_ms=1000,
-)
 VERSION_1 = b"BookieMetadataFormatVersion\t1\n2\n2\n500\n0\tb1:3181\tb2:3181\n10\tb1:3181\tb3:3181\n19\tCLOSED"
 VERSION_2 = b"""BookieMetadataFormatVersion\t2
 quorumSize: 2

@@ -1,0 +1,35 @@
+"""What every command that serves does around that: stops when it is asked to, and says which settings do nothing."""
+
+import asyncio
+import logging
+import signal
+
+from cli.configuration import Configuration
+from ports.logs import line
+
+log = logging.getLogger("magnetar")
+
+STOPS = (signal.SIGTERM, signal.SIGINT)
+
+
+def stop_on_signal() -> asyncio.Event:
+    """Set by SIGTERM and SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in STOPS:
+        loop.add_signal_handler(number, stop.set)
+    return stop
+
+
+def end_on_signal() -> None:
+    """It is stopping: a second signal ends the process at once."""
+    loop = asyncio.get_running_loop()
+    for number in STOPS:
+        loop.remove_signal_handler(number)
+
+
+def tell_without_effect(configuration: Configuration, *settings: type) -> None:
+    """One line with the keys that none of these settings reads."""
+    unused = configuration.without_effect(*settings)
+    if unused:
+        log.warning(line("settings without effect here", keys=",".join(unused)))
