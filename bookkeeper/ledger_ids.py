@@ -1,13 +1,17 @@
-"""LedgerIds: new ledger ids from the metadata store, in blocks. Owns the block that is not given out yet.
+"""LedgerIds: new ledger ids from the metadata store, in blocks. Owns the block that is being taken and the one after it.
 
 Apache takes one id by making a sequential ephemeral node under `/ledgers/idgen` and deleting it: the id is the node's number.
 Here one commit makes many such nodes, so that a thousand new topics cost a handful of commits; the store numbers them, so that
-Apache's generator and ours may share a tree. Ids of a block that nobody took are lost with the process. See docs/adr/0005.
+Apache's generator and ours may share a tree. Nothing is taken ahead of need: a log's next ledger has to have an id above all
+that the log ever had, also from another broker, so an id comes from a commit that began after it was asked for. See
+docs/adr/0005.
 """
 
 import asyncio
 import logging
-from collections import deque
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from bookkeeper.ledger_layouts import SHORT_ID_LIMIT
 from bookkeeper.ledgers import LedgerError
@@ -15,9 +19,6 @@ from bookkeeper.paths import ID_GENERATOR, LONG_ID_GENERATOR
 from metadata.store import MUST_NOT_EXIST, BadVersion, Delete, MetadataError, MetadataStore, OutcomeUnknown, Put, Stat
 from ports.logs import line
 
-AHEAD_MIN = 4
-AHEAD_MAX = 64
-"""Ids taken ahead of need: doubles from the one to the other with each block, so that a broker with few topics wastes few."""
 BLOCK_MAX = 1000
 """Ids in one commit, however many wait."""
 HIGH_KEPT = 3
@@ -26,44 +27,59 @@ HIGH_PREFIX = "HOB-"
 LOST_ANSWERS_MAX = 3
 """Answers of the id generator in a row that may be lost with their connections."""
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class _Block:
+    """Ids for all who asked before it was taken."""
+
+    count: int = 0
+    ids: asyncio.Task[list[int]] = field(init=False)
+
+
 class LedgerIds:
-    """Gives each id once. MetadataError when the store fails."""
+    """Gives each id once, above every id that anybody had when it was asked for. MetadataError when the store fails."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
-        self._ready: deque[int] = deque()
-        self._refill = asyncio.Lock()
-        self._waiting = 0
-        self._ahead = AHEAD_MIN
-        self._returning: dict[asyncio.Task[None], None] = {}
+        self._next: _Block | None = None
+        """Waits for the end of the one that is being taken."""
+        self._turn = asyncio.Lock()
+        self._running: dict[asyncio.Task[Any], None] = {}
 
     async def take(self) -> int:
-        while not self._ready:
-            self._waiting += 1
-            try:
-                async with self._refill:
-                    if not self._ready:
-                        await self._take_block(min(max(self._waiting, self._ahead), BLOCK_MAX))
-            finally:
-                self._waiting -= 1
-        return self._ready.popleft()
+        """Those who ask while others' ids are being taken share the next block; its failure is told to each of them."""
+        block = self._next
+        if block is None or block.count == BLOCK_MAX:
+            block = self._next = _Block()
+            block.ids = self._start(self._take_in_turn(block))
+            block.ids.add_done_callback(_take_error)
+        place = block.count
+        block.count += 1
+        return (await asyncio.shield(block.ids))[place]
 
     async def close(self) -> None:
         """Wait for what runs in the background."""
-        await asyncio.gather(*self._returning)
+        await asyncio.gather(*self._running, return_exceptions=True)
 
-    async def _take_block(self, count: int) -> None:
+    async def _take_in_turn(self, block: _Block) -> list[int]:
+        async with self._turn:
+            if self._next is block:
+                self._next = None  # whoever asks from now on may have seen younger ids than these
+            return await self._take_block(block.count)
+
+    async def _take_block(self, count: int) -> list[int]:
         """After the last id that fits 31 bits the next half begins, for every client of the tree and for good."""
+        ids: list[int] = []
         for _ in range(2):
             generator, high = await self._generator()
-            numbers = await self._take_numbers(generator, count)
-            self._ready.extend((high << 32) | number for number in numbers if 0 <= number < SHORT_ID_LIMIT)
-            if self._ready:
-                self._ahead = min(2 * self._ahead, AHEAD_MAX)
-                return
+            numbers = await self._take_numbers(generator, count - len(ids))
+            ids += [(high << 32) | number for number in numbers if 0 <= number < SHORT_ID_LIMIT]
+            if len(ids) == count:
+                return ids
             await self._begin_high(high + 1)
         raise LedgerError(f"{generator} gives no ledger ids: {numbers}")
 
@@ -97,12 +113,22 @@ class LedgerIds:
 
     def _in_background(self, deletes: list[Delete]) -> None:
         """Nobody waits for the nodes to go: their numbers are taken."""
-        task = asyncio.get_running_loop().create_task(self._delete(deletes))
-        self._returning[task] = None
-        task.add_done_callback(lambda done: self._returning.pop(done, None))
+        self._start(self._delete(deletes))
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._running[task] = None
+        task.add_done_callback(lambda done: self._running.pop(done, None))
+        return task
 
     async def _delete(self, deletes: list[Delete]) -> None:
         try:
             await self._store.commit(deletes)
         except MetadataError as error:
             _log.warning(line("nodes of the ledger id generator stay", count=len(deletes), first=deletes[0].path, reason=error))
+
+
+def _take_error(done: asyncio.Task[list[int]]) -> None:
+    """Whoever still waits for the block gets its error; nobody may be left who does."""
+    if not done.cancelled():
+        done.exception()

@@ -193,6 +193,7 @@ class Appender:
     def _switch(self) -> None:
         if self._switching is None:
             self._switching = self._loop.create_task(self._switch_ledgers())
+            self._switching.add_done_callback(self._switch_ended)
 
     async def _switch_ledgers(self) -> None:
         try:
@@ -214,6 +215,13 @@ class Appender:
             raise
         finally:
             self._switching = None
+
+    def _switch_ended(self, done: "asyncio.Task[None]") -> None:
+        """A failure that nobody foresaw ends appending too: what waits would never be answered."""
+        error = None if done.cancelled() else done.exception()
+        if error is not None:
+            _log.error(line("appending ends", managed_ledger=self._metadata.name), exc_info=error)
+            self.fail(ManagedLedgerError(f"{self._metadata.name}: {error!r}"))
 
     async def _retire(self, writer: LedgerWriter) -> None:
         """End the ledger after its last answer. Appends wait from now on."""

@@ -152,6 +152,22 @@ def test_appends_wait_for_a_ledger_that_cannot_be_made_only_until_it_fails() -> 
     run(scenario())
 
 
+def test_appends_are_answered_also_when_the_next_ledger_fails_as_nobody_foresaw(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        world = World()
+        ledger = await world.open()
+        await append_each(ledger, 1)
+        ledger = await world.reopen()
+        world.shared.next_id -= 1  # a ledger that is not above the last one of the log
+        waiting = asyncio.gather(*(ledger.append(batch(b"x")) for _ in range(3)), return_exceptions=True)
+        assert [type(result) for result in await asyncio.wait_for(waiting, 60)] == [ManagedLedgerError] * 3
+        with pytest.raises(ManagedLedgerError):
+            await ledger.close()
+
+    run(scenario())
+    assert "is not the newest" in caplog.text
+
+
 def test_properties_survive_and_replace_one_another() -> None:
     async def scenario() -> None:
         world = World()
