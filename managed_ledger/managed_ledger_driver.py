@@ -288,11 +288,13 @@ class StoredManagedLedger:
             raise failures[0]
 
     async def _end(self) -> None:
-        await self._trimming.finish()
-        await self._deletion.finish()
-        await self.reads.close()
-        self._listeners.clear()
-        self._forget(self)
+        try:
+            await self._trimming.finish()
+            await self._deletion.finish()
+            await self.reads.close()
+        finally:  # or whoever opens it again would wait for ever for an end that has been
+            self._listeners.clear()
+            self._forget(self)
 
     async def delete(self) -> None:
         """Delete cursors, ledgers and metadata. After a crash in the middle it is there, empty, and can be deleted again."""

@@ -177,6 +177,22 @@ def test_a_ledger_that_grew_old_is_closed_without_any_append_and_can_be_trimmed(
     run(scenario())
 
 
+def test_an_end_that_fails_as_nobody_foresaw_keeps_nobody_from_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails() -> None:
+        raise RuntimeError("not foreseen")
+
+    async def scenario() -> None:
+        world = World()
+        ledger = await world.open()
+        await append(ledger, b"0")
+        monkeypatch.setattr(ledger.reads, "close", fails)
+        with pytest.raises(RuntimeError):
+            await ledger.close()
+        assert await read_all(await asyncio.wait_for(world.open(), 60)) == [b"0"]
+
+    run(scenario())
+
+
 def test_opening_waits_for_the_end_that_was_begun() -> None:
     async def scenario() -> None:
         world = World(step_s=0.001)
