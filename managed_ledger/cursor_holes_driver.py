@@ -17,7 +17,9 @@ from .cursor.hole_cache import HoleCache
 from .cursor.hole_stats import HoleStats
 from .cursor.pages import HolePages
 from .cursor.saving import SavePlan, Segment
+from .cursor.spans import END, FIRST
 from .cursor.state import RANGES_IN_ENTRY_MAX, CursorState
+from .cursor_ledger import CopyFailed, SegmentRead
 from .cursor_store import CursorLedgerFailed, CursorStore
 from .errors import ManagedLedgerError
 from .settings import ManagedLedgerSettings
@@ -128,32 +130,42 @@ class StoredHoles:
                 pages.is_held = False
                 raise
 
-    async def _load(self, segments: Sequence[Segment]) -> None:
-        """Read all of them, then take over those that are still as they were when they were read."""
+    async def _load(self, segments: Sequence[Segment], *, lost_only: bool = False) -> None:
+        """Read all of them, then take over those that are still as they were when they were read.
+
+        `lost_only`: of these only what cannot be read, and may be gone without.
+        """
         pages = self._machine.holes.pages
         assert pages is not None, "without pages nothing is missing"
         read = []
         for segment in segments:
             if self._is_absent(pages, segment):
                 place = self._place(segment)
-                try:
-                    read.append((segment, place, await self._store.read_segment(segment)))
-                except ManagedLedgerError:
-                    if self._is_absent(pages, segment) and self._place(segment) == place:
-                        raise
-                    # else it was passed by mark-delete or forgotten, and its entry went with the ledger
+                read.append((segment, place, await self._store.read_segment(segment)))
         if self._is_ended:
             raise ManagedLedgerError(f"{self._store.path}: closed while its holes were loaded")
-        if self._machine.holes.pages is not pages:
-            return
         mark_delete = self._machine.mark_delete
-        for segment, place, (stored, added) in read:
-            if self._is_absent(pages, segment) and self._place(segment) == place:
-                self._machine.load(segment.start, stored, added)
-                self._cache.used(pages, segment.start, segment.weight)
-                self._loads += 1
-        if self._machine.mark_delete != mark_delete:
-            self.moved(mark_delete)
+        try:
+            for segment, place, found in read:
+                # else it was passed by mark-delete or forgotten, and its entry went with the ledger
+                if self._is_absent(pages, segment) and self._place(segment) == place and (found.errors or not lost_only):
+                    self._take_over(pages, segment, found)
+        finally:
+            if self._machine.mark_delete != mark_delete:
+                self.moved(mark_delete)
+
+    def _take_over(self, pages: HolePages, segment: Segment, found: SegmentRead) -> None:
+        self._store.go_without(segment, found)
+        self._machine.load(segment.start, found.stored, found.added, is_whole=not found.errors)
+        self._cache.used(pages, segment.start, segment.weight)
+        self._loads += 1
+
+    async def _go_without_lost(self) -> None:
+        """Those that a roll-over cannot copy are loaded as far as they can be read; it then writes them from memory."""
+        pages = self._machine.holes.pages
+        for segment in [] if pages is None else pages.missing(FIRST, END):
+            if self._machine.holes.pages is pages:
+                await self._load([segment], lost_only=True)
 
     def _is_absent(self, pages: HolePages, segment: Segment) -> bool:
         """Whether it is still one of the cursor's segments, and on disk only."""
@@ -172,7 +184,7 @@ class StoredHoles:
     async def _save(self, closing: bool) -> int:
         async with self._turn:
             self._saves += 1
-            begin = False
+            begin = is_searched = False
             while True:
                 await self._load_for_save()
                 if self._fits_apache():
@@ -181,6 +193,11 @@ class StoredHoles:
                     return await self._save_segments(begin, closing)
                 except CursorLedgerFailed:
                     begin = True
+                except CopyFailed:
+                    if is_searched:
+                        raise
+                    begin = is_searched = True
+                    await self._go_without_lost()
 
     def _fits_apache(self) -> bool:
         holes, pages = self._machine.holes, self._machine.holes.pages

@@ -5,17 +5,36 @@ The order is the promise: the marker is appended when all that it lists was answ
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from bookkeeper.ledgers import LedgerReader, LedgerWriter
+from pyroaring import BitMap
+
+from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch
 
 from .cursor.recovery import CursorRecovery, ReadBack, Recovered
-from .cursor.saving import SavePlan
-from .cursor.segments_v1 import encode_marker
+from .cursor.saving import SavePlan, Segment
+from .cursor.segments_v1 import EntryKind, decode_segment, encode_marker
+from .errors import ManagedLedgerError
 
 _READ_BYTES_MAX = 8 << 20
 _APPEND_BYTES_MAX = 1 << 20
 _APPEND_ENTRIES_MAX = 512
+
+Holes = dict[int, BitMap]
+
+
+class CopyFailed(ManagedLedgerError):
+    """A roll-over could not read an entry of a segment that is on disk only."""
+
+
+@dataclass(slots=True)
+class SegmentRead:
+    """What the entry of a segment and its addition have; `errors`: which of them cannot be read, and why."""
+
+    stored: Holes = field(default_factory=dict)
+    added: Holes = field(default_factory=dict)
+    errors: list[tuple[int, Exception]] = field(default_factory=list)
 
 
 async def recover_state(name: str, reader: LedgerReader, last_entry_id: int) -> Recovered | None:
@@ -37,6 +56,22 @@ async def read_entries(source: LedgerReader | LedgerWriter, first: int, last: in
     return entries
 
 
+async def read_segment(name: str, source: LedgerReader | LedgerWriter | None, segment: Segment) -> SegmentRead:
+    """Each of the two entries for itself: what one has does not need the other."""
+    found = SegmentRead()
+    places = ((EntryKind.SEGMENT, segment.entry_id, found.stored), (EntryKind.ADDITION, segment.addition_id, found.added))
+    for kind, entry_id, holes in places:
+        if entry_id < 0:
+            continue
+        assert source is not None, "what names an entry was read from a ledger or written to one"
+        try:
+            [entry] = await read_entries(source, entry_id, entry_id)
+            holes.update(decode_segment(name, kind, segment.start, entry))
+        except (LedgerError, ManagedLedgerError) as error:
+            found.errors.append((entry_id, error))
+    return found
+
+
 async def append_save(
     name: str, writer: LedgerWriter, plan: SavePlan, old: LedgerReader | LedgerWriter | None
 ) -> tuple[list[int], int]:
@@ -48,7 +83,7 @@ async def append_save(
         payload = write.payload
         if payload is None:
             assert old is not None, "a copy needs a ledger to come from"
-            [payload] = await read_entries(old, write.copy_of, write.copy_of)
+            payload = await _copied(name, old, write.copy_of)
         waiting.append(payload)
         waiting_bytes += len(payload)
         if waiting_bytes >= _APPEND_BYTES_MAX or len(waiting) >= _APPEND_ENTRIES_MAX:
@@ -60,6 +95,14 @@ async def append_save(
     marker = encode_marker(name, plan.state, plan.rows(entry_ids))
     await append_entries(writer, [marker])
     return entry_ids, written + waiting_bytes + len(marker)
+
+
+async def _copied(name: str, old: LedgerReader | LedgerWriter, entry_id: int) -> bytes:
+    try:
+        [payload] = await read_entries(old, entry_id, entry_id)
+    except LedgerError as error:
+        raise CopyFailed(f"{name}: entry {entry_id} of its cursor ledger cannot be copied: {error}") from error
+    return payload
 
 
 async def append_entries(writer: LedgerWriter, payloads: Sequence[bytes]) -> list[int]:

@@ -12,8 +12,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from pyroaring import BitMap
-
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerReader, LedgerStore, LedgerWriter
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, Versioned
 from ports.clock import Clock
@@ -22,9 +20,8 @@ from wire.compressed_metadata import compressed
 
 from .cursor.recovery import Recovered
 from .cursor.saving import SavePlan, Segment
-from .cursor.segments_v1 import EntryKind, decode_segment
 from .cursor.state import NO_LEDGER, CursorState, decode_node, encode_node, encode_position, hole_ranges
-from .cursor_ledger import append_entries, append_save, read_entries, recover_state
+from .cursor_ledger import CopyFailed, SegmentRead, append_entries, append_save, read_segment, recover_state
 from .errors import BrokenMetadata, ManagedLedgerError, ManagedLedgerFenced, NonRecoverableLedger
 from .ledger.sequence import NOWHERE
 from .settings import ManagedLedgerSettings
@@ -32,8 +29,6 @@ from .skipping import CURSOR_ENTRIES_MAX, Skipping, remedy
 from .tasks import unbroken
 
 _log = logging.getLogger(__name__)
-
-Holes = dict[int, BitMap]
 
 
 class CursorLedgerFailed(ManagedLedgerError):
@@ -140,29 +135,21 @@ class CursorStore:
                     raise
         return None
 
-    async def read_segment(self, segment: Segment) -> tuple[Holes, Holes]:
+    async def read_segment(self, segment: Segment) -> SegmentRead:
         """What its entry and its addition have. A ledger that is replaced meanwhile does not matter."""
         while True:
-            source, entry_id, addition_id = self._source, segment.entry_id, segment.addition_id
-            try:
-                return (
-                    await self._read(source, EntryKind.SEGMENT, segment, entry_id),
-                    await self._read(source, EntryKind.ADDITION, segment, addition_id),
-                )
-            except (LedgerError, ManagedLedgerError) as error:
-                if source is not self._source:
-                    continue
-                place = f"the segment at {segment.start} in entry {entry_id} of cursor ledger {self._ledger_id}"
-                raise ManagedLedgerError(f"{self.path}: {place} cannot be read: {error}") from error
+            source = self._source
+            found = await read_segment(self.path, source, segment)
+            if not found.errors or source is self._source:
+                return found
 
-    async def _read(
-        self, source: LedgerReader | LedgerWriter | None, kind: EntryKind, segment: Segment, entry_id: int
-    ) -> Holes:
-        if entry_id < 0:
-            return {}
-        assert source is not None, "what names an entry was read from a ledger or written to one"
-        [entry] = await read_entries(source, entry_id, entry_id)
-        return decode_segment(self.path, kind, segment.start, entry)
+    def go_without(self, segment: Segment, found: SegmentRead) -> None:
+        """NonRecoverableLedger when it could not be read whole and is not to be skipped."""
+        if not found.errors or self._skipping.skips_cursor_segment(self.path, self._ledger_id, segment.start, found.errors):
+            return
+        entry_id, error = found.errors[0]
+        place = f"the segment at {segment.start} in entry {entry_id} of cursor ledger {self._ledger_id}"
+        raise NonRecoverableLedger(f"{self.path}: {place} cannot be read: {error}; {remedy(error)}") from error
 
     # writing
 
@@ -191,7 +178,8 @@ class CursorStore:
     async def write_segments(self, plan: SavePlan, stored: Callable[[Sequence[int]], None], *, begin: bool) -> None:
         """Append a save; `begin`: to a new ledger, which then replaces the old one. `stored` is called when it counts.
 
-        CursorLedgerFailed: try again with a plan of everything, and `begin`.
+        CursorLedgerFailed: try again with a plan of everything, and `begin`. CopyFailed: a segment that is not resident cannot
+        be read; load it, which says why, or goes without.
         """
         await unbroken(self._write_segments(plan, stored, begin))
 
@@ -303,6 +291,8 @@ class CursorStore:
             entry_ids = await fill(writer)
         except (LedgerError, ManagedLedgerError) as error:
             await self._delete_ledger(writer.ledger_id)
+            if isinstance(error, CopyFailed):
+                raise
             raise ManagedLedgerError(f"{self.path}: no cursor ledger could be made: {error}") from error
         try:
             await self._put(writer.ledger_id, state)

@@ -2,15 +2,17 @@
 
 Without either, whatever cannot be read is an error of its topic and nothing is skipped. With the first, what is lost for
 certain is skipped, and exactly that: a data ledger that is not there, entries that no replica has, entries of a cursor ledger
-that are no states. With the second a topic opens whatever fails of its last ledger and its cursors, as in PIP-327.
+that are no states or segments. With the second a topic opens whatever fails of its last ledger and its cursors, as in PIP-327.
 Each skip is logged as an error and counted. What cannot be known of a cursor is delivered again, never taken as acknowledged.
 """
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from bookkeeper.ledgers import EntryLost, LedgerError, NoSuchLedger
 from ports.logs import line
+from wire.position import Position
 
 from .contract import Skipped
 from .errors import BrokenMetadata
@@ -42,7 +44,7 @@ class Skipping:
 
     @property
     def cursor_entries(self) -> int:
-        """Entries of cursor ledgers passed over for an older one."""
+        """Entries of cursor ledgers passed over: for an older one, or with the acknowledgements of a segment."""
         return sum(each.cursor_entries for each in self._counts.values())
 
     @property
@@ -70,6 +72,16 @@ class Skipping:
         name = _log_of(path)
         self._count(name, cursor_entries=self.of(name).cursor_entries + 1)
         _log.error(line("cursor entry skipped", cursor=path, ledger=ledger_id, entry=entry_id, reason=error))
+        return True
+
+    def skips_cursor_segment(self, path: str, ledger_id: int, start: Position, errors: Sequence[tuple[int, Exception]]) -> bool:
+        """Whether the acknowledgements that these entries of a segment have are taken for unknown, and delivered again."""
+        if not all(self._is_skipped(error) for _, error in errors):
+            return False
+        name = _log_of(path)
+        self._count(name, cursor_entries=self.of(name).cursor_entries + len(errors))
+        for entry_id, error in errors:
+            _log.error(line("cursor segment skipped", cursor=path, ledger=ledger_id, entry=entry_id, start=start, reason=error))
         return True
 
     def skips_cursor_ledger(self, path: str, ledger_id: int, error: Exception) -> bool:

@@ -47,9 +47,11 @@ class Acknowledgements:
             self._batches.restore(position, words)
         self._fit()
 
-    def load(self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap]) -> None:
-        """The segment that begins there came from disk."""
-        fresh = self._holes.load(start, stored, added)
+    def load(
+        self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap], *, is_whole: bool = True
+    ) -> None:
+        """The segment that begins there came from disk; not `is_whole`: what could be read of it."""
+        fresh = self._holes.load(start, stored, added, is_whole=is_whole)
         for ledger_id, entry_ids in fresh.items():
             self._batches.remove(ledger_id, entry_ids)
         if fresh:

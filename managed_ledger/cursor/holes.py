@@ -140,13 +140,15 @@ class Holes:
             self.pages.dissolve()
         self.pages = None
 
-    def load(self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap]) -> dict[int, BitMap]:
+    def load(
+        self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap], *, is_whole: bool
+    ) -> dict[int, BitMap]:
         """A segment came from disk; its entries that were not known. May hold what mark-delete has passed meanwhile."""
         segment = None if self.pages is None else self.pages.segment(start)
         if self.pages is None or segment is None or segment.is_resident:
             return {}
         self.count -= segment.count
-        fresh = self.pages.loaded(start, stored, added)
+        fresh = self.pages.loaded(start, stored, added, is_whole=is_whole)
         self.count += sum(map(len, fresh.values()))
         return fresh
 

@@ -181,8 +181,13 @@ class HolePages:
         """Whether everything from mark-delete to this entry is in memory for certain."""
         return not self.absent or (self._first.is_resident and (ledger_id, last) <= self._first_end)
 
-    def loaded(self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap]) -> dict[int, BitMap]:
-        """The segment is resident from now on. Its entries that were not known, which `known` has now."""
+    def loaded(
+        self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap], *, is_whole: bool
+    ) -> dict[int, BitMap]:
+        """The segment is resident from now on. Its entries that were not known, which `known` has now.
+
+        Not `is_whole`: an entry of it cannot be read, so that the next save writes it anew.
+        """
         segment: Segment | None = self._segments.get(start)
         if segment is None or segment.is_resident:
             return {}
@@ -190,6 +195,8 @@ class HolePages:
         segment.added = {ledger_id: entry_ids.copy() for ledger_id, entry_ids in added.items()}
         self.absent -= 1
         self.wanted.pop(start, None)
+        if not is_whole:
+            self._drop_entry(segment)
         fresh: dict[int, BitMap] = {}
         for ledger_id in sorted({*stored, *added}):
             entry_ids = stored.get(ledger_id, BitMap()) | added.get(ledger_id, BitMap())
