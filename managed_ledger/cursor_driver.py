@@ -269,6 +269,7 @@ class DurableCursor(MemoryCursor):
 
     def _changed(self, old: Position) -> None:
         super()._changed(old)
+        self._holes.let_go_of_passed()
         self._plan()
         if self._loading is None and self._holes.is_wanting:
             self._loading = self._loop.create_task(self._load_in_background())

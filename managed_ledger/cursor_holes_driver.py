@@ -77,6 +77,13 @@ class StoredHoles:
             saved_bytes=self._store.saved_bytes,
         )
 
+    def let_go_of_passed(self) -> None:
+        """Mark-delete has moved: what it passed no longer counts in the cache."""
+        pages = self._machine.holes.pages
+        if pages is not None and pages.passed:
+            self._cache.drop(pages, pages.passed)
+            pages.passed.clear()
+
     def forget(self) -> None:
         """The machine is about to forget everything."""
         pages = self._machine.holes.pages
@@ -151,6 +158,7 @@ class StoredHoles:
                 if self._is_absent(pages, segment) and self._place(segment) == place and (found.errors or not lost_only):
                     self._take_over(pages, segment, found)
         finally:
+            self.let_go_of_passed()
             if self._machine.mark_delete != mark_delete:
                 self.moved(mark_delete)
 
@@ -245,7 +253,8 @@ class StoredHoles:
     def _stored(self, pages: HolePages, plan: SavePlan, entry_ids: Sequence[int]) -> None:
         pages.stored(plan, entry_ids)
         if self._machine.holes.pages is pages:
+            self.let_go_of_passed()
             for write in plan.writes:
-                if write.segment.is_resident:
+                if write.segment.is_resident and pages.segment(write.segment.start) is write.segment:
                     self._cache.used(pages, write.segment.start, write.segment.weight)
             self._cache.shrink()

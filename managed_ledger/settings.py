@@ -68,6 +68,11 @@ class ManagedLedgerSettings:
                      "managed_ledger_max_reads_in_flight_permits_acquire_timeout_millis"):  # fmt: skip
             if getattr(self, name) < 1:
                 raise ValueError(f"{name.replace('_', '')}: expected at least 1")
+        if self.managed_cursor_hole_cache_size_mb < 0:
+            raise ValueError(
+                f"managedCursorHoleCacheSizeMB: {self.managed_cursor_hole_cache_size_mb} is negative;"
+                " expected megabytes, 0 to keep no segments in memory but those in use"
+            )
         if self.managed_ledger_default_mark_delete_rate_limit <= 0:
             raise ValueError("managedLedgerDefaultMarkDeleteRateLimit: expected more than 0 marks per second")
         if not 0 < self.managed_ledger_cache_eviction_watermark <= 1:

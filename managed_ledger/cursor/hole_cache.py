@@ -42,6 +42,11 @@ class HoleCache:
             if (owner, start) in self._used:
                 self._used.move_to_end((owner, start))
 
+    def drop(self, owner: SegmentOwner, starts: Iterable[Position]) -> None:
+        """There is nothing in these segments any more."""
+        for start in starts:
+            self.size_bytes -= self._used.pop((owner, start), 0)
+
     def forget(self, owner: SegmentOwner) -> None:
         """It is no more."""
         for key in [key for key in self._used if key[0] is owner]:

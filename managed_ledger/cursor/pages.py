@@ -42,6 +42,8 @@ class HolePages:
         self._in_flight: Any = SortedDict()
         self.wanted: dict[Position, None] = {}
         self.absent = 0
+        self.passed: list[Position] = []
+        """Segments that were in memory and that mark-delete has passed. Whoever has told the cache clears it."""
         self.is_held = False
         """While a save is under way, from its loading on: nothing is evicted."""
         self._rows = MarkerRows()
@@ -165,7 +167,9 @@ class HolePages:
             self._entryless.pop(segment.start, None)
             self._rows.discard(segment.start)
             self._range_sum -= segment.ranges
-            if not segment.is_resident:
+            if segment.is_resident:
+                self.passed.append(segment.start)
+            else:
                 self.absent -= 1
                 gone += segment.count
         self._note_first()
@@ -234,6 +238,7 @@ class HolePages:
         self._unsaved, self._in_flight = SortedDict(), SortedDict()
         self._rows, self._range_sum = MarkerRows(), 0
         self._entryless.clear()
+        self.passed.clear()
         self.wanted.clear()
         self.absent = 0
 
@@ -316,6 +321,7 @@ class HolePages:
         self._note_added(segment, span)
         if not holes:
             self._drop_entry(segment)
+            self.passed.append(segment.start)
             return []
         added_bytes = _ENTRY_BYTES + 2 * sum(map(len, segment.added.values()))
         is_light = added_bytes * ADDITION_SHARE <= segment.weight or (added_bytes <= segment.weight and segment.weight > room)

@@ -216,11 +216,20 @@ class Schedule:
 
     def check(self, cursor: DurableCursor, place: Place) -> None:
         cursor.acknowledgements.check_invariants()
+        self.check_cache(cursor)
         for position in self.positions:
             if cursor.is_acknowledged(position):
                 assert position in place.now.acknowledged, f"{position} was never acknowledged"
             elif cursor.is_loaded(position.ledger_id, position.entry_id, position.entry_id):
                 assert position not in place.now.acknowledged, f"{position} is forgotten"
+
+    def check_cache(self, cursor: DurableCursor) -> None:
+        """It counts what is in memory of segments that there still are."""
+        pages, cache = cursor.acknowledgements.holes.pages, self.world.ledgers._around.holes
+        assert cache.size_bytes == sum(cache._used.values())
+        for owner, start in cache._used:
+            segment = pages.segment(start) if pages is not None and owner is pages else None
+            assert owner is not pages or (segment is not None and segment.is_resident), f"{start} is still counted"
 
 
 def play(seed: int, steps: int = 40) -> None:

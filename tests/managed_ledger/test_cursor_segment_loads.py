@@ -18,7 +18,7 @@ from simulation.loop import SimulationFailure
 from .cursor_segment_model import tiny
 from .cursor_segment_schedule import play
 from .cursor_steps import with_cursor
-from .ledger_world import run
+from .ledger_world import run, small
 from .test_cursor_segment_crashes import ENTRIES, acknowledge, acknowledged, durable, many, some_more, world_of
 
 SCHEDULES = int(os.environ.get("MAGNETAR_SCHEDULES", "2500")) // 25
@@ -134,6 +134,37 @@ def test_what_is_asked_for_again_and_again_stays_in_the_cache() -> None:
         assert cache.evictions > 0
 
     in_one_ledger(scenario)
+
+
+def test_segments_that_mark_delete_has_passed_leave_the_cache_at_once() -> None:
+    async def scenario(cursor: DurableCursor, world: Any, positions: list[Any]) -> None:
+        ledger_id, cache = positions[0].ledger_id, world.ledgers._around.holes
+        cache._bytes_max = 1 << 20
+        await cursor.load_acknowledged(ledger_id, 0, ENTRIES - 1)
+        segments = cursor.acknowledgements.segments(ledger_id, 0, ENTRIES - 1)
+        assert cache.size_bytes == sum(segment.weight for segment in segments) > 0
+        cursor.acknowledge_cumulative(positions[30])
+        left = cursor.acknowledgements.segments(ledger_id, 31, ENTRIES - 1)
+        assert len(left) < len(segments)
+        assert (len(cache), cache.size_bytes) == (len(left), sum(segment.weight for segment in left))
+        saving = asyncio.ensure_future(acknowledge_and_save(cursor, positions[50:55]))
+        await asyncio.sleep(0.0005)
+        cursor.acknowledge_cumulative(positions[57])
+        await saving
+        assert len(cache) == 1, "a save that was under way does not bring them back"
+
+    in_one_ledger(scenario)
+
+
+async def acknowledge_and_save(cursor: DurableCursor, positions: list[Any]) -> None:
+    acknowledge(cursor, positions)
+    await cursor.flush()
+
+
+@pytest.mark.parametrize("megabytes", [-1, -32])
+def test_a_negative_size_of_the_cache_is_refused(megabytes: int) -> None:
+    with pytest.raises(ValueError, match=f"managedCursorHoleCacheSizeMB: {megabytes} is negative; expected"):
+        small(managed_cursor_hole_cache_size_mb=megabytes)
 
 
 def test_a_closed_cursor_leaves_nothing_in_the_cache_even_while_it_loads() -> None:
