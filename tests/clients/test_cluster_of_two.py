@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -13,7 +14,7 @@ import pulsar
 import pytest
 
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.python_client import names, quiet_client, receive
+from tests.clients.python_client import names, quiet_client, receive, until
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
 
@@ -42,13 +43,19 @@ def owner_of(topic: str, asked: BrokerProcess) -> str:
 
 
 def by_owner(brokers: list[BrokerProcess], topic: str) -> dict[str, str]:
-    """A topic of each broker, after the bundles have been dealt anew: a broker that was killed has none at first."""
-    put(brokers[0], "/admin/v2/namespaces/public/default/unload")
+    """A topic of each broker, after the bundles have been dealt anew: a broker that was killed has none at first, one that
+    slept is dealt none before it has come back."""
     found: dict[str, str] = {}
-    for index in range(64):
-        name = f"{topic}-{index}"
-        found.setdefault(owner_of(name, brokers[0]), name)
-    assert sorted(found) == sorted(broker.ready.broker_url for broker in brokers)
+
+    def is_dealt() -> bool:
+        found.clear()
+        put(brokers[0], "/admin/v2/namespaces/public/default/unload")
+        for index in range(64):
+            name = f"{topic}-{index}"
+            found.setdefault(owner_of(name, brokers[0]), name)
+        return found.keys() == {broker.ready.broker_url for broker in brokers}
+
+    until(is_dealt)
     return found
 
 
@@ -143,6 +150,33 @@ def test_a_killed_brokers_topics_are_served_by_the_other(brokers: list[BrokerPro
         client.close()
         brokers[1].kill()
         brokers[1].start()
+
+
+def test_an_owner_that_slept_too_long_acknowledges_nothing(brokers: list[BrokerProcess], topic: str) -> None:
+    """Both ways, so that one of them takes over a log whose ledgers are younger than those that it made last."""
+    for turn in range(2):
+        owner = brokers[turn]
+        sleep_and_wake(owner, brokers[1 - turn], by_owner(brokers, f"{topic}-{turn}")[owner.ready.broker_url])
+
+
+def sleep_and_wake(owner: BrokerProcess, other: BrokerProcess, name: str) -> None:
+    early, late = quiet_client(owner.ready.broker_url), quiet_client(other.ready.broker_url)
+    try:
+        sleeper = early.create_producer(name, send_timeout_millis=0, batching_enabled=False)
+        sleeper.send(b"m0")
+        os.kill(owner.ready.pid, signal.SIGSTOP)
+        try:
+            sleeper.send_async(b"m1", lambda _result, _message_id: None)
+            until(lambda: owner_of(name, other) == other.ready.broker_url)
+            consumer = late.subscribe(name, "s", initial_position=pulsar.InitialPosition.Earliest)
+            late.create_producer(name).send(b"n0")
+        finally:
+            os.kill(owner.ready.pid, signal.SIGCONT)
+        sleeper.flush()
+        assert receive_all(consumer, {"m0", "n0", "m1"}) == ["m0", "n0", "m1"]
+    finally:
+        early.close()
+        late.close()
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="no Go toolchain")
