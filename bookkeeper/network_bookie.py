@@ -157,6 +157,8 @@ class NetworkBookie:
                 )
         except TimeoutError:
             raise ConnectionError(f"no connection in {self._timeout:g} s") from None
+        except (UnicodeError, OverflowError) as error:  # as the bookie itself registered it
+            raise ConnectionError(f"{self._host}:{self._port} is no address: {error}") from error
         return link
 
     def _take_queued(self) -> list[_Add]:

@@ -182,6 +182,17 @@ def test_a_bookie_that_is_not_there_fails_at_once_and_is_found_when_it_is() -> N
     over_the_network(scenario)
 
 
+@pytest.mark.parametrize(("host", "port"), [("a..b", 3181), ("127.0.0.1", 70_000)])
+def test_a_bookie_that_registered_nonsense_as_its_address_fails_at_once(host: str, port: int) -> None:
+    async def scenario() -> None:
+        client = NetworkBookie("b1", host, port, SharedRoom(), 5.0)
+        assert await code_of(asyncio.wait_for(client.add(sealed(1, 0), KEY), 60)) == AWAY
+        assert await code_of(client.read(1, 0, 1, 100)) == AWAY
+        await client.close()
+
+    asyncio.run(scenario())
+
+
 def test_answers_that_make_no_sense_end_the_connection() -> None:
     async def scenario() -> None:
         for said in (b"HTTP/1.1 400 Bad Request\r\n\r\n", answer(9, 0, 7, 0), b"\0\0\0\x04\x02\x02\0\0"):
