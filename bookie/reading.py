@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from bookie.memtable import Memtable
 from bookie.ranges import NO_ENTRY
 from wire.run import EntryRun
+from wire.run_parts import join
 
 GATHER_BYTES = 64 * 1024
 """A run smaller than this is put together with those that follow it: a reader pays per run."""
@@ -65,17 +66,7 @@ def _gather(run: EntryRun, tables: Sequence[Memtable], count_max: int, bytes_max
         runs.append(following)
         count += following.count
         size += following.size_bytes
-    return run if len(runs) == 1 else join_runs(runs)
-
-
-def join_runs(runs: Sequence[EntryRun]) -> EntryRun:
-    """Runs that follow one another as one, copied."""
-    offsets = array("I", [0])
-    for run in runs:
-        shift = offsets[-1] - run.offsets[0]
-        offsets.extend([offset + shift for offset in run.offsets[1:]])
-    buffer = b"".join([memoryview(run.buffer)[run.offsets[0] : run.offsets[-1]] for run in runs])
-    return EntryRun(runs[0].ledger_id, runs[0].first_entry_id, buffer, offsets, runs[0].header_bytes)
+    return run if len(runs) == 1 else join(runs)
 
 
 def is_what_it_says(run: EntryRun) -> bool:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TypeAlias, cast
 
-from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds, PendingRead, within
+from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds, PendingRead
 from ports.logs import line
 from ports.read_buffer import ReadBuffer, SharedRoom
 from wire.bookie.frames import next_frame
@@ -22,6 +22,7 @@ from wire.errors import MalformedCommand, RemoteError
 from wire.kernels.bookie_requests import add_requests, read_requests
 from wire.kernels.bookie_responses import take_added, take_read
 from wire.run import EntryRun
+from wire.run_parts import cut
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ class NetworkBookie:
             link = await self._connected(ledger_id)
             run = await link.read(ledger_id, first_entry_id, count)
         self._entry_bytes = (self._entry_bytes + run.size_bytes // run.count) // 2
-        return within(run, bytes_max)
+        return cut(run, run.first_entry_id, run.count, bytes_max)
 
     async def fence(self, ledger_id: int, master_key: bytes) -> int:
         """See `BookieClient.fence`."""

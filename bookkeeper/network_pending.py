@@ -3,14 +3,13 @@
 Adds of a ledger are done in the order in which they were sent, however the answers come. Reads are given their entries as runs.
 """
 
-from array import array
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from wire.run import EntryRun
+from wire.run_parts import join
 
 T = TypeVar("T")
 
@@ -126,23 +125,6 @@ class PendingRead(Generic[T]):
         while at in self.runs:
             parts.append(self.runs[at])
             at = parts[-1].last_entry_id + 1
-        return joined(parts) if parts else self.codes[self.first_entry_id]
-
-
-def joined(runs: Sequence[EntryRun]) -> EntryRun:
-    """Runs that follow one another as one, copied when they are several."""
-    if len(runs) == 1:
-        return runs[0]
-    offsets = array("I", [0])
-    for run in runs:
-        shift = offsets[-1] - run.offsets[0]
-        offsets.extend([offset + shift for offset in run.offsets[1:]])
-    buffer = b"".join([memoryview(run.buffer)[run.offsets[0] : run.offsets[-1]] for run in runs])
-    return EntryRun(runs[0].ledger_id, runs[0].first_entry_id, buffer, offsets, runs[0].header_bytes)
-
-
-def within(run: EntryRun, bytes_max: int) -> EntryRun:
-    """The first entries of the run, as many as `bytes_max` allows and at least one."""
-    limit = run.offsets[0] + bytes_max
-    count = bisect_left(range(1, run.count + 1), True, key=lambda count: run.offsets[count] > limit)
-    return run.entries(run.first_entry_id, max(1, count))
+        if len(parts) > 1:
+            return join(parts)
+        return parts[0] if parts else self.codes[self.first_entry_id]

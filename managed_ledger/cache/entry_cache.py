@@ -16,9 +16,9 @@ from sortedcontainers import SortedDict
 
 from wire.position import Position
 from wire.run import EntryRun
+from wire.run_parts import cut, join
 
 from .reads_in_flight import ReadsInFlight
-from .runs import cut, join
 
 AHEAD_SHARE = 0.5
 """Of the cache, for what readers that catch up will ask for next."""

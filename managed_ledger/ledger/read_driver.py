@@ -18,12 +18,12 @@ from bookkeeper.ledgers import EntryLost, LedgerError, LedgerReader, LedgerStore
 from managed_ledger.cache.entry_cache import CachedLog
 from managed_ledger.cache.pieces import Pieces
 from managed_ledger.cache.places import ReadingPlaces
-from managed_ledger.cache.runs import cut
 from managed_ledger.errors import ManagedLedgerError
 from managed_ledger.settings import ManagedLedgerSettings
 from managed_ledger.tasks import take_error
 from wire.position import Position
 from wire.run import EntryRun
+from wire.run_parts import cut
 
 from .handles import LedgerHandles
 from .lost_entries import LostEntries

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie.reading import join_runs
 from bookie.storage.block_v1 import DamagedBlock, encode_block, head_size
 from bookie.storage.log_reader import LogReader
 from bookie.storage.span import Span
 from tests.bookie.runs import entries_of, sealed
 from wire.run import EntryRun
+from wire.run_parts import join
 
 OFFSET = 4096
 MANY = 1 << 30
@@ -41,7 +41,7 @@ class OneFile:
 
 
 def written(sizes: list[int], tables_bytes_max: int = 1 << 20) -> tuple[EntryRun, Span, OneFile, LogReader]:
-    run = join_runs([sealed(1, 10 + index, 1, size) for index, size in enumerate(sizes)])
+    run = join([sealed(1, 10 + index, 1, size) for index, size in enumerate(sizes)])
     buffers, size = encode_block([run])
     file = OneFile(bytes(OFFSET) + b"".join(buffers) + b"what follows")
     reader = LogReader(file, "d", files_max=1, tables_bytes_max=tables_bytes_max, direct=True)  # type: ignore[arg-type]

@@ -4,9 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.memtable import Memtable, cost_bytes
-from bookie.reading import is_what_it_says, join_runs, last_add_confirmed, read_tables, slice_run
+from bookie.reading import is_what_it_says, last_add_confirmed, read_tables, slice_run
 from tests.bookie.runs import entries_of, sealed
 from wire.run import EntryRun
+from wire.run_parts import join
 
 inserts = st.lists(st.tuples(st.integers(0, 20), st.integers(1, 6), st.integers(0, 60)), max_size=12)
 
@@ -54,7 +55,7 @@ def test_a_slice_is_as_long_as_its_bounds_allow(count: int, size: int, count_max
 
 def test_joined_runs_are_their_entries_in_one_buffer() -> None:
     runs = [sealed(1, 0, 2, 5), sealed(1, 0, 5, 7).entries(2, 2), sealed(1, 4, 1, 0)]
-    joined = join_runs(runs)
+    joined = join(runs)
     assert entries_of(joined) == {key: data for run in runs for key, data in entries_of(run).items()}
     assert joined.offsets[0] == 0
     assert last_add_confirmed(joined) == 3
@@ -65,5 +66,5 @@ def test_a_run_that_holds_another_place_is_not_what_it_says() -> None:
     assert is_what_it_says(run)
     assert not is_what_it_says(EntryRun(2, 5, run.buffer, run.offsets))
     assert not is_what_it_says(EntryRun(1, 4, run.buffer, run.offsets))
-    mixed = join_runs([sealed(1, 5, 2), EntryRun(1, 7, sealed(1, 8).buffer, sealed(1, 8).offsets)])
+    mixed = join([sealed(1, 5, 2), EntryRun(1, 7, sealed(1, 8).buffer, sealed(1, 8).offsets)])
     assert not is_what_it_says(mixed)

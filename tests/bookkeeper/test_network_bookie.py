@@ -14,7 +14,7 @@ from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import EntryLost, LedgerUnreadable
 from bookkeeper.network_bookie import AWAY, NetworkBookie
 from bookkeeper.network_bookies import NetworkBookies, address_in, decode_address
-from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds, within
+from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds
 from bookkeeper.ports import BookieClient
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore
@@ -27,6 +27,7 @@ from tests.simulation.worlds import run as on_loop
 from tests.wire.bookie_samples import answer
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryBatch, EntryRun
+from wire.run_parts import cut
 
 
 class Speaker(asyncio.Protocol):
@@ -263,7 +264,8 @@ def test_two_adds_of_one_entry_take_one_answer_each() -> None:
 
 def test_what_is_within_a_size_is_at_least_one_entry() -> None:
     run: EntryRun = sealed(7, 0, count=10, size=64)
-    assert [within(run, size).count for size in (0, 99, 100, 199, 200, 1000, 5000)] == [1, 1, 1, 1, 2, 10, 10]
+    sizes = (0, 99, 100, 199, 200, 1000, 5000)
+    assert [cut(run, run.first_entry_id, run.count, size).count for size in sizes] == [1, 1, 1, 1, 2, 10, 10]
 
 
 def test_bookies_are_those_that_are_registered_and_others_are_found_by_their_name() -> None:

@@ -19,9 +19,9 @@ from bookkeeper.ledgers import (
     NoSuchEntry,
     NoSuchLedger,
 )
-from managed_ledger.cache.runs import cut, join
 from wire.kernels.entries import seal
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
+from wire.run_parts import cut, join
 
 
 class FakeLedger:

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 
 from managed_ledger.cache.entry_cache import CachedLog, EntryCache
 from managed_ledger.cache.places import ReadingPlaces
-from managed_ledger.cache.runs import cut, join
 from wire.kernels.entries import first_damaged, seal
 from wire.position import Position
 from wire.run import EntryRun
+from wire.run_parts import cut, join
 
 from .fake_ledgers import batch, payloads
 
