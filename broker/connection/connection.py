@@ -11,6 +11,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, cast
 
 from ports.logs import line
+from ports.outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
+from ports.read_buffer import ReadBuffer, SharedRoom
 from wire.errors import RemoteError
 from wire.frames import PING, PONG, Frame, next_frame
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect
@@ -26,10 +28,8 @@ from .consumers import Consumers
 from .errors import ProtocolViolation, to_broker_error
 from .liveness import Liveness
 from .lookups import Lookups
-from .outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
 from .producers import Producers
 from .publish_gate import PublishGate, PublishMemory
-from .read_buffer import ReadBuffer, SharedRoom
 from .refused import Refused
 from .session import Session, Tick
 from .settings import ConnectionSettings

@@ -83,7 +83,7 @@ def test_a_declared_size_alone_takes_no_memory() -> None:
         async with at.client() as client:
             client.send((5 << 20).to_bytes(4) + b"\x02\x01\0\0")
             await asyncio.sleep(1)
-            (connection,) = at.listener._connections
+            (connection,) = at.listener.server_port.connections
             assert connection._input.kept_bytes == 8
             assert connection._input._own is None
 
@@ -112,7 +112,7 @@ def test_a_peer_that_never_reads_is_not_read_from_and_then_given_up(caplog: pyte
             client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a ReadTransport, which the stream hides
             client.send(b"".join(read(7, index % 4) for index in range(400)))
             await asyncio.sleep(TICK_SECONDS / 2)
-            connection = next(each for each in at.listener._connections if each._requests)
+            connection = next(each for each in at.listener.server_port.connections if each._requests)
             unsent = connection._transport.get_write_buffer_size()
             assert unsent < (READS_AT_ONCE + 2) * 1_000_100, "only what was begun is held"
             assert not connection._is_reading
@@ -133,7 +133,7 @@ def test_adds_under_way_are_bounded_by_reading_no_more() -> None:
             most = 0
             for _ in range(60):
                 answer = await client.answer()
-                (connection,) = at.listener._connections
+                (connection,) = at.listener.server_port.connections
                 most = max(most, connection._add_bytes)
                 assert answer.code in (EOK, 106)
             assert most <= ADD_BYTES_MAX + 2_000_000

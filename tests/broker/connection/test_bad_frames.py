@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.connection.read_buffer import READ_BYTES
 from broker.connection.settings import ConnectionSettings
+from ports.read_buffer import READ_BYTES
 from tests.broker.connection.peer import (
     TOPIC,
     Peer,

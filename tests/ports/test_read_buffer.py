@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.connection.read_buffer import KEPT_BYTES_MAX, READ_BYTES, ReadBuffer, SharedRoom
+from ports.read_buffer import KEPT_BYTES_MAX, READ_BYTES, ReadBuffer, SharedRoom
 
 
 class Stream:

@@ -1,0 +1,73 @@
+"""ServerPort: a port, the connections that it has let in, and their end. What they speak is its owner's."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Generic, Protocol, TypeVar
+
+from ports.logs import line
+
+
+class Closable(Protocol):
+    """A connection, as far as its end is concerned: it sends what was written for it, then it is gone."""
+
+    def close(self) -> None: ...
+
+
+C = TypeVar("C", bound=Closable)
+
+
+class ServerPort(Generic[C]):
+    """`opened` and `gone` are called for each connection. `end_seconds`: how long their ends may take, all together."""
+
+    def __init__(self, log: logging.Logger, end_seconds: float) -> None:
+        self._log = log
+        self._end_seconds = end_seconds
+        self._connections: dict[C, None] = {}
+        self._is_empty = asyncio.Event()
+        self._is_empty.set()
+        self._server: asyncio.Server | None = None
+
+    @property
+    def connections(self) -> tuple[C, ...]:
+        return tuple(self._connections)
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._connections)
+
+    @property
+    def number(self) -> int:
+        """Where it listens, also when any free port was asked for."""
+        assert self._server is not None
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    def opened(self, connection: C) -> None:
+        self._connections[connection] = None
+        self._is_empty.clear()
+
+    def gone(self, connection: C) -> None:
+        del self._connections[connection]
+        if not self._connections:
+            self._is_empty.set()
+
+    async def listen(self, accept: Callable[[], asyncio.BaseProtocol], host: str, port: int, backlog: int) -> None:
+        """Port 0 takes a free one. OSError when the port is taken."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(accept, host, port, backlog=backlog)
+
+    def stop_accepting(self) -> None:
+        if self._server is not None:
+            self._server.close()
+
+    async def close(self) -> None:
+        """Nobody new is let in; every connection sends what was written for it and ends. Closing twice is fine."""
+        self.stop_accepting()
+        for connection in self.connections:
+            connection.close()
+        try:
+            async with asyncio.timeout(self._end_seconds):
+                await self._is_empty.wait()
+        except TimeoutError:
+            self._log.error(line("connections did not end in time", count=self.connection_count))
