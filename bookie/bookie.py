@@ -11,8 +11,8 @@ import asyncio
 import errno
 import logging
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from bookie.compactor import Compactor
 from bookie.cookie import claim_directories
 from bookie.flusher import Flusher
 from bookie.health import FORCED, FULL, JOURNAL, LOST, STOPPED, STORAGE, Health
@@ -21,16 +21,16 @@ from bookie.journal.journal import Journal
 from bookie.journal.mark import JournalMark
 from bookie.ledgers import Ledgers, LedgerState
 from bookie.limbo import find_loss, forget_loss
+from bookie.log_reads import LogReads
 from bookie.memtable import cost_bytes
 from bookie.ranges import joined_ranges
-from bookie.read_failures import read_failure, unreadable
-from bookie.reading import first_newer, is_what_it_says, last_add_confirmed, read_tables
+from bookie.read_failures import unreadable
+from bookie.reading import is_what_it_says, last_add_confirmed, read_tables
 from bookie.replaying import apply_frames
-from bookie.scrub import Scrub, check_consistency
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.sizes import Sizes
-from bookie.storage.block_v1 import DamagedBlock
 from bookie.storage.storage import CHECKPOINT, LedgerStorage
+from bookie.upkeep import Upkeep
 from bookie.waiting_adds import WaitingAdd, WaitingAdds
 from ports.clock import Clock
 from ports.disk import Disk, DiskUsage
@@ -39,9 +39,11 @@ from ports.rng import Rng
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryRun
 
+if TYPE_CHECKING:
+    from bookie.compactor import Compactor
+    from bookie.scrub import Scrub
+
 SMALL_RECORD_BYTES = 64
-MOVED_READS_MAX = 4
-"""How often a read looks again for an entry whose log was compacted under it."""
 log = logging.getLogger("bookie")
 
 
@@ -76,11 +78,9 @@ class Bookie:
         self._waiting = WaitingAdds(settings.table_bytes_max * 2)
         self.health = Health(disk, settings, (settings.journal_directory, settings.ledger_directory), self._refuse_waiting)
         self._read_only = self.health.reasons
-        self._reads = asyncio.Semaphore(settings.max_reads_in_progress_limit)
+        self._log_reads = LogReads(self._storage, settings.max_reads_in_progress_limit, self._known)
         self._loop = asyncio.get_running_loop()
-        self.scrub = Scrub(self._storage, self._rewrite, settings.local_scrub_rate_limit)
-        self._scrubber: asyncio.Task[None] | None = None
-        self.compactor = Compactor(self._storage, settings, lambda: self.health.room, self._loop.time, clock)
+        self._upkeep = Upkeep(self._storage, settings, clock, lambda: self.health.room, self.rewrite)
 
     # Life
 
@@ -103,6 +103,8 @@ class Bookie:
         for state in self._ledgers.all():
             state.suspect = self._storage.suspect
         if settings.local_consistency_check_on_startup:
+            from bookie.scrub import check_consistency
+
             await check_consistency(self._storage, settings.ledger_directory)
         self._journal = Journal(self._disk, settings.journal_directory, cookie.secret, settings, self._on_journal_failed)
         self._flusher = Flusher(
@@ -123,12 +125,7 @@ class Bookie:
             self.health.turn_read_only(FORCED, "forceReadOnlyBookie=true")
         await self.health.check_usage()
         self.health.start(self._revive_journal)
-        if settings.local_scrub_interval > 0:
-            self._scrubber = self._loop.create_task(self.scrub.run(settings.local_scrub_interval), name="bookie-scrub")
-
-    async def _rewrite(self, run: EntryRun) -> None:
-        """Store entries again that are stored here, from a good copy. BookieError."""
-        await self.add(run, self._known(run.ledger_id).master_key, recovery=True)
+        self._upkeep.start()
 
     async def _replay(self) -> None:
         checkpoint = self._storage.checkpoint
@@ -157,9 +154,7 @@ class Bookie:
         self._read_only[STOPPED] = "stopped"
         self._refuse_waiting()
         await self.health.stop()
-        if self._scrubber is not None:
-            self._scrubber.cancel()
-            await asyncio.wait([self._scrubber])
+        await self._upkeep.stop()
         await self._journal.stop()
         try:
             if STORAGE in self._read_only:
@@ -194,7 +189,7 @@ class Bookie:
         state = self._known(ledger_id)
         run = read_tables(self._flusher.tables, ledger_id, first_entry_id, count_max, bytes_max)
         if run is None:
-            run = await self._read_storage(state, first_entry_id, count_max, bytes_max)
+            run = await self._log_reads.read(state, self._flusher, first_entry_id, count_max, bytes_max)
         if not is_what_it_says(run):
             raise unreadable(ledger_id, first_entry_id, "holds other entries than it says")
         return run
@@ -239,6 +234,10 @@ class Bookie:
     def entry_ranges(self, ledger_id: int) -> list[tuple[int, int]]:
         """First and last of each unbroken sequence of entries, ascending. ENOLEDGER, EUNKNOWNLEDGERSTATE."""
         self._need_whole(ledger_id)
+        return self.held_ranges(ledger_id)
+
+    def held_ranges(self, ledger_id: int) -> list[tuple[int, int]]:
+        """As `entry_ranges`, of what is here, whatever else may be lost."""
         in_tables = [part for table in self._flusher.tables for part in table.ranges_of(ledger_id)]
         return joined_ranges([*in_tables, *self._storage.index.ranges_of(ledger_id)])
 
@@ -257,9 +256,25 @@ class Bookie:
         """Of the ledgers stored here, ascending."""
         return self._ledgers.live_ids()
 
+    @property
+    def scrub(self) -> "Scrub":
+        return self._upkeep.scrub
+
+    @property
+    def compactor(self) -> "Compactor":
+        return self._upkeep.compactor
+
+    async def rewrite(self, run: EntryRun) -> None:
+        """Store entries of a known ledger again, from a good copy. Durable when this returns; BookieError."""
+        await self.add(run, self._known(run.ledger_id).master_key, recovery=True)
+
     async def flush(self) -> None:
         """Move what the memtables hold to the entry logs. OSError."""
         await self._flusher.flush()
+
+    def limbo_ids(self) -> list[int]:
+        """Of the ledgers in limbo, ascending."""
+        return self._ledgers.limbo_ids()
 
     async def enter_limbo(self, ledger_ids: Iterable[int]) -> None:
         """`ledger_ids`: every ledger whose metadata names this bookie. Durable when this returns; OSError."""
@@ -355,30 +370,6 @@ class Bookie:
     def _need_whole(self, ledger_id: int) -> None:
         if not self._known(ledger_id).is_whole:
             raise BookieError(BookieCode.EUNKNOWNLEDGERSTATE, ledger_id, "some of it may be lost")
-
-    async def _read_storage(self, state: LedgerState, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        ledger_id = state.ledger_id
-        for attempt in range(MOVED_READS_MAX):
-            span = self._storage.index.find(ledger_id, first_entry_id)
-            if span is None:
-                raise self._missing(state, first_entry_id)
-            ahead = min(span.last_entry_id + 1, first_newer(self._flusher.tables, ledger_id, first_entry_id))
-            try:
-                async with self._reads:
-                    count = min(count_max, ahead - first_entry_id)
-                    return await self._storage.read(ledger_id, span, first_entry_id, count, bytes_max)
-            except (OSError, DamagedBlock) as error:
-                self._known(ledger_id)  # deleted while it was read: ENOLEDGER
-                has_moved = self._storage.index.find(ledger_id, first_entry_id) != span
-                if not has_moved or attempt == MOVED_READS_MAX - 1:
-                    raise read_failure(ledger_id, first_entry_id, span, error) from error
-        raise AssertionError("the last attempt returns or raises")
-
-    def _missing(self, state: LedgerState, entry_id: int) -> BookieError:
-        if state.suspect:
-            return unreadable(state.ledger_id, entry_id, "may be in an entry log that could not be read")
-        code = BookieCode.EUNKNOWNLEDGERSTATE if state.limbo else BookieCode.ENOENTRY
-        return BookieError(code, state.ledger_id, f"entry {entry_id}")
 
     # Health
 

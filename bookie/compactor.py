@@ -55,6 +55,7 @@ class Compactor:
         room: Callable[[], Room],
         time: Callable[[], float],
         clock: Clock,
+        started_at: float,
     ) -> None:
         self._storage = storage
         self._log_bytes_max = settings.log_size_limit
@@ -66,7 +67,7 @@ class Compactor:
             Kind("major", settings.major_compaction_threshold, settings.major_compaction_interval, Room.ENOUGH),
             Kind("minor", settings.minor_compaction_threshold, settings.minor_compaction_interval, Room.LITTLE),
         )
-        self._last = {kind.name: time() for kind in self._kinds}
+        self._last = {kind.name: started_at for kind in self._kinds}
         self._counts_of = dict.fromkeys(self._last, 0)
         self._ran_at_ms = dict.fromkeys(self._last, 0)
         self._running = ""

@@ -68,6 +68,10 @@ class Ledgers:
     def live_ids(self) -> list[int]:
         return [state.ledger_id for state in self.all() if not state.is_deleted]
 
+    def limbo_ids(self) -> list[int]:
+        """Of the live ones in limbo, ascending."""
+        return [state.ledger_id for state in self.all() if state.limbo and not state.is_deleted]
+
     def load(self, states: Iterable[LedgerState]) -> None:
         """Take what was stored; nothing of it counts as changed."""
         for state in states:

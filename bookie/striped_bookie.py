@@ -138,6 +138,15 @@ class StripedBookie:
         for ledger_id in ledger_ids:
             await self._of(ledger_id).leave_limbo([ledger_id])
 
+    def limbo_ids(self) -> list[int]:
+        return sorted(ledger_id for stripe in self.stripes for ledger_id in stripe.limbo_ids())
+
+    def held_ranges(self, ledger_id: int) -> list[tuple[int, int]]:
+        return self._of(ledger_id).held_ranges(ledger_id)
+
+    async def rewrite(self, run: EntryRun) -> None:
+        await self._of(run.ledger_id).rewrite(run)
+
     async def flush(self) -> None:
         for stripe in self.stripes:
             await stripe.flush()
