@@ -84,6 +84,13 @@ def layout_text() -> bytes:
     return _text(LedgerRereplicationLayoutFormat(type=LAYOUT_TYPE, version=LAYOUT_VERSION))
 
 
+def check_layout(data: bytes) -> None:
+    """MalformedUnderreplication unless it is the one that this software knows."""
+    layout = _parsed(data, LedgerRereplicationLayoutFormat())
+    if (layout.type, layout.version) != (LAYOUT_TYPE, LAYOUT_VERSION):
+        raise MalformedUnderreplication(f"layout {layout.type} {layout.version}, expected {LAYOUT_TYPE} {LAYOUT_VERSION}")
+
+
 def encode_lock(bookie_id: str) -> bytes:
     return _text(LockDataFormat(bookieId=bookie_id))
 

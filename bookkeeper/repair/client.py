@@ -1,0 +1,79 @@
+"""RepairClient: what every repair needs of a cluster: its ledgers' metadata, its bookies, its marks, and who takes copies.
+
+The composition only; `bin/pulsar autorecovery`, a bookie with autorecovery in it, and the shell each make one.
+"""
+
+from collections.abc import Mapping
+
+from bookkeeper.candidates import Candidates
+from bookkeeper.ledger_layouts import LAYOUTS
+from bookkeeper.ledgers import LedgerError
+from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.placement import SpreadPlacement
+from bookkeeper.ports import BookieClient
+from bookkeeper.quarantine import Quarantine, QuarantineRule
+from bookkeeper.rack_data import RackData
+from bookkeeper.registry import LedgerRegistry
+from bookkeeper.repair.settings import RepairSettings
+from bookkeeper.repair.underreplication_store import UnderreplicationStore
+from metadata.store import MetadataError, MetadataStore
+from ports.clock import Clock
+from ports.rng import Rng
+
+TIMEOUT_SECONDS = 10.0
+"""How long a bookie may leave a request without an answer."""
+QUARANTINE = QuarantineRule(errors_max=3, interval_seconds=60.0, quarantine_seconds=60.0)
+"""A bookie that refuses copies is left alone for a while, as long as there are others."""
+
+
+class RepairClient:
+    """`open` first, `close` last; the store is closed by whoever opened it. `owner` is what locks and votes say.
+
+    `bookies` is for those who have them in their own process: iterating gives those that take entries.
+    """
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        settings: RepairSettings,
+        clock: Clock,
+        rng: Rng,
+        owner: str,
+        bookies: Mapping[str, BookieClient] | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> None:
+        self.store, self.settings, self.clock, self.rng, self.owner = store, settings, clock, rng, owner
+        self.timeout_seconds = timeout_seconds
+        self.registry = LedgerRegistry(store, rng, LAYOUTS)
+        keeps_time = settings.store_system_time_as_ledger_underreplicated_mark_time
+        self.marks = UnderreplicationStore(store, clock, owner, keeps_time=keeps_time)
+        self._network: NetworkBookies | None = None
+        if bookies is None:
+            bookies = self._network = NetworkBookies(store, timeout_seconds)
+        self.bookies = bookies
+        self.racks = RackData(store)
+        placement = SpreadPlacement(
+            self.racks.place_of,
+            settings.min_num_racks_per_write_quorum,
+            rng,
+            is_enforced=settings.enforce_min_num_racks_per_write_quorum,
+        )
+        self.candidates = Candidates(self.bookies, placement, Quarantine(QUARANTINE, rng))
+
+    async def open(self) -> None:
+        """Learn the cluster's layout, its bookies and their racks. LedgerError."""
+        await self.registry.initialise()
+        try:
+            await self.marks.initialise()
+            await self.racks.open()
+            if self._network is not None:
+                await self._network.open()
+        except MetadataError as error:
+            raise LedgerError(f"the cluster's metadata: {error}") from error
+
+    async def close(self) -> None:
+        """Closing twice is fine."""
+        if self._network is not None:
+            await self._network.close()
+        await self.racks.close()
+        await self.registry.close()

@@ -1,0 +1,23 @@
+"""What repair refuses or cannot do; each message says why and what to do."""
+
+from bookkeeper.ledgers import LedgerError
+
+
+class RepairError(LedgerError):
+    """A repair could not be done."""
+
+
+class RepairRefused(RepairError):
+    """It must not begin as things are."""
+
+
+class NotEnoughBookies(RepairError):
+    """There is nobody to take the copies."""
+
+
+class LedgerChanged(RepairError):
+    """Another client has changed the segment while it was copied: what was found out before counts no more."""
+
+
+class IncompatibleUnderreplication(RepairError):
+    """The under-replication tree has a layout that this software does not know."""
