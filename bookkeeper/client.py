@@ -3,12 +3,12 @@
 Satisfies `bookkeeper.ledgers.LedgerStore`. The bookies are those in `bookies` at the time of each call.
 """
 
-import logging
 from collections.abc import Mapping
 from functools import partial
 
 from bookkeeper.candidates import Candidates
-from bookkeeper.ensemble_change import WriterEnsembles, with_segment
+from bookkeeper.ensemble_change import WriterEnsembles
+from bookkeeper.ledger_recovery import recover_ledger
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter, NoSuchEntry
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
 from bookkeeper.passwords import master_key
@@ -16,16 +16,12 @@ from bookkeeper.placement import Placement
 from bookkeeper.ports import BookieClient
 from bookkeeper.quarantine import Quarantine
 from bookkeeper.reader import EntryReader, ReadPolicy
-from bookkeeper.recovery_driver import RecoveredEnd, RecoveryDriver
 from bookkeeper.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.settings import BookKeeperSettings
 from bookkeeper.writer import BookieLedgerWriter
 from metadata.store import MetadataError, MetadataStore
-from ports.logs import line
 from ports.rng import Rng
 from wire.run import EntryRun
-
-_log = logging.getLogger(__name__)
 
 
 class BookKeeper:
@@ -78,7 +74,7 @@ class BookKeeper:
         ledger = await self._registry.read(ledger_id)
         self._check_password(ledger)
         if ledger.metadata.state != LedgerState.CLOSED:
-            ledger = await self._recover(ledger)
+            ledger = await recover_ledger(ledger, self._registry, self._bookies, self._candidates, self._master_key)
         return ClosedLedger(ledger, self._reader(ledger))
 
     async def delete(self, ledger_id: int) -> None:
@@ -115,30 +111,6 @@ class BookKeeper:
     def _check_password(self, ledger: RegisteredLedger) -> None:
         if ledger.metadata.password != self._password:
             raise LedgerError(f"ledger {ledger.ledger_id}: its password is not managedLedgerPassword")
-
-    async def _recover(self, ledger: RegisteredLedger) -> RegisteredLedger:
-        ledger = await self._registry.update(ledger, _in_recovery)
-        if ledger.metadata.state == LedgerState.CLOSED:
-            return ledger
-        metadata = ledger.metadata
-        driver = RecoveryDriver(ledger.ledger_id, metadata, self._bookies, self._candidates, self._master_key)
-        end = await driver.recover()
-        ledger = await self._registry.update(ledger, lambda metadata: _closed(metadata, end))
-        _log.info(line("ledger recovered", ledger=ledger.ledger_id, lastEntry=ledger.metadata.last_entry_id))
-        return ledger
-
-
-def _in_recovery(metadata: LedgerMetadata) -> LedgerMetadata | None:
-    return metadata.in_recovery() if metadata.state == LedgerState.OPEN else None
-
-
-def _closed(metadata: LedgerMetadata, end: RecoveredEnd) -> LedgerMetadata | None:
-    """Nothing when another client has closed it: its end counts for all, and no confirmed entry is after it."""
-    if metadata.state == LedgerState.CLOSED:
-        return None
-    for segment in end.segments:
-        metadata = with_segment(metadata, segment)
-    return metadata.closed(end.last_entry_id, end.length_bytes)
 
 
 class ClosedLedger:

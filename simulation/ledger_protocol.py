@@ -1,7 +1,7 @@
 """LedgerProtocol: every interleaving of a ledger's writer, two clients that recover it, and its bookies, within small bounds.
 
 Real are the pure machines: `QuorumTracker` (the writer's, and a recovery's for what it writes again), `Recovery`,
-`bookie.ledgers.Ledgers` (what a fence refuses), and what the client writes into the metadata (`_in_recovery`, `_closed`,
+`bookie.ledgers.Ledgers` (what a fence refuses), and what the client writes into the metadata (`in_recovery`, `closed_at`,
 `WriterEnsembles._changed` with `with_segment`, `BookieLedgerWriter._closed_metadata`).
 Modelled are the drivers and what lies between: `ReplicatedAdds` (`protocol_writer`), `RecoveryDriver` (`protocol_recoverer`;
 without replacing bookies that fail while it writes), the registry's compare-and-set (atomic), the bookie's storage (what is

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from bookie.journal import format_v1
 from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers
-from bookkeeper import client as bookkeeper_client
+from bookkeeper import ledger_recovery
 from bookkeeper.recovery_driver import RecoveredEnd
 from broker.connection.producer_handle import ProducerHandle
 from managed_ledger import cursor_ledger, cursor_store, factory
@@ -172,7 +172,7 @@ PLANTED: Mapping[str, Plant] = {
     ),
     "fence-ignored": Plant("a fenced ledger takes adds", run_ledger_seed, Ledgers, "fence", _fence_ignored),
     "recovery-one-short": Plant(
-        "recovery closes a ledger one entry too early", run_ledger_seed, bookkeeper_client, "_closed", _recovery_one_short
+        "recovery closes a ledger one entry too early", run_ledger_seed, ledger_recovery, "closed_at", _recovery_one_short
     ),
     "torn-frame-accepted": Plant(
         "a journal frame is replayed whatever its checksum", run_ledger_seed, format_v1, "decode_body", _torn_frame_accepted

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bookkeeper import client
+from bookkeeper import ledger_recovery
 from bookkeeper.ensemble import QuorumTracker
 from bookkeeper.metadata_codec import LedgerState
 from bookkeeper.recovery import (
@@ -54,7 +54,7 @@ def _with(world: World, number: int, recoverer: Recoverer) -> World:
 
 
 def _start(world: World, number: int) -> World:
-    world, stored = world.updated(world.stored, client._in_recovery)
+    world, stored = world.updated(world.stored, ledger_recovery.in_recovery)
     if stored.metadata.state == LedgerState.CLOSED:
         return _with(world, number, OVER)
     machine = Recovery(world.bounds.quorum, stored.metadata.segments[-1].first_entry_id)
@@ -176,7 +176,7 @@ def _add(world: World, number: int, recoverer: Recoverer, index: int, piece: int
 def _close(world: World, number: int, recoverer: Recoverer, last_entry_id: int, length_bytes: int) -> World:
     assert recoverer.known is not None
     end = RecoveredEnd(last_entry_id, length_bytes, ())
-    world, stored = world.updated(recoverer.known, lambda metadata: client._closed(metadata, end))
+    world, stored = world.updated(recoverer.known, lambda metadata: ledger_recovery.closed_at(metadata, end))
     _check_told(world, stored)
     return _with(world, number, OVER)
 
