@@ -1,7 +1,7 @@
 """BookieClient: what the ledger client needs of a bookie, whether in this process or across a socket."""
 
 import asyncio
-from typing import Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from wire.run import EntryRun
 
@@ -24,3 +24,51 @@ class BookieClient(Protocol):
 
     async def last_entry_id(self, ledger_id: int) -> int:
         """The highest entry id stored, -1 for none; ENOLEDGER."""
+
+
+class KnownLac(NamedTuple):
+    """What a bookie knows of a ledger's last add confirmed. Empty: nothing. The digests are the reader's to check."""
+
+    record: bytes
+    """The explicit one: ledger id, last add confirmed, digest."""
+    last_entry: bytes
+    """The entry with the highest id there, whose header has the last add confirmed of the time at which it was sent."""
+
+
+class PolledLac(NamedTuple):
+    """The answer to `wait_lac`."""
+
+    last_add_confirmed: int
+    entry: bytes
+    """The one after the last add confirmed that was named, if it is confirmed and there; otherwise empty."""
+
+
+class DiskSpace(NamedTuple):
+    """Of all ledger directories of a bookie."""
+
+    total_bytes: int
+    free_bytes: int
+
+
+@runtime_checkable
+class ExtendedBookie(BookieClient, Protocol):
+    """What version 3 of the protocol offers beside. Errors as `BookieClient`'s; a bookie that cannot is EBADREQ."""
+
+    def add_deferred(self, run: EntryRun, master_key: bytes) -> "asyncio.Future[None]":
+        """As `add`, but it may be done before it is on disk: `force` tells when it is."""
+
+    async def force(self, ledger_id: int) -> None:
+        """Until all that was added before is on disk."""
+
+    async def write_lac(self, ledger_id: int, last_add_confirmed: int, master_key: bytes, record: bytes) -> None:
+        """Let readers know. EREADONLY, EUA; a fence does not keep it out."""
+
+    async def read_lac(self, ledger_id: int) -> KnownLac:
+        """ENOLEDGER; ENOENTRY when it knows neither."""
+
+    async def wait_lac(self, ledger_id: int, previous_lac: int, timeout_ms: int) -> PolledLac:
+        """Until the last add confirmed is beyond `previous_lac`, or the time is over."""
+
+    async def disk_space(self) -> DiskSpace: ...
+    async def list_entries(self, ledger_id: int) -> list[tuple[int, int]]:
+        """The ids (first, last) of the runs of entries that are there. ENOLEDGER."""

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper import network_bookie
+from bookkeeper import network_bookie, network_link
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import EntryLost, LedgerUnreadable
-from bookkeeper.network_bookie import AWAY, NetworkBookie
+from bookkeeper.network_bookie import NetworkBookie
 from bookkeeper.network_bookies import NetworkBookies, address_in, decode_address
+from bookkeeper.network_link import AWAY
 from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds
-from bookkeeper.ports import BookieClient
+from bookkeeper.ports import BookieClient, ExtendedBookie, KnownLac, PolledLac
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
@@ -41,9 +42,12 @@ class Speaker(asyncio.Protocol):
         transport.write(self._said)
 
 
-def over_the_network(scenario: Callable[[Served, NetworkBookie], Coroutine[Any, Any, None]]) -> None:
+VERSIONS = pytest.mark.parametrize("version", [2, 3])
+
+
+def over_the_network(scenario: Callable[[Served, NetworkBookie], Coroutine[Any, Any, None]], version: int = 2) -> None:
     async def run(at: Served) -> None:
-        client = NetworkBookie("b1", "localhost", at.listener.port, SharedRoom(), 5.0)
+        client = NetworkBookie("b1", "localhost", at.listener.port, SharedRoom(), 5.0, use_version2=version == 2)
         try:
             await scenario(at, client)
         finally:
@@ -58,7 +62,8 @@ async def code_of(work: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> Booki
     return failed.value.code
 
 
-def test_it_does_what_a_bookie_in_the_process_does() -> None:
+@VERSIONS
+def test_it_does_what_a_bookie_in_the_process_does(version: int) -> None:
     async def scenario(at: Served, client: NetworkBookie) -> None:
         assert await code_of(client.last_entry_id(7)) == BookieCode.ENOLEDGER
         runs = [sealed(7, first, count=100) for first in range(0, 1000, 100)]
@@ -85,19 +90,21 @@ def test_it_does_what_a_bookie_in_the_process_does() -> None:
         assert await code_of(client.add(sealed(7, 1001), b"\x09" * 20, recovery=True)) == BookieCode.EUA
         assert await client.fence(99, KEY) == -1
 
-    over_the_network(scenario)
+    over_the_network(scenario, version)
 
 
-def test_a_read_stops_at_a_gap() -> None:
+@VERSIONS
+def test_a_read_stops_at_a_gap(version: int) -> None:
     async def scenario(at: Served, client: NetworkBookie) -> None:
         for first in (0, 1, 3):
             await client.add(sealed(7, first), KEY)
         assert (await client.read(7, 0, 10, 1 << 20)).count == 2
 
-    over_the_network(scenario)
+    over_the_network(scenario, version)
 
 
-def test_ledgers_are_written_recovered_and_read_over_the_network() -> None:
+@VERSIONS
+def test_ledgers_are_written_recovered_and_read_over_the_network(version: int) -> None:
     async def scenario(at: Served, client: NetworkBookie) -> None:
         store = MemoryStore(RealClock())
         bookies: dict[str, BookieClient] = {"b1:3181": client}
@@ -114,16 +121,28 @@ def test_ledgers_are_written_recovered_and_read_over_the_network() -> None:
         assert bytes((await reader.read(0, 5, 1000)).payload(0)) == b"abc"
         await ledgers.close()
 
-    over_the_network(scenario)
+    over_the_network(scenario, version)
 
 
-def test_a_bookie_that_does_not_answer_is_given_up_and_everything_under_way_fails() -> None:
+@VERSIONS
+def test_a_bookie_that_does_not_answer_is_given_up_and_everything_under_way_fails(version: int) -> None:
     async def scenario() -> None:
         silent = await asyncio.get_running_loop().create_server(lambda: Speaker(b""), "localhost", 4000)
-        client = NetworkBookie("b1", "localhost", 4000, SharedRoom(), 5.0)
+        client = NetworkBookie("b1", "localhost", 4000, SharedRoom(), 5.0, use_version2=version == 2)
         began = asyncio.get_running_loop().time()
         add = client.add(sealed(7, 0), KEY)
-        asked = asyncio.gather(client.read(7, 0, 1, 1), client.last_entry_id(7), client.fence(8, KEY), return_exceptions=True)
+        asked = asyncio.gather(
+            client.read(7, 0, 1, 1),
+            client.last_entry_id(7),
+            client.fence(8, KEY),
+            client.add_deferred(sealed(7, 0), KEY),
+            client.force(7),
+            client.write_lac(7, 0, KEY, bytes(20)),
+            client.read_lac(7),
+            client.disk_space(),
+            client.list_entries(7),
+            return_exceptions=True,
+        )
         assert await code_of(add) == AWAY
         assert all(isinstance(each, BookieError) and each.code == AWAY for each in await asked)
         assert asyncio.get_running_loop().time() - began < 10
@@ -135,7 +154,8 @@ def test_a_bookie_that_does_not_answer_is_given_up_and_everything_under_way_fail
     on_loop(lambda _: scenario())
 
 
-def test_a_bookie_that_is_away_has_not_lost_what_it_has() -> None:
+@VERSIONS
+def test_a_bookie_that_is_away_has_not_lost_what_it_has(version: int) -> None:
     """Seed 25 of the quorum scenario: an entry was given up as lost because its bookies were restarting."""
 
     async def scenario(at: Served, client: NetworkBookie) -> None:
@@ -151,7 +171,7 @@ def test_a_bookie_that_is_away_has_not_lost_what_it_has() -> None:
         assert not isinstance(failure.value, EntryLost)
         await ledgers.close()
 
-    over_the_network(scenario)
+    over_the_network(scenario, version)
 
 
 def test_a_read_that_nobody_waits_for_any_more_fails_in_silence() -> None:
@@ -170,7 +190,8 @@ def test_a_read_that_nobody_waits_for_any_more_fails_in_silence() -> None:
     on_loop(lambda _: scenario())
 
 
-def test_a_bookie_that_is_not_there_fails_at_once_and_is_found_when_it_is() -> None:
+@VERSIONS
+def test_a_bookie_that_is_not_there_fails_at_once_and_is_found_when_it_is(version: int) -> None:
     async def scenario(at: Served, client: NetworkBookie) -> None:
         await client.add(sealed(7, 0), KEY)
         port = at.listener.port
@@ -179,6 +200,50 @@ def test_a_bookie_that_is_not_there_fails_at_once_and_is_found_when_it_is() -> N
         assert await code_of(client.add(sealed(7, 1), KEY)) == AWAY
         await at.listener.listen(None, port)
         await client.add(sealed(7, 1), KEY)
+
+    over_the_network(scenario, version)
+
+
+def lac_record(ledger_id: int, last_add_confirmed: int) -> bytes:
+    """Its digest is for the readers: no bookie looks at it."""
+    return ledger_id.to_bytes(8) + last_add_confirmed.to_bytes(8, signed=True) + b"good"
+
+
+@VERSIONS
+def test_what_version_3_has_beside_goes_over_a_connection_of_its_own(version: int) -> None:
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        assert isinstance(client, ExtendedBookie)
+        assert await code_of(client.read_lac(7)) == BookieCode.ENOLEDGER
+        await client.add(sealed(7, 0, count=3), KEY)
+        await client.add_deferred(sealed(7, 3), KEY)
+        await client.force(7)
+        assert await client.last_entry_id(7) == 3
+        known = await client.read_lac(7)
+        assert known == KnownLac(b"", entries_of(sealed(7, 3))[3])
+        await client.write_lac(7, 3, KEY, lac_record(7, 3))
+        assert (await client.read_lac(7)).record == lac_record(7, 3)
+        assert await code_of(client.write_lac(7, 3, b"\x09" * 20, lac_record(7, 3))) == BookieCode.EUA
+        space = await client.disk_space()
+        assert 0 < space.free_bytes <= space.total_bytes
+        await client.add(sealed(7, 6, count=2), KEY)
+        assert await client.list_entries(7) == [(0, 3), (6, 7)]
+        assert await code_of(client.list_entries(8)) == BookieCode.ENOLEDGER
+
+    over_the_network(scenario, version)
+
+
+def test_a_long_poll_ends_with_the_entry_that_is_confirmed_or_when_its_time_is_over() -> None:
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        clock = asyncio.get_running_loop().time
+        await client.add(sealed(7, 0, count=2), KEY)
+        began = clock()
+        assert await client.wait_lac(7, -1, 20_000) == PolledLac(-1, b"")
+        assert 20 <= clock() - began < 21, "longer than a request may take that does not wait"
+        waiting = asyncio.ensure_future(client.wait_lac(7, -1, 20_000))
+        await asyncio.sleep(1)
+        await client.write_lac(7, 0, KEY, lac_record(7, 0))
+        assert await waiting == PolledLac(0, entries_of(sealed(7, 0, count=2))[0])
+        assert clock() - began < 22
 
     over_the_network(scenario)
 
@@ -194,11 +259,12 @@ def test_a_bookie_that_registered_nonsense_as_its_address_fails_at_once(host: st
     asyncio.run(scenario())
 
 
-def test_answers_that_make_no_sense_end_the_connection() -> None:
+@VERSIONS
+def test_answers_that_make_no_sense_end_the_connection(version: int) -> None:
     async def scenario() -> None:
         for said in (b"HTTP/1.1 400 Bad Request\r\n\r\n", answer(9, 0, 7, 0), b"\0\0\0\x04\x02\x02\0\0"):
             server = await asyncio.get_running_loop().create_server(partial(Speaker, said), "localhost", 4000)
-            client = NetworkBookie("b1", "localhost", 4000, SharedRoom(), 5.0)
+            client = NetworkBookie("b1", "localhost", 4000, SharedRoom(), 5.0, use_version2=version == 2)
             began = asyncio.get_running_loop().time()
             assert await code_of(client.read(7, 0, 1, 1)) == AWAY
             assert asyncio.get_running_loop().time() - began < 2
@@ -208,7 +274,8 @@ def test_answers_that_make_no_sense_end_the_connection() -> None:
     on_loop(lambda _: scenario())
 
 
-def test_adds_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+@VERSIONS
+def test_adds_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
     monkeypatch.setattr(network_bookie, "ADD_BYTES_MAX", 1000)
 
     async def scenario(at: Served, client: NetworkBookie) -> None:
@@ -217,16 +284,17 @@ def test_adds_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         await first
         await client.add(sealed(7, 1, size=900), KEY)
 
-    over_the_network(scenario)
+    over_the_network(scenario, version)
 
 
-def test_only_so_many_entries_are_sent_before_they_are_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_bookie, "ENTRIES_UNANSWERED_MAX", 10)
+@VERSIONS
+def test_only_so_many_entries_are_sent_before_they_are_answered(monkeypatch: pytest.MonkeyPatch, version: int) -> None:
+    monkeypatch.setattr(network_link, "ENTRIES_UNANSWERED_MAX", 10)
 
     async def scenario(at: Served, client: NetworkBookie) -> None:
         await client.add(sealed(7, 0), KEY)
         sent = [client.add(sealed(7, first, count=3), KEY) for first in range(1, 61, 3)]
-        link = client._link
+        link = client._entries._link
         assert link is not None
         most = 0
         for future in sent:
@@ -235,7 +303,7 @@ def test_only_so_many_entries_are_sent_before_they_are_answered(monkeypatch: pyt
         assert 10 <= most <= 12
         assert await at.bookie.last_entry_id(7) == 60
 
-    over_the_network(scenario)
+    over_the_network(scenario, version)
 
 
 @given(st.permutations(range(12)), st.integers(0, 11))

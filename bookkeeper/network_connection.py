@@ -1,0 +1,97 @@
+"""NetworkConnection: the one connection of a kind to one bookie, made when it is needed and again after it was lost.
+
+Owns the making of it, within a time limit. What is said on it is its `Link`'s part. Adds that wait for it are kept in order.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from bookkeeper.network_link import AWAY, Add, Link
+from ports.read_buffer import SharedRoom
+from wire.bookie_codes import BookieError
+
+L = TypeVar("L", bound=Link)
+LinkMaker = Callable[[str, SharedRoom, float, Callable[[], None]], L]
+"""Name of the bookie, room for what is read, seconds after which a request that is not answered ends it, who is told then."""
+
+
+class NetworkConnection(Generic[L]):
+    """`close` ends it; a call after that fails."""
+
+    def __init__(
+        self, make_link: LinkMaker[L], name: str, host: str, port: int, room: SharedRoom, timeout_seconds: float
+    ) -> None:
+        self._make_link, self._name, self._host, self._port, self._room = make_link, name, host, port, room
+        self._timeout = timeout_seconds
+        self._loop = asyncio.get_running_loop()
+        self._link: L | None = None
+        self._connecting: asyncio.Future[L] | None = None
+        self._queued: list[Add] = []
+        """Adds that wait for the connection, in order."""
+        self._is_closed = False
+
+    def add(self, add: Add) -> None:
+        """Now, or when it is connected; in order."""
+        if self._link is not None:
+            self._link.add(add)
+        else:
+            self._queued.append(add)
+            self._connect()
+
+    async def link(self, ledger_id: int) -> L:
+        """Connected. BookieError AWAY, which names the ledger."""
+        if self._link is not None:
+            return self._link
+        try:
+            return await asyncio.shield(self._connect())
+        except OSError as error:
+            raise BookieError(AWAY, ledger_id, f"{self._name}: {error}") from error
+
+    def close(self) -> None:
+        """What is under way fails. Closing twice is fine."""
+        self._is_closed = True
+        if self._link is not None:
+            self._link.end("closed")
+
+    def _connect(self) -> "asyncio.Future[L]":
+        if self._connecting is None:
+            self._connecting = self._loop.create_task(self._open(), name=f"connect to {self._name}")
+            self._connecting.add_done_callback(lambda task: task.cancelled() or task.exception())
+        return self._connecting
+
+    async def _open(self) -> L:
+        try:
+            link = await self._open_link()
+        except OSError as error:
+            for add in self._take_queued():
+                add.future.set_exception(BookieError(AWAY, add.run.ledger_id, f"{self._name}: {error}"))
+            raise
+        finally:
+            self._connecting = None
+        self._link = link
+        for add in self._take_queued():
+            link.add(add)
+        return link
+
+    async def _open_link(self) -> L:
+        if self._is_closed:
+            raise ConnectionError("closed")
+        try:
+            async with asyncio.timeout(self._timeout):
+                _, link = await self._loop.create_connection(
+                    lambda: self._make_link(self._name, self._room, self._timeout, self._lost), self._host, self._port
+                )
+        except TimeoutError:
+            raise ConnectionError(f"no connection in {self._timeout:g} s") from None
+        except (UnicodeError, OverflowError) as error:  # as the bookie itself registered it
+            raise ConnectionError(f"{self._host}:{self._port} is no address: {error}") from error
+        return link
+
+    def _take_queued(self) -> list[Add]:
+        """Those that somebody still waits for."""
+        queued, self._queued = self._queued, []
+        return [add for add in queued if not add.future.done()]
+
+    def _lost(self) -> None:
+        self._link = None

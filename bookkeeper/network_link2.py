@@ -1,0 +1,96 @@
+"""Version2Link: a connection that speaks version 2 of the bookie protocol, run by run. See `network_link`."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from bookkeeper.network_link import FRAME_BYTES_MAX, LAST, Add, Link, heard, last_entry_of
+from ports.read_buffer import SharedRoom
+from wire.bookie.frames import next_frame
+from wire.bookie.version2 import ADD_ENTRY, FLAG_FENCING, FLAG_RECOVERY_ADD, READ_ENTRY, packet_header
+from wire.bookie_codes import BookieError
+from wire.errors import MalformedCommand
+from wire.kernels.bookie_requests import add_requests, read_requests
+from wire.kernels.bookie_responses import take_added, take_read
+
+ENTRIES_PER_READ_MAX = 1000
+_ADD, _READ = packet_header(ADD_ENTRY), packet_header(READ_ENTRY)
+
+
+class Version2Link(Link):
+    """Adds and reads alone: the rest takes version 3."""
+
+    def __init__(self, name: str, room: SharedRoom, timeout_seconds: float, on_lost: Callable[[], None]) -> None:
+        super().__init__(name, room, timeout_seconds, on_lost)
+        self._last_reads: dict[int, tuple[float, asyncio.Future[bytes | None]]] = {}
+
+    async def read_last(self, ledger_id: int, fence_key: bytes | None) -> bytes | None:
+        """See `Link.read_last`."""
+        future: asyncio.Future[bytes | None] = self._loop.create_future()
+        future.add_done_callback(heard)
+        self._last_reads[ledger_id] = (self._loop.time() + self._timeout, future)
+        if fence_key is None:
+            self._send(read_requests(_READ, ledger_id, LAST, 1))
+        else:
+            plain = read_requests(_READ | FLAG_FENCING, ledger_id, LAST, 1)
+            self._send((len(plain) - 4 + len(fence_key)).to_bytes(4) + plain[4:] + fence_key)
+        return await asyncio.shield(future)
+
+    def _add_frames(self, add: Add) -> bytes:
+        return add_requests(add.run, _ADD | FLAG_RECOVERY_ADD if add.recovery else _ADD, add.master_key)
+
+    def _read_frames(self, ledger_id: int, first_entry_id: int, count: int) -> bytes:
+        return read_requests(_READ, ledger_id, first_entry_id, count)
+
+    def _deadlines(self) -> Iterator[float]:
+        yield from super()._deadlines()
+        yield from (deadline for deadline, _ in self._last_reads.values())
+
+    def _take_owners(self) -> "Iterator[asyncio.Future[Any]]":
+        yield from super()._take_owners()
+        last_reads, self._last_reads = self._last_reads, {}
+        yield from (future for _, future in last_reads.values())
+
+    def _consume(self, buffer: memoryview, end: int) -> int:
+        at = 0
+        while at < end and not self._reason:
+            added = take_added(buffer, at, end)
+            if added is not None:
+                self._added(added.ledger_id, added.first_entry_id, added.count, added.code)
+                at = added.end
+                continue
+            is_of_last = end - at >= 28 and buffer[at + 20] > 127
+            found = None if is_of_last else take_read(buffer, at, end, ENTRIES_PER_READ_MAX, FRAME_BYTES_MAX)
+            if found is not None:
+                self._read(found[0])
+                at = found[1]
+                continue
+            whole = next_frame(buffer, at, end, FRAME_BYTES_MAX)
+            if whole is None:
+                return at
+            self._answered(whole[0])
+            at = whole[1]
+        return at
+
+    def _answered(self, body: bytes) -> None:
+        """A read that failed, or one of the last entry."""
+        if len(body) < 24 or body[:2] != bytes((2, READ_ENTRY)):
+            raise MalformedCommand(f"an answer of {len(body)} bytes that begins with {body[:4].hex()}")
+        code, ledger_id, entry_id = (
+            int.from_bytes(body[4:8]),
+            int.from_bytes(body[8:16], signed=True),
+            int.from_bytes(body[16:24], signed=True),
+        )
+        if entry_id == LAST:
+            self._read_last(ledger_id, code, body[24:])
+        else:
+            self._not_read(ledger_id, entry_id, code)
+
+    def _read_last(self, ledger_id: int, code: int, entry: bytes) -> None:
+        _, future = self._last_reads.pop(ledger_id, (0.0, None))
+        if future is None:
+            return
+        try:
+            future.set_result(last_entry_of(ledger_id, code, entry, self._name))
+        except BookieError as error:
+            future.set_exception(error)
