@@ -12,6 +12,8 @@ from functools import partial
 from bookie.garbage import GarbageCollector
 from bookie.server.listener import BookieListener
 from bookie.server.registration import STATE_SECONDS, BookieIdentity, Registration, check_cookie, store_cookie
+from bookie.server.security.security import Security
+from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie, is_in_use, make_bookie
@@ -22,6 +24,7 @@ from bookkeeper.ledger_layouts import LAYOUTS
 from bookkeeper.paths import INSTANCE_ID, ROOT
 from bookkeeper.registry import LedgerRegistry
 from cli.bookie_ledgers import ledgers_of_bookie
+from cli.bookie_peers import BookiePeers
 from cli.configuration import Configuration
 from metadata.sessions import Sessions
 from metadata.store import MetadataStore
@@ -30,7 +33,7 @@ from ports.disk import Disk
 from ports.logs import line
 from ports.rng import Rng
 
-SETTINGS = (BookieServerSettings, BookieSettings, BookieWebSettings)
+SETTINGS = (BookieServerSettings, BookieSecuritySettings, BookieSettings, BookieWebSettings)
 log = logging.getLogger("magnetar")
 LOOPBACK = ("127.", "::1", "localhost")
 
@@ -61,6 +64,7 @@ class BookieServer:
         self, configuration: Configuration, disk: Disk, clock: Clock, rng: Rng, store: MetadataStore, sessions: Sessions
     ) -> None:
         self._settings = configuration.settings(BookieServerSettings)
+        self._security_settings = configuration.settings(BookieSecuritySettings)
         self._bookie_settings = configuration.settings(BookieSettings)
         self._web_settings = configuration.settings(BookieWebSettings)
         self._configured = dict(configuration.values)
@@ -69,16 +73,19 @@ class BookieServer:
         self._tasks: list[asyncio.Task[None]] = []
         self.bookie: AnyBookie
         self.listener: BookieListener
+        self._security: Security
         self.identity: BookieIdentity
         self._registration: Registration
         self._ledger_path: Callable[[int], str]
+        self._peers: BookiePeers
         self._web: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Whose the directories are comes first, and that clients find the bookie last.
 
-        BookieStartError, BookieFailed, LedgerError (the metadata is of another layout), MetadataError, OSError.
+        BadTls, BookieStartError, BookieFailed, LedgerError (the metadata is of another layout), MetadataError, OSError.
         """
+        self._security = Security(self._security_settings, asyncio.get_running_loop().time)
         registry = LedgerRegistry(self._store, self._rng, LAYOUTS)
         await registry.initialise()
         self._ledger_path = partial(registry.layout.path, ROOT)
@@ -100,7 +107,9 @@ class BookieServer:
             await self.bookie.enter_limbo(ledger_ids)
         if not has_cookie:
             await store_cookie(self._store, ROOT, self.identity, has_ledgers=bool(self.bookie.ledger_ids()))
+        self._peers = BookiePeers(self.bookie, self.identity.bookie_id, self._store, registry, self._rng)
         await self._serve(host, port)
+        await self._peers.open()
 
     def _identity(self, host: str, port: int, instance_id: str) -> BookieIdentity:
         directories = self._bookie_settings
@@ -114,7 +123,7 @@ class BookieServer:
         )
 
     async def _serve(self, host: str, port: int) -> None:
-        self.listener = BookieListener(self.bookie, self._settings)
+        self.listener = BookieListener(self.bookie, self._settings, self._security)
         await self.listener.listen(host if host.startswith(LOOPBACK) else None, port)
         self._registration = Registration(self._store, self._sessions, ROOT, self.identity)
         await self._registration.start(self.bookie.read_only_reason)
@@ -154,6 +163,7 @@ class BookieServer:
             task.cancel()
         await asyncio.wait(self._tasks)
         await self.listener.close()
+        await self._peers.close()
         await self.bookie.stop()
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.web.settings import BookieWebSettings
 from cli.cluster_settings import ClusterSettings
@@ -58,7 +59,7 @@ def page() -> str:
     spelling = {fold(key): key for key in known_keys()}
     shipped = load_configuration([("standalone.conf", (CONF / "standalone.conf").read_text())], []).values
     parts, seen = [HEAD], set()
-    for cls in (*SETTINGS, BookieServerSettings, BookieWebSettings, ClusterSettings, ZooKeeperSettings):
+    for cls in (*SETTINGS, BookieServerSettings, BookieSecuritySettings, BookieWebSettings, ClusterSettings, ZooKeeperSettings):
         rows = []
         notes = _field_notes(cls)
         for field in dataclasses.fields(cls):

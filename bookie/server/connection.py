@@ -1,7 +1,7 @@
 """BookieConnection: one client's socket as an asyncio protocol. Bytes in, requests to the bookie; answers out, put together.
 
 Adds and reads of version 2 are taken as runs by the kernels, everything else one frame at a time. Whatever a peer does wrong
-is the protocol's error or a closed connection, and one line in the log.
+is the protocol's error or a closed connection, and one line in the log. TLS is begun by a request (START_TLS), as Apache's do.
 Bounds: ADD_BYTES_MAX of adds, POLLS_MAX that wait, REQUESTS_MAX of everything else, READS_AT_ONCE of them being done; at any,
 and while the peer does not read its answers, nothing is read from it. Half a frame and unread answers have TICK_SECONDS.
 """
@@ -9,13 +9,17 @@ and while the peer does not read its answers, nothing is read from it. Half a fr
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Coroutine
 from functools import partial
 from typing import Any, Protocol, cast
 
 from bookie.reading import last_add_confirmed
+from bookie.server.complaints import Complaints
 from bookie.server.confirmations import Confirmations
 from bookie.server.operations import Operations
+from bookie.server.security.handshake import HandshakeFailed, shake_hands
+from bookie.server.security.security import Security
 from bookie.server.session import TICK_SECONDS, Session
 from bookie.server.settings import BookieServerSettings
 from bookie.striped_bookie import AnyBookie
@@ -23,10 +27,11 @@ from ports.logs import line
 from ports.outbox import Outbox
 from ports.read_buffer import ReadBuffer, SharedRoom
 from wire.bookie.frames import next_frame
-from wire.bookie.requests import Add, Answers, LongPoll, Rejected, Request
+from wire.bookie.requests import Add, Answers, LongPoll, Rejected, Request, StartTls
 from wire.bookie.runs import AddRun
+from wire.bookie.version3 import Version3Answers
 from wire.bookie_codes import BookieCode, BookieError
-from wire.errors import RemoteError
+from wire.errors import MalformedCommand, RemoteError
 from wire.kernels.bookie_requests import take_adds, take_reads
 from wire.kernels.bookie_responses import plain_responses
 from wire.run import EntryRun
@@ -53,6 +58,8 @@ class Server(Protocol):
     operations: Operations
     confirmations: Confirmations
     room: SharedRoom
+    security: Security
+    complaints: Complaints
 
     def admit(self, connection: "BookieConnection") -> None: ...
     def dismiss(self, connection: "BookieConnection") -> None: ...
@@ -77,6 +84,11 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._is_reading = True
         self._rejected_count = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._guard = server.security.guard()
+        """Until the peer is known."""
+        self._handshake: asyncio.Task[None] | None = None
+        """The one that is under way or has been."""
+        self._is_shaking_hands = self._is_gone = False
         self._transport: asyncio.Transport
         self._outbox: Outbox
         self.address = ""
@@ -105,6 +117,10 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Once, whoever tells it: asyncio does not tell of the end of a connection in the middle of a handshake."""
+        if self._is_gone:
+            return
+        self._is_gone = True
         log.info(line("disconnected", peer=self.address, reason=exc or "closed", rejected=self._rejected_count))
         self._release()
         self._server.dismiss(self)
@@ -112,7 +128,7 @@ class BookieConnection(asyncio.BufferedProtocol):
     def end(self, reason: str) -> None:
         """Close the connection; what was written is still sent."""
         if self.is_open:
-            log.warning(line("connection ended", peer=self.address, reason=reason))
+            self._server.complaints.tell("connection ended", peer=self.address, reason=reason)
             self.close()
 
     def close(self) -> None:
@@ -167,6 +183,9 @@ class BookieConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         buffer, end = self._input.filled(nbytes)
+        if self._is_shaking_hands:
+            self._input.keep(0)  # it came right behind the handshake, whose end we shall hear of next
+            return
         self._session.heard()
         used = end
         try:
@@ -183,7 +202,9 @@ class BookieConnection(asyncio.BufferedProtocol):
         """Up to where the bytes are used up."""
         at = 0
         while at < end and self.is_open:
-            opcode = buffer[at + 5] if end - at > 24 and buffer[at + 4] == 2 else 0
+            if self._is_shaking_hands:
+                raise MalformedCommand(f"{end - at} bytes in the clear after START_TLS")
+            opcode = buffer[at + 5] if self._guard is None and end - at > 24 and buffer[at + 4] == 2 else 0
             if opcode == _ADD:
                 adds = take_adds(buffer, at, end, RUN_ENTRIES_MAX, self._frame_bytes_max)
                 if adds is not None:
@@ -207,6 +228,11 @@ class BookieConnection(asyncio.BufferedProtocol):
 
     def _handle(self, request: Request) -> None:
         operation = request.operation
+        if isinstance(operation, StartTls):
+            self._start_tls(request.answers)
+            return
+        if self._guard is not None and not self._is_allowed(request):
+            return
         match operation:
             case Add():
                 self._add(operation, request.answers)
@@ -220,9 +246,60 @@ class BookieConnection(asyncio.BufferedProtocol):
     def _reject(self, rejected: Rejected) -> None:
         """A line for the first one only: a peer must not fill the log."""
         if not self._rejected_count:
-            log.warning(line("request rejected", peer=self.address, reason=rejected.reason))
+            self._server.complaints.tell("request rejected", peer=self.address, reason=rejected.reason)
         self._rejected_count += 1
         self.answer(rejected.answer)
+
+    # ---- Who the peer is
+
+    def _is_allowed(self, request: Request) -> bool:
+        """The guard has answered, and goes when the peer is known. What comes after that is allowed."""
+        assert self._guard is not None
+        verdict = self._guard.judge(request)
+        if verdict.answer:
+            self.answer(verdict.answer)
+        if verdict.end:
+            self.end(verdict.end)
+        self._dismiss_guard()
+        return False
+
+    def _dismiss_guard(self) -> None:
+        if self._guard is not None and self._guard.is_satisfied:
+            self._guard = None
+
+    def _start_tls(self, answers: Answers) -> None:
+        assert isinstance(answers, Version3Answers), answers
+        tls = self._server.security.tls
+        if tls is None or self._handshake is not None:
+            reason = "START_TLS, and no tlsProviderFactoryClass" if tls is None else "START_TLS a second time"
+            self._reject(Rejected(answers.tls_started(BookieCode.EBADREQ), reason))
+            return
+        if self._requests or self._polls or self._add_bytes:
+            raise MalformedCommand("START_TLS while other requests are under way: their answers would be in the clear")
+        self._is_shaking_hands = True
+        self.answer(answers.tls_started(BookieCode.EOK))
+        self._outbox.flush()
+        self._transport.pause_reading()
+        self._handshake = self._loop.create_task(self._shake_hands(tls.context()), name="TLS handshake")
+
+    async def _shake_hands(self, context: ssl.SSLContext) -> None:
+        try:
+            self._transport, certificate = await shake_hands(self._transport, self, context)
+        except HandshakeFailed as failure:
+            self.end(str(failure))
+            self.connection_lost(None)
+            return
+        self._outbox = Outbox(self._transport, self._transport.abort)
+        self._is_shaking_hands = False
+        if not self.is_open:
+            self._transport.abort()
+            return
+        reason = self._guard.secured(certificate) if self._guard is not None else ""
+        if reason:
+            self._server.complaints.tell("a peer is not authorized", peer=self.address, reason=reason)
+        self._dismiss_guard()
+        self._input.room()
+        self.buffer_updated(0)
 
     # ---- Requests under way
 

@@ -1,10 +1,14 @@
 """BookieListener: the port of a bookie, its connections, and what they share."""
 
+import asyncio
 import logging
 
+from bookie.server.complaints import Complaints
 from bookie.server.confirmations import Confirmations
 from bookie.server.connection import LINGER_SECONDS, BookieConnection
 from bookie.server.operations import Operations
+from bookie.server.security.security import Security
+from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.striped_bookie import AnyBookie
 from ports.read_buffer import SharedRoom
@@ -18,12 +22,16 @@ BACKLOG = 128
 class BookieListener:
     """Of one bookie, which is started before this and stopped after it. Implements `connection.Server`."""
 
-    def __init__(self, bookie: AnyBookie, settings: BookieServerSettings) -> None:
+    def __init__(self, bookie: AnyBookie, settings: BookieServerSettings, security: Security | None = None) -> None:
+        """Without `security`: no TLS, and everybody may do everything."""
+        now = asyncio.get_running_loop().time
         self.bookie = bookie
         self.settings = settings
         self.confirmations = Confirmations()
         self.operations = Operations(bookie, self.confirmations, settings.max_batch_read_size)
         self.room = SharedRoom()
+        self.security = Security(BookieSecuritySettings(), now) if security is None else security
+        self.complaints = Complaints(log, now)
         self.server_port: ServerPort[BookieConnection] = ServerPort(log, 2 * LINGER_SECONDS)
 
     @property

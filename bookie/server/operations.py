@@ -23,6 +23,7 @@ from wire.bookie.requests import (
     Read,
     ReadLac,
     Rejected,
+    StartTls,
     WriteLac,
 )
 from wire.bookie.runs import ReadRun
@@ -123,7 +124,7 @@ class Operations:
                 return answers.disk_described(BookieCode.EOK, total, usage.free_bytes if operation.wants_free else None)
             case Authenticate():
                 return answers.authenticated(AUTHENTICATION_OFF, b"")
-            case Add() | BatchRead() | Rejected():
+            case Add() | BatchRead() | StartTls() | Rejected():
                 raise AssertionError(f"not to be answered here: {operation}")
         assert_never(operation)
 
@@ -234,7 +235,7 @@ def _refusal(operation: Operation, answers: Answers, code: BookieCode) -> bytes:
         case WriteLac() | ReadLac() | Force() | ListEntries() | DescribeDisk():
             assert isinstance(answers, Version3Answers), answers
             return _refusal_version3(operation, answers, code)
-        case Add() | Authenticate() | Rejected():
+        case Add() | Authenticate() | StartTls() | Rejected():
             raise AssertionError(f"cannot be refused here: {operation}")
     assert_never(operation)
 

@@ -10,7 +10,7 @@ from tests.wire.bookie_samples import KEY, add, answer, batch_read, entry, frame
 from wire.bookie import version2, version3
 from wire.bookie.availability import decode_availability, encode_availability
 from wire.bookie.frames import frame_end, next_frame
-from wire.bookie.requests import Add, Authenticate, BatchRead, DescribeDisk, LongPoll, Read, Rejected, WriteLac
+from wire.bookie.requests import Add, Authenticate, BatchRead, DescribeDisk, LongPoll, Read, Rejected, StartTls, WriteLac
 from wire.bookie_codes import BookieCode
 from wire.errors import MalformedCommand, MalformedFrame
 from wire.generated import bookie_protocol_pb2 as api
@@ -62,7 +62,7 @@ def test_requests_of_version_2_are_read() -> None:
     assert version2.decode(fencing[4:]).operation == BatchRead(7, 5, 77, 3, 1000, KEY)
     message = api.AuthMessage(authPluginName="plugin", payload=b"x").SerializeToString()
     request = version2.decode(b"\x02\x03\0\0" + message)
-    assert request.operation == Authenticate("plugin")
+    assert request.operation == Authenticate("plugin", b"x")
     assert request.answers.authenticated("plugin", b"x") == frame(b"\x02\x03\0\0" + message)
 
 
@@ -118,12 +118,13 @@ def test_requests_of_version_3_are_read() -> None:
     assert operation_of(request(api.WRITE_LAC, writeLacRequest=lac)) == WriteLac(7, 4, KEY, lac.body)
     info = api.GetBookieInfoRequest(requested=2)
     assert operation_of(request(api.GET_BOOKIE_INFO, getBookieInfoRequest=info)) == DescribeDisk(False, True)
+    assert operation_of(request(api.START_TLS, startTLSRequest=api.StartTLSRequest())) == StartTls()
 
 
 @pytest.mark.parametrize(
     ("data", "status"),
     [
-        (request(api.START_TLS, startTLSRequest=api.StartTLSRequest()), api.EBADREQ),
+        (request(api.START_TLS), api.EBADREQ),
         (request(api.RANGE_READ_ENTRY), api.EBADREQ),
         (request(api.ADD_ENTRY), api.EBADREQ),
         (

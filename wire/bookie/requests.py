@@ -97,6 +97,12 @@ class Authenticate:
     """One step of an authentication."""
 
     plugin: str
+    payload: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class StartTls:
+    """Speak TLS from the answer on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +114,18 @@ class Rejected:
 
 
 Operation = (
-    Add | Read | LongPoll | BatchRead | WriteLac | ReadLac | Force | ListEntries | DescribeDisk | Authenticate | Rejected
+    Add
+    | Read
+    | LongPoll
+    | BatchRead
+    | WriteLac
+    | ReadLac
+    | Force
+    | ListEntries
+    | DescribeDisk
+    | Authenticate
+    | StartTls
+    | Rejected
 )
 
 

@@ -127,7 +127,7 @@ def _decode_auth(body: bytes, flags: int, answers: Version2Answers) -> Operation
         message = AuthMessage.FromString(body[4:])
     except DecodeError as error:
         raise MalformedCommand(f"an unreadable authentication message of {len(body)} bytes") from error
-    return Authenticate(message.authPluginName[:256])
+    return Authenticate(message.authPluginName[:256], message.payload)
 
 
 def _rejected(answers: Version2Answers, body: bytes, opcode: int, code: BookieCode, reason: str) -> Rejected:

@@ -24,6 +24,7 @@ from wire.bookie.requests import (
     ReadLac,
     Rejected,
     Request,
+    StartTls,
     WriteLac,
 )
 from wire.bookie.version2 import entry_run
@@ -103,6 +104,12 @@ class Version3Answers:
         response.getBookieInfoResponse.CopyFrom(info)
         return _framed(response)
 
+    def tls_started(self, code: BookieCode) -> bytes:
+        response, _ = self._response(code)
+        if code == BookieCode.EOK:
+            response.startTLSResponse.SetInParent()
+        return _framed(response)
+
     def failed(self, code: BookieCode) -> bytes:
         """Of an operation that has no answer of its own."""
         return _framed(self._response(code)[0])
@@ -175,7 +182,7 @@ def _decode_write_lac(write: api.WriteLacRequest, answers: Version3Answers) -> O
 
 
 def _decode_auth(message: api.AuthMessage, answers: Version3Answers) -> Operation:
-    return Authenticate(message.authPluginName[:256])
+    return Authenticate(message.authPluginName[:256], message.payload)
 
 
 def _decode_disk(message: api.GetBookieInfoRequest, answers: Version3Answers) -> Operation:
@@ -196,5 +203,6 @@ _DECODERS: dict[int, tuple[str, _Decoder | None]] = {
         "getListOfEntriesOfLedgerRequest",
         lambda message, answers: ListEntries(message.ledgerId),
     ),
+    api.START_TLS: ("startTLSRequest", lambda message, answers: StartTls()),
 }
 """The field of each operation that is offered, and its decoder."""

@@ -1,0 +1,64 @@
+"""Guard: what a peer may do before it is known, and what it is told (AuthHandler.ServerSideHandler). Pure.
+
+Begin TLS and authenticate; everything else is answered with EUA in the form of the request, and where a version has no such
+form the connection ends.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bookie.server.security.exchange import Exchange, Refused
+from wire.bookie.requests import Add, Authenticate, Read, Request
+from wire.bookie.version3 import Version3Answers
+from wire.bookie_codes import BookieCode
+
+EUA = BookieCode.EUA
+
+
+class Verdict(NamedTuple):
+    """What to say, and why to end the connection after that (empty: it goes on)."""
+
+    answer: bytes = b""
+    end: str = ""
+
+
+class Guard:
+    """Of one connection."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self.is_satisfied = False
+
+    def secured(self, certificate: Mapping[str, Any]) -> str:
+        """TLS is up. Why that does not let the peer in; empty when it does, or when it has messages to say."""
+        try:
+            self.is_satisfied = self._exchange.secured(certificate)
+        except Refused as refused:
+            return str(refused)
+        return ""
+
+    def judge(self, request: Request) -> Verdict:
+        """Of a request other than START_TLS, while the peer is not known."""
+        operation, answers = request.operation, request.answers
+        if isinstance(operation, Authenticate):
+            return self._authenticate(operation, request)
+        if isinstance(answers, Version3Answers):
+            return Verdict(answers.failed(EUA))
+        match operation:
+            case Add():
+                return Verdict(answers.added(EUA, operation.entries.ledger_id, operation.entries.first_entry_id))
+            case Read():
+                return Verdict(answers.read(EUA, operation.ledger_id, operation.entry_id))
+        return Verdict(end=f"{type(operation).__name__} before the peer was authenticated")
+
+    def _authenticate(self, message: Authenticate, request: Request) -> Verdict:
+        answers = request.answers
+        version3 = answers if isinstance(answers, Version3Answers) else None
+        if message.plugin != self._exchange.plugin:
+            reason = f"authentication by {message.plugin!r}, not by {self._exchange.plugin!r}"
+            return Verdict(version3.failed(EUA)) if version3 else Verdict(end=reason)
+        try:
+            payload, self.is_satisfied = self._exchange.heard(message.payload)
+        except Refused as refused:
+            return Verdict(version3.failed(EUA) if version3 else b"", f"authentication failed: {refused}")
+        return Verdict(answers.authenticated(message.plugin, payload))

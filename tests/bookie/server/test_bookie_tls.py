@@ -1,0 +1,334 @@
+"""TLS and roles on a bookie's port, over real sockets and with both event loops."""
+
+import asyncio
+import logging
+import ssl
+import struct
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvloop
+
+from bookie.bookie import Bookie
+from bookie.server.listener import BookieListener
+from bookie.server.security.security import Security
+from bookie.server.security.settings import CERTIFICATE_ROLES, TLS_FACTORY, BookieSecuritySettings
+from bookie.server.settings import BookieServerSettings
+from bookie.settings import BookieSettings
+from ports.clock import RealClock
+from ports.real_disk import RealDisk
+from ports.rng import RealRng
+from tests.bookie.runs import KEY
+from tests.bookie.server.client import EBADREQ, EOK, EUA, Client
+from tests.certificates import Authority, Identity, need_openssl
+from tests.wire.bookie_samples import add, batch_read, entry, frame, read
+from wire.generated import bookie_protocol_pb2 as api
+
+pytestmark = need_openssl
+
+SECONDS_MAX = 60
+
+
+class Site:
+    """A bookie with a port, an authority, and what both sides have of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.authority = Authority(path / "certificates")
+        self.bookie_identity = self.authority.sign("bookie")
+        self.listener: BookieListener
+        self.seconds = 0.0
+        """On the clock by which files are looked at."""
+
+    def settings(self, **more: Any) -> BookieSecuritySettings:
+        given: dict[str, Any] = {
+            "tls_provider_factory_class": TLS_FACTORY,
+            "tls_key_store_type": "PEM",
+            "tls_key_store": str(self.bookie_identity.key),
+            "tls_certificate_path": str(self.bookie_identity.certificate),
+        }
+        return BookieSecuritySettings(**{**given, **more})
+
+    def mutual(self, **more: Any) -> BookieSecuritySettings:
+        trust = {"tls_trust_store": str(self.authority.certificate), "tls_trust_store_type": "PEM"}
+        return self.settings(tls_client_authentication=True, **trust, **more)
+
+    def by_role(self, *roles: str) -> BookieSecuritySettings:
+        return self.mutual(bookie_auth_provider_factory_class=CERTIFICATE_ROLES, authorized_roles=roles)
+
+    def context(self, identity: Identity | None = None, trust: Path | None = None) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=trust or self.authority.certificate)
+        if identity is not None:
+            context.load_cert_chain(identity.certificate, identity.key)
+        return context
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        """In the clear so far."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.listener.port)
+        try:
+            yield Client(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    @asynccontextmanager
+    async def secure(self, context: ssl.SSLContext) -> AsyncIterator[Client]:
+        async with self.client() as client:
+            await start_tls(client, context)
+            yield client
+
+
+async def start_tls(client: Client, context: ssl.SSLContext) -> None:
+    response = await client.ask3(api.START_TLS, startTLSRequest=api.StartTLSRequest())
+    assert response.status == api.EOK
+    assert response.HasField("startTLSResponse")
+    await client.writer.start_tls(context, server_hostname="127.0.0.1")
+
+
+async def asked_in_tls(client: Client, context: ssl.SSLContext) -> None:
+    """In TLS 1.3 a client hears only after its handshake that its certificate is not liked."""
+    await start_tls(client, context)
+    await client.ask(read(7, 0))
+
+
+def on_site(
+    path: Path, settings: Callable[[Site], BookieSecuritySettings], scenario: Callable[[Site], Coroutine[Any, Any, None]]
+) -> None:
+    """Once with asyncio's loop and once with uvloop's, which is the server's."""
+    for name, run in (("asyncio", asyncio.run), ("uvloop", uvloop.run)):
+        site = Site(path / name)
+        run(_run(site, settings(site), scenario))
+
+
+async def _run(site: Site, settings: BookieSecuritySettings, scenario: Callable[[Site], Coroutine[Any, Any, None]]) -> None:
+    disk = RealDisk()
+    directories = BookieSettings((f"{site.path}/journal",), (f"{site.path}/ledgers",), journal_max_size_mb=16)
+    try:
+        bookie = Bookie(disk, directories, RealClock(), RealRng())
+        await bookie.start()
+        try:
+            security = Security(settings, lambda: site.seconds)
+            site.listener = BookieListener(bookie, BookieServerSettings(), security)
+            await site.listener.listen("127.0.0.1", 0)
+            try:
+                async with asyncio.timeout(SECONDS_MAX):
+                    await scenario(site)
+            finally:
+                await site.listener.close()
+        finally:
+            await bookie.stop()
+    finally:
+        disk.close()
+
+
+def test_start_tls_then_both_versions_inside_with_large_entries_and_pipelining(tmp_path: Path) -> None:
+    async def scenario(site: Site) -> None:
+        large = bytes(range(256)) * 4000
+        async with site.secure(site.context()) as client:
+            client.send(b"".join(add(7, index, large, key=KEY) for index in range(12)))
+            for index in range(12):
+                assert (await client.answer())[:4] == (1, EOK, 7, index)
+            client.send(b"".join(read(7, index) for index in range(12)))
+            for index in range(12):
+                assert (await client.answer()).body == entry(7, index, large, index - 1)
+        async with site.secure(site.context()) as client:
+            response = await client.ask3(api.READ_ENTRY, readRequest=api.ReadRequest(ledgerId=7, entryId=3))
+            assert response.readResponse.body == entry(7, 3, large, 2)
+
+    on_site(tmp_path, Site.settings, scenario)
+
+
+def test_without_a_demand_peers_may_speak_in_the_clear_as_to_apaches(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> None:
+        async with site.client() as client:
+            assert (await client.ask(add(7, 0, key=KEY))).code == EOK
+        assert "TLS is offered, not demanded" in caplog.text
+
+    on_site(tmp_path, Site.mutual, scenario)
+
+
+def test_what_comes_in_the_clear_behind_start_tls_is_never_taken_for_a_request(tmp_path: Path) -> None:
+    """As with SMTP's command injection (CVE-2011-0411)."""
+
+    async def scenario(site: Site) -> None:
+        async with site.client() as client:
+            txn = api.BKPacketHeader(version=api.VERSION_THREE, operation=api.START_TLS, txnId=1)
+            message = api.Request(header=txn, startTLSRequest=api.StartTLSRequest())
+            client.send(frame(message.SerializeToString()) + add(7, 0, key=KEY))
+            await client.frame()
+            assert await ended(client)
+        async with site.secure(site.context()) as client:
+            assert (await client.ask(read(7, 0))).code != EOK
+
+    on_site(tmp_path, Site.settings, scenario)
+
+
+def test_start_tls_a_second_time_or_in_the_middle_of_requests_is_refused(tmp_path: Path) -> None:
+    async def scenario(site: Site) -> None:
+        async with site.secure(site.context()) as client:
+            response = await client.ask3(api.START_TLS, startTLSRequest=api.StartTLSRequest())
+            assert response.status == api.EBADREQ
+        async with site.client() as client:
+            client.send3(api.ADD_ENTRY, addRequest=add3(7, 0))
+            client.send3(api.START_TLS, startTLSRequest=api.StartTLSRequest())
+            assert await ended(client), "the add's answer, and then the end"
+
+    on_site(tmp_path, Site.settings, scenario)
+
+
+def test_a_handshake_that_fails_ends_the_connection_with_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> None:
+        stranger = Authority(site.path / "stranger")
+        cases = {
+            "no certificate": site.context(),
+            "of a stranger": site.context(stranger.sign("peer")),
+        }
+        for context in cases.values():
+            caplog.clear()
+            async with site.client() as client:
+                with pytest.raises((ConnectionError, ssl.SSLError, asyncio.IncompleteReadError)):
+                    await asked_in_tls(client, context)
+            await until(lambda: site.listener.connection_count == 0)
+            lines = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+            assert len(lines) == 1, lines
+            assert "TLS handshake" in lines[0]
+        async with site.client() as client:
+            await client.ask3(api.START_TLS, startTLSRequest=api.StartTLSRequest())
+            client.send(b"no handshake at all")
+            assert await ended(client)
+        async with site.client() as client:
+            await client.ask3(api.START_TLS, startTLSRequest=api.StartTLSRequest())
+        await until(lambda: site.listener.connection_count == 0)
+        async with site.secure(site.context(site.authority.sign("peer"))) as client:
+            assert (await client.ask(add(7, 0, key=KEY))).code == EOK
+
+    on_site(tmp_path, Site.mutual, scenario)
+
+
+def test_only_certificates_with_an_authorized_role_are_served(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> None:
+        broker = site.context(site.authority.sign("broker", unit="0:broker,reader;1:cluster"))
+        async with site.secure(broker) as client:
+            assert (await client.ask(add(7, 0, key=KEY))).code == EOK
+        for name, unit in (("other", "0:reader,broker"), ("plain", "broker"), ("none", ""), ("cluster", "1:broker")):
+            caplog.clear()
+            identity = site.authority.sign(name, unit=unit)
+            async with site.secure(site.context(identity)) as client:
+                assert (await client.ask(add(7, 1, key=KEY))).code == EUA
+                assert (await client.ask(read(7, 0))).code == EUA
+            assert caplog.text.count("a peer is not authorized") == 1
+        async with site.secure(broker) as client:
+            assert (await client.ask(read(7, 1))).code != EOK, "nothing was added by the others"
+
+    on_site(tmp_path, lambda site: site.by_role("broker", "auditor"), scenario)
+
+
+def test_nothing_is_done_for_a_peer_that_is_not_known_whatever_it_asks(tmp_path: Path) -> None:
+    async def scenario(site: Site) -> None:
+        requests3: dict[api.OperationType, dict[str, Any]] = {
+            api.ADD_ENTRY: {"addRequest": add3(7, 0)},
+            api.READ_ENTRY: {"readRequest": api.ReadRequest(ledgerId=7, entryId=0)},
+            api.WRITE_LAC: {"writeLacRequest": api.WriteLacRequest(ledgerId=7, lac=0, masterKey=KEY, body=ids(7, 0))},
+            api.READ_LAC: {"readLacRequest": api.ReadLacRequest(ledgerId=7)},
+            api.GET_BOOKIE_INFO: {"getBookieInfoRequest": api.GetBookieInfoRequest(requested=3)},
+            api.FORCE_LEDGER: {"forceLedgerRequest": api.ForceLedgerRequest(ledgerId=7)},
+            api.GET_LIST_OF_ENTRIES_OF_LEDGER: {
+                "getListOfEntriesOfLedgerRequest": api.GetListOfEntriesOfLedgerRequest(ledgerId=7)
+            },
+            api.AUTH: {"authRequest": api.AuthMessage(authPluginName="AuthDisabledPlugin", payload=b"")},
+            api.BATCH_READ_ENTRY: {},
+        }
+        async with site.client() as client:
+            for operation, bodies in requests3.items():
+                response = await client.ask3(operation, **bodies)
+                assert response.status == api.EUA, operation
+                assert not response.HasField("readResponse")
+            client.send(b"".join(add(7, index, key=KEY) for index in range(3)) + read(7, 0) + read(7, -1, flags=1, key=KEY))
+            assert [(await client.answer())[:4] for _ in range(3)] == [(1, EUA, 7, index) for index in range(3)]
+            assert [(await client.answer())[:4] for _ in range(2)] == [(2, EUA, 7, 0), (2, EUA, 7, -1)]
+        for data in (
+            batch_read(7, 0, 1, 100),
+            frame(struct.pack(">I", 2 << 24 | 3 << 16) + api.AuthMessage(authPluginName="x", payload=b"").SerializeToString()),
+        ):
+            async with site.client() as client:
+                client.send(data)
+                assert await ended(client)
+        async with site.secure(site.context(site.authority.sign("broker", unit="0:broker"))) as client:
+            assert (await client.ask(read(7, 0))).code == 1, "no such ledger: no add and no fence came through"
+
+    on_site(tmp_path, lambda site: site.by_role("broker"), scenario)
+
+
+def test_renewed_certificates_are_taken_up_and_broken_ones_are_not(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(site: Site) -> None:
+        old = site.bookie_identity.certificate.read_bytes()
+        renewed = Authority(site.path / "renewed")
+        identity = renewed.sign("bookie")
+        async with site.secure(site.context()) as client:
+            identity.key.rename(site.bookie_identity.key)
+            identity.certificate.rename(site.bookie_identity.certificate)
+            async with site.secure(site.context()):
+                pass  # it is not looked yet
+            site.seconds += 60
+            async with site.secure(site.context(trust=renewed.certificate)) as other:
+                assert (await other.ask(add(7, 0, key=KEY))).code == EOK
+            assert (await client.ask(read(7, 0))).code == EOK, "one that was there before goes on"
+        site.bookie_identity.certificate.write_bytes(old)  # of another key
+        site.seconds += 60
+        async with site.secure(site.context(trust=renewed.certificate)) as client:
+            assert (await client.ask(read(7, 0))).code == EOK
+        assert caplog.text.count("renewed TLS files cannot be used") == 1
+        caplog.clear()
+
+    on_site(tmp_path, Site.settings, scenario)
+
+
+def test_a_key_with_a_password_is_read_with_it(tmp_path: Path) -> None:
+    def settings(site: Site) -> BookieSecuritySettings:
+        site.bookie_identity = site.authority.sign("locked", key_password="open sesame")
+        password = site.path / "password"
+        password.write_text("open sesame\n")
+        return site.settings(tls_key_store_password_path=str(password))
+
+    async def scenario(site: Site) -> None:
+        async with site.secure(site.context()) as client:
+            assert (await client.ask(add(7, 0, key=KEY))).code == EOK
+
+    on_site(tmp_path, settings, scenario)
+
+
+def test_a_bookie_without_tls_says_so(tmp_path: Path) -> None:
+    async def scenario(site: Site) -> None:
+        async with site.client() as client:
+            response = await client.ask3(api.START_TLS, startTLSRequest=api.StartTLSRequest())
+            assert response.status == api.EBADREQ
+            assert (await client.ask(frame(struct.pack(">Iqq", 2 << 24 | 2 << 16, -7, 0)))).code == EBADREQ
+
+    on_site(tmp_path, lambda site: BookieSecuritySettings(), scenario)
+
+
+def add3(ledger_id: int, entry_id: int) -> api.AddRequest:
+    return api.AddRequest(ledgerId=ledger_id, entryId=entry_id, masterKey=KEY, body=entry(ledger_id, entry_id))
+
+
+def ids(*numbers: int) -> bytes:
+    return struct.pack(f">{len(numbers)}q", *numbers)
+
+
+async def ended(client: Client) -> bool:
+    """The bookie closes the connection, whatever it says before."""
+    try:
+        while await client.reader.read(1 << 16):
+            pass  # what it says before
+    except ConnectionError:
+        return True  # with bytes of ours that it did not read any more
+    return True
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Bounded by the time limit of the scenario."""
+    while not condition():  # noqa: ASYNC110  # what it waits for is the end of somebody else's socket
+        await asyncio.sleep(0)
