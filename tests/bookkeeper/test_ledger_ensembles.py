@@ -296,7 +296,7 @@ def test_recovery_over_an_ensemble_that_lost_a_bookie_stores_the_tail_at_another
             bookie.release()
         with pytest.raises(LedgerFenced):
             await writer.append(batch(b"late"))
-        await asyncio.wait(unconfirmed)
+        await asyncio.gather(*unconfirmed, return_exceptions=True)
 
     run(scenario())
 

@@ -154,7 +154,7 @@ def test_neither_a_fence_nor_one_lost_connection_with_much_under_way_brings_a_bo
         writer = await client.create({})
         first = metadata_of(cluster, writer.ledger_id).segments[0].bookies[0]
         cluster.bookies[first].failures["add"] = code
-        await asyncio.wait([writer.append(batch(b"a")) for _ in range(50)])
+        await asyncio.gather(*(writer.append(batch(b"a")) for _ in range(50)), return_exceptions=True)
         await settle()
         cluster.bookies[first].failures.clear()
         chosen = {name for _ in range(40) for name in await chosen_by(client, cluster)}
