@@ -1,0 +1,152 @@
+"""The table of the shell's commands: names, options and words are those of Apache's BookieShell 4.17.
+
+`where` is the module of this package and the function in it, `async (shell, given) -> exit code`; `failure` is the exit code of
+one that could not do it, as Apache's (-1 is 255). Imports none of them.
+"""
+
+from dataclasses import dataclass
+
+from cli.bookkeeper_shell.options import Option
+
+FAILED = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """`arguments` is what comes beside the options, for the usage."""
+
+    name: str
+    what: str
+    where: str
+    options: tuple[Option, ...] = ()
+    arguments: str = ""
+    failure: int = FAILED
+
+
+LEDGER = Option("l", "ledgerid", "ledgerId", "Ledger ID")
+MESSAGE = Option("m", "msg", note="Print message body")
+COOKIE_FILE = Option("cf", "cookie-file", "file", "The file to be uploaded as cookie")
+CONFIRMATION = (
+    Option("n", "nonInteractive", note="Do not ask whether old data may go"),
+    Option("f", "force", note="With -n: old data goes"),
+)
+_BOOKIES = (
+    Command(
+        "listbookies",
+        "List the bookies, which are running as either readwrite or readonly mode",
+        "cluster_commands:list_bookies",
+        (
+            Option("rw", "readwrite", note="Print readwrite bookies"),
+            Option("ro", "readonly", note="Print readonly bookies"),
+            Option("a", "all", note="Print all bookies that have a cookie"),
+            Option("h", "hostnames", note="Without effect: the hostname is always printed"),
+        ),
+        failure=FAILED,
+    ),
+    Command("bookieinfo", "Free and total disk space of the writable bookies", "cluster_commands:bookie_info"),
+    Command("clusterinfo", "The state of the cluster of bookies, as JSON", "cluster_commands:cluster_info"),
+    Command(
+        "endpointinfo",
+        "Where a bookie listens, as it registered itself",
+        "cluster_commands:endpoint_info",
+        (Option("b", "bookieid", "bookieId", "Bookie Id"),),
+    ),
+    Command("whatisinstanceid", "Print the instanceid of the cluster", "cluster_commands:what_is_instance_id"),
+)
+_LEDGERS = (
+    Command(
+        "ledgermetadata",
+        "Print the metadata of a ledger, write it to a file, or put it back from one",
+        "ledger_commands:ledger_metadata",
+        (
+            LEDGER,
+            Option("dumptofile", takes="file", note="Dump metadata for ledger, to a file"),
+            Option("restorefromfile", takes="file", note="Restore metadata for ledger, from a file"),
+            Option("update", note="With -restorefromfile: also when the ledger exists"),
+        ),
+    ),
+    Command(
+        "listledgers",
+        "List all ledgers on the cluster (this may take a long time)",
+        "ledger_commands:list_ledgers",
+        (
+            Option("m", "meta", note="Print metadata"),
+            Option("bookieid", takes="bookieId", note="List ledgers residing in this bookie"),
+        ),
+    ),
+)
+_REPLICATION = (
+    Command(
+        "listunderreplicated",
+        "List ledgers marked as underreplicated",
+        "replication_commands:list_underreplicated",
+        (
+            Option("mr", "missingreplica", "bookieId", "Of those that miss this bookie"),
+            Option("emr", "excludingmissingreplica", "bookieId", "None of those that miss this bookie"),
+            Option("pmr", "printmissingreplica", note="Print the missing replicas"),
+            Option("prw", "printreplicationworkerid", note="Print which worker repairs it"),
+            Option("c", "onlydisplayledgercount", note="Only print how many there are"),
+        ),
+    ),
+    Command("whoisauditor", "Print the node which holds the auditor lock", "replication_commands:who_is_auditor"),
+    Command(
+        "autorecovery",
+        "Enable or disable autorecovery in the cluster; without an option, print which it is",
+        "replication_commands:autorecovery",
+        (Option("e", "enable", note="Enable autorecovery"), Option("d", "disable", note="Disable autorecovery")),
+    ),
+    Command(
+        "queryautorecoverystatus",
+        "Which ledgers are being repaired, and by whom",
+        "replication_commands:query_autorecovery_status",
+        (Option("v", "verbose", note="With the ledgers' sizes"),),
+    ),
+    Command(
+        "lostbookierecoverydelay",
+        "Get or set LostBookieRecoveryDelay (in seconds) in the metadata store",
+        "replication_commands:lost_bookie_recovery_delay",
+        (Option("g", "get", note="Get the value"), Option("s", "set", "seconds", "Set the value")),
+        failure=1,
+    ),
+    Command("triggeraudit", "Have the auditor look for lost bookies now", "replication_commands:trigger_audit"),
+    Command(
+        "forceauditchecks",
+        "Reset the time at which checks of the auditor ran last, so that they run at its next start",
+        "replication_commands:force_audit_checks",
+        (
+            Option("calc", "checkallledgerscheck", note="Force the check of all ledgers"),
+            Option("ppc", "placementpolicycheck", note="Force the check of the placement policy"),
+            Option("rc", "replicascheck", note="Force the check of replicas"),
+        ),
+    ),
+)
+_COOKIES = (
+    Command(
+        "cookie_create", "Create a cookie for a bookie, from a file", "cookie_commands:create", (COOKIE_FILE,), "<bookie id>"
+    ),
+    Command("cookie_delete", "Delete the cookie of a bookie", "cookie_commands:delete", (), "<bookie id>"),
+    Command(
+        "cookie_update",
+        "Replace the cookie of a bookie by that of a file",
+        "cookie_commands:update",
+        (COOKIE_FILE,),
+        "<bookie id>",
+    ),
+    Command("cookie_get", "Print the cookie of a bookie", "cookie_commands:get", (), "<bookie id>"),
+    Command(
+        "cookie_generate",
+        "Write the cookie that a bookie would have to a file",
+        "cookie_commands:generate",
+        (
+            Option("j", "journal-dirs", "dirs", "The journal directories used by this bookie"),
+            Option("l", "ledger-dirs", "dirs", "The ledger directories used by this bookie"),
+            Option("ix", "index-dirs", "dirs", "The index directories used by this bookie"),
+            Option("i", "instance-id", "id", "Of the cluster; default: that of the cluster at metadataServiceUri"),
+            Option("o", "output-file", "file", "Where the cookie is written"),
+        ),
+        "<bookie id>",
+    ),
+)
+COMMANDS: dict[str, Command] = {each.name: each for each in (*_BOOKIES, *_LEDGERS, *_REPLICATION, *_COOKIES)}
+REFUSED: dict[str, str] = {}
+"""Commands that Apache has and that mean nothing here, with the reason."""
