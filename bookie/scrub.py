@@ -1,8 +1,10 @@
 """Scrub: reads what has lain on disk for long, before somebody needs it, and compares it with its checksums.
 
 A damaged block is told (log, counts, `damages`) and, when there are other replicas to read from, written again from them as a
-recovery would: the journal makes it durable and the newest write of an entry is what a read gets. What has no replica to read
-stays as it is: a read of it is checked by its reader, and gets EIO when the block itself is not what it should be.
+recovery would: the journal makes it durable and the newest write of an entry is what a read gets. Entries that no other replica
+gives and whose digest is right are written again as they are. What is left in the block then is what is lost here: from now on
+a read of it gets EIO, and every round looks for a replica again.
+Where nobody can tell (a bookie alone, metadata away) the block stays as it is, and a read of it is checked by its reader.
 Keys: localScrubInterval, localScrubRateLimit (ScrubberService), localConsistencyCheckOnStartup (BookieImpl).
 """
 
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bookie.errors import StorageDamaged
+from bookie.read_failures import PASSING_ERRORS
 from bookie.storage.block_v1 import DamagedBlock
 from bookie.storage.span import Span
 from bookie.storage.storage import LedgerStorage
@@ -39,7 +42,10 @@ class Replicas(Protocol):
     """The other bookies that hold a ledger."""
 
     async def fetch(self, ledger_id: int, first_entry_id: int, last_entry_id: int) -> Iterable[EntryRun]:
-        """The entries that they have of these, their digests checked. BookieError: none can be read now."""
+        """The entries that they have of these, their digests checked; none when they have none. BookieError: nobody knows."""
+
+    async def sound(self, run: EntryRun) -> Iterable[EntryRun]:
+        """What of these entries, as they are stored here, has the right digest. BookieError: nobody knows."""
 
 
 @dataclass(slots=True)
@@ -83,7 +89,7 @@ class Scrub:
             if self._pause_seconds:
                 await asyncio.sleep(self._pause_seconds)
             damage = await self._look(ledger_id, span)
-            if damage is not None and not await self._repair(damage) and len(self.damages) < DAMAGES_MAX:
+            if damage is not None and not await self._repair(ledger_id, span, damage) and len(self.damages) < DAMAGES_MAX:
                 self.damages.append(damage)
         self.counts.rounds += 1
         return self.damages
@@ -97,27 +103,48 @@ class Scrub:
         except (DamagedBlock, OSError) as error:
             if not self._storage.index.holds(ledger_id, span):
                 return None  # deleted, or compacted, while it was read
+            if isinstance(error, OSError) and error.errno in PASSING_ERRORS:
+                log.warning(line("block cannot be read now", ledger=ledger_id, first=span.first_entry_id, error=error))
+                return None
             self.counts.blocks_damaged += 1
             place = f"entry log {span.log_id:08x} offset {span.offset}: {error}"
             log.error(line("block is damaged", ledger=ledger_id, first=span.first_entry_id, count=span.count, place=place))
             return Damage(ledger_id, span.first_entry_id, span.last_entry_id, place)
         return None
 
-    async def _repair(self, damage: Damage) -> bool:
+    async def _repair(self, ledger_id: int, span: Span, damage: Damage) -> bool:
         """Whether every entry is there again."""
         if self.replicas is None:
             return False
-        missing = damage.last_entry_id + 1 - damage.first_entry_id
+        missing = set(range(span.first_entry_id, span.last_entry_id + 1))
         try:
-            for run in await self.replicas.fetch(damage.ledger_id, damage.first_entry_id, damage.last_entry_id):
-                await self._rewrite(run)
-                missing -= run.count
-                self.counts.entries_repaired += run.count
-        except BookieError as error:
-            log.warning(line("damage is not repaired", ledger=damage.ledger_id, place=damage.place, error=error))
+            for run in await self.replicas.fetch(ledger_id, span.first_entry_id, span.last_entry_id):
+                await self._write_again(run, missing)
+            for run in await self._sound_here(ledger_id, span, self.replicas) if missing else ():
+                if missing.issuperset(range(run.first_entry_id, run.last_entry_id + 1)):
+                    await self._write_again(run, missing)
+        except (BookieError, OSError) as error:
+            log.warning(line("damage is not repaired", ledger=ledger_id, place=damage.place, error=error))
             return False
-        log.info(line("damage is repaired", ledger=damage.ledger_id, place=damage.place, missing=missing))
-        return missing == 0
+        if missing:
+            self._storage.distrust(span)
+            lost = f"{min(missing)}..{max(missing)}"
+            log.error(line("entries are lost here", ledger=ledger_id, count=len(missing), within=lost, place=damage.place))
+            return False
+        log.info(line("damage is repaired", ledger=ledger_id, place=damage.place))
+        return True
+
+    async def _write_again(self, run: EntryRun, missing: set[int]) -> None:
+        await self._rewrite(run)
+        missing.difference_update(range(run.first_entry_id, run.last_entry_id + 1))
+        self.counts.entries_repaired += run.count
+
+    async def _sound_here(self, ledger_id: int, span: Span, replicas: Replicas) -> Iterable[EntryRun]:
+        try:
+            return await replicas.sound(await self._storage.read_unchecked(ledger_id, span))
+        except DamagedBlock as error:
+            log.warning(line("nothing of a block can be read", ledger=ledger_id, offset=span.offset, error=error))
+            return ()
 
 
 async def check_consistency(storage: LedgerStorage, directory: str) -> None:

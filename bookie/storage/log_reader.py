@@ -76,12 +76,12 @@ class LogReader:
         needed = head_size(entry_count(head))
         return head if len(head) >= needed else await file.read_piece(span.offset, needed)  # the span is a part of its block
 
-    async def read_checked(self, ledger_id: int, span: Span) -> EntryRun:
+    async def read_checked(self, ledger_id: int, span: Span, *, check_data: bool = True) -> EntryRun:
         """The span's entries, after a look at the checksum of their whole block. OSError or DamagedBlock."""
         file = await self._file(span.log_id)
         block = await file.read(span.offset, span.size_bytes)
         await self._close_surplus()
-        run = decode_block(block, check_data=True)
+        run = decode_block(block, check_data=check_data)
         _check(BlockTable(run.ledger_id, run.first_entry_id, run.offsets, run.header_bytes), ledger_id, span)
         return run if run.count == span.count else run.entries(span.first_entry_id, span.count)
 

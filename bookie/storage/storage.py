@@ -86,6 +86,8 @@ class LedgerStorage:
         self._superseded: list[str] = []
         self._forgotten: set[int] = set()
         self._left_alone: set[int] = set()
+        self._distrusted: set[tuple[int, int]] = set()
+        """Log and offset of blocks in which only damaged entries are left to read."""
         self._changing = asyncio.Lock()
         """Held while the checkpoint and what it names are changed."""
         self.suspect = False
@@ -169,6 +171,14 @@ class LedgerStorage:
         """The entries of a span whose block has the right checksum. OSError or DamagedBlock."""
         return await self._reader.read_checked(ledger_id, span)
 
+    async def read_unchecked(self, ledger_id: int, span: Span) -> EntryRun:
+        """The entries of a span whatever the checksum of its block. OSError; DamagedBlock: not even a block is there."""
+        return await self._reader.read_checked(ledger_id, span, check_data=False)
+
+    def distrust(self, span: Span) -> None:
+        """What is still read from this block is damaged: from now on that is DamagedBlock."""
+        self._distrusted.add((span.log_id, span.offset))
+
     async def replace_logs(self, log_ids: Sequence[int], extent: LogExtent | None, moves: Sequence[Moved]) -> None:
         """A log that holds all that is alive of these takes the place of the last of them; without one nothing is. OSError."""
         names = () if extent is None else (log_name(extent.log_id), index_name(extent.log_id))
@@ -199,6 +209,8 @@ class LedgerStorage:
 
     async def read(self, ledger_id: int, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         """From an entry of the span: at least that one, else within both bounds. OSError or DamagedBlock."""
+        if (span.log_id, span.offset) in self._distrusted:
+            raise DamagedBlock("damaged, and no other replica had it")
         return await self._reader.read(ledger_id, span, first_entry_id, count_max, bytes_max)
 
     async def close(self) -> None:

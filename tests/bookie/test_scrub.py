@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import errno
 from collections.abc import Iterable
 
 import pytest
@@ -9,12 +10,16 @@ import pytest
 from bookie.bookie import Bookie
 from bookie.errors import StorageDamaged
 from bookie.storage.block_v1 import LOG_ALIGNMENT
+from bookie.storage.span import Span
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError
+from wire.kernels.entries import first_damaged
 from wire.run import EntryRun
 
 LOG = f"{SMALL.ledger_directory}/00000001.log"
+ROTTEN = 4
+"""The entry of ledger 1 that `rot` damages."""
 CHECKED = dataclasses.replace(SMALL, local_consistency_check_on_startup=True)
 
 
@@ -34,15 +39,37 @@ def rot(machine: Machine) -> None:
 
 
 class Twin:
-    """Another replica, or none."""
+    """Another replica with these entries, or one that is away."""
 
-    def __init__(self, *, is_there: bool) -> None:
+    def __init__(self, *held: int, is_there: bool = True) -> None:
+        self._held = held
         self._is_there = is_there
 
     async def fetch(self, ledger_id: int, first_entry_id: int, last_entry_id: int) -> Iterable[EntryRun]:
+        self._need()
+        asked = range(first_entry_id, last_entry_id + 1)
+        return [sealed(ledger_id, entry_id, 1, 1000) for entry_id in asked if entry_id in self._held]
+
+    async def sound(self, run: EntryRun) -> Iterable[EntryRun]:
+        self._need()
+        entries = [run.entries(entry_id, 1) for entry_id in range(run.first_entry_id, run.last_entry_id + 1)]
+        return [entry for entry in entries if first_damaged(entry) < 0]
+
+    def _need(self) -> None:
         if not self._is_there:
-            raise BookieError(BookieCode.EIO, ledger_id, "nobody has it")
-        return [sealed(ledger_id, entry_id, 1, 1000) for entry_id in range(first_entry_id, last_entry_id + 1)]
+            raise BookieError(BookieCode.EIO, 1, "nobody can say")
+
+
+async def unread(bookie: Bookie) -> list[int]:
+    """Entries of ledger 1 for which the bookie answers EIO; all others are what was written."""
+    refused = []
+    for entry_id in range(10):
+        try:
+            assert entries_of(await bookie.read(1, entry_id, 1, 1)) == entries_of(sealed(1, entry_id, 1, 1000))
+        except BookieError as error:
+            refused.append((entry_id, error.code))
+    assert all(code is BookieCode.EIO for _, code in refused)
+    return [entry_id for entry_id, _ in refused]
 
 
 def test_a_round_over_good_blocks_finds_nothing() -> None:
@@ -72,7 +99,7 @@ def test_a_flipped_bit_is_healed_from_another_replica_for_good() -> None:
         bookie = await stored(machine)
         await bookie.fence(1, KEY)
         rot(machine)
-        bookie.scrub.replicas = Twin(is_there=True)
+        bookie.scrub.replicas = Twin(*range(10))
         assert await bookie.scrub.run_round() == []
         assert bookie.scrub.counts.entries_repaired == 10
         for _ in range(3):
@@ -82,6 +109,65 @@ def test_a_flipped_bit_is_healed_from_another_replica_for_good() -> None:
             bookie = await machine.start()
             await bookie.flush()
         assert await bookie.scrub.run_round() == []
+
+    on_machine(scenario)
+
+
+def test_a_damaged_entry_that_no_replica_has_is_not_served_and_the_others_of_its_block_are() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await stored(machine)
+        rot(machine)
+        bookie.scrub.replicas = Twin(0, 1)
+        for _ in range(2):
+            (damage,) = await bookie.scrub.run_round()
+            assert (damage.ledger_id, await unread(bookie)) == (1, [ROTTEN])
+            await bookie.flush()
+        (damage,) = bookie.scrub.damages
+        assert (damage.first_entry_id, damage.last_entry_id) == (ROTTEN, ROTTEN)
+        bookie.scrub.replicas = Twin(ROTTEN)
+        assert await bookie.scrub.run_round() == []
+        assert await unread(bookie) == []
+
+    on_machine(scenario)
+
+
+@pytest.mark.parametrize(("failure", "damaged"), [(errno.EMFILE, 0), (errno.EIO, 2)])
+def test_a_block_that_cannot_be_read_just_now_is_no_damage(failure: int, damaged: int) -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await stored(machine)
+        bookie.scrub.replicas = Twin()
+        read = bookie._storage.read_checked
+
+        async def failing(ledger_id: int, span: Span) -> EntryRun:
+            raise OSError(failure, "for the moment")
+
+        bookie._storage.read_checked = failing  # type: ignore[method-assign]
+        await bookie.scrub.run_round()
+        assert bookie.scrub.counts.blocks_damaged == damaged
+        bookie._storage.read_checked = read  # type: ignore[method-assign]
+        assert await unread(bookie) == []
+        assert await bookie.scrub.run_round() == []
+
+    on_machine(scenario)
+
+
+def test_a_block_that_is_deleted_while_it_is_read_is_no_damage() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        for ledger_id in (1, 2):
+            for entry_id in range(14):
+                await bookie.add(sealed(ledger_id, entry_id, 1, 50_000), KEY)
+            await bookie.flush()
+        read = bookie._storage.read_checked
+
+        async def deleting(ledger_id: int, span: Span) -> EntryRun:
+            await bookie.delete([1])
+            return await read(ledger_id, span)
+
+        bookie._storage.read_checked = deleting  # type: ignore[method-assign]
+        assert await bookie.scrub.run_round() == []
+        assert (bookie.scrub.counts.blocks_damaged, bookie.ledger_ids()) == (0, [2])
+        assert bookie.scrub.counts.blocks_read > 1
 
     on_machine(scenario)
 
