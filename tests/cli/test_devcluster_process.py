@@ -1,0 +1,108 @@
+"""`bin/pulsar devcluster` as a person uses it: a client goes on while members are killed, and nothing is left behind."""
+
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from tests.clients.python_client import names, publish, quiet_client, receive, until
+from tests.metadata.zookeeper_server import keep_classpath, need_zookeeper
+from tests.started_process import ROOT, StartedProcess
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
+
+PULSAR = str(ROOT / "bin" / "pulsar")
+
+
+class Devcluster(StartedProcess):
+    """On addresses that no other test has."""
+
+    def start(self, brokers: int, bookies: int) -> dict[str, int]:
+        """The pids of the members."""
+        chance = random.SystemRandom()
+        network = f"127.{chance.randrange(1, 255)}.{chance.randrange(255)}"
+        keep_classpath(self.directory / "data" / "zookeeper")
+        counts = ["--brokers", str(brokers), "--bookies", str(bookies)]
+        where = ["--data", str(self.directory / "data"), "--json-ready", str(self.ready_file), "--network", network]
+        self.launch_command([PULSAR, "devcluster", *counts, *where])
+        self.written = self.until_ready_file()
+        return {name: member["pid"] for name, member in self.written["members"].items()}
+
+    def interrupt(self) -> int:
+        return self._end(signal.SIGINT)
+
+    def say(self, *words: str) -> tuple[int, str]:
+        command = [PULSAR, "devcluster", "--data", str(self.directory / "data"), *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Devcluster]:
+    need_zookeeper()
+    with Devcluster(tmp_path) as process:
+        yield process
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def goes_on(client: pulsar.Client, consumer: pulsar.Consumer, first: int) -> None:
+    """What is published is received, in order; a broker that was killed may let some come again."""
+    publish(client, "t", 20, first=first)
+    got: dict[str, None] = {}
+    while f"m{first + 19}" not in got:
+        got.update(dict.fromkeys(receive(consumer, 1)))
+    assert [name for name in got if int(name[1:]) >= first] == names(first, 20)
+
+
+def states(cluster: Devcluster) -> dict[str, str]:
+    code, status = cluster.say("--status")
+    assert code == 0
+    return {words[0]: words[1] for words in map(str.split, status.splitlines()[1:])}
+
+
+def test_members_are_killed_and_restarted_and_a_client_goes_on(cluster: Devcluster) -> None:
+    pids = cluster.start(brokers=2, bookies=3)
+    assert set(pids) == {"zookeeper", "bookie-1", "bookie-2", "bookie-3", "broker-1", "broker-2"}
+    client = quiet_client(cluster.written["serviceUrl"])
+    try:
+        consumer = client.subscribe("t", "s")
+        goes_on(client, consumer, 0)
+        assert cluster.say("--kill", "broker-1") == (0, "broker-1 is killed\n")
+        assert cluster.say("--kill", "broker-1") == (1, "bin/pulsar devcluster: broker-1 does not run\n")
+        goes_on(client, consumer, 20)
+        os.kill(pids["bookie-2"], signal.SIGKILL)
+        until(lambda: "bookie-2   | ENDED BY ITSELF, killed by SIGKILL" in cluster.log.read_text())
+        assert states(cluster) == dict.fromkeys(pids, "ready") | {"broker-1": "down", "bookie-2": "down"}
+        goes_on(client, consumer, 40)
+        for name in ("broker-1", "bookie-2"):
+            assert cluster.say("--restart", name)[1].startswith(f"{name} is ready, pid ")
+        goes_on(client, consumer, 60)
+        assert cluster.say("--kill", "brokre-1") == (1, "bin/pulsar devcluster: there is no brokre-1 here; is it broker-1?\n")
+        code, said = cluster.say()
+        assert code == 1
+        assert "a devcluster runs on" in said
+    finally:
+        client.close()
+    now = [int(line.split()[2]) for line in cluster.say("--status")[1].splitlines()[1:]]
+    assert cluster.interrupt() == 0, cluster.log.read_text()
+    assert not any(map(runs, [*pids.values(), *now]))
+    told = cluster.log.read_text()
+    assert told.count("exit code 0") == 6, told
+    assert "Traceback" not in told
+
+
+def test_nothing_is_left_of_a_devcluster_that_is_killed(cluster: Devcluster) -> None:
+    pids = cluster.start(brokers=1, bookies=1)
+    cluster.kill()
+    until(lambda: not any(map(runs, pids.values())))
