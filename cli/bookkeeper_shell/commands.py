@@ -75,6 +75,61 @@ _LEDGERS = (
         ),
     ),
 )
+_ENTRIES = (
+    Command(
+        "readledger",
+        "Read a range of entries from a ledger",
+        "entry_commands:read_ledger",
+        (
+            MESSAGE,
+            LEDGER,
+            Option("fe", "firstentryid", "entryId", "First Entry ID (default 0)"),
+            Option("le", "lastentryid", "entryId", "Last Entry ID (default: to the end)"),
+            Option("r", "force-recovery", note="Fence and close the ledger before reading: its writer must stop"),
+            Option("b", "bookie", "bookieId", "Only read from a specific bookie"),
+        ),
+    ),
+    Command(
+        "deleteledger",
+        "Delete a ledger",
+        "entry_commands:delete_ledger",
+        (LEDGER, Option("f", "force", note="Do not ask")),
+    ),
+    Command(
+        "simpletest",
+        "Make a ledger, write entries to it, read them, delete it",
+        "entry_commands:simple_test",
+        (
+            Option("e", "ensemble", "size", "Ensemble size (default 3)"),
+            Option("w", "writeQuorum", "size", "Write quorum size (default 2)"),
+            Option("a", "ackQuorum", "size", "Ack quorum size (default 2)"),
+            Option("n", "numEntries", "count", "Entries to write (default 1000)"),
+        ),
+    ),
+    Command(
+        "bookiesanity",
+        "As simpletest, with the bookie of this configuration alone",
+        "entry_commands:bookie_sanity",
+        (
+            Option("e", "entries", "count", "Total entries to be added for the test (default 10)"),
+            Option("t", "timeout", "seconds", "For writing, and for reading (default 1)"),
+        ),
+    ),
+    Command(
+        "updateBookieInLedger",
+        "Replace a bookie by another in the metadata of all ledgers: its data was moved there (this may take a long time)",
+        "entry_commands:update_bookie_in_ledger",
+        (
+            Option("sb", "srcBookie", "bookieId", "The bookie to be replaced; it must be stopped"),
+            Option("db", "destBookie", "bookieId", "The one that has its data now"),
+            Option("s", "updatespersec", "count", "Ledgers updated in a second (default: 5)"),
+            Option("r", "maxOutstandingReads", "count", "Without effect: one is read at a time"),
+            Option("l", "limit", "count", "At most so many ledgers (default: no limit)"),
+            Option("v", "verbose", "true|false", "Print each ledger"),
+            Option("p", "printprogress", "seconds", "Without effect"),
+        ),
+    ),
+)
 _REPLICATION = (
     Command(
         "listunderreplicated",
@@ -147,6 +202,6 @@ _COOKIES = (
         "<bookie id>",
     ),
 )
-COMMANDS: dict[str, Command] = {each.name: each for each in (*_BOOKIES, *_LEDGERS, *_REPLICATION, *_COOKIES)}
+COMMANDS: dict[str, Command] = {each.name: each for each in (*_BOOKIES, *_LEDGERS, *_ENTRIES, *_REPLICATION, *_COOKIES)}
 REFUSED: dict[str, str] = {}
 """Commands that Apache has and that mean nothing here, with the reason."""
