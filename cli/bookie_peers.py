@@ -1,0 +1,60 @@
+"""BookiePeers: what a bookie of a cluster does with the other bookies: it repairs what it lost or what was damaged.
+
+Only here, since the storage node itself knows neither ledger metadata nor other bookies. Owns the clients of the others.
+"""
+
+import asyncio
+import logging
+
+from bookie.striped_bookie import AnyBookie
+from bookkeeper.candidates import Candidates
+from bookkeeper.ledger_recovery import recover_ledger
+from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.passwords import master_key
+from bookkeeper.placement import AnyPlace
+from bookkeeper.quarantine import Quarantine
+from bookkeeper.registry import LedgerRegistry, RegisteredLedger
+from cli.bookie_integrity import DataIntegrity
+from cli.bookie_replicas import BookieReplicas
+from metadata.store import MetadataStore
+from ports.logs import line
+from ports.rng import Rng
+
+log = logging.getLogger("bookie.peers")
+
+
+class BookiePeers:
+    """Of the bookie called `bookie_id`. `open` once it serves, `close` before it stops."""
+
+    def __init__(self, bookie: AnyBookie, bookie_id: str, store: MetadataStore, registry: LedgerRegistry, rng: Rng) -> None:
+        self._bookie, self._registry = bookie, registry
+        self._bookies = NetworkBookies(store)
+        self._candidates = Candidates(self._bookies, AnyPlace(rng), Quarantine(None, rng))
+        self._replicas = BookieReplicas(bookie_id, registry, self._bookies)
+        self._integrity = DataIntegrity(bookie, bookie_id, self._replicas, self._recover)
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """The scrub has replicas from now on, and what is in limbo is looked for. MetadataError."""
+        await self._bookies.open()
+        for stripe in self._bookie.stripes:
+            stripe.scrub.replicas = self._replicas
+        if self._bookie.limbo_ids():
+            self._task = asyncio.create_task(self._integrity.run(), name="bookie data integrity")
+            self._task.add_done_callback(_tell_failure)
+
+    async def _recover(self, ledger: RegisteredLedger) -> RegisteredLedger:
+        key = master_key(ledger.metadata.password)
+        return await recover_ledger(ledger, self._registry, self._bookies, self._candidates, key)
+
+    async def close(self) -> None:
+        """Closing twice is fine."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self._bookies.close()
+
+
+def _tell_failure(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.critical(line("data integrity check died: ledgers stay in limbo until the next start"), exc_info=error)
