@@ -175,6 +175,45 @@ _REPLICATION = (
         ),
     ),
 )
+_REPAIR = (
+    Command(
+        "recover",
+        "Copy what is on failed bookies to others, and take them out of the ledgers",
+        "repair_commands:recover_bookies",
+        (
+            Option("q", "query", note="Only print which ledgers contain them"),
+            Option("dr", "dryrun", note="Only print what would be done"),
+            Option("f", "force", note="Do not ask"),
+            Option("l", "ledger", "ledgerId", "Recover a specific ledger"),
+            Option("sk", "skipOpenLedgers", note="Leave open ledgers as they are"),
+            Option("d", "deleteCookie", note="Delete their cookies when nothing is left there"),
+            Option("sku", "skipUnrecoverableLedgers", note="Go on after a ledger that cannot be recovered"),
+            Option("rate", "replicationRate", "bytes", "Copied in a second, at most"),
+        ),
+        "<bookie id>[,<bookie id>...]",
+    ),
+    Command(
+        "decommissionbookie",
+        "Wait until all that a stopped bookie has is copied to others, then delete its cookie",
+        "repair_commands:decommission_bookie",
+        (Option("bookieid", takes="bookieId", note="Which bookie (default: that of this configuration)"),),
+    ),
+)
+_METADATA = (
+    Command("metaformat", "Format bookkeeper metadata", "metadata_commands:meta_format", CONFIRMATION, failure=1),
+    Command("initnewcluster", "Make the metadata of a new cluster", "metadata_commands:init_new_cluster", failure=1),
+    Command(
+        "nukeexistingcluster",
+        "Delete all metadata of a cluster whose bookies are stopped",
+        "metadata_commands:nuke_existing_cluster",
+        (
+            Option("p", "zkledgersrootpath", "path", "The path that goes: /ledgers"),
+            Option("i", "instanceid", "id", "Of the cluster, as whatisinstanceid prints it"),
+            Option("f", "force", note="Whatever its instance id"),
+        ),
+        failure=1,
+    ),
+)
 _COOKIES = (
     Command(
         "cookie_create", "Create a cookie for a bookie, from a file", "cookie_commands:create", (COOKIE_FILE,), "<bookie id>"
@@ -202,6 +241,7 @@ _COOKIES = (
         "<bookie id>",
     ),
 )
-COMMANDS: dict[str, Command] = {each.name: each for each in (*_BOOKIES, *_LEDGERS, *_ENTRIES, *_REPLICATION, *_COOKIES)}
+_GROUPS = (_BOOKIES, _LEDGERS, _ENTRIES, _REPLICATION, _REPAIR, _METADATA, _COOKIES)
+COMMANDS: dict[str, Command] = {each.name: each for group in _GROUPS for each in group}
 REFUSED: dict[str, str] = {}
 """Commands that Apache has and that mean nothing here, with the reason."""

@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -44,6 +44,10 @@ class Shell:
 
     def settings(self, cls: type[S]) -> S:
         return self.configuration.settings(cls)
+
+    def with_setting(self, key: str, value: str) -> "Shell":
+        """The same with another value of one key."""
+        return replace(self, configuration=Configuration({**self.configuration.values, key: value}))
 
     def say(self, text: str) -> None:
         """A line on stdout, whole, also for whoever reads it through a pipe."""
