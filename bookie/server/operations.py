@@ -104,7 +104,7 @@ class Operations:
         match operation:
             case Read():
                 entry = await self._read(operation)
-                lac = await self._last_add_confirmed(operation.ledger_id) if operation.fence_key is None else None
+                lac = await self._lac_if_known(operation.ledger_id) if operation.fence_key is None else None
                 return answers.read(BookieCode.EOK, operation.ledger_id, operation.entry_id, entry, lac)
             case LongPoll():
                 return await self._poll(operation, answers)
@@ -172,6 +172,13 @@ class Operations:
         """The highest that is known of."""
         explicit = self._confirmations.record(ledger_id).last_add_confirmed
         return max(explicit, await self._bookie.last_add_confirmed(ledger_id))
+
+    async def _lac_if_known(self, ledger_id: int) -> int | None:
+        """To go with an entry that was found: that the last one cannot be read is no reason to withhold it."""
+        try:
+            return await self._last_add_confirmed(ledger_id)
+        except BookieError:
+            return None
 
     async def _poll(self, poll: LongPoll, answers: Version3Answers) -> bytes:
         ledger_id, last = poll.ledger_id, await self._last_add_confirmed(poll.ledger_id)
