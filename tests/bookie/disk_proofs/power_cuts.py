@@ -1,0 +1,77 @@
+"""Rounds of load, power cut and restart of one bookie on one disk."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.bookie.disk_proofs.acknowledged import Load, Record, check, connected
+from tests.bookie.disk_proofs.bookie_on_disk import BookieOnDisk
+from tests.bookie.disk_proofs.mounts import Cut, PowerCutMount
+
+DISK_MEGABYTES = 192
+RUNS_MAX = 1500
+"""Acknowledged before the power cut is asked for."""
+WRITES_MAX = 60
+"""Of the disk, that the cut then waits for: so it falls between a write and its flush as well."""
+CUT_SECONDS_MAX = 60.0
+
+
+class Round(NamedTuple):
+    """What one round saw."""
+
+    acknowledged: int
+    """Entries, over all rounds so far; each of them was found."""
+    cut: Cut
+
+
+@dataclass(slots=True)
+class PowerCuts:
+    """One bookie, started; its disk; what it acknowledged."""
+
+    disk: PowerCutMount
+    bookie: BookieOnDisk
+    record: Record
+    chance: random.Random
+
+    async def load_and_cut(self) -> Cut:
+        """The bookie is killed afterwards, as a host without power is, and the disk is on again."""
+        async with connected(self.bookie.port) as client:
+            load = Load(client, self.record, self.chance)
+            try:
+                await load.more(self.chance.randrange(1, RUNS_MAX))
+                async with asyncio.timeout(CUT_SECONDS_MAX):
+                    cut = await self.disk.cut(self.chance.randrange(1, WRITES_MAX), self.chance.getrandbits(32))
+            finally:
+                self.bookie.kill()
+                await load.stop()
+        self.disk.again()
+        return cut
+
+    async def round(self) -> Round:
+        """Loss when something acknowledged is not there."""
+        cut = await self.load_and_cut()
+        self.bookie.start()
+        async with connected(self.bookie.port) as client:
+            await check(client, self.record)
+        return Round(self.record.entry_count, cut)
+
+
+@contextlib.contextmanager
+def power_cuts(directory: Path, uri: str, seed: int) -> Iterator[PowerCuts]:
+    with (
+        PowerCutMount(directory / "disk", DISK_MEGABYTES) as disk,
+        BookieOnDisk(directory / "bookie", uri, disk.path, disk.path) as bookie,
+    ):
+        bookie.start()
+        yield PowerCuts(disk, bookie, Record(), random.Random(seed))
+
+
+def run_rounds(cuts: PowerCuts, count: int) -> list[Round]:
+    async def rounds() -> list[Round]:
+        return [await cuts.round() for _ in range(count)]
+
+    return asyncio.run(rounds())

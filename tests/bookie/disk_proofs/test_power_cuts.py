@@ -1,0 +1,39 @@
+"""Power cuts of a real bookie on a real file system: everything that it acknowledged is there afterwards."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.bookie.disk_proofs.acknowledged import Loss, check, connected
+from tests.bookie.disk_proofs.mounts import need_power_cuts
+from tests.bookie.disk_proofs.power_cuts import power_cuts, run_rounds
+from tests.bookie.disk_proofs.system_call_errors import Injected, need_tracing
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
+ROUNDS = 3
+
+
+def test_what_was_acknowledged_is_there_after_power_cuts(tmp_path: Path, metadata_service_uri: str) -> None:
+    need_power_cuts()
+    with power_cuts(tmp_path, metadata_service_uri, seed=1) as cuts:
+        rounds = run_rounds(cuts, ROUNDS)
+    assert rounds[-1].acknowledged > 0
+
+
+def test_with_an_fsync_that_does_nothing_the_same_finds_a_loss(tmp_path: Path, metadata_service_uri: str) -> None:
+    need_power_cuts()
+    need_tracing()
+
+    async def scenario() -> None:
+        with (
+            power_cuts(tmp_path, metadata_service_uri, seed=1) as cuts,
+            Injected(cuts.bookie.pid, "fsync,fdatasync:retval=0", tmp_path / "calls"),
+        ):
+            await cuts.load_and_cut()
+            cuts.bookie.start()
+            async with connected(cuts.bookie.port) as client:
+                with pytest.raises(Loss):
+                    await check(client, cuts.record)
+
+    asyncio.run(scenario())
