@@ -65,9 +65,14 @@ class BookKeeper:
         ledger = await self._registry.create(self._new_metadata(custom_metadata))
         reader = self._reader(ledger)
         ensembles = WriterEnsembles(self._candidates, self._registry, ledger, reader)
-        delays_change = self._settings.bookkeeper_delay_ensemble_change
         return BookieLedgerWriter(
-            self._registry, ensembles, self._bookies, reader, self._master_key, delays_change=delays_change
+            self._registry,
+            ensembles,
+            self._bookies,
+            reader,
+            self._master_key,
+            delays_change=self._settings.bookkeeper_delay_ensemble_change,
+            quorum_timeout_seconds=self._settings.bookkeeper_add_entry_quorum_timeout_sec,
         )
 
     async def open(self, ledger_id: int) -> LedgerReader:

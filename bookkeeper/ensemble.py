@@ -104,6 +104,8 @@ class QuorumTracker:
         self._next_seat = quorum.ensemble_size
         self._everybody = tuple(self._seats)
         self._leaving: dict[int, BookieCode] = {}
+        self._kept: dict[int, None] = {}
+        """Failed, and there was nobody else: their failures mean nothing until a quorum is broken, or `on_patience_ended`."""
         self._pieces: dict[int, _Piece] = {}
         self._head = 0
         self._next = 0
@@ -149,7 +151,8 @@ class QuorumTracker:
         if pending is not None:
             pending.failed = failed
         is_broken = pending is not None and self._is_broken(pending)
-        if seat in self._leaving or (self._delays_change and not is_broken and code != BookieCode.EREADONLY):
+        is_patient = seat in self._kept or (self._delays_change and code != BookieCode.EREADONLY)
+        if seat in self._leaving or (is_patient and not is_broken):
             return Verdict.BORNE
         self._leaving[seat] = code
         self._leaving |= {other: code for other in self._seats if failed >> other & 1 and other not in self._leaving}
@@ -171,17 +174,23 @@ class QuorumTracker:
         sends = [send for piece in range(self._head, self._next) for send in self._sends_again(piece, new)]
         for seat in replaced:
             self._leaving.pop(seat, None)
+            self._kept.pop(seat, None)
         self.on_kept(kept)
         return Changed(new, sends)
 
     def on_kept(self, seats: Iterable[int]) -> Verdict:
         """Nobody can take these seats: they are kept as long as every piece can still be stored. May confirm, or end."""
-        codes = [code for seat in seats if (code := self._leaving.pop(seat, None)) is not None]
-        if self.failure is None and codes and any(self._is_broken(piece) for piece in self._pieces.values()):
-            self.failure = codes[0]
+        kept = {seat: code for seat in seats if (code := self._leaving.pop(seat, None)) is not None}
+        self._kept |= dict.fromkeys(kept)
+        if self.failure is None and kept and any(self._is_broken(piece) for piece in self._pieces.values()):
+            self.failure = next(iter(kept.values()))
             return Verdict.ENDED
         self._confirm()
         return Verdict.BORNE
+
+    def on_patience_ended(self) -> None:
+        """Somebody may be there by now who can take the seats that were kept: the next failure asks for a change again."""
+        self._kept.clear()
 
     def check_invariants(self) -> None:
         """For tests."""
@@ -190,6 +199,7 @@ class QuorumTracker:
         assert ends == sorted(set(ends))
         assert not ends or ends[0] > self.last_confirmed
         assert self._indexes == {seat: index for index, seat in enumerate(self._seats)}
+        assert set(self._kept) <= set(self._seats)
         taken = sum(1 << seat for seat in self._seats)
         assert all((piece.acked | piece.failed) & ~taken == 0 for piece in self._pieces.values())
         if self._head < self._next and self.failure is None and not self._leaving:

@@ -23,6 +23,10 @@ class LedgerClosed(LedgerError):
     """This writer was closed or failed before."""
 
 
+class LedgerBusy(LedgerError):
+    """Too many appends are under way. Nothing has changed: a later one may be taken."""
+
+
 class NoSuchEntry(LedgerError):
     """The entry was never accepted."""
 
@@ -53,7 +57,8 @@ class LedgerWriter(Protocol):
     def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
         """Give the entries their ids, seal them in place and store them. Futures complete in call order.
 
-        After the first failure every pending and later append fails with LedgerError (LedgerFenced, LedgerClosed).
+        After the first failure every pending and later append fails with LedgerError (LedgerFenced, LedgerClosed); LedgerBusy
+        alone is of the one append.
         """
 
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun: ...

@@ -34,8 +34,8 @@ class Address(NamedTuple):
 class NetworkBookies(Mapping[str, BookieClient]):
     """Satisfies what `BookKeeper` is given as its bookies. `open` first, `close` last."""
 
-    def __init__(self, store: MetadataStore, timeout_seconds: float = 30.0) -> None:
-        self._store, self._timeout = store, timeout_seconds
+    def __init__(self, store: MetadataStore, timeout_seconds: float = 30.0, *, use_version2: bool = True) -> None:
+        self._store, self._timeout, self._use_version2 = store, timeout_seconds, use_version2
         self._room = SharedRoom()
         self._writable: dict[str, Address] = {}
         self._read_only: dict[str, Address] = {}
@@ -63,7 +63,8 @@ class NetworkBookies(Mapping[str, BookieClient]):
             raise KeyError(name)
         client = self._clients.get((name, address))
         if client is None:
-            client = NetworkBookie(name, address.host, address.port, self._room, self._timeout)
+            where = address.host, address.port, self._room, self._timeout
+            client = NetworkBookie(name, *where, use_version2=self._use_version2)
             self._clients[name, address] = client
         return client
 

@@ -4,9 +4,10 @@ fail.
 A run goes to its bookies at once; its future completes when the tracker confirms its last entry, so that futures complete
 in the order of the entries however the bookies' answers come. The first failure that no replacement heals fails every
 pending and later append, in order. Whom to take, and where the new ensemble is stored before anything is sent to it, is the
-`Ensembles`' part. Bounds: appends in flight are the caller's; every one is held here by reference until it is confirmed.
-One change of the ensemble at a time, each with a time limit that the metadata store has; a bookie that hangs is ended by
-its client's time-out.
+`Ensembles`' part. Bounds: so much is sent before it is confirmed (OUTSTANDING_...), what comes then waits, up to
+WAITING_RUNS_MAX, and then is refused. One change of the ensemble at a time, each with a time limit that the metadata store
+has; where there was nobody to take a place, nobody is looked for again for a while. A bookie that hangs is ended by its
+client's time-out, and an append that no quorum takes by `quorum_timeout_seconds`, if that is set.
 """
 
 import asyncio
@@ -20,6 +21,14 @@ from bookkeeper.ledgers import LedgerClosed, LedgerError, LedgerFenced
 from bookkeeper.ports import BookieClient
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryRun
+
+OUTSTANDING_ENTRIES_MAX = 10_000
+OUTSTANDING_BYTES_MAX = 32 * 1024 * 1024
+"""Sent to bookies and not confirmed, of one ledger. One run may be larger."""
+WAITING_RUNS_MAX = 100_000
+LOOK_AGAIN_SECONDS = 1.0
+LOOK_AGAIN_SECONDS_MAX = 60.0
+"""After so long a place that nobody could take may have a change again; each time twice as long."""
 
 
 class Ensembles(Protocol):
@@ -52,6 +61,7 @@ class ReplicatedAdds:
         last_confirmed: int = -1,
         recovery: bool = False,
         delays_change: bool = False,
+        quorum_timeout_seconds: float = 0.0,
     ) -> None:
         self.failure: LedgerError | None = None
         self._ledger_id, self._ensemble, self._bookies = ledger_id, ensemble, bookies
@@ -60,7 +70,14 @@ class ReplicatedAdds:
         self._tracker = QuorumTracker(quorum, last_confirmed, delays_change=delays_change)
         self._has_whole_runs = not quorum.is_striped
         self._clients = {seat: self._client(name) for seat, name in enumerate(ensemble)}
-        self._pending: deque[tuple[EntryRun, asyncio.Future[EntryRun]]] = deque()
+        self._pending: deque[tuple[EntryRun, asyncio.Future[EntryRun], float]] = deque()
+        """All that is not confirmed, and since when."""
+        self._waiting: deque[EntryRun] = deque()
+        """Those of them that the tracker does not know yet."""
+        self._outstanding_entries = self._outstanding_bytes = 0
+        self._quorum_timeout = quorum_timeout_seconds
+        self._late_timer: asyncio.TimerHandle | None = None
+        self._look_again_at, self._look_again_seconds = 0.0, LOOK_AGAIN_SECONDS
         self._changing: asyncio.Task[None] | None = None
         self._is_finished = False
         self._when_drained: list[asyncio.Future[None]] = []
@@ -75,10 +92,33 @@ class ReplicatedAdds:
         if self.failure is not None:
             future.set_exception(self._refusal(self.failure))
             return future
-        self._pending.append((run, future))
-        for send in self._tracker.on_append(run.first_entry_id, len(run.offsets) - 1):
-            self._send(send, run)
+        self._pending.append((run, future, self._loop.time()))
+        self._waiting.append(run)
+        self._send_waiting()
+        if self._quorum_timeout and self._late_timer is None:
+            self._late_timer = self._loop.call_later(self._quorum_timeout, self._on_late)
         return future
+
+    @property
+    def is_full(self) -> bool:
+        """No more shall be appended now."""
+        return len(self._waiting) >= WAITING_RUNS_MAX
+
+    def _send_waiting(self) -> None:
+        waiting = self._waiting
+        while waiting and self.failure is None and self._has_room(waiting[0]):
+            run = waiting.popleft()
+            count = len(run.offsets) - 1
+            self._outstanding_entries += count
+            self._outstanding_bytes += run.size_bytes
+            for send in self._tracker.on_append(run.first_entry_id, count):
+                self._send(send, run)
+
+    def _has_room(self, run: EntryRun) -> bool:
+        if not self._outstanding_entries:
+            return True
+        entries, size_bytes = self._outstanding_entries + run.count, self._outstanding_bytes + run.size_bytes
+        return entries <= OUTSTANDING_ENTRIES_MAX and size_bytes <= OUTSTANDING_BYTES_MAX
 
     async def finish(self) -> None:
         """Until nothing is pending and no change is under way; what comes after that is not listened to. Raises the failure."""
@@ -87,6 +127,7 @@ class ReplicatedAdds:
             self._when_drained.append(drained)
             await drained
         self._is_finished = True
+        self._stop_timer()
         if self._changing is not None:
             await asyncio.wait([self._changing])
         if self.failure is not None:
@@ -95,6 +136,7 @@ class ReplicatedAdds:
     def abandon(self) -> None:
         """Nobody waits any more."""
         self._is_finished = True
+        self._stop_timer()
         if self._changing is not None:
             self._changing.cancel()
 
@@ -119,6 +161,9 @@ class ReplicatedAdds:
         index = self._tracker.index_of(seat)
         if index is None or self._is_finished:
             return
+        if self._look_again_at and self._loop.time() >= self._look_again_at:
+            self._look_again_at = 0.0
+            self._tracker.on_patience_ended()
         match self._tracker.on_failed(piece, seat, error.code):
             case Verdict.ENDED:
                 self._fail(error)
@@ -158,7 +203,11 @@ class ReplicatedAdds:
             seat for seat in leaving if (index := index_of(seat)) is not None and ensemble[index] != self._ensemble[index]
         ]
         self._ensemble = ensemble
-        changed = self._tracker.on_changed(replaced, [seat for seat in leaving if seat not in replaced])
+        self._look_again_seconds = LOOK_AGAIN_SECONDS
+        kept = [seat for seat in leaving if seat not in replaced]
+        changed = self._tracker.on_changed(replaced, kept)
+        if kept:
+            self._look_again_later()
         for seat in replaced:
             del self._clients[seat]
         for index, seat in changed.seats.items():
@@ -167,7 +216,7 @@ class ReplicatedAdds:
         self._settle(error)
 
     def _send_again(self, sends: Sequence[Send]) -> None:
-        runs = iter([run for run, _ in self._pending])
+        runs = iter([run for run, *_ in self._pending])
         run = next(runs, None)
         for send in sends:
             while run is not None and run.last_entry_id < send.first_entry_id:
@@ -181,7 +230,12 @@ class ReplicatedAdds:
 
     def _keep(self, seats: Sequence[int], error: BookieError) -> None:
         self._tracker.on_kept(seats)
+        self._look_again_later()
         self._settle(error)
+
+    def _look_again_later(self) -> None:
+        self._look_again_at = self._loop.time() + self._look_again_seconds
+        self._look_again_seconds = min(2 * self._look_again_seconds, LOOK_AGAIN_SECONDS_MAX)
 
     def _settle(self, error: BookieError) -> None:
         """What the tracker decided about all that is pending."""
@@ -202,9 +256,13 @@ class ReplicatedAdds:
     def _complete(self) -> None:
         pending, last = self._pending, self._tracker.last_confirmed
         while pending and pending[0][0].last_entry_id <= last:
-            run, future = pending.popleft()
+            run, future, _ = pending.popleft()
+            self._outstanding_entries -= len(run.offsets) - 1
+            self._outstanding_bytes -= run.size_bytes
             if not future.done():
                 future.set_result(run)
+        if self._waiting:
+            self._send_waiting()
         if self._when_drained and not pending:
             self._tell_drained()
 
@@ -215,11 +273,32 @@ class ReplicatedAdds:
     def _fail_all(self, failure: LedgerError) -> None:
         if self.failure is None:
             self.failure = failure
+        self._waiting.clear()
+        self._stop_timer()
         while self._pending:
-            _, future = self._pending.popleft()
+            _, future, _ = self._pending.popleft()
             if not future.done():
                 future.set_exception(type(failure)(*failure.args))
         self._tell_drained()
+
+    def _on_late(self) -> None:
+        """PendingAddOp's quorum timeout: the first one that is not confirmed has waited too long, or when it will have."""
+        self._late_timer = None
+        if not self._pending:
+            return
+        run, _, began = self._pending[0]
+        rest = began + self._quorum_timeout - self._loop.time()
+        if rest > 0:
+            self._late_timer = self._loop.call_later(rest, self._on_late)
+        else:
+            place = f"ledger {self._ledger_id} at entry {run.first_entry_id}"
+            seconds = f"{self._quorum_timeout:g} s"
+            self._fail_all(LedgerError(f"{place}: no ack quorum in {seconds} (bookkeeper_addEntryQuorumTimeoutSec)"))
+
+    def _stop_timer(self) -> None:
+        if self._late_timer is not None:
+            self._late_timer.cancel()
+            self._late_timer = None
 
     def _tell_drained(self) -> None:
         waiting, self._when_drained = self._when_drained, []

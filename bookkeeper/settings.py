@@ -32,6 +32,10 @@ class BookKeeperSettings:
     managed_ledger_password: str = ""
     bookkeeper_delay_ensemble_change: bool = False
     """A bookie that fails is replaced only when too few others are left, not at once (BookKeeper's delayEnsembleChange)."""
+    bookkeeper_add_entry_quorum_timeout_sec: int = 0
+    """A writer ends when an append has no ack quorum after so long (BookKeeper's addEntryQuorumTimeoutSec). 0: never."""
+    bookkeeper_use_v2_wire_protocol: bool = True
+    """Entries go over version 2 of the bookie protocol. What only version 3 has works with it too: over another connection."""
     bookkeeper_enable_sticky_reads: bool = True
     """A reader asks one bookie as long as that answers, where all have all entries."""
     bookkeeper_client_speculative_read_timeout_in_millis: int = 0

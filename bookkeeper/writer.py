@@ -12,7 +12,7 @@ from functools import partial
 
 from bookkeeper.ensemble import Quorum
 from bookkeeper.ensemble_change import WriterEnsembles
-from bookkeeper.ledgers import LedgerClosed, LedgerError, LedgerFenced, NoSuchEntry
+from bookkeeper.ledgers import LedgerBusy, LedgerClosed, LedgerError, LedgerFenced, NoSuchEntry
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
 from bookkeeper.ports import BookieClient
 from bookkeeper.reader import EntryReader
@@ -36,6 +36,7 @@ class BookieLedgerWriter:
         master_key: bytes,
         *,
         delays_change: bool = False,
+        quorum_timeout_seconds: float = 0.0,
     ) -> None:
         metadata = ensembles.ledger.metadata
         self.ledger_id = ensembles.ledger.ledger_id
@@ -51,6 +52,7 @@ class BookieLedgerWriter:
             ensembles,
             master_key,
             delays_change=delays_change,
+            quorum_timeout_seconds=quorum_timeout_seconds,
         )
         self._next_entry_id = 0
         self._length = 0
@@ -69,7 +71,7 @@ class BookieLedgerWriter:
         return self._next_entry_id
 
     def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
-        if self._adds.failure is not None or self._closing is not None:
+        if self._adds.failure is not None or self._closing is not None or self._adds.is_full:
             return self._refuse()
         first = self._next_entry_id
         count = len(batch.offsets) - 1
@@ -111,6 +113,8 @@ class BookieLedgerWriter:
         refusal: LedgerError = LedgerClosed(f"ledger {self.ledger_id} takes no more entries: {failure or 'it was closed'}")
         if isinstance(failure, LedgerFenced):
             refusal = LedgerFenced(*failure.args)
+        elif failure is None and self._closing is None:
+            refusal = LedgerBusy(f"ledger {self.ledger_id}: too many appends wait for its bookies")
         future.set_exception(refusal)
         return future
 

@@ -37,10 +37,12 @@ class BrokerServer:
     def __init__(self, configuration: Configuration, clock: Clock, rng: Rng, store: MetadataStore, sessions: Sessions) -> None:
         cluster = configuration.settings(ClusterSettings)
         self._cluster_name = configuration.settings(BrokerSettings).cluster_name
-        self._ensemble_size = configuration.settings(BookKeeperSettings).managed_ledger_default_ensemble_size
+        ledgers = configuration.settings(BookKeeperSettings)
+        self._ensemble_size = ledgers.managed_ledger_default_ensemble_size
         self._bundle_count = configuration.settings(BrokerSettings).default_number_of_namespace_bundles
         self._store, self._sessions, self._rng = store, sessions, rng
-        self._bookies = NetworkBookies(store, cluster.bookkeeper_client_timeout_in_seconds)
+        timeout, use_version2 = cluster.bookkeeper_client_timeout_in_seconds, ledgers.bookkeeper_use_v2_wire_protocol
+        self._bookies = NetworkBookies(store, timeout, use_version2=use_version2)
         self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
         self.server_settings = self._parts.server_settings
         self.service = self._parts.service

@@ -51,6 +51,7 @@ def test_the_tracker_and_its_naive_twin_agree_where_nobody_can_be_replaced(
     is_delayed = data.draw(st.booleans())
     tracker, twin = QuorumTracker(Quorum(*sizes), delays_change=is_delayed), Twin(sizes)
     unanswered: list[tuple[Send, int]] = []
+    kept: set[int] = set()
     next_entry_id = 0
     for _ in range(data.draw(st.integers(1, 30))):
         if not unanswered or data.draw(st.booleans()):
@@ -76,9 +77,13 @@ def test_the_tracker_and_its_naive_twin_agree_where_nobody_can_be_replaced(
                 is_late = before >= entries[0]
                 for entry_id in entries if not is_late else ():
                     twin.failed[entry_id].add(bookie)
+                if data.draw(st.booleans()):
+                    tracker.on_patience_ended()
+                    kept.clear()
                 verdict = tracker.on_failed(send.piece, bookie, BookieCode.EIO)
-                assert (verdict is Verdict.CHANGE) == (twin.is_broken or not is_delayed)
+                assert (verdict is Verdict.CHANGE) == (twin.is_broken or not (is_delayed or bookie in kept))
                 assert verdict is not Verdict.ENDED
+                kept |= set(tracker.leaving)
                 assert (tracker.on_kept(tracker.leaving) is Verdict.ENDED) == twin.is_broken
             if twin.is_broken:
                 assert tracker.failure == BookieCode.EIO
