@@ -84,11 +84,13 @@ def _shell(own: Mapping[str, str], sets: Sequence[str]) -> Shell:
 
 
 def _run(command: Command, shell: Shell, words: Sequence[str]) -> int:
+    from bookie.errors import BookieStartError
     from bookkeeper.ledgers import LedgerError
     from cli.bookkeeper_shell.cluster import ClusterFailed
     from metadata.store import MetadataError
     from wire.bookie_codes import BookieError
 
+    failures = (CommandFailed, ClusterFailed, BookieStartError, LedgerError, MetadataError, BookieError, BadSetting, OSError)
     has_own_h = any(option.short == "h" for option in command.options)
     options = (*command.options, Option("", "help") if has_own_h else HELP)
     try:
@@ -103,7 +105,16 @@ def _run(command: Command, shell: Shell, words: Sequence[str]) -> int:
     except WrongUsage as error:
         print(f"{command.name}: {error}\n{_usage(command)}", file=sys.stderr)
         return error.code
-    except (CommandFailed, ClusterFailed, LedgerError, MetadataError, BookieError, BadSetting, OSError) as error:
+    except (
+        CommandFailed,
+        ClusterFailed,
+        BookieStartError,
+        LedgerError,
+        MetadataError,
+        BookieError,
+        BadSetting,
+        OSError,
+    ) as error:
         print(f"{command.name}: {error}", file=sys.stderr)
         return command.failure
 

@@ -199,7 +199,17 @@ _REPAIR = (
         (Option("bookieid", takes="bookieId", note="Which bookie (default: that of this configuration)"),),
     ),
 )
+_INIT = "See that a new bookie may begin with this configuration: nothing is in its directories, nobody knows its id"
 _METADATA = (
+    Command(
+        "bookieformat",
+        "Remove everything that the stopped bookie of this configuration has",
+        "format_commands:bookie_format",
+        (*CONFIRMATION, Option("d", "deleteCookie", note="Delete its cookie from the metadata store too")),
+        failure=1,
+    ),
+    Command("initbookie", _INIT, "format_commands:init_bookie", failure=1),
+    Command("bookieinit", "The same as initbookie", "format_commands:init_bookie", failure=1),
     Command("metaformat", "Format bookkeeper metadata", "metadata_commands:meta_format", CONFIRMATION, failure=1),
     Command("initnewcluster", "Make the metadata of a new cluster", "metadata_commands:init_new_cluster", failure=1),
     Command(
@@ -241,7 +251,72 @@ _COOKIES = (
         "<bookie id>",
     ),
 )
-_GROUPS = (_BOOKIES, _LEDGERS, _ENTRIES, _REPLICATION, _REPAIR, _METADATA, _COOKIES)
+_STORAGE = (
+    Command("lastmark", "Print last log marker", "storage_commands:last_mark"),
+    Command(
+        "listfilesondisc",
+        "List the files of this configuration's journal and ledger directories",
+        "storage_commands:list_files_on_disc",
+        (
+            Option("txn", "journal", note="Journal files"),
+            Option("log", "entrylog", note="Entry logs"),
+            Option("idx", "index", note="Indexes"),
+        ),
+    ),
+    Command(
+        "readjournal",
+        "Print what a journal file holds",
+        "storage_commands:read_journal",
+        (Option("dir", takes="directory", note="Journal directory (needed if there are several)"), MESSAGE),
+        "<journal id | journal file name>",
+    ),
+    Command(
+        "readlog",
+        "Print what an entry log holds",
+        "storage_commands:read_log",
+        (
+            MESSAGE,
+            LEDGER,
+            Option("e", "entryid", "entryId", "With -l: only this entry"),
+            Option("sp", "startpos", "offset", "Entries from this position on"),
+            Option("ep", "endpos", "offset", "Entries up to this position"),
+        ),
+        "<entry log id | entry log file name>",
+    ),
+    Command(
+        "readlogmetadata",
+        "Print which ledgers have how much of an entry log",
+        "storage_commands:read_log_metadata",
+        (),
+        "<entry log id in hexadecimal | entry log file name>",
+    ),
+    Command(
+        "ledger",
+        "Print where the entries of a ledger are on this bookie, as of its last checkpoint",
+        "storage_commands:ledger",
+        (Option("m", "meta", note="Print meta information"),),
+        "<ledger id>",
+        failure=1,
+    ),
+    Command(
+        "localconsistencycheck",
+        "Check that index and entry logs agree, and every checksum",
+        "storage_commands:local_consistency_check",
+        failure=1,
+    ),
+)
+_GROUPS = (_STORAGE, _BOOKIES, _LEDGERS, _ENTRIES, _REPLICATION, _REPAIR, _METADATA, _COOKIES)
 COMMANDS: dict[str, Command] = {each.name: each for group in _GROUPS for each in group}
-REFUSED: dict[str, str] = {}
+_NO_INDEX = "entries are found by an index beside each entry log here, in one format"
+REFUSED: dict[str, str] = {
+    "convert-to-db-storage": f"there is nothing to convert: {_NO_INDEX}",
+    "convert-to-interleaved-storage": f"there is nothing to convert: {_NO_INDEX}",
+    "rebuild-db-ledger-locations-index": f"there is no RocksDB: {_NO_INDEX}; a damaged one is rebuilt when the bookie starts",
+    "rebuild-db-ledgers-index": f"there is no RocksDB: {_NO_INDEX}; a damaged one is rebuilt when the bookie starts",
+    "check-db-ledgers-index": "there is no RocksDB: `localconsistencycheck` checks index and entry logs",
+    "regenerate-interleaved-storage-index-file": f"there is no index for each ledger: {_NO_INDEX}",
+    "updatecookie": "a bookie keeps its id and its directories: `cookie_update` and `cookie_delete` change what the cluster knows",
+    "updateledgers": "`updateBookieInLedger -sb OLD -db NEW` puts one bookie's name in place of another's",
+    "activeledgers": "`readlogmetadata` prints the ledgers of an entry log, and how much of it is still in use",
+}
 """Commands that Apache has and that mean nothing here, with the reason."""
