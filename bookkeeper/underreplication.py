@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 from bookkeeper.paths import ROOT
 from wire.generated.ledger_metadata_pb2 import (
     AuditorVoteFormat,
+    CheckAllLedgersFormat,
     LedgerRereplicationLayoutFormat,
     LockDataFormat,
     UnderreplicatedLedgerFormat,
@@ -27,6 +28,7 @@ LOCKS = f"{UNDERREPLICATION}/locks"
 LAYOUT = f"{UNDERREPLICATION}/LAYOUT"
 DISABLED = f"{UNDERREPLICATION}/disable"
 LOST_BOOKIE_RECOVERY_DELAY = f"{UNDERREPLICATION}/lostBookieRecoveryDelay"
+CHECK_ALL_LEDGERS_CTIME = f"{UNDERREPLICATION}/checkallledgersctime"
 AUDITOR_ELECTION = f"{UNDERREPLICATION}/auditorelection"
 AUDITOR_VOTE_PREFIX = f"{AUDITOR_ELECTION}/V_"
 LAYOUT_TYPE, LAYOUT_VERSION = "BASIC", 1
@@ -43,6 +45,15 @@ class UnderreplicatedLedger:
 
     missing_replicas: tuple[str, ...]
     since_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLedger:
+    """A ledger whose lock this process has; `version` is that of the mark when it was taken."""
+
+    ledger_id: int
+    missing_replicas: tuple[str, ...]
+    version: int
 
 
 def ledger_path(ledger_id: int) -> str:
@@ -105,6 +116,15 @@ def encode_vote(bookie_id: str) -> bytes:
 
 def decode_vote(data: bytes) -> str:
     return _parsed(data, AuditorVoteFormat()).bookieId
+
+
+def encode_checked_all(at_ms: int) -> bytes:
+    return _text(CheckAllLedgersFormat(checkAllLedgersCTime=at_ms))
+
+
+def decode_checked_all(data: bytes) -> int:
+    """ms since the epoch."""
+    return _parsed(data, CheckAllLedgersFormat()).checkAllLedgersCTime
 
 
 def _text(message: Message) -> bytes:

@@ -15,9 +15,5 @@ class NotEnoughBookies(RepairError):
     """There is nobody to take the copies."""
 
 
-class LedgerChanged(RepairError):
-    """Another client has changed the segment while it was copied: what was found out before counts no more."""
-
-
 class IncompatibleUnderreplication(RepairError):
     """The under-replication tree has a layout that this software does not know."""

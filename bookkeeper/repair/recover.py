@@ -4,12 +4,21 @@ For an operator: it needs no auditor and no marks, and takes no locks. What repl
 same time is no harm: whoever is second finds the metadata changed, and looks again.
 """
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from bookkeeper.ledgers import LedgerError, NoSuchLedger
+from bookkeeper.metadata_codec import LedgerState
+from bookkeeper.registry import RegisteredLedger
+from bookkeeper.repair.all_ledgers import for_each_ledger
 from bookkeeper.repair.client import RepairClient
+from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.errors import RepairError
+from bookkeeper.repair.ledger_repair import LedgerRepair
 from bookkeeper.repair.progress import RepairProgress
+
+READS_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +53,65 @@ async def recover(
     as RepairError, unless `skips_unrecoverable_ledgers`: then it is told in `failed`. NoSuchLedger for a `ledger_id` that is
     not there; MetadataError. It may be called again at any time.
     """
-    raise RepairError("recover is not there yet")
+    repair = LedgerRepair(client, RepairCounters())
+    failed: dict[int, str] = {}
+    ids = [ledger_id] if ledger_id is not None else await _naming(client, bookie_ids, failed)
+    if failed and not skips_unrecoverable_ledgers:
+        raise _failure(*next(iter(failed.items())))
+    repaired, open_left = list[int](), list[int]()
+    began = asyncio.get_running_loop().time()
+    for at, each in enumerate(ids):
+        report(RepairProgress(len(ids), len(ids) - at, asyncio.get_running_loop().time() - began))
+        try:
+            ledger = await client.registry.read(each)
+        except NoSuchLedger:
+            if ledger_id is not None:
+                raise
+            continue
+        if not _names(ledger, bookie_ids):
+            continue
+        if skips_open_ledgers and ledger.metadata.state != LedgerState.CLOSED:
+            open_left.append(each)
+            continue
+        reason = "" if dry_run else await _why_not(client, repair, each, bookie_ids)
+        if not reason:
+            repaired.append(each)
+        elif skips_unrecoverable_ledgers:
+            failed[each] = reason
+        else:
+            raise _failure(each, reason)
+    report(RepairProgress(len(ids), 0, asyncio.get_running_loop().time() - began))
+    return Recovered(tuple(repaired), tuple(open_left), failed)
+
+
+async def _naming(client: RepairClient, bookie_ids: Collection[str], unreadable: dict[int, str]) -> list[int]:
+    """Ledgers that name one of the bookies, ascending."""
+    found: list[int] = []
+
+    async def look(ledger: RegisteredLedger) -> None:
+        if _names(ledger, bookie_ids):
+            found.append(ledger.ledger_id)
+
+    def on_unreadable(each: int, error: LedgerError) -> None:
+        unreadable[each] = str(error)
+
+    await for_each_ledger(client.store, client.registry, look, on_unreadable, READS_MAX)
+    return sorted(found)
+
+
+async def _why_not(client: RepairClient, repair: LedgerRepair, ledger_id: int, bookie_ids: Collection[str]) -> str:
+    """Nothing when no segment names one of the bookies any more: what else the ledger lacks is not asked here."""
+    outcome = await repair.repair(ledger_id, bookie_ids, closes=True)
+    try:
+        is_free = not _names(await client.registry.read(ledger_id), bookie_ids)
+    except NoSuchLedger:
+        is_free = True
+    return "" if is_free else "; ".join(outcome.reasons) or outcome.state.value
+
+
+def _failure(ledger_id: int, reason: str) -> RepairError:
+    return RepairError(f"ledger {ledger_id} could not be repaired: {reason}")
+
+
+def _names(ledger: RegisteredLedger, bookie_ids: Collection[str]) -> bool:
+    return any(bookie in bookie_ids for segment in ledger.metadata.segments for bookie in segment.bookies)

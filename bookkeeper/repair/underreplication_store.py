@@ -7,21 +7,24 @@ that was made after it had looked; Apache's leaves the node as it is, and such a
 """
 
 from collections.abc import AsyncIterator, Callable, Collection
-from dataclasses import dataclass
 
 from bookkeeper.repair.errors import IncompatibleUnderreplication, RepairError
 from bookkeeper.underreplication import (
+    CHECK_ALL_LEDGERS_CTIME,
     DISABLED,
     LAYOUT,
     LEDGERS,
     LOCKS,
     LOST_BOOKIE_RECOVERY_DELAY,
     UNDERREPLICATION,
+    HeldLedger,
     MalformedUnderreplication,
     UnderreplicatedLedger,
     check_layout,
+    decode_checked_all,
     decode_ledger,
     decode_lock,
+    encode_checked_all,
     encode_ledger,
     encode_lock,
     layout_text,
@@ -41,18 +44,10 @@ from metadata.store import (
     OutcomeUnknown,
 )
 from ports.clock import Clock
+from ports.rng import Rng
 
 WRITE_ATTEMPTS_MAX = 100
 """Each lost round is another client's progress."""
-
-
-@dataclass(frozen=True, slots=True)
-class HeldLedger:
-    """A ledger whose lock this process has; `version` is that of the mark when it was taken."""
-
-    ledger_id: int
-    missing_replicas: tuple[str, ...]
-    version: int
 
 
 class UnderreplicationStore:
@@ -102,12 +97,14 @@ class UnderreplicationStore:
         found = await self._store.get(ledger_path(ledger_id))
         return None if found is None else _readable(found.value)
 
-    async def ledger_ids(self) -> AsyncIterator[int]:
-        """Of all that are marked, ascending."""
+    async def ledger_ids(self, rng: Rng | None = None) -> AsyncIterator[int]:
+        """Of all that are marked, ascending; with `rng` in an order that differs from one worker to the next."""
         waiting = [LEDGERS]
         while waiting:
             path = waiting.pop()
             names = await self._store.children(path)
+            if rng is not None:
+                names.sort(key=lambda _: rng.random())
             for name in names:
                 ledger_id = ledger_id_of(name)
                 if ledger_id is not None:
@@ -209,6 +206,17 @@ class UnderreplicationStore:
     async def set_lost_bookie_recovery_delay(self, seconds: int) -> None:
         """Auditors hear of it, and audit anew: that is how Apache's tools trigger an audit."""
         await self._store.put(LOST_BOOKIE_RECOVERY_DELAY, b"%d" % seconds)
+
+    async def checked_all_at_ms(self) -> int | None:
+        """When the copies of all ledgers were looked at last; None: never, as far as anybody can tell."""
+        found = await self._store.get(CHECK_ALL_LEDGERS_CTIME)
+        try:
+            return None if found is None else decode_checked_all(found.value)
+        except MalformedUnderreplication:
+            return None
+
+    async def set_checked_all_at_ms(self, at_ms: int) -> None:
+        await self._store.put(CHECK_ALL_LEDGERS_CTIME, encode_checked_all(at_ms))
 
     def watch(self, watcher: Callable[[Notification], None]) -> Callable[[], None]:
         """Of every change in the tree; returns the call that ends it."""

@@ -1,0 +1,61 @@
+"""AutoRecovery: an auditor that stands for election and a replication worker, as one part of a process.
+
+As Apache's AutoRecoveryMain, in a process of its own or in a bookie's. Owns the tasks, and the order of start and stop.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from bookkeeper.ledgers import LedgerError
+from bookkeeper.repair.client import RepairClient
+from bookkeeper.repair.counters import RepairCounters
+from bookkeeper.repair.election import AuditorElection
+from bookkeeper.repair.worker import ReplicationWorker
+from metadata.sessions import Sessions
+from metadata.store import MetadataError
+
+
+class AutoRecovery:
+    """`start` once, `stop` once. The store of the client is closed by whoever opened it."""
+
+    def __init__(self, client: RepairClient, sessions: Sessions) -> None:
+        self.counters = RepairCounters()
+        self._client = client
+        self._election = AuditorElection(client, sessions, self.counters)
+        self._worker = ReplicationWorker(client, sessions, self.counters)
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def is_auditor(self) -> bool:
+        """Whether it is the elected one now."""
+        return self._election.is_auditor
+
+    async def start(self) -> None:
+        """LedgerError when the cluster's metadata is not what it should be, or cannot be read."""
+        try:
+            await self._client.open()
+        except MetadataError as error:
+            raise LedgerError(f"the cluster's metadata: {error}") from error
+        self._tasks = [self._run("auditor election", self._election.run()), self._run("replication worker", self._worker.run())]
+
+    def _run(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        return asyncio.create_task(work, name=name)
+
+    async def until_it_failed(self) -> None:
+        """Raises what ended one of its parts: nothing should."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    async def stop(self) -> None:
+        """Its locks and its vote are given back, so that others go on at once. Stopping twice is fine."""
+        tasks, self._tasks = self._tasks, []
+        if not tasks:
+            return
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await self._worker.release_all()
+        await self._election.withdraw()
+        await self._client.close()

@@ -1,0 +1,86 @@
+"""Backlog: which marked ledgers a replication worker holds, and what becomes of each when. Pure; the time is an argument.
+
+A ledger that could not be repaired keeps its lock for a while, so that nobody tries in vain: at first for
+lockReleaseOfFailedLedgerGracePeriod / 32, twice as long each time, and at last for the whole of it. One whose writer lacks a
+bookie keeps it for openLedgerRereplicationGracePeriod, in which the writer may replace the bookie, and is closed then. As
+Apache's ReplicationWorker. Bound: HELD_MAX locks; what comes beyond is given back at once.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from bookkeeper.underreplication import HeldLedger
+
+HELD_MAX = 1000
+FAILURES_REMEMBERED_MAX = 10_000
+DOUBLINGS_MAX = 5
+
+
+class Action(Enum):
+    """What is to be done with a ledger that is held."""
+
+    RELEASE = "release"
+    CLOSE = "close"
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """From `at` on (seconds)."""
+
+    held: HeldLedger
+    action: Action
+    at: float
+
+
+class Backlog:
+    """Of one worker."""
+
+    def __init__(self, failed_seconds_max: float, open_seconds: float) -> None:
+        self._failed_seconds_max, self._open_seconds = failed_seconds_max, open_seconds
+        self._held: dict[int, Due] = {}
+        self._failures: dict[int, int] = {}
+        """Of ledgers that failed last time, how often in a row; the oldest are forgotten at the bound."""
+
+    def __contains__(self, ledger_id: int) -> bool:
+        return ledger_id in self._held
+
+    @property
+    def held(self) -> list[HeldLedger]:
+        return [due.held for due in self._held.values()]
+
+    def on_repaired(self, ledger_id: int) -> None:
+        self._failures.pop(ledger_id, None)
+
+    def on_failed(self, held: HeldLedger, now: float) -> bool:
+        """Whether it is held from now on; if not, it is to be released."""
+        failures = self._failures.pop(held.ledger_id, 0)
+        self._failures[held.ledger_id] = failures + 1
+        while len(self._failures) > FAILURES_REMEMBERED_MAX:
+            del self._failures[next(iter(self._failures))]
+        seconds = self._failed_seconds_max / (1 << max(0, DOUBLINGS_MAX - failures))
+        return self._hold(Due(held, Action.RELEASE, now + seconds))
+
+    def on_open(self, held: HeldLedger, now: float) -> bool:
+        """Whether it is held from now on; if not, it is to be released."""
+        return self._hold(Due(held, Action.CLOSE, now + self._open_seconds))
+
+    def _hold(self, due: Due) -> bool:
+        if len(self._held) >= HELD_MAX:
+            return False
+        self._held[due.held.ledger_id] = due
+        return True
+
+    def take_due(self, now: float) -> Due | None:
+        """One whose time has come; it is held no more."""
+        due = min(self._held.values(), key=lambda due: due.at, default=None)
+        if due is None or due.at > now:
+            return None
+        return self._held.pop(due.held.ledger_id)
+
+    def next_at(self) -> float | None:
+        """When the next one is due."""
+        return min((due.at for due in self._held.values()), default=None)
+
+    def on_session_lost(self) -> None:
+        """The locks went with the session: others have them now, or nobody."""
+        self._held.clear()

@@ -1,0 +1,61 @@
+"""LostBookies: when a bookie that is not there any more counts as lost, so that its ledgers are marked. Pure.
+
+One lost bookie may take lostBookieRecoveryDelay to come back (a restart, a new machine), with two or more nobody waits: another
+loss may be that of the last copy. As Apache's Auditor. Other than there, the delay holds for an auditor that has just been
+elected, too: in a rolling restart it is the auditor's own bookie that is away at that moment.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class LostBookies:
+    """Of one auditor. `delay_seconds` 0: nobody waits. Times in seconds."""
+
+    delay_seconds: float
+    due_at: float | None = None
+    """When the ledgers of lost bookies are to be marked; None: nobody is lost."""
+    is_wanted: bool = False
+    """They are to be marked now, whoever is lost: somebody asked for it."""
+    delayed_count: int = 0
+    cancelled_count: int = 0
+    _known: set[str] = field(default_factory=set)
+    """Bookies that were there since the last audit, or that ledgers name."""
+
+    def is_due(self, now: float) -> bool:
+        return self.is_wanted or (self.due_at is not None and self.due_at <= now)
+
+    def on_named(self, bookies: Collection[str]) -> None:
+        """Ledgers name them: whoever is not there of these is lost."""
+        self._known.update(bookies)
+
+    def on_present(self, present: Collection[str], now: float) -> None:
+        """These are there now."""
+        lost = self._known.difference(present)
+        self._known.update(present)
+        if not lost:
+            self.cancelled_count += self.due_at is not None
+            self.due_at = None
+        elif len(lost) > 1 or not self.delay_seconds:
+            self.due_at = now if self.due_at is None else min(now, self.due_at)
+        elif self.due_at is None:
+            self.due_at = now + self.delay_seconds
+            self.delayed_count += 1
+
+    def on_delay(self, delay_seconds: float, now: float) -> None:
+        """The delay was set. To what it was already, or to nothing: an audit is wanted now (that is how tools ask for one)."""
+        if delay_seconds in (self.delay_seconds, 0.0):
+            self.is_wanted = True
+        elif self.due_at is not None and self.due_at > now:
+            self.due_at = now + delay_seconds
+        self.delay_seconds = delay_seconds
+
+    def on_interval(self) -> None:
+        """auditorPeriodicBookieCheckInterval is over. One that is lost keeps its delay."""
+        self.is_wanted = self.is_wanted or self.due_at is None
+
+    def on_audited(self, present: Collection[str]) -> None:
+        """All ledgers of those that are not there are marked."""
+        self._known = set(present)
+        self.due_at, self.is_wanted = None, False
