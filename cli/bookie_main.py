@@ -49,6 +49,8 @@ def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | N
     try:
         files = [(config, Path(config).read_text())] if config else []
         configuration = load_configuration(files, overrides)
+        for settings in SETTINGS:
+            configuration.settings(settings)  # what is wrong with any of them is said before anything is opened
         directories = configuration.settings(BookieSettings)
         with contextlib.ExitStack() as held:
             for directory in {*directories.journal_directories, *directories.ledger_directories}:

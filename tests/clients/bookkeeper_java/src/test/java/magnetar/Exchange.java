@@ -18,15 +18,29 @@ import org.apache.bookkeeper.conf.ClientConfiguration;
  * A program: ledgers for another client, and another client's ledgers read.
  *
  * <p>{@code URI write COUNT DIGEST:PASSWORD:CLOSED...} prints the id of each ledger; {@code URI read COUNT DIGEST:PASSWORD:ID...} recovers
- * each and checks all of it.
+ * each and checks all of it. Each line KEY=VALUE of the environment's CLIENT_SETTINGS is a setting of the client.
  */
 final class Exchange {
     private Exchange() {}
 
-    public static void main(String[] words) throws Exception {
+    public static void main(String[] words) {
+        int code = 0;
+        try {
+            exchange(words);
+        } catch (Exception | AssertionError failure) {
+            failure.printStackTrace();
+            code = 1;
+        }
+        System.out.flush();
+        Runtime.getRuntime().halt(code); // open ledgers stay open, and the client's threads would go on
+    }
+
+    private static void exchange(String[] words) throws Exception {
         ClientConfiguration configuration = new ClientConfiguration();
         configuration.setMetadataServiceUri(words[0]);
         configuration.setUseV2WireProtocol(true);
+        String settings = System.getenv().getOrDefault("CLIENT_SETTINGS", "");
+        settings.lines().map(line -> line.split("=", 2)).forEach(pair -> configuration.setProperty(pair[0], pair[1]));
         int count = Integer.parseInt(words[2]);
         BookKeeper client = new BookKeeper(configuration);
         for (String each : Arrays.copyOfRange(words, 3, words.length)) {
@@ -39,8 +53,6 @@ final class Exchange {
                 read(client, count, digest, password, Long.parseLong(parts[2]));
             }
         }
-        System.out.flush();
-        Runtime.getRuntime().halt(0); // open ledgers stay open
     }
 
     static byte[] payload(int index) {
