@@ -135,8 +135,9 @@ class StripedBookie:
                 await stripe.enter_limbo(ledger_id for ledger_id in wanted if self._of(ledger_id) is stripe)
 
     async def leave_limbo(self, ledger_ids: Iterable[int]) -> None:
-        for ledger_id in ledger_ids:
-            await self._of(ledger_id).leave_limbo([ledger_id])
+        wanted = list(ledger_ids)
+        for stripe in {self._of(ledger_id): None for ledger_id in wanted}:
+            await stripe.leave_limbo([ledger_id for ledger_id in wanted if self._of(ledger_id) is stripe])
 
     def limbo_ids(self) -> list[int]:
         return sorted(ledger_id for stripe in self.stripes for ledger_id in stripe.limbo_ids())

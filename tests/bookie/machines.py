@@ -53,6 +53,9 @@ class SimClock:
 class Machine:
     """One host with one bookie."""
 
+    was_known = False
+    """The cluster has the bookie's cookie."""
+
     def __init__(self, seed: int, settings: BookieSettings = SMALL) -> None:
         self.loop = SimLoop(stream(seed, "loop"), Trace(None))
         self.disk = StepDisk(self.loop, stream(seed, "disk"))
@@ -83,7 +86,8 @@ class Machine:
             self._process.kill()
 
     async def _main(self) -> None:
-        bookie = self.bookie = Bookie(self.disk, self.settings, SimClock(self.loop), self._rng)
+        clock = SimClock(self.loop)
+        bookie = self.bookie = Bookie(self.disk, self.settings, clock, self._rng, was_known=self.was_known)
         try:
             await bookie.start()
         except (BookieStartError, OSError) as error:

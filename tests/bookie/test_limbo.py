@@ -7,7 +7,7 @@ import pytest
 
 from bookie.bookie import Bookie
 from bookie.errors import WrongDirectory
-from tests.bookie.machines import SMALL, Machine, SimClock, on_machine
+from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError
 
@@ -19,16 +19,6 @@ class LostMachine(Machine):
     """Its bookie is one that the cluster knows."""
 
     was_known = True
-
-    async def _main(self) -> None:
-        bookie = self.bookie = Bookie(self.disk, self.settings, SimClock(self.loop), self._rng, was_known=self.was_known)
-        try:
-            await bookie.start()
-        except (WrongDirectory, OSError) as error:
-            self._ready.set_exception(error)
-            return
-        self._ready.set_result(None)
-        await self.loop.create_future()
 
 
 def on_lost_machine(scenario: object, seed: int = 0) -> None:
