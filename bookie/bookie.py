@@ -10,19 +10,19 @@ A disk that is full or fails makes the bookie read-only: adds get EREADONLY, rea
 import asyncio
 import errno
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from bookie.admission import SMALL_RECORD_BYTES, Admission
 from bookie.cookie import claim_directories
 from bookie.flusher import Flusher
 from bookie.health import FORCED, FULL, JOURNAL, LOST, STOPPED, STORAGE, Health
-from bookie.journal.format_v1 import LedgerFenced, MasterKeySet
+from bookie.journal.format_v1 import LedgerFenced
 from bookie.journal.journal import Journal
 from bookie.journal.mark import JournalMark
 from bookie.ledgers import Ledgers, LedgerState
 from bookie.limbo import find_loss, forget_loss
 from bookie.log_reads import LogReads
-from bookie.memtable import cost_bytes
 from bookie.ranges import joined_ranges
 from bookie.read_failures import unreadable
 from bookie.reading import is_what_it_says, last_add_confirmed, read_tables
@@ -31,19 +31,17 @@ from bookie.settings import MEGABYTE, BookieSettings
 from bookie.sizes import Sizes
 from bookie.storage.storage import CHECKPOINT, LedgerStorage
 from bookie.upkeep import Upkeep
-from bookie.waiting_adds import WaitingAdd, WaitingAdds
 from ports.clock import Clock
 from ports.disk import Disk, DiskUsage
 from ports.logs import line
 from ports.rng import Rng
 from wire.bookie_codes import BookieCode, BookieError
-from wire.run import EntryRun
+from wire.run import EntryMix, EntryRun
 
 if TYPE_CHECKING:
     from bookie.compactor import Compactor
     from bookie.scrub import Scrub
 
-SMALL_RECORD_BYTES = 64
 log = logging.getLogger("bookie")
 
 
@@ -75,8 +73,9 @@ class Bookie:
         self._storage = LedgerStorage(disk, settings.ledger_directory, settings)
         self._journal: Journal
         self._flusher: Flusher
-        self._waiting = WaitingAdds(settings.table_bytes_max * 2)
-        self.health = Health(disk, settings, (settings.journal_directory, settings.ledger_directory), self._refuse_waiting)
+        self._admission: Admission
+        directories = (settings.journal_directory, settings.ledger_directory)
+        self.health = Health(disk, settings, directories, lambda: self._admission.refuse_waiting())
         self._read_only = self.health.reasons
         self._log_reads = LogReads(self._storage, settings.max_reads_in_progress_limit, self._known)
         self._loop = asyncio.get_running_loop()
@@ -116,6 +115,8 @@ class Bookie:
             interval_seconds=settings.flush_interval / 1000,
             on_flushed=self._on_flushed,
         )
+        waiting_bytes_max = settings.table_bytes_max * 2
+        self._admission = Admission(self._ledgers, self._flusher, self._journal, self.health, waiting_bytes_max)
         await self._replay()
         self._flusher.start()
         if not settings.journal_sync_data:
@@ -152,7 +153,7 @@ class Bookie:
         if STOPPED in self._read_only:
             return
         self._read_only[STOPPED] = "stopped"
-        self._refuse_waiting()
+        self._admission.refuse_waiting()
         await self.health.stop()
         await self._upkeep.stop()
         await self._journal.stop()
@@ -178,10 +179,18 @@ class Bookie:
     def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
         """See `BookieClient.add`. The run's buffer is shared from now on and must not change any more."""
         future: asyncio.Future[None] = self._loop.create_future()
-        if self._waiting:
-            self._waiting.append(WaitingAdd(run.ledger_id, run, master_key, recovery, future))
-        else:
-            self._admit(run, master_key, recovery, future)
+        self._admission.add(run, master_key, recovery, future)
+        return future
+
+    @property
+    def writable_ledgers(self) -> Mapping[int, bytes]:
+        """Those that a mix of adds may be of, with their master keys; none while adds are refused. Good for this turn only."""
+        return self._admission.writable_ledgers
+
+    def add_mix(self, mix: EntryMix, master_key: bytes) -> "asyncio.Future[None]":
+        """As `add`, of entries of `writable_ledgers` that have this key. NotAsOne: one has ceased to be; nothing is stored."""
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._admission.add_mix(mix, master_key, future)
         return future
 
     async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
@@ -218,7 +227,7 @@ class Bookie:
         refusal = self._ledgers.refusal(ledger_id, master_key, recovery=True)
         if refusal is not None:
             raise BookieError(refusal, ledger_id, what)
-        self._ensure(ledger_id, master_key)
+        self._admission.ensure(ledger_id, master_key)
 
     async def last_add_confirmed(self, ledger_id: int) -> int:
         """As the last entry's header has it; -1 when there is no entry. ENOLEDGER, EIO."""
@@ -317,48 +326,6 @@ class Bookie:
                     table.forget(ledger_id)
         await self._flusher.flush()
 
-    # Adds
-
-    def _admit(self, run: EntryRun, master_key: bytes, recovery: bool, future: "asyncio.Future[None]") -> None:
-        state = self._ledgers.get(run.ledger_id)
-        if self._read_only or state is None or state.master_key != master_key or (state.fenced and not recovery):
-            refusal = self._refusal(run.ledger_id, master_key, recovery)
-            if refusal is not None:
-                self._journal.refuse(future, refusal)
-                return
-        size_bytes = cost_bytes(run)
-        if not self._flusher.has_room(size_bytes):
-            self._waiting.append(WaitingAdd(run.ledger_id, run, master_key, recovery, future))
-            return
-        if state is None or state.master_key != master_key:
-            self._ensure(run.ledger_id, master_key)
-        self._flusher.active.insert(run, size_bytes)
-        self._journal.append(run, size_bytes, future)
-
-    def _ensure(self, ledger_id: int, master_key: bytes) -> None:
-        if self._ledgers.ensure(ledger_id, master_key):
-            self._journal.append(MasterKeySet(ledger_id, master_key), SMALL_RECORD_BYTES, None)
-
-    def _refusal(self, ledger_id: int, master_key: bytes, recovery: bool) -> BookieError | None:
-        if self._read_only and not (recovery and self.health.takes_recovery):
-            return BookieError(BookieCode.EREADONLY, ledger_id, self.read_only_reason)
-        code = self._ledgers.refusal(ledger_id, master_key, recovery=recovery)
-        return None if code is None else BookieError(code, ledger_id, "at add")
-
-    def _admit_waiting(self) -> None:
-        """After a flush: as many as find room now, in order."""
-        for add in self._waiting.take_all():
-            if self._waiting:
-                self._waiting.append(add)
-            elif add.run is None:
-                self._journal.refuse(add.future, BookieError(BookieCode.ETOOMANYREQUESTS, add.ledger_id, "memtables are full"))
-            elif not add.future.cancelled():
-                self._admit(add.run, add.master_key, add.recovery, add.future)
-
-    def _refuse_waiting(self) -> None:
-        for add in self._waiting.take_all():
-            self._journal.refuse(add.future, BookieError(BookieCode.EREADONLY, add.ledger_id, self.read_only_reason))
-
     # Reads
 
     def _known(self, ledger_id: int) -> LedgerState:
@@ -381,7 +348,7 @@ class Bookie:
             self.health.turn_read_only(STORAGE, str(error))
         else:
             self.health.turn_writable(STORAGE)
-            self._admit_waiting()
+            self._admission.admit_waiting()
 
     def _revive_journal(self) -> None:
         """A journal that found no space may find some now. After any other error only a restart helps."""

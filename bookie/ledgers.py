@@ -44,6 +44,8 @@ class Ledgers:
 
     def __init__(self) -> None:
         self._states: dict[int, LedgerState] = {}
+        self.writable: dict[int, bytes] = {}
+        """Of the ledgers that take any add that has their key: the key."""
         self._changed: dict[int, None] = {}
         self._gone: dict[int, None] = {}
 
@@ -76,6 +78,7 @@ class Ledgers:
         """Take what was stored; nothing of it counts as changed."""
         for state in states:
             self._states[state.ledger_id] = state
+            self._writable_changed(state)
 
     def refusal(self, ledger_id: int, master_key: bytes, *, recovery: bool) -> BookieCode | None:
         """Why an add is refused; None: it is welcome."""
@@ -97,6 +100,7 @@ class Ledgers:
             self._states[ledger_id] = LedgerState(ledger_id, master_key)
         else:
             state.master_key = master_key
+        self._writable_changed(self._states[ledger_id])
         self._touch(ledger_id)
         return True
 
@@ -106,6 +110,7 @@ class Ledgers:
         state = self._states[ledger_id]
         if not state.fenced:
             state.fenced = True
+            self._writable_changed(state)
             self._touch(ledger_id)
 
     def enter_limbo(self, ledger_ids: Iterable[int]) -> None:
@@ -148,11 +153,18 @@ class Ledgers:
     def has_changes(self) -> bool:
         return bool(self._changed or self._gone)
 
+    def _writable_changed(self, state: LedgerState) -> None:
+        if state.master_key and not (state.fenced or state.is_deleted):
+            self.writable[state.ledger_id] = state.master_key
+        else:
+            self.writable.pop(state.ledger_id, None)
+
     def _touch(self, ledger_id: int) -> None:
         self._gone.pop(ledger_id, None)
         self._changed[ledger_id] = None
 
     def _forget(self, ledger_id: int) -> None:
         del self._states[ledger_id]
+        self.writable.pop(ledger_id, None)
         self._changed.pop(ledger_id, None)
         self._gone[ledger_id] = None

@@ -121,8 +121,18 @@ class LedgerRanges(Generic[P]):
         """Drop a deleted ledger's parts."""
         self._ledgers.pop(ledger_id, None)
 
-    def _of(self, ledger_id: int) -> Ranges[P]:
-        """The ledger's ranges, made when missing."""
+    def __bool__(self) -> bool:
+        return bool(self._ledgers)
+
+    def ascending(self) -> Iterator[tuple[int, Iterator[P]]]:
+        """The parts of each ledger, by ledger id. What is forgotten meanwhile is left out."""
+        for ledger_id in sorted(self._ledgers):
+            ranges = self._ledgers.get(ledger_id)
+            if ranges is not None:
+                yield ledger_id, iter(ranges)
+
+    def of(self, ledger_id: int) -> Ranges[P]:
+        """The ledger's parts, made when missing."""
         ranges = self._ledgers.get(ledger_id)
         if ranges is None:
             ranges = self._ledgers[ledger_id] = Ranges()

@@ -10,7 +10,8 @@ from bookie.journal.replay import JournalReplay
 from bookie.ledgers import Ledgers
 from bookie.memtable import cost_bytes
 from ports.logs import line
-from wire.run import EntryRun
+from wire.kernels.mixes import ledgers_of, runs_of
+from wire.run import EntryMix, EntryRun
 
 log = logging.getLogger("bookie")
 
@@ -35,6 +36,9 @@ async def apply_frames(
 
 
 def _apply(record: Record, ledgers: Ledgers, flusher: Flusher) -> None:
+    if isinstance(record, EntryMix):
+        _apply_mix(record, ledgers, flusher)
+        return
     if ledgers.was_deleted(record.ledger_id):
         return
     match record:
@@ -45,3 +49,14 @@ def _apply(record: Record, ledgers: Ledgers, flusher: Flusher) -> None:
             ledgers.ensure(record.ledger_id, record.master_key)
         case LedgerFenced():
             ledgers.fence(record.ledger_id)
+
+
+def _apply_mix(mix: EntryMix, ledgers: Ledgers, flusher: Flusher) -> None:
+    found = ledgers_of(mix)
+    if any(map(ledgers.was_deleted, found)):
+        for run in runs_of([mix]):
+            _apply(run, ledgers, flusher)
+        return
+    for ledger_id in found:
+        ledgers.ensure(ledger_id, b"")
+    flusher.active.insert(mix, cost_bytes(mix))

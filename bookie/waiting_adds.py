@@ -8,14 +8,18 @@ import asyncio
 from collections import deque
 from typing import NamedTuple
 
-from wire.run import EntryRun
+from wire.run import EntryMix, EntryRun
+
+
+class NotAsOne(Exception):
+    """Not every ledger of a mix takes adds any more: its runs have to be added one by one."""
 
 
 class WaitingAdd(NamedTuple):
     """An add; without its run: too much waited already when it came."""
 
     ledger_id: int
-    run: EntryRun | None
+    run: EntryRun | EntryMix | None
     master_key: bytes
     recovery: bool
     future: "asyncio.Future[None]"

@@ -96,6 +96,30 @@ class EntryRun:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryMix:
+    """Sealed entries of any ledgers in the order in which they came; ledger and entry id are in the header of each.
+
+    `offsets` ("I", count + 1 elements) begin with 0 and end with the length of `buffer`. Immutable, as an `EntryRun`.
+    """
+
+    buffer: bytes | bytearray
+    offsets: "array[int]"
+
+    @property
+    def count(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def size_bytes(self) -> int:
+        return self.offsets[-1]
+
+    @property
+    def ledger_id(self) -> int:
+        """Of the first entry."""
+        return int.from_bytes(self.buffer[:8], signed=True)
+
+
+@dataclass(frozen=True, slots=True)
 class SendRun:
     """Consecutive plain SEND frames of one producer, as taken from one socket read (`wire.kernels.sends.take_sends`).
 

@@ -5,8 +5,8 @@ write with its fsync, and the next is written only after it: so a frame that can
 unless a later one of the same file exists. Frames carry the key of their file (`file_key`), which nobody outside the bookie
 can guess: neither what a recycled file held before nor what a client wrote into a payload passes for a frame.
 
-A frame is header | table | data | padding. The table has a record for each run, master key or fence; the data are the runs'
-sealed entries in the same order. Both are covered by `body_crc`, the header by its own CRC32C.
+A frame is header | table | data | padding. The table has a record for each run, mix, master key or fence; the data are the
+sealed entries of runs and mixes in the same order. Both are covered by `body_crc`, the header by its own CRC32C.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wire.kernels.entries import checksum
-from wire.run import Buffer, EntryRun
+from wire.run import Buffer, EntryMix, EntryRun
 
 VERSION = 1
 FILE_MAGIC = b"MGJL"
@@ -30,9 +30,10 @@ FILE_HEADER_BYTES = _FILE.size + _CRC.size
 FRAME_HEADER_BYTES = _FRAME.size + _CRC.size
 
 _RUN = struct.Struct(">BBHqqIII")  # kind, reserved, entry header bytes, ledger, first entry, count, offsets[0], data bytes
+_MIX = struct.Struct(">BBHII")  # kind, reserved, reserved, count, data bytes; then the offsets
 _KEY = struct.Struct(">BBHq")  # kind, reserved, key bytes, ledger; then the key
 _FENCE = struct.Struct(">BBHq")  # kind, reserved, reserved, ledger
-RUN_KIND, KEY_KIND, FENCE_KIND = 1, 2, 3
+RUN_KIND, KEY_KIND, FENCE_KIND, MIX_KIND = 1, 2, 3, 4
 NO_FRAME_YET = 0
 """First sequence of a file that is prepared. The first frame is written together with the header that replaces this one."""
 
@@ -56,7 +57,7 @@ class LedgerFenced:
     ledger_id: int
 
 
-Record = EntryRun | MasterKeySet | LedgerFenced
+Record = EntryRun | EntryMix | MasterKeySet | LedgerFenced
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,10 @@ def encode_frame(records: Sequence[Record], key: int, sequence: int, alignment: 
             buffer = record.buffer
             data.append(buffer if start == 0 and end == len(buffer) else memoryview(buffer)[start:end])
             data_bytes += end - start
+        elif isinstance(record, EntryMix):
+            table_parts += (_MIX.pack(MIX_KIND, 0, 0, record.count, record.size_bytes), _little_endian(record.offsets))
+            data.append(record.buffer)
+            data_bytes += record.size_bytes
         elif isinstance(record, MasterKeySet):
             table_parts.append(_KEY.pack(KEY_KIND, 0, len(record.master_key), record.ledger_id) + record.master_key)
         else:
@@ -172,6 +177,10 @@ def decode_body(header: FrameHeader, body: memoryview) -> list[Record] | None:
             run, position = _decode_run(body, position, data)
             data += run.size_bytes
             records.append(run)
+        elif kind == MIX_KIND:
+            mix, position = _decode_mix(body, position, data)
+            data += mix.size_bytes
+            records.append(mix)
         elif kind == KEY_KIND:
             _, _, size, ledger_id = _KEY.unpack_from(body, position)
             position += _KEY.size + size
@@ -188,16 +197,26 @@ def decode_body(header: FrameHeader, body: memoryview) -> list[Record] | None:
 
 def _decode_run(body: memoryview, position: int, data: int) -> tuple[EntryRun, int]:
     _, _, header_bytes, ledger_id, first_entry_id, count, start, size = _RUN.unpack_from(body, position)
-    position += _RUN.size
-    offsets = array("I")
-    offsets.frombytes(body[position : position + 4 * (count + 1)])
-    if sys.byteorder == "big":
-        offsets.byteswap()
+    offsets, position = _decode_offsets(body, position + _RUN.size, count)
     if start:
         offsets = array("I", [offset - start for offset in offsets])
-    return EntryRun(ledger_id, first_entry_id, bytes(body[data : data + size]), offsets, header_bytes), position + 4 * (
-        count + 1
-    )
+    return EntryRun(ledger_id, first_entry_id, bytes(body[data : data + size]), offsets, header_bytes), position
+
+
+def _decode_mix(body: memoryview, position: int, data: int) -> tuple[EntryMix, int]:
+    _, _, _, count, size = _MIX.unpack_from(body, position)
+    offsets, position = _decode_offsets(body, position + _MIX.size, count)
+    return EntryMix(bytes(body[data : data + size]), offsets), position
+
+
+def _decode_offsets(body: memoryview, position: int, count: int) -> "tuple[array[int], int]":
+    """And the position after them."""
+    after = position + 4 * (count + 1)
+    offsets = array("I")
+    offsets.frombytes(body[position:after])
+    if sys.byteorder == "big":
+        offsets.byteswap()
+    return offsets, after
 
 
 def _little_endian(offsets: "array[int]") -> bytes:

@@ -43,6 +43,11 @@ class Confirmations:
                 self._records.popitem(last=False)
         self.advanced(ledger_id, record.last_add_confirmed)
 
+    @property
+    def are_waited_for(self) -> bool:
+        """Those of any ledger."""
+        return bool(self._waiting)
+
     def is_waited_for(self, ledger_id: int) -> bool:
         return ledger_id in self._waiting
 

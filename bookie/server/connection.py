@@ -11,10 +11,9 @@ import logging
 import socket
 import ssl
 from collections.abc import Coroutine
-from functools import partial
 from typing import Any, Protocol, cast
 
-from bookie.reading import last_add_confirmed
+from bookie.server.adds import RUN_ENTRIES_MAX, Adds
 from bookie.server.complaints import Complaints
 from bookie.server.confirmations import Confirmations
 from bookie.server.operations import Operations
@@ -28,20 +27,13 @@ from ports.outbox import Outbox
 from ports.read_buffer import ReadBuffer, SharedRoom
 from wire.bookie.frames import next_frame
 from wire.bookie.requests import Add, Answers, LongPoll, Rejected, Request, StartTls
-from wire.bookie.runs import AddRun
 from wire.bookie.version3 import Version3Answers
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie_codes import BookieCode
 from wire.errors import MalformedCommand, RemoteError
-from wire.kernels.bookie_requests import take_adds, take_reads
-from wire.kernels.bookie_responses import plain_responses
-from wire.run import EntryRun
+from wire.kernels.bookie_requests import take_reads
 
 log = logging.getLogger("bookie.server")
 
-RUN_ENTRIES_MAX = 1 << 16
-ADD_BYTES_MAX = 16 * 1024 * 1024
-ENTRY_OVERHEAD_BYTES = 512
-"""What an add costs beside its bytes, so that very many small ones are bounded too."""
 REQUESTS_MAX = 1000
 POLLS_MAX = 10_000
 READS_AT_ONCE = 8
@@ -79,7 +71,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._turns = asyncio.Semaphore(READS_AT_ONCE)
         self._writable = asyncio.Event()
         self._writable.set()
-        self._add_bytes = 0
+        self._adds = Adds(server.bookie, server.confirmations, self, self._frame_bytes_max, self._load_changed)
         self._is_full = False
         self._is_reading = True
         self._rejected_count = 0
@@ -206,11 +198,10 @@ class BookieConnection(asyncio.BufferedProtocol):
                 raise MalformedCommand(f"{end - at} bytes in the clear after START_TLS")
             opcode = buffer[at + 5] if self._guard is None and end - at > 24 and buffer[at + 4] == 2 else 0
             if opcode == _ADD:
-                adds = take_adds(buffer, at, end, RUN_ENTRIES_MAX, self._frame_bytes_max)
-                if adds is not None:
+                after = self._adds.take(buffer, at, end)
+                if after > at:
                     self._session.took_run()
-                    self._add_run(adds)
-                    at = adds.end
+                    at = after
                     continue
             elif opcode == _READ:
                 reads = take_reads(buffer, at, end, RUN_ENTRIES_MAX)
@@ -235,7 +226,7 @@ class BookieConnection(asyncio.BufferedProtocol):
             return
         match operation:
             case Add():
-                self._add(operation, request.answers)
+                self._adds.add(operation, request.answers)
             case Rejected():
                 self._reject(operation)
             case LongPoll():
@@ -274,7 +265,7 @@ class BookieConnection(asyncio.BufferedProtocol):
             reason = "START_TLS, and no tlsProviderFactoryClass" if tls is None else "START_TLS a second time"
             self._reject(Rejected(answers.tls_started(BookieCode.EBADREQ), reason))
             return
-        if self._requests or self._polls or self._add_bytes:
+        if self._requests or self._polls or self._adds.load:
             raise MalformedCommand("START_TLS while other requests are under way: their answers would be in the clear")
         self._is_shaking_hands = True
         self.answer(answers.tls_started(BookieCode.EOK))
@@ -331,45 +322,9 @@ class BookieConnection(asyncio.BufferedProtocol):
                 self.end("internal error")
         self._load_changed()
 
-    def _add_run(self, run: AddRun) -> None:
-        future = self._began(run.entries, run.master_key, recovery=bool(run.header & 2))
-        future.add_done_callback(partial(self._run_added, run))
-
-    def _run_added(self, run: AddRun, future: "asyncio.Future[None]") -> None:
-        entries = run.entries
-        code = self._ended(entries, future)
-        self.answer(plain_responses(run.header & 0xFFFF0000, code, entries.ledger_id, entries.first_entry_id, entries.count))
-
-    def _add(self, add: Add, answers: Answers) -> None:
-        future = self._began(add.entries, add.master_key, recovery=add.recovery)
-        future.add_done_callback(partial(self._added, add.entries, answers))
-
-    def _added(self, entries: EntryRun, answers: Answers, future: "asyncio.Future[None]") -> None:
-        code = self._ended(entries, future)
-        self.answer(answers.added(code, entries.ledger_id, entries.first_entry_id))
-
-    def _began(self, entries: EntryRun, master_key: bytes, *, recovery: bool) -> "asyncio.Future[None]":
-        self._add_bytes += entries.size_bytes + entries.count * ENTRY_OVERHEAD_BYTES
-        self._load_changed()
-        return self._server.bookie.add(entries, master_key, recovery=recovery)
-
-    def _ended(self, entries: EntryRun, future: "asyncio.Future[None]") -> BookieCode:
-        self._add_bytes -= entries.size_bytes + entries.count * ENTRY_OVERHEAD_BYTES
-        self._load_changed()
-        failure = future.exception()
-        if failure is None:
-            if self._server.confirmations.is_waited_for(entries.ledger_id):
-                self._server.confirmations.advanced(entries.ledger_id, last_add_confirmed(entries))
-            return BookieCode.EOK
-        if isinstance(failure, BookieError):
-            log.info(line("adds refused", peer=self.address, reason=failure, entries=entries.count))
-            return failure.code
-        log.error(line("adds failed", peer=self.address), exc_info=failure)
-        return BookieCode.EIO
-
     def _load_changed(self) -> None:
         """Full at any bound, until all are half empty."""
-        load = max(self._add_bytes / ADD_BYTES_MAX, len(self._requests) / REQUESTS_MAX, len(self._polls) / POLLS_MAX)
+        load = max(self._adds.load, len(self._requests) / REQUESTS_MAX, len(self._polls) / POLLS_MAX)
         if load >= 1:
             self._is_full = True
         elif load <= 0.5:

@@ -42,6 +42,8 @@ AUTHENTICATION_OFF = "AuthDisabledPlugin"
 class Peer(Protocol):
     """Who asked."""
 
+    address: str
+
     @property
     def is_open(self) -> bool: ...
     def answer(self, frames: bytes) -> None: ...

@@ -11,7 +11,7 @@ class Index(LedgerRanges[Span]):
     """Spans of all ledgers. Insert in the order in which the blocks were written: the newest wins."""
 
     def insert(self, ledger_id: int, span: Span) -> None:
-        self._of(ledger_id).insert(span)
+        self.of(ledger_id).insert(span)
 
     def insert_all(self, spans: Iterable[tuple[int, Span]]) -> None:
         for ledger_id, span in spans:

@@ -14,13 +14,16 @@ from bookie.storage import files_v1
 from bookie.storage.block_v1 import BLOCK_BYTES_MAX, DamagedBlock, block_size, decode_block, encode_block, plan_blocks
 from bookie.storage.files_v1 import Checkpoint, DamagedFile, LogExtent
 from bookie.storage.span import Span
-from tests.bookie.runs import entries_of, sealed
+from tests.bookie.runs import entries_of, mixed, sealed
 from wire.run import EntryRun
 
 ALIGNMENT = 512
 FILE_KEY = journal_form.file_key(b"secret", 7)
 records = st.one_of(
     st.builds(sealed, st.integers(0, 1 << 62), st.integers(0, 1 << 40), st.integers(1, 5), st.integers(0, 300)),
+    st.builds(
+        lambda count, size: mixed([sealed(7, 0, count, size), sealed(5, 9, 2, 3)]), st.integers(1, 3), st.integers(0, 300)
+    ),
     st.builds(MasterKeySet, st.integers(0, 1 << 62), st.binary(max_size=20)),
     st.builds(LedgerFenced, st.integers(0, 1 << 62)),
 )

@@ -254,7 +254,7 @@ def test_bookkeeper_3408_and_3497_and_2269_what_comes_faster_than_the_disk_is_bo
         runs = [sealed(1, entry_id, 1, 50_000) for entry_id in range(200)]
         futures = [bookie.add(run, KEY) for run in runs]
         await asyncio.sleep(1)
-        held = sum(table.size_bytes for table in bookie._flusher.tables) + bookie._waiting._bytes
+        held = sum(table.size_bytes for table in bookie._flusher.tables) + bookie._admission.waiting._bytes
         assert held <= 2 * SMALL.db_storage_write_cache_max_size_mb * MEGABYTE + 2 * cost_bytes(runs[0])
         machine.disk.heal()
         outcomes = await asyncio.gather(*futures, return_exceptions=True)

@@ -129,12 +129,12 @@ def test_adds_wait_when_both_memtables_are_full_and_are_readable_while_flushing(
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
         futures = await fill(bookie, 35)
-        assert len(bookie._waiting) > 5
+        assert len(bookie._admission.waiting) > 5
         tables = sum(table.size_bytes for table in bookie._flusher.tables)
         assert tables <= SMALL.db_storage_write_cache_max_size_mb * MEGABYTE
         held = 0
         while len(bookie._flusher.tables) == 2:
-            held = max(held, len(bookie._waiting))
+            held = max(held, len(bookie._admission.waiting))
             assert entries_of(await bookie.read(1, 0, 1, 1)) == entries_of(futures[0][0])
             await asyncio.sleep(0.0001)
         assert held
@@ -151,7 +151,7 @@ def test_a_small_add_does_not_overtake_a_large_one_that_waits() -> None:
         order: list[int] = []
         sizes = [50_000] * 22 + [10] * 3
         futures = [bookie.add(sealed(1, entry_id, 1, size), KEY) for entry_id, size in enumerate(sizes)]
-        assert len(bookie._waiting) >= 4
+        assert len(bookie._admission.waiting) >= 4
         for entry_id, future in enumerate(futures):
             future.add_done_callback(lambda _, entry_id=entry_id: order.append(entry_id))  # type: ignore[misc]
         await asyncio.gather(*futures)

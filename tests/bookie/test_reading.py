@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from bookie.memtable import Memtable, cost_bytes
 from bookie.reading import is_what_it_says, last_add_confirmed, read_tables, slice_run
-from tests.bookie.runs import entries_of, sealed
+from tests.bookie.runs import entries_of, mixed, sealed
 from wire.run import EntryRun
 from wire.run_parts import join
 
@@ -39,6 +39,43 @@ def test_a_read_gives_the_newest_entries_within_its_bounds(
     following = found.last_entry_id + 1
     if following in twin and found.count < count_max:
         assert found.size_bytes + len(twin[following]) > bytes_max
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 3), st.integers(0, 12), st.integers(1, 5)), max_size=16), st.booleans())
+def test_what_came_mixed_is_found_as_what_came_in_runs(plan: list[tuple[bool, int, int, int]], looks: bool) -> None:
+    twin: dict[tuple[int, int], bytes] = {}
+    table = Memtable()
+    for number, (is_mix, ledger_id, first, count) in enumerate(plan):
+        runs = [sealed(ledger_id, first, count, 20, fill=number)]
+        if is_mix:
+            runs.append(sealed(ledger_id + 1, first, 2, 30, fill=number))
+        added = mixed(runs) if is_mix else runs[0]
+        table.insert(added, cost_bytes(added))
+        for run in runs:
+            twin.update({(run.ledger_id, entry_id): data for entry_id, data in entries_of(run).items()})
+        if looks:
+            assert table.find(ledger_id, first) is not None
+    found = {(run.ledger_id, entry_id): data for _, runs in table.sorted_ledgers() for run in runs
+             for entry_id, data in entries_of(run).items()}  # fmt: skip
+    assert found == twin
+    assert bool(table) is bool(plan)
+    assert table.last_entry_id(1) == max((entry_id for ledger_id, entry_id in twin if ledger_id == 1), default=-1)
+
+
+def test_a_mix_that_is_sorted_is_one_run_of_each_ledger_and_costs_what_they_cost() -> None:
+    table = Memtable()
+    runs = [sealed(ledger_id, 5, 40, 100) for ledger_id in (9, 2, 4)]
+    for start in range(0, 40, 10):
+        mix = mixed([run.entries(5 + start, 10) for run in runs])
+        table.insert(mix, cost_bytes(mix))
+    before = table.size_bytes
+    assert [ledger_id for ledger_id, _ in table.sorted_ledgers()] == [2, 4, 9]
+    assert [list(map(entries_of, found)) for _, found in table.sorted_ledgers()] == [
+        [entries_of(run)] for run in sorted(runs, key=lambda run: run.ledger_id)
+    ]
+    assert table.size_bytes == sum(map(cost_bytes, runs))
+    assert table.size_bytes < before
 
 
 @settings(deadline=None)

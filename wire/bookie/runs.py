@@ -5,7 +5,7 @@ A packet header is `version << 24 | opcode << 16 | flags`; a response has its re
 
 from dataclasses import dataclass
 
-from wire.run import EntryRun
+from wire.run import EntryMix, EntryRun
 
 WIRE_HEADER_BYTES = 32
 """What is known of the entries of a ledger whose digest is not: their four numbers. The digest counts as payload."""
@@ -18,6 +18,16 @@ class AddRun:
     header: int
     master_key: bytes
     entries: EntryRun
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class AddMix:
+    """Adds to any ledgers with the same header and key, as they came. `entries` owns a copy; `end` is after the last frame."""
+
+    header: int
+    master_key: bytes
+    entries: EntryMix
     end: int
 
 

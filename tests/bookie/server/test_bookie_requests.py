@@ -40,6 +40,46 @@ def test_adds_are_answered_in_order_and_read_back_as_they_came() -> None:
     served(scenario)
 
 
+def test_adds_that_alternate_among_ledgers_are_answered_each_and_read_back() -> None:
+    async def scenario(at: Served) -> None:
+        async with at.client() as client:
+            places = [(ledger_id, entry_id) for entry_id in range(30) for ledger_id in (7, 8, 9)]
+            client.send(b"".join(add(*place, b"%d-%d" % place, key=KEY) for place in places[:3]))
+            assert [await client.answer() for _ in range(3)] == [(1, EOK, *place, b"") for place in places[:3]]
+            before = at.machine.disk.steps
+            client.send(b"".join(add(*place, b"%d-%d" % place, key=KEY) for place in places[3:]))
+            assert [await client.answer() for _ in places[3:]] == [(1, EOK, *place, b"") for place in places[3:]]
+            assert at.machine.disk.steps - before < 10, "they share journal frames"
+            for ledger_id, entry_id in places:
+                found = await client.ask(read(ledger_id, entry_id))
+                assert found.body == entry(ledger_id, entry_id, b"%d-%d" % (ledger_id, entry_id), entry_id - 1)
+
+    served(scenario)
+
+
+def test_of_alternating_adds_those_to_a_fenced_ledger_are_refused() -> None:
+    async def scenario(at: Served) -> None:
+        async with at.client() as client, at.client() as fencer:
+            for ledger_id in (7, 8, 9):
+                assert (await client.ask(add(ledger_id, 0, key=KEY))).code == EOK
+            large = [add(9, entry_id, b"x" * 50_000, key=KEY) for entry_id in range(1, 30)]
+            client.send(b"".join(large))
+            alternating = [(ledger_id, entry_id) for entry_id in range(1, 5) for ledger_id in (7, 8)]
+            client.send(b"".join(add(*place, key=KEY) for place in alternating))
+            assert (await fencer.ask(read(8, -1, flags=1, key=KEY))).code == EOK
+            client.send(b"".join(add(ledger_id, 5, key=KEY) for ledger_id in (7, 8)))
+            answers = [await client.answer() for _ in range(len(large) + len(alternating) + 2)]
+            codes = {(answer.ledger_id, answer.entry_id): answer.code for answer in answers}
+            assert all(code == EOK for (ledger_id, _), code in codes.items() if ledger_id != 8)
+            assert codes[8, 5] == EFENCED
+            assert {codes[8, entry_id] for entry_id in range(1, 5)} <= {EOK, EFENCED}
+            for ledger_id, entry_id in alternating:
+                code = (await client.ask(read(ledger_id, entry_id))).code
+                assert code == (EOK if codes[ledger_id, entry_id] == EOK else ENOENTRY)
+
+    served(scenario)
+
+
 def test_reads_with_a_gap_answer_each_entry() -> None:
     async def scenario(at: Served) -> None:
         async with at.client() as client:
