@@ -14,6 +14,7 @@ from bookkeeper.network_link2 import ENTRIES_PER_READ_MAX, Version2Link
 from bookkeeper.network_link3 import Version3Link
 from bookkeeper.ports import DiskSpace, KnownLac, PolledLac
 from ports.read_buffer import SharedRoom
+from ports.tls import RenewedTls
 from wire.bookie.availability import decode_availability
 from wire.bookie.version3_requests import FREE_AND_TOTAL, Response, code_of, long_poll_request
 from wire.bookie_codes import BookieCode, BookieError
@@ -40,10 +41,11 @@ class NetworkBookie:
         timeout_seconds: float = 30.0,
         *,
         use_version2: bool = True,
+        tls: RenewedTls | None = None,
     ) -> None:
         self.name = name
         self._loop = asyncio.get_running_loop()
-        where = name, host, port, room, timeout_seconds
+        where = name, host, port, room, timeout_seconds, tls
         self._version3 = NetworkConnection(Version3Link, *where)
         self._entries: NetworkConnection[Version2Link] | NetworkConnection[Version3Link] = self._version3
         if use_version2:

@@ -17,6 +17,7 @@ from bookkeeper.ports import BookieClient
 from metadata.store import MetadataStore
 from ports.logs import line
 from ports.read_buffer import SharedRoom
+from ports.tls import RenewedTls
 from wire.generated.ledger_metadata_pb2 import BookieServiceInfoFormat
 
 log = logging.getLogger(__name__)
@@ -34,7 +35,16 @@ class Address(NamedTuple):
 class NetworkBookies(Mapping[str, BookieClient]):
     """Satisfies what `BookKeeper` is given as its bookies. `open` first, `close` last."""
 
-    def __init__(self, store: MetadataStore, timeout_seconds: float = 30.0, *, use_version2: bool = True) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        timeout_seconds: float = 30.0,
+        *,
+        use_version2: bool = True,
+        tls: RenewedTls | None = None,
+    ) -> None:
+        """Without `tls` bookies are spoken to in the clear."""
+        self._tls = tls
         self._store, self._timeout, self._use_version2 = store, timeout_seconds, use_version2
         self._room = SharedRoom()
         self._writable: dict[str, Address] = {}
@@ -64,7 +74,7 @@ class NetworkBookies(Mapping[str, BookieClient]):
         client = self._clients.get((name, address))
         if client is None:
             where = address.host, address.port, self._room, self._timeout
-            client = NetworkBookie(name, *where, use_version2=self._use_version2)
+            client = NetworkBookie(name, *where, use_version2=self._use_version2, tls=self._tls)
             self._clients[name, address] = client
         return client
 

@@ -7,8 +7,10 @@ import asyncio
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from bookkeeper.network_auth import connect
 from bookkeeper.network_link import AWAY, Add, Link
 from ports.read_buffer import SharedRoom
+from ports.tls import RenewedTls
 from wire.bookie_codes import BookieError
 
 L = TypeVar("L", bound=Link)
@@ -20,10 +22,17 @@ class NetworkConnection(Generic[L]):
     """`close` ends it; a call after that fails."""
 
     def __init__(
-        self, make_link: LinkMaker[L], name: str, host: str, port: int, room: SharedRoom, timeout_seconds: float
+        self,
+        make_link: LinkMaker[L],
+        name: str,
+        host: str,
+        port: int,
+        room: SharedRoom,
+        timeout_seconds: float,
+        tls: RenewedTls | None = None,
     ) -> None:
         self._make_link, self._name, self._host, self._port, self._room = make_link, name, host, port, room
-        self._timeout = timeout_seconds
+        self._timeout, self._tls = timeout_seconds, tls
         self._loop = asyncio.get_running_loop()
         self._link: L | None = None
         self._connecting: asyncio.Future[L] | None = None
@@ -79,14 +88,14 @@ class NetworkConnection(Generic[L]):
             raise ConnectionError("closed")
         try:
             async with asyncio.timeout(self._timeout):
-                _, link = await self._loop.create_connection(
-                    lambda: self._make_link(self._name, self._room, self._timeout, self._lost), self._host, self._port
-                )
+                return await connect(self._new_link, self._host, self._port, self._tls)
         except TimeoutError:
             raise ConnectionError(f"no connection in {self._timeout:g} s") from None
         except (UnicodeError, OverflowError) as error:  # as the bookie itself registered it
             raise ConnectionError(f"{self._host}:{self._port} is no address: {error}") from error
-        return link
+
+    def _new_link(self) -> L:
+        return self._make_link(self._name, self._room, self._timeout, self._lost)
 
     def _take_queued(self) -> list[Add]:
         """Those that somebody still waits for."""

@@ -107,7 +107,9 @@ class BookieServer:
             await self.bookie.enter_limbo(ledger_ids)
         if not has_cookie:
             await store_cookie(self._store, ROOT, self.identity, has_ledgers=bool(self.bookie.ledger_ids()))
-        self._peers = BookiePeers(self.bookie, self.identity.bookie_id, self._store, registry, self._rng)
+        self._peers = BookiePeers(
+            self.bookie, self.identity.bookie_id, self._store, registry, self._rng, self._security.peer_tls
+        )
         await self._serve(host, port)
         await self._peers.open()
 

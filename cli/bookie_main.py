@@ -35,7 +35,6 @@ from ports.logs import configure_logs, line
 from ports.real_disk import RealDisk
 from ports.rng import RealRng
 from ports.settings import BadSetting
-from ports.tls import BadTls
 
 log = logging.getLogger("magnetar")
 
@@ -56,7 +55,7 @@ def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | N
             for directory in {*directories.journal_directories, *directories.ledger_directories}:
                 held.enter_context(_exclusively(Path(directory)))
             return uvloop.run(_serve(configuration, json_ready))
-    except (BadSetting, BookieFailed, BookieStartError, LedgerError, MetadataError, BadTls, OSError) as error:
+    except (BadSetting, BookieFailed, BookieStartError, LedgerError, MetadataError, OSError) as error:
         print(f"bin/pulsar bookie: {error}", file=sys.stderr)
         return 1
 

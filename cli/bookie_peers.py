@@ -19,6 +19,7 @@ from cli.bookie_replicas import BookieReplicas
 from metadata.store import MetadataStore
 from ports.logs import line
 from ports.rng import Rng
+from ports.tls import RenewedTls
 
 log = logging.getLogger("bookie.peers")
 
@@ -26,9 +27,17 @@ log = logging.getLogger("bookie.peers")
 class BookiePeers:
     """Of the bookie called `bookie_id`. `open` once it serves, `close` before it stops."""
 
-    def __init__(self, bookie: AnyBookie, bookie_id: str, store: MetadataStore, registry: LedgerRegistry, rng: Rng) -> None:
+    def __init__(
+        self,
+        bookie: AnyBookie,
+        bookie_id: str,
+        store: MetadataStore,
+        registry: LedgerRegistry,
+        rng: Rng,
+        tls: RenewedTls | None = None,
+    ) -> None:
         self._bookie, self._registry = bookie, registry
-        self._bookies = NetworkBookies(store)
+        self._bookies = NetworkBookies(store, tls=tls)
         self._candidates = Candidates(self._bookies, AnyPlace(rng), Quarantine(None, rng))
         self._replicas = BookieReplicas(bookie_id, registry, self._bookies)
         self._integrity = DataIntegrity(bookie, bookie_id, self._replicas, self._recover)

@@ -3,10 +3,12 @@
 Metadata is handed in, so that the same code runs on ZooKeeper, on the embedded store and in tests.
 """
 
+import asyncio
 import socket
 
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.security_settings import BookKeeperSecuritySettings
 from bookkeeper.settings import BookKeeperSettings
 from broker.service.lookups import Advertised, broker_id, parse_listeners
 from broker.service.members import MemberConflict, Members, broker_data, ownership_data
@@ -24,7 +26,7 @@ from metadata.zookeeper.settings import ZooKeeperSettings
 from ports.clock import Clock
 from ports.rng import Rng
 
-SETTINGS = (ServerSettings, ClusterSettings, ZooKeeperSettings, *BROKER_SETTINGS)
+SETTINGS = (ServerSettings, ClusterSettings, ZooKeeperSettings, BookKeeperSecuritySettings, *BROKER_SETTINGS)
 
 
 class BrokerFailed(Exception):
@@ -32,7 +34,7 @@ class BrokerFailed(Exception):
 
 
 class BrokerServer:
-    """One broker. `start`, `serve` and `stop` once; the store is closed by whoever opened it."""
+    """One broker. `start`, `serve` and `stop` once; the store is closed by whoever opened it. BadTls when it is made."""
 
     def __init__(self, configuration: Configuration, clock: Clock, rng: Rng, store: MetadataStore, sessions: Sessions) -> None:
         cluster = configuration.settings(ClusterSettings)
@@ -42,7 +44,8 @@ class BrokerServer:
         self._bundle_count = configuration.settings(BrokerSettings).default_number_of_namespace_bundles
         self._store, self._sessions, self._rng = store, sessions, rng
         timeout, use_version2 = cluster.bookkeeper_client_timeout_in_seconds, ledgers.bookkeeper_use_v2_wire_protocol
-        self._bookies = NetworkBookies(store, timeout, use_version2=use_version2)
+        tls = configuration.settings(BookKeeperSecuritySettings).tls(asyncio.get_running_loop().time)
+        self._bookies = NetworkBookies(store, timeout, use_version2=use_version2, tls=tls)
         self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
         self.server_settings = self._parts.server_settings
         self.service = self._parts.service

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from ports.logs import line
+from ports.settings import BadSetting
 
 log = logging.getLogger("ports.tls")
 
@@ -19,7 +20,7 @@ PROTOCOLS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 """Older ones are broken."""
 
 
-class BadTls(Exception):
+class BadTls(BadSetting):
     """A file is missing or is not what its setting says; the message names the setting and the remedy."""
 
 

@@ -21,6 +21,9 @@ class Security:
         files = settings.tls_files
         seconds = settings.tls_cert_files_refresh_duration_seconds
         self.tls = None if files is None else RenewedTls("server", files, seconds, now)
+        has_trust = files is not None and files.trust is not None
+        self.peer_tls = RenewedTls("client", files, seconds, now) if files is not None and has_trust else None
+        """With which this bookie speaks to others, whose settings are the same; None: in the clear."""
         if files is not None and settings.bookie_auth_provider_factory_class is None:
             log.warning(
                 line(
