@@ -11,6 +11,7 @@ from bookkeeper.ensemble_change import WriterEnsembles
 from bookkeeper.ledger_recovery import recover_ledger
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter, NoSuchEntry
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
+from bookkeeper.open_ledger import OpenLedger
 from bookkeeper.passwords import master_key
 from bookkeeper.placement import Placement
 from bookkeeper.ports import BookieClient
@@ -73,6 +74,7 @@ class BookKeeper:
             self._master_key,
             delays_change=self._settings.bookkeeper_delay_ensemble_change,
             quorum_timeout_seconds=self._settings.bookkeeper_add_entry_quorum_timeout_sec,
+            explicit_lac_seconds=self._settings.bookkeeper_explicit_lac_interval_in_mills / 1000,
         )
 
     async def open(self, ledger_id: int) -> LedgerReader:
@@ -81,6 +83,13 @@ class BookKeeper:
         if ledger.metadata.state != LedgerState.CLOSED:
             ledger = await recover_ledger(ledger, self._registry, self._bookies, self._candidates, self._master_key)
         return ClosedLedger(ledger, self._reader(ledger))
+
+    async def follow(self, ledger_id: int) -> OpenLedger:
+        """Open without recovery: its writer, if it has one, goes on. NoSuchLedger."""
+        ledger = await self._registry.read(ledger_id)
+        self._check_password(ledger)
+        reread = partial(self._metadata_of, ledger_id)
+        return OpenLedger(ledger_id, ledger.metadata, self._bookies, self._reader(ledger), reread)
 
     async def delete(self, ledger_id: int) -> None:
         await self._registry.delete(ledger_id)

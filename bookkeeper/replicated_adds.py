@@ -86,6 +86,11 @@ class ReplicatedAdds:
     def last_confirmed(self) -> int:
         return self._tracker.last_confirmed
 
+    @property
+    def clients(self) -> Sequence[BookieClient]:
+        """Of the ensemble, in no order."""
+        return list(self._clients.values())
+
     def append(self, run: EntryRun) -> "asyncio.Future[EntryRun]":
         """Entries in order, each once. Fails with LedgerError: LedgerFenced, or LedgerClosed after the first failure."""
         future: asyncio.Future[EntryRun] = self._loop.create_future()

@@ -36,6 +36,8 @@ class BookKeeperSettings:
     """A writer ends when an append has no ack quorum after so long (BookKeeper's addEntryQuorumTimeoutSec). 0: never."""
     bookkeeper_use_v2_wire_protocol: bool = True
     """Entries go over version 2 of the bookie protocol. What only version 3 has works with it too: over another connection."""
+    bookkeeper_explicit_lac_interval_in_mills: int = 0
+    """So often readers of a ledger that is written are told what is confirmed. 0: only by the entries themselves."""
     bookkeeper_enable_sticky_reads: bool = True
     """A reader asks one bookie as long as that answers, where all have all entries."""
     bookkeeper_client_speculative_read_timeout_in_millis: int = 0

@@ -12,6 +12,7 @@ from functools import partial
 
 from bookkeeper.ensemble import Quorum
 from bookkeeper.ensemble_change import WriterEnsembles
+from bookkeeper.explicit_lac import ExplicitLac
 from bookkeeper.ledgers import LedgerBusy, LedgerClosed, LedgerError, LedgerFenced, NoSuchEntry
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
 from bookkeeper.ports import BookieClient
@@ -19,7 +20,7 @@ from bookkeeper.reader import EntryReader
 from bookkeeper.registry import LedgerRegistry
 from bookkeeper.replicated_adds import ReplicatedAdds
 from wire import digests
-from wire.digests import HEADER_BYTES, DigestType
+from wire.digests import HEADER_BYTES, DigestType, lac_record
 from wire.kernels import entries
 from wire.run import EntryBatch, EntryRun
 
@@ -37,7 +38,9 @@ class BookieLedgerWriter:
         *,
         delays_change: bool = False,
         quorum_timeout_seconds: float = 0.0,
+        explicit_lac_seconds: float = 0.0,
     ) -> None:
+        """`explicit_lac_seconds`: so often readers are told what is confirmed; 0: never."""
         metadata = ensembles.ledger.metadata
         self.ledger_id = ensembles.ledger.ledger_id
         self._registry, self._ensembles, self._reader = registry, ensembles, reader
@@ -54,6 +57,16 @@ class BookieLedgerWriter:
             delays_change=delays_change,
             quorum_timeout_seconds=quorum_timeout_seconds,
         )
+        self._explicit_lac = ExplicitLac(
+            self.ledger_id,
+            master_key,
+            explicit_lac_seconds,
+            lambda: self._adds.last_confirmed,
+            lambda: self._adds.clients if self._adds.failure is None else (),
+            partial(lac_record, self.ledger_id, digest=metadata.digest_type, password=metadata.password),
+        )
+        if explicit_lac_seconds:
+            self._explicit_lac.start()
         self._next_entry_id = 0
         self._length = 0
         self._closing: asyncio.Task[None] | None = None
@@ -96,7 +109,10 @@ class BookieLedgerWriter:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        await self._adds.finish()
+        try:
+            await self._adds.finish()
+        finally:
+            self._explicit_lac.stop()
         self._ensembles.ledger = await self._registry.update(self._ensembles.ledger, self._closed_metadata)
 
     def _closed_metadata(self, metadata: LedgerMetadata) -> LedgerMetadata | None:

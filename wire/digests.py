@@ -74,12 +74,29 @@ def first_damaged(run: EntryRun, digest: DigestType, password: bytes = b"") -> i
     return -1
 
 
+def lac_record(ledger_id: int, last_add_confirmed: int, digest: DigestType, password: bytes = b"") -> bytes:
+    """An explicit last add confirmed as its writer sends it: ledger id, number, digest of the two (DigestManager)."""
+    numbers = ledger_id.to_bytes(8) + last_add_confirmed.to_bytes(8, signed=True)
+    return numbers + _digest(digest, password)(memoryview(numbers), memoryview(b""))
+
+
+def lac_in_record(record: bytes, ledger_id: int, digest: DigestType, password: bytes = b"") -> int | None:
+    """What the ledger's writer sent as its last add confirmed; None when it is no such record, or damaged."""
+    number = int.from_bytes(record[8:16], signed=True)
+    expected = lac_record(ledger_id, number, digest, password)
+    return number if hmac.compare_digest(record, expected) else None
+
+
 def _check_room(header_bytes: int, digest: DigestType) -> None:
     if header_bytes != HEADER_BYTES[digest]:
         raise ValueError(f"{digest.name} needs {HEADER_BYTES[digest]} header bytes, not {header_bytes}")
 
 
 def _digest(digest: DigestType, password: bytes) -> _Compute:
+    if digest is DigestType.DUMMY:
+        return lambda prefix, payload: b""
+    if digest is DigestType.CRC32C:
+        return lambda prefix, payload: entries.checksum(payload, entries.checksum(prefix)).to_bytes(4)
     if digest is DigestType.CRC32:
         return lambda prefix, payload: zlib.crc32(payload, zlib.crc32(prefix)).to_bytes(8)
     key = hashlib.sha1(b"mac" + password, usedforsecurity=False).digest()

@@ -85,6 +85,7 @@ class FakeBookie:
         return max((struct.unpack_from(">q", entry, 16)[0] for entry in ledger.entries.values()), default=-1)
 
     async def last_entry_id(self, ledger_id: int) -> int:
+        self._raise_failure("last_entry_id", ledger_id)
         if ledger_id not in self.ledgers:
             raise BookieError(BookieCode.ENOLEDGER, ledger_id)
         return max(self.ledgers[ledger_id].entries, default=-1)

@@ -4,7 +4,7 @@ from array import array
 
 import pytest
 
-from wire.digests import HEADER_BYTES, DigestType, first_damaged, seal
+from wire.digests import HEADER_BYTES, DigestType, first_damaged, lac_in_record, lac_record, seal
 from wire.run import EntryBatch, EntryRun
 
 PREFIX = "00000000000000050000000000000007000000000000000600000000000003ef"
@@ -65,3 +65,24 @@ def test_another_password_is_damage() -> None:
 def test_the_room_must_fit_the_digest() -> None:
     with pytest.raises(ValueError, match="HMAC needs 52"):
         seal(batch(DigestType.CRC32, b"x"), 1, 1, 0, 0, DigestType.HMAC)
+
+
+LAC_RECORDS = {
+    DigestType.CRC32C: "00000000000000070000000000000002642b2407",
+    DigestType.CRC32: "000000000000000700000000000000020000000066d447b0",
+    DigestType.HMAC: "00000000000000070000000000000002970874a669189389779c514503b65bd4a751a021",
+    DigestType.DUMMY: "00000000000000070000000000000002",
+}
+"""Of bookkeeper 4.17.3, with the password "pw"."""
+
+
+@pytest.mark.parametrize("digest", DigestType)
+def test_an_explicit_last_add_confirmed_is_bookkeepers_and_any_other_is_refused(digest: DigestType) -> None:
+    record = lac_record(7, 2, digest, b"pw")
+    assert record.hex() == LAC_RECORDS[digest]
+    assert lac_in_record(record, 7, digest, b"pw") == 2
+    assert lac_in_record(lac_record(7, -1, digest, b"pw"), 7, digest, b"pw") == -1
+    assert lac_in_record(record, 8, digest, b"pw") is None
+    assert lac_in_record(record[:-1], 7, digest, b"pw") is None
+    if digest is not DigestType.DUMMY:
+        assert lac_in_record(record[:15] + b"\x03" + record[16:], 7, digest, b"pw") is None
