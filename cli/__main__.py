@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from cli import devcluster_options
+from cli import autorecovery_options, devcluster_options
 from cli.initialize_cluster_options import COMMAND, add_command
 from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
 
@@ -24,6 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from cli.broker_main import run_broker
 
         return run_broker(options.config, options.set, options.json_ready)
+    if options.command == autorecovery_options.COMMAND:
+        from cli.autorecovery_main import run_autorecovery
+
+        return run_autorecovery(options.config, options.set, options.json_ready)
     if options.command == devcluster_options.COMMAND:
         from cli.devcluster_main import run_devcluster
 
@@ -69,6 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     broker.add_argument("--config", metavar="FILE", help="Apache's broker.conf")
     broker.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
     broker.add_argument("--json-ready", metavar="FILE", help="write brokerServiceUrl, webServiceUrl and pid there once ready")
+    autorecovery_options.add_command(commands)
     devcluster_options.add_command(commands)
     add_command(commands)
     add_commands(commands)

@@ -1,0 +1,69 @@
+"""`bin/pulsar autorecovery`: an auditor and a replication worker in a process of their own, until a signal ends it.
+
+Owns the process; `cli.autorecovery` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or
+failed.
+"""
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import uvloop
+
+from bookie.server.settings import BookieServerSettings
+from bookkeeper.ledgers import LedgerError
+from cli.autorecovery import SETTINGS, auto_recovery
+from cli.configuration import Configuration, load_configuration
+from cli.ledgers_store import open_ledgers_store
+from cli.ready_file import write_whole
+from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
+from metadata.store import MetadataError
+from ports.clock import RealClock
+from ports.logs import configure_logs, line
+from ports.rng import RealRng
+from ports.settings import BadSetting
+
+log = logging.getLogger("magnetar")
+
+
+def run_autorecovery(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
+    """Until SIGTERM or SIGINT."""
+    configure_logs()
+    try:
+        files = [(config, Path(config).read_text())] if config else []
+        return uvloop.run(_serve(load_configuration(files, overrides), json_ready))
+    except (BadSetting, LedgerError, MetadataError, OSError) as error:
+        print(f"bin/pulsar autorecovery: {error}", file=sys.stderr)
+        return 1
+
+
+async def _serve(configuration: Configuration, json_ready: str | None) -> int:
+    tell_without_effect(configuration, *SETTINGS)
+    for settings in SETTINGS:
+        configuration.settings(settings)
+    stop = stop_on_signal()
+    store = await open_ledgers_store(configuration.settings(BookieServerSettings))
+    try:
+        owner, recovery = auto_recovery(configuration, RealClock(), RealRng(), store, store)
+        await recovery.start()
+        log.info(line("ready", bookieId=owner, pid=os.getpid()))
+        if json_ready:
+            write_whole(Path(json_ready), json.dumps({"bookieId": owner, "pid": os.getpid()}))
+        failing = asyncio.create_task(recovery.until_it_failed(), name="autorecovery fails")
+        stopping = asyncio.create_task(stop.wait(), name="autorecovery is told to stop")
+        await asyncio.wait([failing, stopping], return_when=asyncio.FIRST_COMPLETED)
+        end_on_signal()
+        log.info(line("stopping"))
+        for task in (failing, stopping):
+            task.cancel()
+        if not stop.is_set():
+            log.critical(line("autorecovery died"), exc_info=failing.exception())
+        await recovery.stop()
+    finally:
+        await store.close()
+    log.info(line("stopped"))
+    return 0 if stop.is_set() else 1
