@@ -105,16 +105,10 @@ def _run(command: Command, shell: Shell, words: Sequence[str]) -> int:
     except WrongUsage as error:
         print(f"{command.name}: {error}\n{_usage(command)}", file=sys.stderr)
         return error.code
-    except (
-        CommandFailed,
-        ClusterFailed,
-        BookieStartError,
-        LedgerError,
-        MetadataError,
-        BookieError,
-        BadSetting,
-        OSError,
-    ) as error:
+    except BrokenPipeError:  # whoever reads it has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except failures as error:
         print(f"{command.name}: {error}", file=sys.stderr)
         return command.failure
 

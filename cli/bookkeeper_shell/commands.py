@@ -315,7 +315,7 @@ REFUSED: dict[str, str] = {
     "rebuild-db-ledgers-index": f"there is no RocksDB: {_NO_INDEX}; a damaged one is rebuilt when the bookie starts",
     "check-db-ledgers-index": "there is no RocksDB: `localconsistencycheck` checks index and entry logs",
     "regenerate-interleaved-storage-index-file": f"there is no index for each ledger: {_NO_INDEX}",
-    "updatecookie": "a bookie keeps its id and its directories: `cookie_update` and `cookie_delete` change what the cluster knows",
+    "updatecookie": "a bookie keeps its id and its directories: `cookie_update` and `cookie_delete` change the cluster's",
     "updateledgers": "`updateBookieInLedger -sb OLD -db NEW` puts one bookie's name in place of another's",
     "activeledgers": "`readlogmetadata` prints the ledgers of an entry log, and how much of it is still in use",
 }
