@@ -24,6 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from cli.broker_main import run_broker
 
         return run_broker(options.config, options.set, options.json_ready)
+    if options.command == "proxy":
+        from cli.proxy_main import run_proxy
+
+        return run_proxy(options.config, options.set, options.json_ready)
     if options.command == autorecovery_options.COMMAND:
         from cli.autorecovery_main import run_autorecovery
 
@@ -73,6 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     broker.add_argument("--config", metavar="FILE", help="Apache's broker.conf")
     broker.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
     broker.add_argument("--json-ready", metavar="FILE", help="write brokerServiceUrl, webServiceUrl and pid there once ready")
+    proxy = commands.add_parser("proxy", help="for clients that cannot reach the brokers themselves; holds no state")
+    proxy.add_argument("--config", metavar="FILE", help="Apache's proxy.conf")
+    proxy.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
+    proxy.add_argument("--json-ready", metavar="FILE", help="write serviceUrl, webServiceUrl and pid there once ready")
     autorecovery_options.add_command(commands)
     devcluster_options.add_command(commands)
     add_command(commands)

@@ -33,8 +33,8 @@ class Configuration:
 
 
 def known_keys() -> list[str]:
-    """Every key of Apache's broker.conf and bookkeeper.conf, and the few that only we have (`own-keys.txt`)."""
-    names = ("apache-broker-keys.txt", "apache-bookkeeper-keys.txt", "own-keys.txt")
+    """Every key of Apache's broker.conf, bookkeeper.conf and proxy.conf, and the few that only we have (`own-keys.txt`)."""
+    names = ("apache-broker-keys.txt", "apache-bookkeeper-keys.txt", "apache-proxy-keys.txt", "own-keys.txt")
     return [key for name in names for key in (CONF / name).read_text().split()]
 
 

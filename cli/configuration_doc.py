@@ -13,6 +13,8 @@ from typing import Any
 from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.web.settings import BookieWebSettings
+from bookkeeper.security_settings import BookKeeperSecuritySettings
+from broker.proxy.settings import ProxySettings
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import CONF, known_keys, load_configuration
 from cli.standalone import SETTINGS
@@ -59,7 +61,16 @@ def page() -> str:
     spelling = {fold(key): key for key in known_keys()}
     shipped = load_configuration([("standalone.conf", (CONF / "standalone.conf").read_text())], []).values
     parts, seen = [HEAD], set()
-    for cls in (*SETTINGS, BookieServerSettings, BookieSecuritySettings, BookieWebSettings, ClusterSettings, ZooKeeperSettings):
+    for cls in (
+        *SETTINGS,
+        BookieServerSettings,
+        BookieSecuritySettings,
+        BookieWebSettings,
+        BookKeeperSecuritySettings,
+        ClusterSettings,
+        ZooKeeperSettings,
+        ProxySettings,
+    ):
         rows = []
         notes = _field_notes(cls)
         for field in dataclasses.fields(cls):

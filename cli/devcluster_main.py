@@ -56,7 +56,8 @@ def run_devcluster(options: argparse.Namespace) -> int:
             if getattr(options, verb):
                 print(ask(data, verb, "" if verb == "status" else getattr(options, verb)))
                 return 0
-        plan = cluster_plan(data, options.brokers, options.bookies, options.network, options.broker_set, options.bookie_set)
+        sets = (options.broker_set, options.bookie_set)
+        plan = cluster_plan(data, options.brokers, options.bookies, options.network, *sets, has_proxy=options.proxy)
         _prepare(data, options.bookies)
         return asyncio.run(_serve(plan, data, json_ready))
     except (DevclusterFailed, OSError) as error:

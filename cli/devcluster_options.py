@@ -16,6 +16,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     add = parser.add_argument
     add("--brokers", type=int, default=BROKERS, metavar="COUNT", help=f"default: {BROKERS}")
     add("--bookies", type=int, default=BOOKIES, metavar="COUNT", help=f"default: {BOOKIES}")
+    add("--proxy", action="store_true", help="a proxy too")
     add("--data", metavar="DIR", help="where everything is kept (default: data/devcluster of the checkout)")
     add("--network", default=NETWORK, metavar="A.B.C", help=f"addresses are A.B.C.1 and so on (default: {NETWORK})")
     add("--broker-set", action="append", default=[], metavar="KEY=VALUE", help="for all brokers, may be repeated")

@@ -15,7 +15,7 @@ MEMBERS_MAX = 90
 """Of a kind: their addresses are next to each other."""
 SESSION_MS = 5000
 """So long after a kill the others take over; ZooKeeper grants it from 2 ticks on."""
-_BOOKIES_FROM, _ZOOKEEPER = 100, 201
+_BOOKIES_FROM, _ZOOKEEPER, _PROXY = 100, 201, 211
 
 
 class DevclusterFailed(Exception):
@@ -49,7 +49,14 @@ def quorums(bookies: int) -> tuple[int, int, int]:
 
 
 def cluster_plan(
-    data: Path, brokers: int, bookies: int, network: str, broker_sets: Sequence[str] = (), bookie_sets: Sequence[str] = ()
+    data: Path,
+    brokers: int,
+    bookies: int,
+    network: str,
+    broker_sets: Sequence[str] = (),
+    bookie_sets: Sequence[str] = (),
+    *,
+    has_proxy: bool = False,
 ) -> ClusterPlan:
     """DevclusterFailed for numbers and addresses that cannot be."""
     _check(brokers, bookies, network)
@@ -65,6 +72,7 @@ def cluster_plan(
             (_metadata(*urls),),
             tuple(_bookie(data, number, network, zookeeper, bookie_sets) for number in range(1, bookies + 1)),
             tuple(_broker(number, host, zookeeper, shared) for number, host in enumerate(hosts, 1)),
+            (_proxy(f"{network}.{_PROXY}", zookeeper),) if has_proxy else (),
         ),
         urls[1],
         urls[0],
@@ -131,3 +139,8 @@ def _broker(number: int, host: str, zookeeper: str, more: Sequence[str]) -> Plan
         *more,
     )
     return Plan(f"broker-{number}", _command("broker", *settings), (f"pulsar://{host}:6650", f"http://{host}:8080"))
+
+
+def _proxy(host: str, zookeeper: str) -> Plan:
+    settings = _sets(f"metadataStoreUrl=zk:{zookeeper}:2181", f"bindAddress={host}", "servicePort=6650", "webServicePort=8080")
+    return Plan("proxy", _command("proxy", *settings), (f"pulsar://{host}:6650", f"http://{host}:8080"))

@@ -15,17 +15,18 @@ def test_quorums_fit_the_bookies(bookies: int, quorum: tuple[int, int, int]) -> 
 
 
 def test_every_member_has_an_address_of_its_own(tmp_path: Path) -> None:
-    plan = cluster_plan(tmp_path, 3, 4, "127.3.2")
+    plan = cluster_plan(tmp_path, 3, 4, "127.3.2", has_proxy=True)
     members = [member for stage in plan.stages for member in stage]
     assert [member.name for member in members if not member.ends] == [
         "zookeeper",
         *(f"bookie-{number}" for number in range(1, 5)),
         *(f"broker-{number}" for number in range(1, 4)),
+        "proxy",
     ]
     hosts = [member.urls[0].removeprefix("pulsar://").removeprefix("zk:").split(":")[0] for member in members if member.urls]
-    assert len(set(hosts)) == len(hosts) == 8
+    assert len(set(hosts)) == len(hosts) == 9
     assert plan.service_url == "pulsar://127.3.2.1:6650,127.3.2.2:6650,127.3.2.3:6650"
-    for broker in plan.stages[-1]:
+    for broker in plan.stages[3]:
         assert "managedLedgerDefaultAckQuorum=2" in broker.command
 
 

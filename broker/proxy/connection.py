@@ -1,0 +1,302 @@
+"""ProxyConnection: one client's socket. First a handshake; then either lookups, or bytes forwarded to and from one broker.
+
+Forwarding looks into nothing: what one side reads goes to the other as it is, and a side that does not read stops the other's
+sending. The answer to CONNECT is the broker's own: version, sizes, errors. Owns the order of that and both ends; what
+commands mean, others know.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from enum import Enum
+from typing import Any, Protocol, cast
+
+from ports.logs import line
+from ports.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
+from wire.errors import RemoteError
+from wire.frames import PING, PONG, Frame, encode, next_frame
+from wire.generated import pulsar_api_pb2 as api
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect, CommandConnected
+from wire.int64 import WORD_MAX
+
+from ..errors import ServerError
+from .brokers import Brokers
+from .counts import Counts
+from .link import PROTOCOL_VERSION, PROXY_VERSION
+from .lookups import RELAYED, Lookups
+from .settings import ProxySettings
+
+log = logging.getLogger(__name__)
+
+REQUEST_BYTES_MAX = 256 * 1024
+"""Of one command before the bytes are forwarded; the largest is a CONNECT with its credentials."""
+REQUESTS_MAX = 1000
+"""Lookups under way at which reading stops, until half of them are answered."""
+LINGER_SECONDS = 5.0
+"""How long a side that we end may take to send what was written."""
+
+
+class State(Enum):
+    """Of a connection. JOINING: its broker is being connected to."""
+
+    HANDSHAKE = "handshake"
+    LOOKUPS = "lookups"
+    JOINING = "joining"
+    FORWARDING = "forwarding"
+
+
+class Server(Protocol):
+    """What the connections of one proxy share."""
+
+    settings: ProxySettings
+    brokers: Brokers
+    lookups: Lookups
+    counts: Counts
+
+    def admit(self, connection: "ProxyConnection", host: str) -> str | None:
+        """Why the connection cannot be taken; None when it can."""
+
+    def dismiss(self, connection: "ProxyConnection", host: str) -> None:
+        """The connection is gone."""
+
+
+class ProxyConnection(asyncio.Protocol):
+    """A client, and its broker once there is one."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._rest = b""
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._state = State.HANDSHAKE
+        self._was_heard = self._awaits_pong = self._is_open = self._is_held = False
+        self._broker: asyncio.Transport | None = None
+        self._transport: asyncio.Transport
+        self._outbox: Outbox
+        self._host = self.address = ""
+
+    # ---- The client's socket
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._outbox = Outbox(self._transport, lambda: self.end("it does not read its answers"))
+        peer = transport.get_extra_info("peername") or ("unknown", 0)
+        self._host, self.address, self._is_open = str(peer[0]), f"{peer[0]}:{peer[1]}", True
+        refusal = self._server.admit(self, self._host)
+        if refusal is not None:
+            self._refuse(ServerError.NOT_ALLOWED, refusal)
+            return
+        self._timer = self._loop.call_later(self._server.settings.keep_alive_interval_seconds, self._tick)
+
+    def data_received(self, data: bytes) -> None:
+        if self._broker is not None:
+            self._server.counts.forwarded(len(data))
+            self._broker.write(data)
+            return
+        self._rest += data
+        if not self._is_held:
+            self._take()
+
+    def pause_writing(self) -> None:
+        if self._broker is None:
+            self._outbox.blocked()
+        elif not self._broker.is_closing():
+            self._broker.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._broker is None:
+            self._outbox.unblocked()
+        elif not self._broker.is_closing():
+            self._broker.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        log.info(line("disconnected", peer=self.address, reason=exc or "closed"))
+        self._is_open = False
+        self._outbox.close()
+        for task in list(self._tasks):
+            task.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._broker is not None:
+            _end_softly(self._broker)
+        self._server.dismiss(self, self._host)
+
+    def end(self, reason: str) -> None:
+        if self._is_open:
+            log.warning(line("connection ended", peer=self.address, reason=reason))
+            self.close()
+
+    def close(self) -> None:
+        """What was written is still sent. Closing twice is fine."""
+        if self._is_open:
+            self._is_open = False
+            self._outbox.close()
+            _end_softly(self._transport)
+
+    def _refuse(self, code: ServerError, reason: str) -> None:
+        self._server.counts.rejected += 1
+        told = api.CommandError(request_id=WORD_MAX, error=cast(api.ServerError, int(code)), message=reason)
+        self._outbox.answer(encode(BaseCommand(type=BaseCommand.ERROR, error=told)))
+        self.end(reason)
+
+    def _tick(self) -> None:
+        if self._state is not State.LOOKUPS or (self._awaits_pong and not self._was_heard):
+            self.end("no answer to PING" if self._state is State.LOOKUPS else "handshake not finished in time")
+            return
+        self._awaits_pong = not self._was_heard
+        if self._awaits_pong:
+            self._outbox.answer(PING)
+        self._was_heard = False
+        self._timer = self._loop.call_later(self._server.settings.keep_alive_interval_seconds, self._tick)
+
+    # ---- Before bytes are forwarded
+
+    def _take(self) -> None:
+        """Frames in order, until one has to be waited for."""
+        at = 0
+        try:
+            while self._is_open and not self._is_held:
+                frame = next_frame(self._rest, at, len(self._rest), REQUEST_BYTES_MAX)
+                if frame is None:
+                    break
+                at = frame.end
+                self._handle(frame)
+        except RemoteError as mistake:
+            self.end(mistake.reason)
+        self._rest = self._rest[at:]
+
+    def _handle(self, frame: Frame) -> None:
+        command, self._was_heard = frame.command, True
+        if command.type == BaseCommand.PING:
+            self._outbox.answer(PONG)
+        elif command.type == BaseCommand.CONNECT and self._state is State.HANDSHAKE:
+            self._connect(command.connect)
+        elif self._state is State.LOOKUPS and command.type in RELAYED:
+            self._server.counts.lookups += 1
+            self._run(self._relay(command))
+            if len(self._tasks) >= REQUESTS_MAX:
+                self._hold()
+        elif command.type != BaseCommand.PONG:
+            self.end(f"{BaseCommand.Type.Name(command.type)} on a connection without a broker")
+
+    def _hold(self) -> None:
+        self._is_held = True
+        self._transport.pause_reading()
+
+    def _go_on(self) -> None:
+        if self._is_open and self._is_held:
+            self._is_held = False
+            self._transport.resume_reading()
+            self._take()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        task = self._loop.create_task(work, name="proxy request")
+        self._tasks[task] = None
+        task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        del self._tasks[task]
+        if not task.cancelled() and task.exception() is not None:
+            log.error(line("a request failed", peer=self.address), exc_info=task.exception())
+            self.end("internal error")
+        if 2 * len(self._tasks) <= REQUESTS_MAX and self._state is State.LOOKUPS:
+            self._go_on()
+
+    async def _relay(self, command: BaseCommand) -> None:
+        self._outbox.answer(await self._server.lookups.answer(command))
+
+    def _connect(self, command: CommandConnect) -> None:
+        address = command.proxy_to_broker_url
+        log.info(line("connected", peer=self.address, client=command.client_version[:200], broker=address[:200] or "none yet"))
+        if address:
+            self._state = State.JOINING
+            self._hold()
+            self._run(self._join(command, address))
+            return
+        self._state = State.LOOKUPS
+        told = CommandConnected(
+            server_version=PROXY_VERSION,
+            protocol_version=max(0, min(PROTOCOL_VERSION, command.protocol_version)),
+            max_message_size=self._server.settings.max_message_size,
+            feature_flags=api.FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True),
+        )
+        self._outbox.answer(encode(BaseCommand(type=BaseCommand.CONNECTED, connected=told)))
+
+    async def _join(self, command: CommandConnect, address: str) -> None:
+        """Connect to the broker and forward from then on. The client is told when that cannot be; it looks up again then."""
+        if not await self._server.brokers.may_reach(address):
+            log.warning(line("refused: no broker has this address", peer=self.address, address=address[:200]))
+            self._refuse(ServerError.SERVICE_NOT_READY, "Target broker cannot be validated: no broker has this address")
+            return
+        host, _, port = address.rpartition(":")
+        try:
+            async with asyncio.timeout(self._server.settings.broker_proxy_connect_timeout_ms / 1000):
+                broker, _ = await self._loop.create_connection(lambda: _BrokerSide(self), host.strip("[]"), int(port))
+        except (OSError, TimeoutError, ValueError) as error:
+            self._refuse(ServerError.SERVICE_NOT_READY, f"Target broker {address} cannot be reached: {error or 'no answer'}")
+            return
+        if not self._is_open:
+            broker.abort()
+            return
+        self._forward(command, broker)
+
+    def _forward(self, command: CommandConnect, broker: asyncio.Transport) -> None:
+        """The client's CONNECT goes first, without what was for us."""
+        self._state = State.FORWARDING
+        command.ClearField("proxy_to_broker_url")
+        command.proxy_version = PROXY_VERSION
+        if self._timer is not None:
+            self._timer.cancel()
+        self._outbox.flush()
+        rest, self._rest = self._rest, b""
+        self._server.counts.forwarded(len(rest))
+        broker.set_write_buffer_limits(HIGH_WATER_BYTES, LOW_WATER_BYTES)
+        broker.write(encode(BaseCommand(type=BaseCommand.CONNECT, connect=command)) + rest)
+        self._broker = broker
+        self._is_held = False
+        self._transport.resume_reading()
+
+    # ---- The broker's side
+
+    def from_broker(self, data: bytes) -> None:
+        self._server.counts.forwarded(len(data))
+        self._transport.write(data)
+
+    def broker_is_blocked(self, is_blocked: bool) -> None:
+        if not self._is_open:
+            return
+        if is_blocked:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def broker_is_gone(self, reason: Exception | None) -> None:
+        if self._is_open:
+            log.info(line("the broker closed a connection", peer=self.address, reason=reason or "closed"))
+            self.close()
+
+
+class _BrokerSide(asyncio.Protocol):
+    """The other socket of a connection."""
+
+    def __init__(self, connection: ProxyConnection) -> None:
+        self._connection = connection
+
+    def data_received(self, data: bytes) -> None:
+        self._connection.from_broker(data)
+
+    def pause_writing(self) -> None:
+        self._connection.broker_is_blocked(True)
+
+    def resume_writing(self) -> None:
+        self._connection.broker_is_blocked(False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.broker_is_gone(exc)
+
+
+def _end_softly(transport: asyncio.Transport) -> None:
+    """What was written goes out, for as long as LINGER_SECONDS."""
+    transport.close()
+    asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.abort)

@@ -1,0 +1,64 @@
+"""ProxyListener: the port for clients of the binary protocol, its connections, and what they share."""
+
+import logging
+from collections import Counter
+
+from ports.server_port import ServerPort
+
+from .brokers import Brokers
+from .connection import LINGER_SECONDS, ProxyConnection
+from .counts import Counts
+from .lookups import Lookups
+from .settings import ProxySettings
+
+log = logging.getLogger(__name__)
+
+BACKLOG = 1024
+
+
+class ProxyListener:
+    """One proxy's. Implements `connection.Server`."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers) -> None:
+        self.settings, self.brokers = settings, brokers
+        self.lookups, self.counts = Lookups(brokers, settings), Counts()
+        self._port: ServerPort[ProxyConnection] = ServerPort(log, 2 * LINGER_SECONDS)
+        self._per_host: Counter[str] = Counter()
+
+    @property
+    def connection_count(self) -> int:
+        return self._port.connection_count
+
+    @property
+    def port(self) -> int:
+        """Where it listens, also when any free port was asked for."""
+        return self._port.number
+
+    def admit(self, connection: ProxyConnection, host: str) -> str | None:
+        self._port.opened(connection)
+        self._per_host[host] += 1
+        self.counts.new += 1
+        limit, per_host = (
+            self.settings.max_concurrent_inbound_connections,
+            self.settings.max_concurrent_inbound_connections_per_ip,
+        )
+        if 0 < limit < self.connection_count:
+            return f"Reached the maximum number of connections: {limit}"
+        if 0 < per_host < self._per_host[host]:
+            return f"Reached the maximum number of connections on address {host}: {per_host}"
+        return None
+
+    def dismiss(self, connection: ProxyConnection, host: str) -> None:
+        self._port.gone(connection)
+        self._per_host[host] -= 1
+        if not self._per_host[host]:
+            del self._per_host[host]
+
+    async def listen(self) -> None:
+        """OSError when the port is taken."""
+        await self._port.listen(lambda: ProxyConnection(self), self.settings.bind_address, self.settings.service_port, BACKLOG)
+
+    async def close(self) -> None:
+        """Nobody new is let in, every connection ends. Closing twice is fine."""
+        await self._port.close()
+        await self.lookups.close()

@@ -1,0 +1,46 @@
+"""ProxySettings: keys are those of Apache's proxy.conf."""
+
+from dataclasses import dataclass
+
+FRAME_PADDING_BYTES = 10 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ProxySettings:
+    """Port 0 picks a free one. 0 means no limit for the numbers of connections."""
+
+    service_port: int = 6650
+    web_service_port: int = 8080
+    bind_address: str = "0.0.0.0"
+    broker_service_url: str = ""
+    """pulsar://host:port that lookups are asked of. Empty: the brokers that the metadata names, in turn."""
+    broker_web_service_url: str = ""
+    """http://host:port of the admin REST. Empty: the brokers that the metadata names, in turn."""
+    broker_proxy_allowed_host_names: tuple[str, ...] = ("*",)
+    """Without metadataStoreUrl: which brokers may be reached. With it: those in metadata, and no others."""
+    broker_proxy_allowed_target_ports: tuple[str, ...] = ("6650", "6651")
+    broker_proxy_connect_timeout_ms: int = 10_000
+    keep_alive_interval_seconds: int = 30
+    """Of connections for lookups. Those to a broker are kept alive by client and broker."""
+    max_message_size: int = 5 * 1024 * 1024
+    max_concurrent_inbound_connections: int = 10_000
+    max_concurrent_inbound_connections_per_ip: int = 0
+    max_concurrent_lookup_requests: int = 50_000
+    max_concurrent_http_requests: int = 1024
+    http_proxy_timeout: int = 300_000
+    """Milliseconds, for one request."""
+    http_input_max_replay_buffer_size: int = 5 * 1024 * 1024
+    """A request with a larger body is refused: it could not be sent again where a broker redirects it."""
+
+    def __post_init__(self) -> None:
+        for name, port in (("servicePort", self.service_port), ("webServicePort", self.web_service_port)):
+            if not 0 <= port <= 65535:
+                raise ValueError(f"{name}: expected 0 to 65535, not {port}")
+        if self.keep_alive_interval_seconds < 1:
+            raise ValueError("keepAliveIntervalSeconds: expected at least 1")
+        if self.broker_service_url and not self.broker_service_url.startswith("pulsar://"):
+            raise ValueError(f"brokerServiceURL={self.broker_service_url}: expected pulsar://host:port")
+        if self.broker_web_service_url and not self.broker_web_service_url.startswith("http://"):
+            raise ValueError(f"brokerWebServiceURL={self.broker_web_service_url}: expected http://host:port")
+        if min(self.broker_proxy_connect_timeout_ms, self.http_proxy_timeout, self.max_concurrent_lookup_requests) < 1:
+            raise ValueError("brokerProxyConnectTimeoutMs, httpProxyTimeout, maxConcurrentLookupRequests: at least 1")

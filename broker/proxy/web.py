@@ -1,0 +1,220 @@
+"""The proxy's HTTP: the admin REST and lookups of the brokers behind it, its own metrics and status. Owns no other path.
+
+A broker's redirect is followed here, to brokers that are known only: clients need not reach them. Bounds: requests at a time,
+the size of a body, and of all bodies together; an answer is passed on as it comes, no faster than the client takes it.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import h11
+
+from ports.logs import line
+
+from .brokers import Brokers
+from .counts import CONTENT_TYPE, Counts
+from .settings import ProxySettings
+
+log = logging.getLogger(__name__)
+
+REDIRECTS_MAX = 5
+ATTEMPTS_MAX = 3
+BODIES_BYTES_MAX = 256 * 1024 * 1024
+READ_BYTES = 64 * 1024
+FORWARDED = ("/admin/", "/lookup/")
+_OF_ONE_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+        b"http2-settings",
+        b"expect",
+        b"host",
+        b"content-length",
+    }
+)
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+
+class Refusal(Exception):
+    """What the client is told, with a status."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class NotReached(Exception):
+    """The broker was not connected to: nothing was asked of it, another one may be."""
+
+
+class ProxyWeb:
+    """An ASGI application."""
+
+    def __init__(self, settings: ProxySettings, brokers: Brokers, counts: Counts, connections: Callable[[], int]) -> None:
+        self._settings, self._brokers, self._counts, self._connections = settings, brokers, counts, connections
+        self._requests = self._bodies_bytes = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        path = str(scope["path"])
+        if path == "/metrics":
+            await _answer(send, 200, self._counts.text(self._connections(), self._brokers.count), CONTENT_TYPE)
+        elif path == "/status.html":
+            is_ready = self._brokers.count > 0
+            await _answer(send, 200 if is_ready else 503, "OK" if is_ready else "no broker is registered")
+        elif path.startswith(FORWARDED):
+            await self._forwarded(scope, receive, send)
+        else:
+            await _answer(send, 404, "a proxy has /admin, /lookup, /metrics and /status.html")
+
+    async def _forwarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._requests >= self._settings.max_concurrent_http_requests:
+            await _answer(send, 503, f"more than {self._settings.max_concurrent_http_requests} requests at a time")
+            return
+        self._requests += 1
+        self._counts.http_requests += 1
+        body: list[bytes] = []
+        try:
+            async with asyncio.timeout(self._settings.http_proxy_timeout / 1000):
+                await self._take_body(receive, body)
+                await self._relay(scope, b"".join(body), send)
+        except Refusal as refusal:
+            log.warning(line("request not forwarded", path=scope["path"], status=refusal.status, reason=refusal))
+            await _answer(send, refusal.status, str(refusal))
+        except TimeoutError:
+            await _answer(send, 504, f"no answer in {self._settings.http_proxy_timeout} ms (httpProxyTimeout)")
+        finally:
+            self._requests -= 1
+            self._bodies_bytes -= sum(map(len, body))
+
+    async def _take_body(self, receive: Receive, body: list[bytes]) -> None:
+        """What is in `body` counts, whatever becomes of the request."""
+        size, limit = 0, self._settings.http_input_max_replay_buffer_size
+        while True:
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                raise Refusal(400, "the request is not whole")
+            part = event.get("body", b"")
+            body.append(part)
+            size += len(part)
+            self._bodies_bytes += len(part)
+            if size > limit:
+                raise Refusal(413, f"a body of more than {limit} bytes (httpInputMaxReplayBufferSize)")
+            if self._bodies_bytes > BODIES_BYTES_MAX:
+                raise Refusal(503, "too many large requests at a time")
+            if not event.get("more_body"):
+                return
+
+    async def _relay(self, scope: Scope, body: bytes, send: Send) -> None:
+        target = scope.get("raw_path") or str(scope["path"]).encode()
+        if scope["query_string"]:
+            target += b"?" + scope["query_string"]
+        headers = _request_headers(scope, body)
+        reason = "no broker is registered"
+        for _ in range(ATTEMPTS_MAX):
+            address = self._brokers.pick_web()
+            if address is None:
+                break
+            try:
+                await self._asked(address, scope["method"].encode(), target, headers, body, send)
+                return
+            except NotReached as error:
+                reason = str(error)
+        raise Refusal(503, f"no broker answers: {reason}")
+
+    async def _asked(self, address: str, method: bytes, target: bytes, headers: Headers, body: bytes, send: Send) -> None:
+        """Of this broker, and of those that it redirects to."""
+        for _ in range(REDIRECTS_MAX):
+            exchange = await _Exchange.open(address, self._settings.broker_proxy_connect_timeout_ms / 1000)
+            try:
+                response = await exchange.ask(method, target, headers, body)
+                location = dict(response.headers).get(b"location", b"") if response.status_code in (307, 308) else b""
+                if not location:
+                    await exchange.pass_on(response, send)
+                    return
+            except (OSError, h11.RemoteProtocolError) as error:
+                raise Refusal(502, f"{address} did not answer: {error}") from error
+            finally:
+                exchange.close()
+            url = urlsplit(location.decode("latin-1"))
+            if url.scheme != "http" or not await self._brokers.may_reach_web(url.netloc):
+                raise Refusal(502, f"{address} redirects to {url.scheme}://{url.netloc}, which is no known broker")
+            address, target = url.netloc, f"{url.path}{'?' if url.query else ''}{url.query}".encode("latin-1")
+        raise Refusal(502, f"redirected more than {REDIRECTS_MAX} times")
+
+
+class _Exchange:
+    """One request to one broker, on a connection of its own."""
+
+    def __init__(self, address: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._address, self._reader, self._writer = address, reader, writer
+        self._http = h11.Connection(h11.CLIENT)
+
+    @classmethod
+    async def open(cls, address: str, seconds: float) -> "_Exchange":
+        """NotReached."""
+        host, _, port = address.rpartition(":")
+        try:
+            async with asyncio.timeout(seconds):
+                return cls(address, *await asyncio.open_connection(host.strip("[]"), int(port)))
+        except (OSError, TimeoutError, ValueError) as error:
+            raise NotReached(f"{address}: {error or 'no answer in time'}") from error
+
+    async def ask(self, method: bytes, target: bytes, headers: Headers, body: bytes) -> h11.Response:
+        """The head of the answer. OSError, h11.RemoteProtocolError."""
+        own = [(b"host", self._address.encode()), (b"connection", b"close")]
+        request = h11.Request(method=method, target=target, headers=[*own, *headers])
+        for event in (request, h11.Data(data=body), h11.EndOfMessage()):
+            self._writer.write(self._http.send(event) or b"")
+        await self._writer.drain()
+        while True:
+            event = await self._next()
+            if isinstance(event, h11.Response):
+                return event
+
+    async def pass_on(self, response: h11.Response, send: Send) -> None:
+        kept = [(name, value) for name, value in response.headers if name not in _OF_ONE_HOP or name == b"content-length"]
+        await send({"type": "http.response.start", "status": response.status_code, "headers": kept})
+        async for data in self._body():
+            await send({"type": "http.response.body", "body": data, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _body(self) -> AsyncIterator[bytes]:
+        while isinstance(event := await self._next(), h11.Data):
+            yield bytes(event.data)
+
+    async def _next(self) -> Any:
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            self._http.receive_data(await self._reader.read(READ_BYTES))
+        return event
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _request_headers(scope: Scope, body: bytes) -> Headers:
+    """Those of the client but for what concerns this connection; who it is, is added."""
+    kept = [(name, value) for name, value in scope["headers"] if name not in _OF_ONE_HOP]
+    if scope.get("client"):
+        kept.append((b"x-forwarded-for", str(scope["client"][0]).encode()))
+    return [*kept, (b"content-length", str(len(body)).encode())]
+
+
+async def _answer(send: Send, status: int, text: str, content_type: str = "text/plain; charset=utf-8") -> None:
+    headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(text.encode())).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": text.encode()})

@@ -1,0 +1,94 @@
+"""`bin/pulsar proxy`: the real ports, one process, signals, and the line that says it is ready.
+
+Owns the process; `cli.proxy` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
+"""
+
+import asyncio
+import errno
+import json
+import logging
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import uvloop
+
+from cli.configuration import Configuration, load_configuration
+from cli.proxy import SETTINGS, ProxyServer
+from cli.ready_file import write_whole
+from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
+from metadata.store import MetadataError
+from metadata.zookeeper.connect_string import servers_of
+from metadata.zookeeper.kazoo_session import KazooSession
+from metadata.zookeeper.settings import ZooKeeperSettings
+from metadata.zookeeper.store import ZooKeeperStore
+from ports.logs import configure_logs, line
+from ports.settings import BadSetting
+
+log = logging.getLogger("magnetar")
+
+
+def run_proxy(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
+    """Serve until SIGTERM or SIGINT."""
+    configure_logs()
+    try:
+        files = [(config, Path(config).read_text())] if config else []
+        return uvloop.run(_serve(load_configuration(files, overrides), json_ready))
+    except (BadSetting, MetadataError, OSError) as error:
+        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        remedy = ": stop what listens there, or set servicePort or webServicePort" if in_use else ""
+        print(f"bin/pulsar proxy: {error}{remedy}", file=sys.stderr)
+        return 1
+
+
+async def _open_store(configuration: Configuration) -> ZooKeeperStore | None:
+    settings = configuration.settings(ZooKeeperSettings)
+    if not settings.metadata_store_url:
+        if not configuration.values.get("brokerServiceURL") or not configuration.values.get("brokerWebServiceURL"):
+            raise BadSetting(
+                "where the brokers are is not set: metadataStoreUrl, such as zk:host1:2181,host2:2181; or brokerServiceURL and"
+                " brokerWebServiceURL"
+            )
+        return None
+    servers = servers_of(settings.metadata_store_url)
+    open_session = partial(KazooSession, servers, settings.metadata_store_session_timeout_millis / 1000)
+    return await ZooKeeperStore.open(open_session, settings.metadata_store_operation_timeout_seconds, servers)
+
+
+async def _serve(configuration: Configuration, json_ready: str | None) -> int:
+    tell_without_effect(configuration, *SETTINGS)
+    stop = stop_on_signal()
+    store = await _open_store(configuration)
+    try:
+        server = ProxyServer(configuration, store)
+        try:
+            await _serve_until(stop, server, json_ready)
+        finally:
+            await server.stop()
+    finally:
+        if store is not None:
+            await store.close()
+    log.info(line("stopped"))
+    return 0
+
+
+async def _serve_until(stop: asyncio.Event, server: ProxyServer, json_ready: str | None) -> None:
+    where = server.settings
+    with socket.create_server((where.bind_address, where.web_service_port)) as web_socket:
+        await server.start(web_socket)
+        _tell_ready(server, web_socket.getsockname()[1], json_ready)
+        await stop.wait()
+        end_on_signal()
+        log.info(line("stopping"))
+
+
+def _tell_ready(server: ProxyServer, web_port: int, json_ready: str | None) -> None:
+    host = server.settings.bind_address
+    shown = "localhost" if host in ("0.0.0.0", "::", "") else host
+    ready = {"serviceUrl": f"pulsar://{shown}:{server.listener.port}", "webServiceUrl": f"http://{shown}:{web_port}"}
+    log.info(line("ready", **ready, brokers=server.brokers.count, pid=os.getpid()))
+    if json_ready:
+        write_whole(Path(json_ready), json.dumps({**ready, "pid": os.getpid()}))
