@@ -1,6 +1,8 @@
 """`bin/pulsar COMMAND`: parses the command line and hands over. Imports a command's code only when it is asked for."""
 
 import argparse
+import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -8,30 +10,30 @@ from cli import autorecovery_options, devcluster_options
 from cli.initialize_cluster_options import COMMAND, add_command
 from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
 
+_SERVERS = {
+    "bookie": ("cli.bookie_main", "run_bookie"),
+    "broker": ("cli.broker_main", "run_broker"),
+    "proxy": ("cli.proxy_main", "run_proxy"),
+    autorecovery_options.COMMAND: ("cli.autorecovery_main", "run_autorecovery"),
+}
+"""Module and function, which is given --config, --set and --json-ready."""
+_CONFIGURED = ("standalone", *_SERVERS)
+"""Those that read Apache's keys."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 after a clean stop, 1 for a failure told on stderr, 2 for wrong usage."""
     options = _parser().parse_args(arguments)
+    if options.command in _CONFIGURED and not _take_environment(options):
+        return 1
     if options.command == "zookeeper":
         from cli.zookeeper_main import run_zookeeper
 
         return run_zookeeper(options.data_dir, options.set, options.json_ready)
-    if options.command == "bookie":
-        from cli.bookie_main import run_bookie
-
-        return run_bookie(options.config, options.set, options.json_ready)
-    if options.command == "broker":
-        from cli.broker_main import run_broker
-
-        return run_broker(options.config, options.set, options.json_ready)
-    if options.command == "proxy":
-        from cli.proxy_main import run_proxy
-
-        return run_proxy(options.config, options.set, options.json_ready)
-    if options.command == autorecovery_options.COMMAND:
-        from cli.autorecovery_main import run_autorecovery
-
-        return run_autorecovery(options.config, options.set, options.json_ready)
+    if options.command in _SERVERS:
+        module, function = _SERVERS[options.command]
+        run = getattr(importlib.import_module(module), function)
+        return int(run(options.config, options.set, options.json_ready))
     if options.command == devcluster_options.COMMAND:
         from cli.devcluster_main import run_devcluster
 
@@ -49,6 +51,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from cli.standalone_main import run_standalone
 
     return run_standalone(options.data_dir, options.config, options.set, options.json_ready)
+
+
+def _take_environment(options: argparse.Namespace) -> bool:
+    """Puts what the environment sets before what the command line does; False: refused, and told."""
+    if not options.from_env and not any(name.startswith("PULSAR_PREFIX_") for name in os.environ):
+        return True
+    from cli.environment import environment_settings
+    from ports.settings import BadSetting
+
+    try:
+        options.set[:0] = environment_settings(os.environ, with_plain_names=options.from_env)
+    except BadSetting as error:
+        print(f"bin/pulsar {options.command}: {error}", file=sys.stderr)
+        return False
+    return True
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -85,6 +102,10 @@ def _parser() -> argparse.ArgumentParser:
     devcluster_options.add_command(commands)
     add_command(commands)
     add_commands(commands)
+    for name in _CONFIGURED:
+        commands.choices[name].add_argument(
+            "--from-env", action="store_true", help="take KEY=VALUE from the environment; PULSAR_PREFIX_KEY=VALUE always is"
+        )
     return parser
 
 
