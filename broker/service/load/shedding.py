@@ -1,0 +1,123 @@
+"""Shedding: which bundles leave brokers that do more than their part. Pure.
+
+ThresholdShedder: a broker whose usage is more than so many points above the mean gives bundles away, those with the most
+traffic first, until what it has given is what it was above. TransferShedder: from the most to the least used, until these
+differ no more than the target, each bundle with its new owner. Both as Apache's of these names, on a usage that is averaged.
+Unlike there, what a broker gives away is the share of its traffic that its surplus is of its usage, not of a full machine.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from .loads import BrokerLoad
+
+MIN_THROUGHPUT = 10 * (1 << 20)
+"""Bytes per second that are worth a move (loadBalancerBundleUnloadMinThroughputThreshold)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A bundle that is to leave `source`; for `destination`, or whoever is chosen when it is asked for next."""
+
+    bundle: str
+    source: str
+    destination: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UsageHistory:
+    """A broker's usage, averaged over its reports: a peak alone moves nothing (loadBalancerHistoryResourcePercentage)."""
+
+    usage: float
+
+    def after(self, now: float, weight_of_past: float) -> "UsageHistory":
+        return UsageHistory(self.usage * weight_of_past + now * (1 - weight_of_past))
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdRule:
+    """`points`: share above the mean that is borne (0.1: ten points)."""
+
+    points: float
+    throughput_min: float = MIN_THROUGHPUT
+
+
+def by_threshold(
+    loads: Mapping[str, BrokerLoad], usages: Mapping[str, float], rested: Collection[str], rule: ThresholdRule
+) -> list[Move]:
+    """`usages`: averaged, of all brokers that may take something. `rested`: bundles that were moved lately and stay."""
+    if len(usages) < 2:
+        return []
+    mean = sum(usages.values()) / len(usages)
+    moves: list[Move] = []
+    for broker, usage in usages.items():
+        load = loads.get(broker)
+        if load is None or usage <= mean + rule.points or len(load.bundles) < 2:
+            continue
+        surplus = load.total.msg_throughput * (usage - mean - rule.points + 0.05) / usage
+        if surplus >= rule.throughput_min:
+            moves += _busiest(broker, load, surplus, rested)
+    return moves
+
+
+def _busiest(broker: str, load: BrokerLoad, throughput: float, rested: Collection[str]) -> Iterator[Move]:
+    """Until so much has gone; the last bundle of a broker stays."""
+    left = len(load.bundles)
+    for name, stats in sorted(load.bundles.items(), key=lambda item: (-item[1].msg_throughput, item[0])):
+        if throughput <= 0 or left < 2:
+            return
+        if name not in rested:
+            throughput -= stats.msg_throughput
+            left -= 1
+            yield Move(name, broker)
+
+
+@dataclass(frozen=True, slots=True)
+class TransferRule:
+    """`target`: the standard deviation of usages that is borne; `transfers_max` in a round."""
+
+    target: float = 0.25
+    transfers_max: int = 10
+    throughput_min: float = 0.0
+
+
+def by_transfer(
+    loads: Mapping[str, BrokerLoad], usages: Mapping[str, float], rested: Collection[str], rule: TransferRule
+) -> list[Move]:
+    """From the most to the least used broker, as often as the usages are further apart than the target."""
+    usage = dict(usages)
+    moved: dict[str, None] = {}
+    moves: list[Move] = []
+    while len(moves) < rule.transfers_max and len(usage) > 1 and _deviation(usage) > rule.target:
+        high, low = max(usage, key=lambda name: (usage[name], name)), min(usage, key=lambda name: (usage[name], name))
+        found = _best(loads.get(high), usage[high] - usage[low], usages[high], {*rested, *moved}, rule.throughput_min)
+        if found is None:
+            del usage[high]  # it has nothing that can go: look at the others
+            continue
+        name, share = found
+        moved[name] = None
+        moves.append(Move(name, high, low))
+        usage[high] -= share
+        usage[low] += share
+    return moves
+
+
+def _best(
+    load: BrokerLoad | None, gap: float, usage: float, kept: Collection[str], throughput_min: float
+) -> tuple[str, float] | None:
+    """The bundle with the most traffic that fits into half of the gap, and the share of usage that goes with it."""
+    if load is None or len(load.bundles) < 2:
+        return None
+    total = load.total.msg_throughput
+    shares = {
+        name: usage * stats.msg_throughput / total
+        for name, stats in load.bundles.items()
+        if total > 0 and name not in kept and stats.msg_throughput > throughput_min
+    }
+    fitting = {name: share for name, share in shares.items() if share <= gap / 2}
+    return max(fitting.items(), key=lambda item: (item[1], item[0]), default=None)
+
+
+def _deviation(usage: Mapping[str, float]) -> float:
+    mean = sum(usage.values()) / len(usage)
+    return float((sum((each - mean) ** 2 for each in usage.values()) / len(usage)) ** 0.5)
