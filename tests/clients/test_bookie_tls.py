@@ -1,5 +1,6 @@
-"""TLS and roles between real processes: Apache's client on our bookies."""
+"""TLS and roles between real processes: Apache's client on our bookies, our client on Apache's."""
 
+import asyncio
 import os
 import re
 import subprocess
@@ -10,15 +11,26 @@ from pathlib import Path
 import pytest
 
 from bookie.server.security.settings import CERTIFICATE_ROLES, TLS_FACTORY
+from bookkeeper.ledger_layouts import LAYOUTS
+from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.network_link import AWAY
+from bookkeeper.registry import LedgerRegistry
+from ports.rng import RealRng
+from tests.bookie.runs import KEY, entries_of, sealed
 from tests.certificates import Authority, Identity, need_openssl
 from tests.clients.bookie_process import BookieDidNotStart, BookieProcess
+from tests.clients.test_bookie_tls_network_client import settings_of
+from tests.metadata.conftest import open_on
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.started_process import free_port
 from tests.toolchain import maven_classpath
+from wire.bookie_codes import BookieCode, BookieError
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240), need_openssl]
 
 JAVA = Path(__file__).parent / "bookkeeper_java"
 COUNT = 60
+POLL_SECONDS = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -92,12 +104,13 @@ def exchange(classpath: str, uri: str, what: str, ledger: str, settings: Mapping
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize("use_v2", ["true", "false"])
-def test_apaches_client_writes_and_reads_over_tls(tmp_path: Path, classpath: str, authority: Authority, use_v2: str) -> None:
+def test_apaches_client_writes_and_reads_over_tls_in_both_versions(
+    tmp_path: Path, classpath: str, authority: Authority
+) -> None:
     with cluster(tmp_path, bookie_settings(authority)) as (uri, bookies):
-        settings = {**client_settings(authority), "useV2WireProtocol": use_v2}
-        ledger_id = exchange(classpath, uri, "write", "CRC32C:pw:true", settings)
-        exchange(classpath, uri, "read", f"CRC32C:pw:{ledger_id}", settings)
+        settings = client_settings(authority)
+        ledger_id = exchange(classpath, uri, "write", "CRC32C:pw:false", {**settings, "useV2WireProtocol": "true"})
+        exchange(classpath, uri, "read", f"CRC32C:pw:{ledger_id}", {**settings, "useV2WireProtocol": "false"})
         for bookie in bookies:
             assert bookie.stop() == 0
             assert re.search(r"what=TLS .*cipher=TLS_", bookie.log.read_text())
@@ -107,13 +120,80 @@ def test_apaches_client_is_known_by_the_role_in_its_certificate(tmp_path: Path, 
     broker = client_settings(authority, authority.sign("broker", unit="0:broker;1:cluster"))
     stranger = client_settings(authority, authority.sign("stranger", unit="0:stranger"))
     with cluster(tmp_path, bookie_settings(authority, roles="auditor,broker")) as (uri, bookies):
-        for use_v2, refused in (("true", stranger), ("false", {})):
-            version = {"useV2WireProtocol": use_v2}
-            ledger_id = exchange(classpath, uri, "write", "CRC32C:pw:true", {**broker, **version})
-            exchange(classpath, uri, "read", f"CRC32C:pw:{ledger_id}", {**broker, **version})
+        ledger_id = exchange(classpath, uri, "write", "CRC32C:pw:false", {**broker, "useV2WireProtocol": "false"})
+        exchange(classpath, uri, "read", f"CRC32C:pw:{ledger_id}", {**broker, "useV2WireProtocol": "true"})
+        for refused, use_v2 in ((stranger, "true"), ({}, "false")):
             with pytest.raises(AssertionError, match="BKUnauthorizedAccessException"):
-                exchange(classpath, uri, "write", "CRC32C:pw:true", {**refused, **version})
+                exchange(classpath, uri, "write", "CRC32C:pw:true", {**refused, "useV2WireProtocol": use_v2})
         assert any("a peer is not authorized" in bookie.log.read_text() for bookie in bookies)
+
+
+@contextmanager
+def java_bookie(directory: Path, classpath: str, uri: str, settings: list[str]) -> Iterator[int]:
+    """Apache's bookie as a process; its port."""
+    directory.mkdir()
+    port = free_port()
+    own = [
+        f"metadataServiceUri={uri}",
+        f"bookiePort={port}",
+        "advertisedAddress=127.0.0.1",
+        f"journalDirectories={directory}/journal",
+        f"ledgerDirectories={directory}/ledgers",
+        "allowLoopback=true",
+        "diskUsageThreshold=0.999",
+        "diskUsageWarnThreshold=0.998",
+    ]
+    (directory / "bookie.conf").write_text("\n".join([*own, *settings]))
+    command = ["java", "-Xmx512m", "-cp", classpath, "org.apache.bookkeeper.server.Main"]
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--conf", str(directory / "bookie.conf")], stdout=log, stderr=log, stdin=subprocess.DEVNULL
+        )
+    try:
+        yield port
+    finally:
+        process.kill()
+        process.wait(timeout=30)
+
+
+@pytest.mark.parametrize("use_version2", [True, False])
+def test_our_client_writes_to_apaches_bookie_over_mutual_tls(
+    tmp_path: Path, classpath: str, authority: Authority, use_version2: bool
+) -> None:
+    async def scenario(servers: str, uri: str) -> None:
+        store = await open_on(servers)
+        broker, stranger = (authority.sign(role, unit=f"0:{role}") for role in ("broker", "stranger"))
+        networks = [
+            NetworkBookies(store, 20.0, use_version2=use_version2, tls=settings_of(authority, identity).tls(lambda: 0.0))
+            for identity in (broker, stranger)
+        ]
+        try:
+            await LedgerRegistry(store, RealRng(), LAYOUTS).initialise()
+            with java_bookie(tmp_path / "java", classpath, uri, bookie_settings(authority, roles="broker")) as port:
+                for known in networks:
+                    await known.open()
+                    async with asyncio.timeout(90):
+                        while not len(known):  # noqa: ASYNC110  # another process, which tells when it is there
+                            await asyncio.sleep(POLL_SECONDS)
+                bookie, refusing = (known[f"127.0.0.1:{port}"] for known in networks)
+                run = sealed(7, 0, COUNT, 1000)
+                with pytest.raises(BookieError) as failed:
+                    await refusing.add(run, KEY)
+                assert failed.value.code in (BookieCode.EUA, AWAY), (
+                    "it says EIO, of nothing in particular, and EUA to what comes"
+                )
+                await bookie.add(run, KEY)
+                found = await bookie.read(7, 0, COUNT, 1 << 20)
+                assert entries_of(found) == {entry_id: entries_of(run)[entry_id] for entry_id in entries_of(found)}
+                assert await bookie.last_entry_id(7) == COUNT - 1
+        finally:
+            for known in networks:
+                await known.close()
+            await store.close()
+
+    with ZooKeeperProcess(tmp_path / "zookeeper") as zookeeper:
+        zookeeper.start()
+        asyncio.run(scenario(zookeeper.servers, f"zk+hierarchical://{zookeeper.servers}/ledgers"))
 
 
 def test_a_bookie_does_not_start_with_tls_that_is_half_configured(tmp_path: Path, authority: Authority) -> None:
