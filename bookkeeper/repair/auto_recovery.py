@@ -7,13 +7,11 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
-from bookkeeper.ledgers import LedgerError
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.election import AuditorElection
 from bookkeeper.repair.worker import ReplicationWorker
 from metadata.sessions import Sessions
-from metadata.store import MetadataError
 
 
 class AutoRecovery:
@@ -33,10 +31,7 @@ class AutoRecovery:
 
     async def start(self) -> None:
         """LedgerError when the cluster's metadata is not what it should be, or cannot be read."""
-        try:
-            await self._client.open()
-        except MetadataError as error:
-            raise LedgerError(f"the cluster's metadata: {error}") from error
+        await self._client.open()
         self._tasks = [self._run("auditor election", self._election.run()), self._run("replication worker", self._worker.run())]
 
     def _run(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

@@ -61,14 +61,18 @@ class RepairClient:
         self.candidates = Candidates(self.bookies, placement, Quarantine(QUARANTINE, rng))
 
     async def open(self) -> None:
-        """Learn the cluster's layout, its bookies and their racks. LedgerError."""
-        await self.registry.initialise()
+        """Learn the cluster's layout, its bookies and their racks. LedgerError, and it is closed."""
         try:
+            await self.registry.initialise()
             await self.marks.initialise()
             await self.racks.open()
             if self._network is not None:
                 await self._network.open()
+        except LedgerError:
+            await self.close()
+            raise
         except MetadataError as error:
+            await self.close()
             raise LedgerError(f"the cluster's metadata: {error}") from error
 
     async def close(self) -> None:

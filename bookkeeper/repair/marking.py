@@ -14,7 +14,6 @@ from bookkeeper.repair.all_ledgers import for_each_ledger
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.ledger_repair import LedgerRepair
-from bookkeeper.repair.plan import LedgerPlan
 from bookkeeper.repair.spread import could_spread_more
 from ports.logs import line
 
@@ -56,7 +55,8 @@ class Marking:
         return marked
 
     async def all_copies(self) -> int:
-        """How many ledgers were marked: those of which a bookie lacks what it should have."""
+        """How many ledgers were marked: those of which a bookie that is there lacks what it should have. Bookies that are not
+        there have a delay of their own."""
         marked = 0
 
         async def look(ledger: RegisteredLedger) -> None:
@@ -64,9 +64,10 @@ class Marking:
             plan = await self._repair.look(ledger)
             self._counters.auditor_num_ledgers_checked += 1
             self._counters.auditor_num_fragments_per_ledger += len(ledger.metadata.segments)
-            if not plan.is_whole:
-                await self._client.marks.mark_missing(ledger.ledger_id, plan.missing_replicas)
-                _tell(ledger.ledger_id, plan)
+            failed = plan.failed_replicas
+            if failed:
+                await self._client.marks.mark_missing(ledger.ledger_id, failed)
+                _log.warning(line("a ledger lacks copies", ledger=ledger.ledger_id, bookies=", ".join(failed)))
                 marked += 1
 
         await self._for_each(look)
@@ -94,11 +95,6 @@ class Marking:
     async def _for_each(self, look: Callable[[RegisteredLedger], Awaitable[None]]) -> None:
         client = self._client
         await for_each_ledger(client.store, client.registry, look, _tell_unreadable, self._at_once_max)
-
-
-def _tell(ledger_id: int, plan: LedgerPlan) -> None:
-    lacks = [f"{each.fragment.first_entry_id}: {', '.join(each.bookies)}" for each in plan.fragments]
-    _log.warning(line("a ledger lacks copies", ledger=ledger_id, byFirstEntry="; ".join(lacks), lost=", ".join(plan.open_lost)))
 
 
 def _tell_unreadable(ledger_id: int, error: LedgerError) -> None:

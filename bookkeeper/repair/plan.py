@@ -33,10 +33,6 @@ class FragmentPlan:
     fragment: Fragment
     lacks: Mapping[int, Lack]
 
-    @property
-    def bookies(self) -> tuple[str, ...]:
-        return tuple(self.fragment.bookies[index] for index in self.lacks)
-
 
 @dataclass(frozen=True, slots=True)
 class LedgerPlan:
@@ -50,10 +46,15 @@ class LedgerPlan:
         return not self.fragments and not self.open_lost
 
     @property
-    def missing_replicas(self) -> tuple[str, ...]:
-        """Each bookie once: what a mark says."""
-        named = [bookie for each in self.fragments for bookie in each.bookies]
-        return tuple(dict.fromkeys((*named, *self.open_lost)))
+    def failed_replicas(self) -> tuple[str, ...]:
+        """Bookies that are there and lack copies, each once. Whether one that is not there is lost is for others to say."""
+        failed = [
+            each.fragment.bookies[index]
+            for each in self.fragments
+            for index, lack in each.lacks.items()
+            if lack is not Lack.LOST
+        ]
+        return tuple(dict.fromkeys(failed))
 
 
 Findings = Mapping[tuple[int, int], Lack]

@@ -24,6 +24,13 @@ from wire.bookie_codes import BookieCode
 AWAY = dict.fromkeys(("add", "read", "fence"), BookieCode.ETOOMANYREQUESTS)
 
 
+class LoopClock:
+    """The loop's time, as a clock."""
+
+    def now_ms(self) -> int:
+        return 1_700_000_000_000 + int(asyncio.get_running_loop().time() * 1000)
+
+
 class KnownBookies(Mapping[str, BookieClient]):
     """Iterating gives those that take entries; any can be asked, and one that is down does not answer."""
 
@@ -147,7 +154,7 @@ class RepairWorld:
     def repair_client(self, owner: str = "me", session: MemoryStore | None = None) -> RepairClient:
         self._clients += 1
         store, rng = session or self.session(), Random(self._clients)
-        return RepairClient(store, self.settings, FixedClock(), rng, owner, KnownBookies(self), timeout_seconds=5.0)
+        return RepairClient(store, self.settings, LoopClock(), rng, owner, KnownBookies(self), timeout_seconds=5.0)
 
     async def repairer(self) -> LedgerRepair:
         client = self.repair_client()

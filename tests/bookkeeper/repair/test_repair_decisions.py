@@ -112,7 +112,7 @@ def test_incident_3239_an_empty_ledger_is_freed_of_a_lost_bookie_too() -> None:
 def test_what_is_lost_silent_or_lacking_is_to_be_repaired_and_an_open_segment_is_only_told() -> None:
     plan = plan_repair(OPEN, {A, B, D}, {(0, 1): Lack.SILENT})
     assert plan == LedgerPlan((FragmentPlan(Fragment(0, 9, (A, B, C)), {1: Lack.SILENT, 2: Lack.LOST}),), ())
-    assert plan.missing_replicas == (B, C)
+    assert plan.failed_replicas == (B,), "C is not there: whether it is lost is not said here"
     assert asked_copies(OPEN, {A, B, D}) == [(Fragment(0, 9, (A, B, C)), 0), (Fragment(0, 9, (A, B, C)), 1)]
     plan = plan_repair(OPEN, {A, B, C}, {})
     assert plan == LedgerPlan((), (D,))
