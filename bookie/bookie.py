@@ -306,6 +306,11 @@ class Bookie:
         else:
             await self.compactor.run(forced)
 
+    @property
+    def journal(self) -> Journal:
+        """For metrics."""
+        return self._journal
+
     def sizes(self) -> Sizes:
         """For metrics."""
         memtable_bytes = sum(table.size_bytes for table in self._flusher.tables)

@@ -141,8 +141,9 @@ class BookieServer:
     async def _serve_web(self, collector: GarbageCollector) -> None:
         settings = self._web_settings
         if settings.http_server_enabled:
+            listener, bookie_id = self.listener, self.identity.bookie_id
             routes = BookieRoutes(
-                self.bookie, collector, self.identity.bookie_id, self._configured, lambda: self.listener.connection_count
+                self.bookie, collector, bookie_id, self._configured, lambda: listener.connection_count, listener.stats
             )
             self._web = await serve_bookie_web(bookie_app(routes), settings.http_server_host, settings.http_server_port)
 

@@ -45,6 +45,15 @@ class GroupCommit(Generic[T]):
     def waiting_bytes(self) -> int:
         return self._waiting_bytes
 
+    @property
+    def waiting_count(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def oldest_at(self) -> float:
+        """When the oldest of those that wait was queued."""
+        return self._oldest_at
+
     def on_queued(self, item: T, size_bytes: int, now: float) -> bool:
         """Whether `next` should be asked now; otherwise the answer is the one it gave last."""
         first = not self._waiting

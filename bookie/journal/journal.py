@@ -18,6 +18,7 @@ from bookie.journal.format_v1 import Record
 from bookie.journal.group_commit import GroupCommit, WaitUntil, Write
 from bookie.journal.mark import JournalMark
 from bookie.journal.replay import JournalReplay
+from bookie.journal.stats import JournalStats
 from bookie.settings import MEGABYTE, BookieSettings
 from ports.disk import Disk, File
 from ports.logs import line
@@ -68,6 +69,7 @@ class Journal:
         self._allocated = 0
         self.durable = JournalMark()
         self.written_bytes = 0
+        self.stats = JournalStats()
 
     def replay(self, mark: JournalMark, *, ended: bool, lost: bool = False) -> JournalReplay:
         """What is after `mark` (`ended`: nothing in the mark's own file; `lost`: it may be gone); then to `start` with it."""
@@ -108,6 +110,11 @@ class Journal:
         self._failure = None
 
     @property
+    def queue_size(self) -> int:
+        """Records that wait to be written."""
+        return self._commit.waiting_count
+
+    @property
     def failure(self) -> OSError | None:
         return self._failure
 
@@ -131,9 +138,13 @@ class Journal:
 
     async def _write_groups(self) -> None:
         while True:
-            decision = self._commit.next(self._loop.time())
+            began_at, queued_at = self._loop.time(), self._commit.oldest_at
+            decision = self._commit.next(began_at)
             if isinstance(decision, Write):
                 await self._write(decision.items)
+                records = [item.record for item in decision.items]
+                has_failed = self._failure is not None
+                self.stats.wrote(records, queued_at, began_at, self._loop.time(), has_failed=has_failed)
                 self._commit.on_written()
             elif self._stopping and decision is None:
                 return

@@ -11,6 +11,7 @@ from functools import partial
 from bookie.reading import last_add_confirmed
 from bookie.server.confirmations import Confirmations
 from bookie.server.operations import Peer
+from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
 from bookie.waiting_adds import NotAsOne
 from ports.logs import line
@@ -40,12 +41,15 @@ class Adds:
         peer: Peer,
         frame_bytes_max: int,
         on_load: Callable[[], None],
+        stats: RequestStats,
     ) -> None:
         self._bookie = bookie
         self._confirmations = confirmations
         self._peer = peer
         self._frame_bytes_max = frame_bytes_max
         self._on_load = on_load
+        self._stats = stats
+        self._now = stats.now
         self._mixing = bookie.stripes[0] if len(bookie.stripes) == 1 else None
         """Several stripes each have their own journal: what alternates among them cannot be written together."""
         self._bytes = 0
@@ -60,9 +64,9 @@ class Adds:
         if self._mixing is not None:
             mix = take_mix(buffer, at, end, self._frame_bytes_max, self._mixing.writable_ledgers)
             if mix is not None:
-                self._began(mix.entries)
+                began = self._began(mix.entries)
                 future = self._mixing.add_mix(mix.entries, mix.master_key)
-                future.add_done_callback(partial(self._mix_added, mix))
+                future.add_done_callback(partial(self._mix_added, began, mix))
                 return mix.end
         run = take_adds(buffer, at, end, RUN_ENTRIES_MAX, self._frame_bytes_max)
         if run is None:
@@ -72,42 +76,46 @@ class Adds:
 
     def add(self, add: Add, answers: Answers) -> None:
         """One, of any version."""
-        self._began(add.entries)
+        began = self._began(add.entries)
         future = self._bookie.add(add.entries, add.master_key, recovery=add.recovery)
-        future.add_done_callback(partial(self._added, add.entries, answers))
+        future.add_done_callback(partial(self._added, began, add.entries, answers))
 
     def _add_run(self, run: AddRun) -> None:
-        self._began(run.entries)
+        began = self._began(run.entries)
         future = self._bookie.add(run.entries, run.master_key, recovery=bool(run.header & RECOVERY))
-        future.add_done_callback(partial(self._run_added, run))
+        future.add_done_callback(partial(self._run_added, began, run))
 
-    def _added(self, entries: EntryRun, answers: Answers, future: "asyncio.Future[None]") -> None:
-        self._peer.answer(answers.added(self._ended(entries, future), entries.ledger_id, entries.first_entry_id))
+    def _added(self, began: float, entries: EntryRun, answers: Answers, future: "asyncio.Future[None]") -> None:
+        self._peer.answer(answers.added(self._ended(began, entries, future), entries.ledger_id, entries.first_entry_id))
 
-    def _run_added(self, run: AddRun, future: "asyncio.Future[None]") -> None:
+    def _run_added(self, began: float, run: AddRun, future: "asyncio.Future[None]") -> None:
         entries = run.entries
-        code = self._ended(entries, future)
+        code = self._ended(began, entries, future)
         header = run.header & 0xFFFF0000
         self._peer.answer(plain_responses(header, code, entries.ledger_id, entries.first_entry_id, entries.count))
 
-    def _mix_added(self, mix: AddMix, future: "asyncio.Future[None]") -> None:
+    def _mix_added(self, began: float, mix: AddMix, future: "asyncio.Future[None]") -> None:
         if isinstance(future.exception(), NotAsOne):
             self._bytes -= _cost(mix.entries)
             for run in runs_of([mix.entries]):
                 self._add_run(AddRun(mix.header, mix.master_key, run, mix.end))
         else:
-            code = self._ended(mix.entries, future)
+            code = self._ended(began, mix.entries, future)
             self._peer.answer(mix_responses(mix.entries, mix.header & 0xFFFF0000, code))
 
-    def _began(self, entries: EntryRun | EntryMix) -> None:
+    def _began(self, entries: EntryRun | EntryMix) -> float:
+        """When that was."""
         self._bytes += _cost(entries)
         self._on_load()
+        return self._now()
 
-    def _ended(self, entries: EntryRun | EntryMix, future: "asyncio.Future[None]") -> BookieCode:
+    def _ended(self, began: float, entries: EntryRun | EntryMix, future: "asyncio.Future[None]") -> BookieCode:
         self._bytes -= _cost(entries)
         self._on_load()
         failure = future.exception()
+        self._stats.adds.record(self._now() - began, entries.count, has_failed=failure is not None)
         if failure is None:
+            self._stats.written_bytes += entries.size_bytes
             if self._confirmations.are_waited_for:
                 self._confirm(entries)
             return BookieCode.EOK

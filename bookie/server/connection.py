@@ -17,6 +17,7 @@ from bookie.server.adds import RUN_ENTRIES_MAX, Adds
 from bookie.server.complaints import Complaints
 from bookie.server.confirmations import Confirmations
 from bookie.server.operations import Operations
+from bookie.server.request_stats import RequestStats
 from bookie.server.security.handshake import HandshakeFailed, shake_hands
 from bookie.server.security.security import Security
 from bookie.server.session import TICK_SECONDS, Session
@@ -50,6 +51,7 @@ class Server(Protocol):
     operations: Operations
     confirmations: Confirmations
     room: SharedRoom
+    stats: RequestStats
     security: Security
     complaints: Complaints
 
@@ -71,7 +73,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._turns = asyncio.Semaphore(READS_AT_ONCE)
         self._writable = asyncio.Event()
         self._writable.set()
-        self._adds = Adds(server.bookie, server.confirmations, self, self._frame_bytes_max, self._load_changed)
+        self._adds = Adds(server.bookie, server.confirmations, self, self._frame_bytes_max, self._load_changed, server.stats)
         self._is_full = False
         self._is_reading = True
         self._rejected_count = 0

@@ -7,6 +7,7 @@ from bookie.server.complaints import Complaints
 from bookie.server.confirmations import Confirmations
 from bookie.server.connection import LINGER_SECONDS, BookieConnection
 from bookie.server.operations import Operations
+from bookie.server.request_stats import RequestStats
 from bookie.server.security.security import Security
 from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
@@ -28,7 +29,8 @@ class BookieListener:
         self.bookie = bookie
         self.settings = settings
         self.confirmations = Confirmations()
-        self.operations = Operations(bookie, self.confirmations, settings.max_batch_read_size)
+        self.stats = RequestStats(now)
+        self.operations = Operations(bookie, self.confirmations, settings.max_batch_read_size, self.stats)
         self.room = SharedRoom()
         self.security = Security(BookieSecuritySettings(), now) if security is None else security
         self.complaints = Complaints(log, now)

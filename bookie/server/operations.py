@@ -7,6 +7,7 @@ from bisect import bisect_right
 from typing import Protocol, assert_never
 
 from bookie.server.confirmations import Confirmations, LacRecord
+from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
 from wire.bookie.availability import encode_availability
 from wire.bookie.requests import (
@@ -54,7 +55,14 @@ class Peer(Protocol):
 class Operations:
     """Of one bookie."""
 
-    def __init__(self, bookie: AnyBookie, confirmations: Confirmations, batch_read_bytes_max: int) -> None:
+    def __init__(
+        self,
+        bookie: AnyBookie,
+        confirmations: Confirmations,
+        batch_read_bytes_max: int,
+        stats: RequestStats,
+    ) -> None:
+        self._stats, self._now = stats, stats.now
         self._bookie = bookie
         self._confirmations = confirmations
         self._batch_read_bytes_max = batch_read_bytes_max
@@ -64,26 +72,36 @@ class Operations:
         header, at, end = run.header & 0xFFFF0000, run.first_entry_id, run.first_entry_id + run.count
         while at < end and peer.is_open:
             await peer.writable()
+            began = self._now()
             try:
                 entries = await self._bookie.read(run.ledger_id, at, end - at, READ_BYTES_MAX)
             except BookieError as error:
                 count = end - at if error.code == BookieCode.ENOLEDGER else 1
+                self._stats.reads.record(self._now() - began, count, has_failed=True)
                 peer.answer(plain_responses(header, error.code, run.ledger_id, at, count))
                 at += count
             else:
+                self._stats.reads.record(self._now() - began, entries.count)
+                self._stats.read_bytes += entries.size_bytes
                 peer.answer(read_responses(entries, header))
                 at += entries.count
 
     async def perform(self, operation: Operation, answers: Answers, peer: Peer) -> None:
         """Do one request and answer it."""
         await peer.writable()
+        stats, began, has_failed = self._stats.of(operation), self._now(), True
         try:
-            peer.answer(await self._answer(operation, answers))
+            answer = await self._answer(operation, answers)
+            has_failed = False
         except BookieError as error:
-            peer.answer(_refusal(operation, answers, error.code))
+            answer = _refusal(operation, answers, error.code)
         except OSError:
             peer.answer(_refusal(operation, answers, BookieCode.EIO))
             raise
+        finally:
+            if stats is not None:
+                stats.record(self._now() - began, has_failed=has_failed)
+        peer.answer(answer)
 
     async def _answer(self, operation: Operation, answers: Answers) -> bytes:
         if isinstance(answers, Version2Answers):
@@ -143,6 +161,7 @@ class Operations:
             if entry_id < 0:
                 raise BookieError(BookieCode.ENOENTRY, ledger_id, "there is none")
         run = await self._bookie.read(ledger_id, entry_id, 1, 1)
+        self._stats.read_bytes += run.size_bytes
         return memoryview(run.buffer)[run.offsets[0] : run.offsets[1]]
 
     async def _read_batch(self, request: BatchRead) -> tuple[EntryRun, ...]:
@@ -165,6 +184,7 @@ class Operations:
                 break
             run = run.entries(at, max(1, fitting))
             runs.append(run)
+            self._stats.read_bytes += run.size_bytes
             at, count, room = at + run.count, count - run.count, room - run.size_bytes - 4 * run.count
         return tuple(runs)
 

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from bookie.garbage import GarbageCollector
 from bookie.health import FORCED
+from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
 from bookie.web.metrics import CONTENT_TYPE, metrics_text
 
@@ -34,8 +35,11 @@ class BookieRoutes:
         bookie_id: str,
         server_config: dict[str, str],
         connections: Callable[[], int],
+        requests: RequestStats | None = None,
     ) -> None:
+        """`requests`: of the bookie's port; None where it has none."""
         self._bookie, self._collector, self._connections = bookie, collector, connections
+        self._requests = requests
         self._bookie_id, self._server_config = bookie_id, server_config
 
     def routes(self) -> list[Route]:
@@ -58,7 +62,7 @@ class BookieRoutes:
         return PlainTextResponse("OK\n")
 
     async def _metrics(self, request: Request) -> Response:
-        text = metrics_text(self._bookie, await self._bookie.usage(), self._connections())
+        text = metrics_text(self._bookie, await self._bookie.usage(), self._connections(), self._requests)
         return Response(text, media_type=CONTENT_TYPE)
 
     async def _config(self, request: Request) -> Response:

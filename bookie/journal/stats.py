@@ -1,0 +1,30 @@
+"""JournalStats: how long adds wait for the journal and the journal for the disk, as BookKeeper's JournalStats. Pure.
+
+Measured for each write: all that share it are counted as long as the one among them that waited the longest.
+"""
+
+from collections.abc import Sequence
+
+from bookie.journal.format_v1 import Record
+from bookie.op_stats import OpStats
+from wire.run import EntryMix, EntryRun
+
+
+class JournalStats:
+    """Of one journal."""
+
+    def __init__(self) -> None:
+        self.queued, self.synced, self.added = OpStats(), OpStats(), OpStats()
+        """Waiting for the write, the write with its fsync, and both together."""
+
+    def wrote(
+        self, records: Sequence[Record | None], queued_at: float, began_at: float, ended_at: float, *, has_failed: bool
+    ) -> None:
+        """One write of what had been queued since `queued_at`; None in place of a record is an error that waited in line."""
+        kept = [record for record in records if record is not None]
+        if not kept:
+            return
+        count = sum(record.count if isinstance(record, EntryRun | EntryMix) else 1 for record in kept)
+        self.queued.record(began_at - queued_at, count)
+        self.synced.record(ended_at - began_at, has_failed=has_failed)
+        self.added.record(ended_at - queued_at, count, has_failed=has_failed)
