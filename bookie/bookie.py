@@ -319,13 +319,18 @@ class Bookie:
             len(self.ledger_ids()), memtable_bytes, journal.written_bytes, journal.durable.sequence, self._storage.uses()
         )
 
-    async def delete(self, ledger_ids: Iterable[int]) -> None:
-        """Forget ledgers whose metadata is provably gone, and remove the entry logs that hold nothing else. OSError."""
+    def at_rest(self, ledger_id: int) -> int | None:
+        """A number that is another one once something of the ledger was written; None: some of it is in memory only."""
+        is_written = any(table.last_entry_id(ledger_id) >= 0 for table in self._flusher.tables)
+        return None if is_written else self._storage.index.state_of(ledger_id)
+
+    async def delete(self, ledger_ids: Iterable[int], *, are_elsewhere: bool = False) -> None:
+        """Forget ledgers whose metadata is provably gone, or names others only; remove logs that hold nothing else. OSError."""
         now_ms = self._clock.now_ms()
         self._ledgers.expire_tombstones(now_ms)
         for ledger_id in ledger_ids:
             if ledger_id in self._ledgers:
-                self._ledgers.delete(ledger_id, now_ms)
+                self._ledgers.delete(ledger_id, now_ms, is_elsewhere=are_elsewhere)
                 self._storage.forget(ledger_id)
                 for table in self._flusher.tables:
                     table.forget(ledger_id)

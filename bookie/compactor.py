@@ -63,9 +63,11 @@ class Compactor:
         self._room = room
         self._time = time
         self._clock = clock
+        always = settings.is_force_gc_allow_when_no_space
+        major_room, minor_room = (Room.NONE, Room.NONE) if always else (Room.ENOUGH, Room.LITTLE)
         self._kinds = (
-            Kind("major", settings.major_compaction_threshold, settings.major_compaction_interval, Room.ENOUGH),
-            Kind("minor", settings.minor_compaction_threshold, settings.minor_compaction_interval, Room.LITTLE),
+            Kind("major", settings.major_compaction_threshold, settings.major_compaction_interval, major_room),
+            Kind("minor", settings.minor_compaction_threshold, settings.minor_compaction_interval, minor_room),
         )
         self._last = {kind.name: started_at for kind in self._kinds}
         self._counts_of = dict.fromkeys(self._last, 0)

@@ -26,6 +26,8 @@ class LedgerState:
     """Some of its entries may be in a file that cannot be read: a miss is no promise. Not stored."""
     limbo: bool = False
     """Some of its entries may have been lost (`bookie.limbo`): a miss is no promise."""
+    may_return: bool = False
+    """It is deleted because others have it: a recovery may bring it back."""
     fence_is_durable: bool = False
     """It was put on disk since the start: need not be again. Not stored."""
 
@@ -62,6 +64,11 @@ class Ledgers:
         state = self._states.get(ledger_id)
         return state is not None and state.is_deleted
 
+    def is_gone(self, ledger_id: int) -> bool:
+        """It was deleted, and nothing brings it back."""
+        state = self._states.get(ledger_id)
+        return state is not None and state.is_deleted and not state.may_return
+
     def all(self) -> Iterator[LedgerState]:
         """Deleted ones too; ascending."""
         for ledger_id in sorted(self._states):
@@ -87,7 +94,7 @@ class Ledgers:
             return None
         if state.master_key and state.master_key != master_key:
             return BookieCode.EUA
-        if state.fenced and (state.is_deleted or not recovery):
+        if state.fenced and (not recovery or (state.is_deleted and not state.may_return)):
             return BookieCode.EFENCED
         return None
 
@@ -97,12 +104,17 @@ class Ledgers:
         if state is not None and (state.master_key or not master_key):
             return False
         if state is None:
-            self._states[ledger_id] = LedgerState(ledger_id, master_key)
+            self._states[ledger_id] = LedgerState(ledger_id, master_key, self._was_fenced(ledger_id))
         else:
             state.master_key = master_key
         self._writable_changed(self._states[ledger_id])
         self._touch(ledger_id)
         return True
+
+    def _was_fenced(self, ledger_id: int) -> bool:
+        """What comes back is as fenced as it was: its writer may still be alive."""
+        state = self._states.get(ledger_id)
+        return state is not None and state.fenced
 
     def fence(self, ledger_id: int) -> None:
         """From now on only a recovery adds. A ledger that is not known is made."""
@@ -116,7 +128,7 @@ class Ledgers:
     def enter_limbo(self, ledger_ids: Iterable[int]) -> None:
         """These, and all that are known, may lack entries and a fence."""
         for ledger_id in {*ledger_ids, *self.live_ids()}:
-            if not self.was_deleted(ledger_id):
+            if not self.is_gone(ledger_id):
                 self.fence(ledger_id)
                 self._states[ledger_id].limbo = True
                 self._touch(ledger_id)
@@ -128,11 +140,13 @@ class Ledgers:
             state.limbo = False
             self._touch(ledger_id)
 
-    def delete(self, ledger_id: int, now_ms: int) -> None:
-        """Forget a ledger; a fenced one leaves a tombstone for a week."""
+    def delete(self, ledger_id: int, now_ms: int, *, is_elsewhere: bool = False) -> None:
+        """Forget a ledger; a fenced one leaves a tombstone for a week. `is_elsewhere`: a recovery may bring it back."""
         state = self._states[ledger_id]
         if state.fenced:
             state.deleted_ms = now_ms
+            state.limbo = False
+            state.may_return = is_elsewhere
             self._touch(ledger_id)
         else:
             self._forget(ledger_id)

@@ -39,7 +39,7 @@ def _apply(record: Record, ledgers: Ledgers, flusher: Flusher) -> None:
     if isinstance(record, EntryMix):
         _apply_mix(record, ledgers, flusher)
         return
-    if ledgers.was_deleted(record.ledger_id):
+    if ledgers.is_gone(record.ledger_id):
         return
     match record:
         case EntryRun():

@@ -19,6 +19,8 @@
 | open_file_limit | openFileLimit | 64 (none): entry logs open for reading |
 | max_reads_in_progress_limit | maxReadsInProgressLimit | 64 (none): more wait their turn |
 | gc_wait_time | gcWaitTime (ms) | |
+| gc_overreplicated_ledger_wait_time | gcOverreplicatedLedgerWaitTime (ms) | 0: never, as Apache |
+| is_force_gc_allow_when_no_space | isForceGCAllowWhenNoSpace | |
 | disk_check_interval | diskCheckInterval (ms) | |
 | disk_usage_threshold | diskUsageThreshold | |
 | disk_usage_warn_threshold | diskUsageWarnThreshold | above it major compactions rest |
@@ -77,6 +79,10 @@ class BookieSettings:
     open_file_limit: int = 64
     max_reads_in_progress_limit: int = 64
     gc_wait_time: int = 900_000
+    gc_overreplicated_ledger_wait_time: int = 86_400_000
+    """Between two removals of ledgers whose metadata names other bookies only. 0 or less: never."""
+    is_force_gc_allow_when_no_space: bool = False
+    """Compaction goes on, and begins at once, when a disk is over its threshold; else it rests then, since it needs room."""
     disk_check_interval: int = 10_000
     disk_usage_threshold: float = 0.95
     disk_usage_warn_threshold: float = 0.90

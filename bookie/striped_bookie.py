@@ -156,10 +156,14 @@ class StripedBookie:
         for stripe in self.stripes:
             await stripe.compact(forced)
 
-    async def delete(self, ledger_ids: Iterable[int]) -> None:
+    def at_rest(self, ledger_id: int) -> int | None:
+        return self._of(ledger_id).at_rest(ledger_id)
+
+    async def delete(self, ledger_ids: Iterable[int], *, are_elsewhere: bool = False) -> None:
         wanted = list(ledger_ids)
         for index, stripe in enumerate(self.stripes):
-            await stripe.delete([ledger_id for ledger_id in wanted if ledger_id % len(self.stripes) == index])
+            part = [ledger_id for ledger_id in wanted if ledger_id % len(self.stripes) == index]
+            await stripe.delete(part, are_elsewhere=are_elsewhere)
 
 
 AnyBookie = Bookie | StripedBookie

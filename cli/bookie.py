@@ -8,7 +8,9 @@ import logging
 import socket
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
+from bookie.disk_watch import Room
 from bookie.garbage import GarbageCollector
 from bookie.server.listener import BookieListener
 from bookie.server.registration import STATE_SECONDS, BookieIdentity, Registration, check_cookie, store_cookie
@@ -18,6 +20,8 @@ from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie, is_in_use, make_bookie
 from bookie.web.app import bookie_app, serve_bookie_web
+from bookie.web.cluster_routes import ClusterRoutes
+from bookie.web.disk_routes import DiskRoutes
 from bookie.web.routes import BookieRoutes
 from bookie.web.settings import BookieWebSettings
 from bookkeeper.ledger_layouts import LAYOUTS
@@ -32,6 +36,9 @@ from ports.clock import Clock
 from ports.disk import Disk
 from ports.logs import line
 from ports.rng import Rng
+
+if TYPE_CHECKING:
+    from cli.bookkeeper_shell.web_cluster import WebCluster
 
 SETTINGS = (BookieServerSettings, BookieSecuritySettings, BookieSettings, BookieWebSettings)
 log = logging.getLogger("magnetar")
@@ -79,6 +86,7 @@ class BookieServer:
         self._ledger_path: Callable[[int], str]
         self._peers: BookiePeers
         self._web: asyncio.Server | None = None
+        self._web_cluster: WebCluster | None = None
 
     async def start(self) -> None:
         """Whose the directories are comes first, and that clients find the bookie last.
@@ -107,9 +115,8 @@ class BookieServer:
             await self.bookie.enter_limbo(ledger_ids)
         if not has_cookie:
             await store_cookie(self._store, ROOT, self.identity, has_ledgers=bool(self.bookie.ledger_ids()))
-        self._peers = BookiePeers(
-            self.bookie, self.identity.bookie_id, self._store, registry, self._rng, self._security.peer_tls
-        )
+        settings, bookie_id, tls = self._bookie_settings, self.identity.bookie_id, self._security.peer_tls
+        self._peers = BookiePeers(self.bookie, bookie_id, settings, self._store, registry, self._rng, tls)
         await self._serve(host, port)
         await self._peers.open()
 
@@ -134,7 +141,7 @@ class BookieServer:
         )
         self._tasks = [
             asyncio.create_task(collector.run(), name="bookie garbage collection"),
-            asyncio.create_task(self._tell_state(), name="bookie state"),
+            asyncio.create_task(self._tell_state(collector), name="bookie state"),
         ]
         await self._serve_web(collector)
 
@@ -145,23 +152,35 @@ class BookieServer:
             routes = BookieRoutes(
                 self.bookie, collector, bookie_id, self._configured, lambda: listener.connection_count, listener.stats
             )
-            self._web = await serve_bookie_web(bookie_app(routes), settings.http_server_host, settings.http_server_port)
+            from cli.bookkeeper_shell.web_cluster import WebCluster  # not for those without HTTP
+
+            self._web_cluster = WebCluster(self._store, self.identity.bookie_id)
+            groups = (routes, DiskRoutes(self._disk, self._bookie_settings), ClusterRoutes(self._web_cluster))
+            self._web = await serve_bookie_web(bookie_app(*groups), settings.http_server_host, settings.http_server_port)
 
     @property
     def web_port(self) -> int | None:
         """Where its HTTP is; None: nowhere (httpServerEnabled)."""
         return None if self._web is None else int(self._web.sockets[0].getsockname()[1])
 
-    async def _tell_state(self) -> None:
+    async def _tell_state(self, collector: GarbageCollector) -> None:
+        """Also to the collector, that a disk has become full (GarbageCollectorThread.enableForceGC)."""
+        was_full = False
         while True:
             await asyncio.sleep(STATE_SECONDS)
             self._registration.state(self.bookie.read_only_reason)
+            is_full = any(stripe.health.room is Room.NONE for stripe in self.bookie.stripes)
+            if is_full and not was_full and self._bookie_settings.is_force_gc_allow_when_no_space:
+                collector.trigger(None)
+            was_full = is_full
 
     async def stop(self) -> None:
         """Clients hear of it, what was admitted is answered, then the storage is closed."""
         await self._registration.stop()
         if self._web is not None:
             self._web.close()
+        if self._web_cluster is not None:
+            await self._web_cluster.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.wait(self._tasks)

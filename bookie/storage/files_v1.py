@@ -26,7 +26,7 @@ _SPAN = struct.Struct(">qqIQI")  # ledger, first entry, count, offset, block byt
 _STATE = struct.Struct(">qBBQ")  # ledger, flags, key bytes, deleted at (ms); then the key
 _CHECKPOINT = struct.Struct(">QQQBQQQI")  # mark: sequence, file, offset; journal ended; next log; ledgers file, its bytes; logs
 _LOG = struct.Struct(">QQQ")  # log, its bytes, its index's bytes
-_FENCED, _GONE, _LIMBO = 1, 2, 4
+_FENCED, _GONE, _LIMBO, _MAY_RETURN = 1, 2, 4, 8
 STATE_BYTES = _STATE.size + 20
 """Of a ledger's state, with a master key as BookKeeper makes it (SHA-1)."""
 
@@ -76,6 +76,7 @@ def encode_ledgers(file_id: int, states: Iterable[LedgerState], gone: Iterable[i
     parts = []
     for state in states:
         flags = (_FENCED if state.fenced else 0) | (_LIMBO if state.limbo else 0)
+        flags |= _MAY_RETURN if state.may_return else 0
         parts.append(_STATE.pack(state.ledger_id, flags, len(state.master_key), state.deleted_ms) + state.master_key)
     parts += [_STATE.pack(ledger_id, _GONE, 0, 0) for ledger_id in gone]
     return _encode_batch(LEDGERS_MAGIC, file_id, b"".join(parts))
@@ -92,7 +93,9 @@ def decode_ledgers(data: bytes, file_id: int) -> list[LedgerState]:
                 states.pop(ledger_id, None)
             else:
                 key = bytes(body[position - key_bytes : position])
-                states[ledger_id] = LedgerState(ledger_id, key, bool(flags & _FENCED), deleted_ms, limbo=bool(flags & _LIMBO))
+                state = LedgerState(ledger_id, key, bool(flags & _FENCED), deleted_ms)
+                state.limbo, state.may_return = bool(flags & _LIMBO), bool(flags & _MAY_RETURN)
+                states[ledger_id] = state
     return list(states.values())
 
 

@@ -43,6 +43,10 @@ class Index(LedgerRanges[Span]):
         """Every span, in no order that means anything."""
         return (span for ranges in self._ledgers.values() for span in ranges)
 
+    def state_of(self, ledger_id: int) -> int:
+        """A number that is another one once something of the ledger was written or moved."""
+        return hash(tuple(self._ledgers.get(ledger_id, ())))
+
     def holds(self, ledger_id: int, span: Span) -> bool:
         """Some of the span's entries are still read from its block."""
         ranges = self._ledgers.get(ledger_id)

@@ -289,6 +289,18 @@ def test_it_is_throttled() -> None:
     on_machine(scenario, settings=dataclasses.replace(SMALL, compaction_rate_by_bytes=10_000))
 
 
+def test_with_no_room_left_compaction_goes_on_when_that_is_asked_for() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await mixed_logs(machine)
+        await bookie.delete([1, 2])
+        bookie.health.room = Room.NONE
+        await bookie.compact("major")
+        assert (bookie.compactor.counts.logs_compacted > 0) == machine.settings.is_force_gc_allow_when_no_space
+
+    for forced in (False, True):
+        on_machine(scenario, settings=dataclasses.replace(UNTHROTTLED, is_force_gc_allow_when_no_space=forced))
+
+
 def test_minor_and_major_compactions_run_at_their_intervals_while_there_is_room() -> None:
     settings = dataclasses.replace(UNTHROTTLED, minor_compaction_interval=100, major_compaction_interval=300)
 

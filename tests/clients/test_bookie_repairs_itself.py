@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import struct
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -66,10 +66,11 @@ async def written(ledgers: BookKeeper, count: int = COUNT) -> LedgerWriter:
     return writer
 
 
-async def until(is_so: Callable[[], bool], what: str) -> None:
+async def until(bookie: BookieProcess, word: str) -> None:
+    """It is in the bookie's log."""
     deadline = asyncio.get_running_loop().time() + WAIT_SECONDS_MAX
-    while not is_so():
-        assert asyncio.get_running_loop().time() < deadline, f"not in {WAIT_SECONDS_MAX} s: {what}"
+    while word not in bookie.log.read_text():
+        assert asyncio.get_running_loop().time() < deadline, f"not in {WAIT_SECONDS_MAX} s: {word}\n{bookie.log.read_text()}"
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -122,7 +123,7 @@ def test_a_flipped_bit_is_found_and_healed_and_without_a_good_replica_never_serv
             assert damaged.stop() == 0  # everything is in the entry log
             flip_bit(damaged, 123)
             damaged.start()
-            await until(lambda: "damage is repaired" in damaged.log.read_text(), "the repair")
+            await until(damaged, "damage is repaired")
             for bookie in bookies[1:]:
                 assert bookie.stop() == 0
             async with answers_of(damaged) as answers:
@@ -140,7 +141,7 @@ def test_a_flipped_bit_is_found_and_healed_and_without_a_good_replica_never_serv
             logs[0].write_bytes(data)
             damaged.start()
             async with answers_of(damaged) as answers:
-                await until(lambda: "damage is not repaired" in damaged.log.read_text(), "the word that nobody has it")
+                await until(damaged, "damage is not repaired")
             reader = await ledgers.open(ledger_id)
             with pytest.raises(LedgerUnreadable):
                 await reader.read(123, 1, 1)
@@ -195,7 +196,7 @@ def test_a_bookie_whose_directories_were_wiped_gets_everything_back_and_says_not
             stop = asyncio.Event()
             watching = asyncio.create_task(watch(wiped, due, stop))
             try:
-                await until(lambda: "no ledger is in limbo" in wiped.log.read_text(), "the end of the check")
+                await until(wiped, "no ledger is in limbo")
             finally:
                 stop.set()
                 codes = await watching
