@@ -1,1 +1,4 @@
-"""What a bookie says over HTTP: whether it lives, its state, its garbage collection, its metrics. It changes no entry."""
+"""What a bookie says over HTTP: whether it lives, its state, its files, its metrics, and what `cluster_port` does for it.
+
+It changes no entry.
+"""

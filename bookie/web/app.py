@@ -2,17 +2,37 @@
 
 import asyncio
 import logging
+from typing import Protocol
 
 from starlette.applications import Starlette
+from starlette.routing import Route
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from bookie.web.routes import BadRequest, BookieRoutes, on_bad_request, on_disk_error
+from bookie.errors import BookieStartError
+from bookie.web.cluster_port import ClusterRefused
+from bookie.web.cluster_routes import on_refused
+from bookie.web.disk_routes import on_damage, on_disk_error
+from bookie.web.requests import BadRequest, on_bad_request
+
+HANDLERS = {
+    BadRequest: on_bad_request,
+    OSError: on_disk_error,
+    BookieStartError: on_damage,
+    ClusterRefused: on_refused,
+}
 
 
-def bookie_app(routes: BookieRoutes) -> Starlette:
-    return Starlette(routes=routes.routes(), exception_handlers={BadRequest: on_bad_request, OSError: on_disk_error})
+class RouteGroup(Protocol):
+    """Some of the paths."""
+
+    def routes(self) -> list[Route]: ...
+
+
+def bookie_app(*groups: RouteGroup) -> Starlette:
+    """Of all paths of these; what is not among them answers 404."""
+    return Starlette(routes=[route for group in groups for route in group.routes()], exception_handlers=dict(HANDLERS))
 
 
 async def serve_bookie_web(app: Starlette, host: str, port: int) -> asyncio.Server:

@@ -1,9 +1,8 @@
-"""The paths of a bookie's HTTP, and their answers in Apache's form (org.apache.bookkeeper.server.http.service).
+"""The paths of a bookie's HTTP that are about itself, and their answers in Apache's form (server.http.service).
 
-Owns nothing. Paths that Apache has and that are not here answer 404: those about ledgers and the cluster are the shell's.
+Owns nothing. Those about its files are in `disk_routes`, those about ledgers and the cluster in `cluster_routes`.
 """
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -16,13 +15,11 @@ from bookie.health import FORCED
 from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
 from bookie.web.metrics import CONTENT_TYPE, metrics_text
+from bookie.web.requests import BadRequest, body_of, flag
 
-BODY_BYTES_MAX = 64 * 1024
 KINDS = {"Major": "major", "Minor": "minor"}
-
-
-class BadRequest(Exception):
-    """The body is not what the path takes; the message says what it takes."""
+MASK = "*****"
+_SECRETS = ("password", "secret", "token")
 
 
 class BookieRoutes:
@@ -66,7 +63,7 @@ class BookieRoutes:
         return Response(text, media_type=CONTENT_TYPE)
 
     async def _config(self, request: Request) -> Response:
-        return JSONResponse(self._server_config)
+        return JSONResponse({key: MASK if is_secret(key) and value else value for key, value in self._server_config.items()})
 
     async def _is_ready(self, request: Request) -> Response:
         return Response(b"")  # it listens from when the bookie has started until it stops
@@ -85,7 +82,7 @@ class BookieRoutes:
 
     async def _read_only(self, request: Request) -> Response:
         if request.method == "PUT":
-            wanted = _flag(await _body(request), "readOnly")
+            wanted = flag(await body_of(request), "readOnly")
             for stripe in self._bookie.stripes:
                 if wanted:
                     stripe.health.turn_read_only(FORCED, "by an operator")
@@ -99,7 +96,7 @@ class BookieRoutes:
 
     async def _gc(self, request: Request) -> Response:
         if request.method == "PUT":
-            body = await _body(request, is_needed=False)
+            body = await body_of(request, is_needed=False)
             self._collector.trigger(None if not body else _kind(body, "force"))
             return JSONResponse(f"Triggered GC on BookieServer: {self._bookie_id}")
         return JSONResponse({"is_in_force_gc": str(self._collector.is_forced).lower()})
@@ -109,12 +106,12 @@ class BookieRoutes:
 
     async def _suspend(self, request: Request) -> Response:
         if request.method == "PUT":
-            return self._switch(await _body(request), "suspend")
+            return self._switch(await body_of(request), "suspend")
         suspended = {name for stripe in self._bookie.stripes for name in stripe.compactor.suspended}
         return JSONResponse({f"is{kind}GcSuspended": str(name in suspended).lower() for kind, name in KINDS.items()})
 
     async def _resume(self, request: Request) -> Response:
-        return self._switch(await _body(request), "resume")
+        return self._switch(await body_of(request), "resume")
 
     def _switch(self, body: dict[str, Any], verb: str) -> Response:
         names = [name for kind, name in KINDS.items() if body.get(f"{verb}{kind}") is True]
@@ -129,36 +126,10 @@ class BookieRoutes:
         return JSONResponse(", ".join(f"{verb.title()} {name}GC on BookieServer: {self._bookie_id}" for name in names))
 
 
-async def on_bad_request(request: Request, error: Exception) -> Response:
-    return PlainTextResponse(str(error), status_code=400)
-
-
-async def on_disk_error(request: Request, error: Exception) -> Response:
-    return PlainTextResponse(f"the disks cannot be asked: {error}", status_code=500)
-
-
-async def _body(request: Request, *, is_needed: bool = True) -> dict[str, Any]:
-    data = b""
-    async for chunk in request.stream():
-        data += chunk
-        if len(data) > BODY_BYTES_MAX:
-            raise BadRequest(f"a body has at most {BODY_BYTES_MAX} bytes")
-    if not data and not is_needed:
-        return {}
-    try:
-        body = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise BadRequest(f"the body is not JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise BadRequest("the body is not a JSON object")
-    return body
-
-
-def _flag(body: dict[str, Any], name: str) -> bool:
-    value = body.get(name)
-    if not isinstance(value, bool):
-        raise BadRequest(f'expected {{"{name}": true}} or {{"{name}": false}}')
-    return value
+def is_secret(key: str) -> bool:
+    """Whether the value of this setting is nobody's business; the path of a file that holds it is not one."""
+    folded = key.lower()
+    return any(word in folded for word in _SECRETS) and not folded.endswith(("path", "file"))
 
 
 def _kind(body: dict[str, Any], verb: str) -> str | None:

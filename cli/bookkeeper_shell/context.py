@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 
 SESSION_SECONDS = 10.0
-ANSWER_SECONDS = 15.0
+ANSWER_SECONDS = 30.0
 """How long ZooKeeper may take to answer; an operator waits for it."""
 LEDGER_ID_FORMATS: dict[str, Callable[[int], str]] = {
     "long": str,

@@ -26,6 +26,8 @@ from wire.run import EntryRun
 
 RUN_ENTRIES_MAX = 1000
 RUN_BYTES_MAX = 4 << 20
+ANSWER_SECONDS = 30.0
+"""How long a bookie may leave a request without an answer."""
 _ABSENT = (BookieCode.ENOENTRY, BookieCode.ENOLEDGER)
 
 
@@ -128,7 +130,9 @@ def _entries(run: EntryRun, metadata: LedgerMetadata) -> list[Entry]:
 async def open_ledgers(store: MetadataStore, settings: RepairSettings | None = None) -> AsyncIterator[LedgerAccess]:
     """NotThere when there is no cluster; LedgerError, MetadataError."""
     await Cluster(store).registry()
-    client = RepairClient(store, settings or RepairSettings(), RealClock(), RealRng(), "bookkeeper shell")
+    client = RepairClient(
+        store, settings or RepairSettings(), RealClock(), RealRng(), "bookkeeper shell", timeout_seconds=ANSWER_SECONDS
+    )
     try:
         await client.open()
         yield LedgerAccess(client)

@@ -12,7 +12,7 @@ from cli.bookkeeper_shell.replication import lacking, marks_in
 from metadata.store import MetadataStore
 from wire.bookie_codes import BookieError
 
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 30.0
 ASKED_AT_ONCE_MAX = 32
 
 

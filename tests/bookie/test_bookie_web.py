@@ -10,7 +10,8 @@ from starlette.applications import Starlette
 
 from bookie.garbage import ROUND_SECONDS_MIN, GarbageCollector
 from bookie.web.app import bookie_app
-from bookie.web.routes import BODY_BYTES_MAX, BookieRoutes
+from bookie.web.requests import BODY_BYTES_MAX
+from bookie.web.routes import BookieRoutes
 from metadata.memory import MemoryStore
 from tests.bookie.machines import SMALL, Machine, SimClock, on_machine
 from tests.bookie.runs import KEY, sealed

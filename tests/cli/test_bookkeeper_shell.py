@@ -7,12 +7,13 @@ import os
 import re
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
@@ -33,10 +34,12 @@ from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.started_process import ROOT, free_port
 from wire.run import EntryBatch
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(300)
 
 T = TypeVar("T")
-SETTLE_SECONDS_MAX = 30.0
+SETTLE_SECONDS_MAX = 60.0
+TICK_MS = 1500
+"""Twenty of them are the longest session: a machine that is busy must not lose a bookie."""
 
 
 class Result(NamedTuple):
@@ -67,12 +70,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     need_zookeeper()
     directory, web_port = tmp_path_factory.mktemp("cluster"), free_port()
     with ExitStack() as running:
-        zookeeper = running.enter_context(ZooKeeperProcess(directory / "zookeeper")).start()
+        zookeeper = running.enter_context(ZooKeeperProcess(directory / "zookeeper", f"tickTime={TICK_MS}")).start()
         uri = f"zk+hierarchical://{zookeeper.servers}/ledgers"
         web = ("httpServerEnabled=true", "httpServerHost=127.0.0.1", f"httpServerPort={web_port}")
         bookies = []
         for number in range(3):
-            process = BookieProcess(directory / str(number), uri, *(web if number == 0 else ()))
+            process = BookieProcess(directory / str(number), uri, "zkTimeout=30000", *(web if number == 0 else ()))
             bookies.append(running.enter_context(process).start())
         yield Cluster(zookeeper.servers, bookies, web_port)
 
@@ -92,7 +95,7 @@ def shell(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> Shell:
 
 
 async def with_store(servers: str, work: Callable[[ZooKeeperStore], Awaitable[T]]) -> T:
-    store = await ZooKeeperStore.open(partial(KazooSession, servers, 10.0), 20.0, servers)
+    store = await ZooKeeperStore.open(partial(KazooSession, servers, 30.0), 60.0, servers)
     try:
         return await work(store)
     finally:
@@ -106,7 +109,7 @@ def on_store(cluster: Cluster, work: Callable[[ZooKeeperStore], Awaitable[T]]) -
 async def with_ledgers(
     store: ZooKeeperStore, work: Callable[[BookKeeper], Awaitable[T]], quorum: int = 2, password: str = ""
 ) -> T:
-    bookies = NetworkBookies(store, 10.0)
+    bookies = NetworkBookies(store, 60.0)
     settings = BookKeeperSettings(quorum, quorum, quorum, "CRC32", password, bookkeeper_client_rackaware_policy_enabled=False)
     ledgers = BookKeeper(bookies, store, settings, RealRng())
     try:
@@ -437,7 +440,7 @@ def test_a_bookie_that_runs_is_not_decommissioned(cluster: Cluster, shell: Shell
 def test_a_lost_bookies_ledgers_are_planned_recovered_and_its_cookie_goes(
     cluster: Cluster, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with BookieProcess(tmp_path / "fourth", cluster.uri, "zkTimeout=2000") as fourth:
+    with BookieProcess(tmp_path / "fourth", cluster.uri, "zkTimeout=30000") as fourth:
         fourth.start()
         ledger_id = str(a_ledger(cluster, 5, quorum=4))
         fourth.stop()
@@ -483,3 +486,104 @@ def test_a_cluster_is_made_nuked_and_formatted_only_when_that_is_meant(cluster: 
     assert shell("nukeexistingcluster", "-zkledgersrootpath", "/ledgers", "-instanceid", formatted, uri=other).code == 0
     assert shell("whatisinstanceid", uri=other).code == 255
     assert shell("nukeexistingcluster", "-p", "/ledgers", "-f", uri=other).code == 0
+
+
+# A bookie's HTTP
+
+
+def ask(cluster: Cluster, path: str, body: object = None, method: str = "") -> tuple[int, str]:
+    """GET, or PUT when there is a body: the status, and the answer's text."""
+    data = None if body is None else json.dumps(body).encode()
+    url = f"http://127.0.0.1:{cluster.web_port}/api/v1/{path}"
+    request = urllib.request.Request(url, data, method=method or ("GET" if body is None else "PUT"))
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def told(cluster: Cluster, path: str, body: object = None, method: str = "") -> Any:
+    status, text = ask(cluster, path, body, method)
+    assert status == 200, text
+    return json.loads(text)
+
+
+def test_http_lists_shows_reads_and_deletes_ledgers(cluster: Cluster, shell: Shell) -> None:
+    ledger_id = a_ledger(cluster, 5, password="secret")
+    key = str(ledger_id)
+    assert told(cluster, "ledger/list")[key] is None
+    shown = told(cluster, f"ledger/metadata?ledger_id={key}")[key]
+    assert (shown["state"], shown["lastEntryId"], shown["length"], shown["digestType"]) == ("CLOSED", 4, 150, "CRC32")
+    assert shown["password"] == "OMITTED"
+    assert all(each["id"] in shell("listbookies", "-a").out for each in shown["allEnsembles"]["0"])
+    assert told(cluster, "ledger/list?print_metadata=true&decode_meta=true")[key] == shown
+    assert told(cluster, "ledger/list?print_metadata=true")[key].startswith("BookieMetadataFormatVersion\t3\n")
+    assert told(cluster, "ledger/list?print_metadata=true&page=1000") == {}
+    texts = {str(entry_id): payload(entry_id).decode("ascii", errors="replace") for entry_id in range(5)}
+    assert told(cluster, f"ledger/read?ledger_id={key}") == texts
+    some = told(cluster, f"ledger/read?ledger_id={key}&start_entry_id=1&end_entry_id=2")
+    assert some == {"1": texts["1"], "2": texts["2"]}
+    assert told(cluster, f"ledger/read?ledger_id={key}&page=1") == {"Entries for page: ": "1", **texts}
+    assert told(cluster, f"ledger/delete?ledger_id={key}", method="DELETE") == f"Deleted ledger: {key}"
+    for path in (f"ledger/metadata?ledger_id={key}", f"ledger/read?ledger_id={key}"):
+        status, text = ask(cluster, path)
+        assert (status, f"ledger {key} is not there" in text) == (404, True)
+    for path in ("ledger/metadata", "ledger/read?ledger_id=x", "ledger/read?ledger_id=1&page=2&end_entry_id=3"):
+        assert ask(cluster, path)[0] == 400
+
+
+def test_http_knows_the_cluster_as_the_shell_does(cluster: Cluster, shell: Shell) -> None:
+    ids = {each.bookie_id for each in cluster.bookies}
+    assert told(cluster, "bookie/list_bookies") == dict.fromkeys(ids)
+    assert set(told(cluster, "bookie/list_bookies?print_hostnames=true")) == ids
+    assert told(cluster, "bookie/list_bookies?type=ro") == {}
+    room = told(cluster, "bookie/list_bookie_info")
+    assert set(room) == {*ids, "ClusterInfo: "}
+    assert all(re.fullmatch(r"(: )?\{Free: \d+\(.*\), Total: \d+\(.*\)\},?", text) for text in room.values())
+    assert told(cluster, "bookie/cluster_info") == json.loads(shell("clusterinfo").out.partition("\n")[2])
+    before = told(cluster, "ledger/list")
+    assert told(cluster, "bookie/sanity") == {"passed": True, "readOnly": False}
+    assert told(cluster, "ledger/list") == before
+    sets = tuple(f"{kind}Directories={cluster.bookies[0].directory}/{name}" for kind, name in _DIRECTORIES)
+    ((key, value),) = told(cluster, "bookie/last_log_mark").items()
+    assert f"{key.replace('Mark: ', 'Mark : ')}, {value}\n" == shell("lastmark", sets=sets).out
+    config = told(cluster, "config/server_config")
+    assert config["bookiePort"] == str(cluster.bookies[0].port)
+
+
+_DIRECTORIES = (("journal", "journal"), ("ledger", "ledgers"))
+
+
+def test_http_switches_repair_and_says_who_does_it(cluster: Cluster, shell: Shell) -> None:
+    assert told(cluster, "autorecovery/status") == {"enabled": True}
+    assert told(cluster, "autorecovery/status?enabled=false", {}) == {"enabled": False}
+    assert shell("autorecovery").out == "Autorecovery is disabled.\n"
+    assert told(cluster, "autorecovery/status?enabled=true", {}) == {"enabled": True}
+    assert ask(cluster, "autorecovery/status", {})[0] == 400
+    assert ask(cluster, "autorecovery/who_is_auditor") == (404, "No auditor elected")
+    assert ask(cluster, "autorecovery/trigger_audit", {})[0] == 500
+    assert ask(cluster, "autorecovery/list_under_replicated_ledger") == (404, "No under replicated ledgers found")
+    path = "autorecovery/lost_bookie_recovery_delay"
+    assert ask(cluster, path, {"delay_seconds": 23}) == (200, "Success set lostBookieRecoveryDelay to 23")
+    assert ask(cluster, path) == (200, "lostBookieRecoveryDelay value: 23")
+    assert ask(cluster, path, {"delay_seconds": -1})[0] == 400
+
+
+def test_http_recovers_a_lost_bookie_and_decommissions_none_that_runs(cluster: Cluster, shell: Shell, tmp_path: Path) -> None:
+    with BookieProcess(tmp_path / "fourth", cluster.uri, "zkTimeout=30000") as fourth:
+        fourth.start()
+        fourth.stop()
+    body = {"bookie_src": [fourth.bookie_id], "delete_cookie": True}
+    assert ask(cluster, "autorecovery/bookie", body) == (200, "Success send recovery request command.")
+    until(lambda: shell("cookie_get", fourth.bookie_id).code == 255)
+    running = cluster.bookies[0].bookie_id
+    status, text = ask(cluster, "autorecovery/decommission", {"bookie_src": running})
+    assert (status, text) == (200, f"Success send decommission Bookie command {running}")
+    until(lambda: "is up: stop it" in cluster.bookies[0].log.read_text())
+    assert shell("cookie_get", running).code == 0
+    wrongs: tuple[object, ...] = ({}, {"bookie_src": "x y"}, {"bookie_src": []})
+    for wrong in wrongs:
+        assert ask(cluster, "autorecovery/decommission", wrong)[0] == 400
+        assert ask(cluster, "autorecovery/bookie", wrong)[0] == 400
