@@ -42,8 +42,11 @@ class BookKeeper:
     ) -> None:
         self._bookies, self._settings, self._rng = bookies, settings, rng
         self._racks = settings.racks_of(store)
-        chosen = placement or settings.placement(self._racks, rng)
-        self._candidates = Candidates(bookies, chosen, Quarantine(settings.quarantine_rule, rng))
+        self._weights = settings.weights_of(bookies)
+        chosen = placement or settings.placement(self._racks, rng, self._weights)
+        groups = (lambda: racks.groups) if (racks := self._racks) is not None else dict[str, frozenset[str]]
+        quarantine = Quarantine(settings.quarantine_rule, rng)
+        self._candidates = Candidates(bookies, chosen, quarantine, settings.isolation, groups)
         self._registry = LedgerRegistry(store, rng)
         self._password = settings.managed_ledger_password.encode()
         self._master_key = master_key(self._password)
@@ -56,8 +59,12 @@ class BookKeeper:
                 await self._racks.open()
             except MetadataError as error:
                 raise LedgerError(f"racks of bookies: {error}") from error
+        if self._weights is not None:
+            self._weights.open()
 
     async def close(self) -> None:
+        if self._weights is not None:
+            await self._weights.close()
         if self._racks is not None:
             await self._racks.close()
         await self._registry.close()
@@ -101,7 +108,7 @@ class BookKeeper:
             ensemble_size=size,
             write_quorum=write_quorum,
             ack_quorum=settings.managed_ledger_default_ack_quorum,
-            segments=(Segment(0, self._candidates.ensemble(size, write_quorum)),),
+            segments=(Segment(0, self._candidates.ensemble(size, write_quorum, custom_metadata)),),
             digest_type=settings.digest_type,
             password=self._password,
             custom_metadata=dict(custom_metadata),

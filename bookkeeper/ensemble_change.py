@@ -45,7 +45,8 @@ class Replacements:
         chosen = list(ensemble)
         for index in failed:
             excluded = {*ensemble, *chosen, *self._failed}
-            name = self._candidates.replacement(chosen, index, self._metadata.write_quorum, excluded)
+            of_ledger = self._metadata.write_quorum, excluded, self._metadata.custom_metadata
+            name = self._candidates.replacement(chosen, index, *of_ledger)
             if name is not None:
                 chosen[index] = name
         return tuple(chosen)

@@ -5,6 +5,7 @@ write quorum: so many consecutive bookies of an ensemble hold copies of the same
 and its region- and zone-aware brothers, which look at the first name too).
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -25,20 +26,23 @@ class Placement(Protocol):
         """One of the candidates, none of which is in the ensemble, for the place at `index`; None for nobody."""
 
 
-class AnyPlace:
-    """Each bookie is as likely as any other. Satisfies `Placement`."""
+Weight = Callable[[str], float]
+"""How likely a bookie is chosen, beside others; more than 0."""
 
-    def __init__(self, rng: Rng) -> None:
-        self._rng = rng
+
+class AnyPlace:
+    """Each bookie is as likely as any other, or as its weight says. Satisfies `Placement`."""
+
+    def __init__(self, rng: Rng, weight_of: Weight | None = None) -> None:
+        self._rng, self._weight_of = rng, weight_of
 
     def ensemble(self, bookies: Iterable[str], size: int, write_quorum: int) -> tuple[str, ...]:
         """See `Placement`."""
-        return choose_ensemble(bookies, size, self._rng)
+        return choose_ensemble(bookies, size, self._rng, self._weight_of)
 
     def replacement(self, ensemble: Sequence[str], index: int, write_quorum: int, candidates: Sequence[str]) -> str | None:
         """See `Placement`."""
-        names = sorted(candidates)
-        return names[int(self._rng.random() * len(names))] if names else None
+        return choose_one(candidates, self._rng, self._weight_of)
 
 
 class SpreadPlacement:
@@ -46,8 +50,11 @@ class SpreadPlacement:
 
     `place_of` says where a bookie is. A domain is a whole place, or with `is_nested` what its first name says: a region or
     zone, in which copies are spread too. With `is_enforced` nothing is chosen that has fewer domains; without, it is the
-    best that there is.
+    best that there is. Among those that are as good, chance decides, by weight if there are weights.
     """
+
+    rule = "bookkeeperClientMinNumRacksPerWriteQuorum; places are in /bookies"
+    """What an operator may change, for the error."""
 
     def __init__(
         self,
@@ -57,35 +64,37 @@ class SpreadPlacement:
         *,
         is_enforced: bool = False,
         is_nested: bool = False,
+        weight_of: Weight | None = None,
     ) -> None:
-        self._place_of, self._domains_min, self._rng = place_of, domains_min, rng
+        self._place_of, self._domains_min, self._rng, self._weight_of = place_of, domains_min, rng, weight_of
         self._is_enforced, self._is_nested = is_enforced, is_nested
 
     def ensemble(self, bookies: Iterable[str], size: int, write_quorum: int) -> tuple[str, ...]:
         """See `Placement`."""
         names = sorted(bookies)
-        best = choose_ensemble(names, size, self._rng)
+        best = choose_ensemble(names, size, self._rng, self._weight_of)
         goal = self._best_spread(names, write_quorum)
         for _ in range(ATTEMPTS_MAX):
             if self._spread(best, write_quorum) >= goal:
                 break
-            drawn = self._drawn(choose_ensemble(names, len(names), self._rng), size, write_quorum)
+            drawn = self._drawn(choose_ensemble(names, len(names), self._rng, self._weight_of), size, write_quorum)
             best = max(best, drawn, key=lambda ensemble: self._spread(ensemble, write_quorum))
         if not self._is_allowed(best, write_quorum):
             raise LedgerError(
-                f"no {size} of {len(names)} bookies put each {write_quorum} copies in {self._domains_min} domains "
-                "(bookkeeperClientMinNumRacksPerWriteQuorum; places are in /bookies)"
+                f"no {size} of {len(names)} bookies put each {write_quorum} copies in {self._domains_min} domains ({self.rule})"
             )
         return best
 
     def replacement(self, ensemble: Sequence[str], index: int, write_quorum: int, candidates: Sequence[str]) -> str | None:
         """See `Placement`."""
-        spreads = {name: self._spread([*ensemble[:index], name, *ensemble[index + 1 :]], write_quorum) for name in candidates}
-        best = sorted(name for name, spread in spreads.items() if spread == max(spreads.values()))
-        if not best:
-            return None
-        name = best[int(self._rng.random() * len(best))]
-        return name if self._is_allowed([*ensemble[:index], name, *ensemble[index + 1 :]], write_quorum) else None
+        ensembles = {name: [*ensemble[:index], name, *ensemble[index + 1 :]] for name in candidates}
+        spreads = {
+            name: self._spread(changed, write_quorum)
+            for name, changed in ensembles.items()
+            if self._is_allowed(changed, write_quorum)
+        }
+        best = max(spreads.values(), default=None)
+        return choose_one([name for name, spread in spreads.items() if spread == best], self._rng, self._weight_of)
 
     def _drawn(self, names: Sequence[str], size: int, write_quorum: int) -> tuple[str, ...]:
         """One after the other, each time the first of those that share least with the bookies around."""
@@ -122,11 +131,25 @@ class SpreadPlacement:
         return sum(self._domain(other) == domain for other in near), sum(other == place for other in near)
 
 
-def choose_ensemble(bookies: Iterable[str], size: int, rng: Rng) -> tuple[str, ...]:
-    """`size` different bookies, each as likely as any other and in any order. LedgerError when there are not so many."""
+def choose_one(bookies: Iterable[str], rng: Rng, weight_of: Weight | None = None) -> str | None:
+    """One of them; None of none."""
+    names = sorted(bookies)
+    if not names:
+        return None
+    if weight_of is not None:
+        return choose_ensemble(names, 1, rng, weight_of)[0]
+    return names[int(rng.random() * len(names))]
+
+
+def choose_ensemble(bookies: Iterable[str], size: int, rng: Rng, weight_of: Weight | None = None) -> tuple[str, ...]:
+    """`size` different bookies, drawn one after the other: each as likely as any other that is left, or as its weight says.
+    LedgerError when there are not so many."""
     names = sorted(bookies)
     if len(names) < size:
         raise LedgerError(f"a ledger needs {size} bookies, and there are {len(names)}")
+    if weight_of is not None:
+        lots = {name: math.log(1 - rng.random()) / weight_of(name) for name in names}  # Efraimidis and Spirakis, 2006
+        return tuple(sorted(names, key=lambda name: lots[name], reverse=True)[:size])
     for at in range(size if len(names) > 1 else 0):
         other = at + int(rng.random() * (len(names) - at))
         names[at], names[other] = names[other], names[at]

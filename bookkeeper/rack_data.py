@@ -17,6 +17,7 @@ from ports.logs import line
 BOOKIES = "/bookies"
 DEFAULT_RACK = "/default-rack"
 DEFAULT_REGION_AND_RACK = "/default-region/default-rack"
+DEFAULT_ZONE_AND_UPGRADE_DOMAIN = "/default-zone/default-upgradedomain"
 
 _log = logging.getLogger(__name__)
 
@@ -37,6 +38,11 @@ def parse_rack_data(value: bytes) -> Mapping[str, str]:
         ) from error
 
 
+def parse_groups(value: bytes) -> Mapping[str, frozenset[str]]:
+    """The bookies of each group. For a value that `parse_rack_data` takes."""
+    return {group: frozenset(members) for group, members in json.loads(value or b"{}").items()}
+
+
 def _normal(rack: Any) -> str:
     names = [name for name in rack.split("/") if name]
     if not names:
@@ -50,6 +56,8 @@ class RackData:
     def __init__(self, store: MetadataStore, default: str = DEFAULT_RACK) -> None:
         self._store, self._default = store, default
         self._places: Mapping[str, str] = {}
+        self.groups: Mapping[str, frozenset[str]] = {}
+        """Of bookies, by name; see `bookkeeper.isolation`."""
         self._followed = FollowedTree(store, BOOKIES, self._refresh, "racks of bookies")
 
     def place_of(self, bookie: str) -> str:
@@ -67,5 +75,6 @@ class RackData:
         found = await self._store.get(BOOKIES)
         try:
             self._places = {} if found is None else parse_rack_data(found.value)
+            self.groups = {} if found is None else parse_groups(found.value)
         except MalformedRackData as error:
             _log.warning(line("racks of bookies cannot be read", reason=error))

@@ -1,10 +1,15 @@
 """Settings of the ledger client, under Apache's keys."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bookkeeper.disk_weights import DiskWeights
+from bookkeeper.isolation import IsolationGroups
 from bookkeeper.placement import AnyPlace, Placement, SpreadPlacement
+from bookkeeper.ports import BookieClient
 from bookkeeper.quarantine import QuarantineRule
-from bookkeeper.rack_data import DEFAULT_REGION_AND_RACK, RackData
+from bookkeeper.rack_data import DEFAULT_REGION_AND_RACK, DEFAULT_ZONE_AND_UPGRADE_DOMAIN, RackData
+from bookkeeper.zone_placement import ZoneawarePlacement
 from metadata.store import MetadataStore
 from ports.rng import Rng
 from wire.digests import DigestType
@@ -16,6 +21,13 @@ DIGEST_TYPES = {
     "DUMMY": DigestType.DUMMY,
 }
 """The names of BookKeeper.DigestType; the metadata has others."""
+RACKS = "RackawareEnsemblePlacementPolicy"
+REGIONS = "RegionAwareEnsemblePlacementPolicy"
+ZONES = "ZoneawareEnsemblePlacementPolicy"
+ANYWHERE = "DefaultEnsemblePlacementPolicy"
+POLICIES = (RACKS, REGIONS, ZONES, ANYWHERE)
+PLACES = {REGIONS: DEFAULT_REGION_AND_RACK, ZONES: DEFAULT_ZONE_AND_UPGRADE_DOMAIN}
+"""Where a bookie is that `/bookies` does not name."""
 REGIONS_MIN = 2
 """BookKeeper's reppMinimumRegionsForDurability, which Pulsar has no key for."""
 
@@ -57,6 +69,22 @@ class BookKeeperSettings:
     bookkeeper_client_min_num_racks_per_write_quorum: int = 2
     bookkeeper_client_enforce_min_num_racks_per_write_quorum: bool = False
     """No ledger is made, and no bookie replaced, where that would put copies in fewer racks."""
+    bookkeeper_ensemble_placement_policy: str = ""
+    """A class of org.apache.bookkeeper.client, with or without its package: RackawareEnsemblePlacementPolicy,
+    RegionAwareEnsemblePlacementPolicy, ZoneawareEnsemblePlacementPolicy or DefaultEnsemblePlacementPolicy. Empty: as the keys
+    above say."""
+    bookkeeper_min_num_zones_per_write_quorum: int = 2
+    """With ZoneawareEnsemblePlacementPolicy, whose places are `/zone/upgrade-domain`; always enforced."""
+    bookkeeper_client_isolation_groups: tuple[str, ...] = ()
+    """Groups of `/bookies` on whose bookies ledgers are stored. Empty: on all."""
+    bookkeeper_client_secondary_isolation_groups: tuple[str, ...] = ()
+    """Taken too when too few bookies of the first ones are there; after them, bookies without a group."""
+    bookkeeper_disk_weight_based_placement_enabled: bool = False
+    """Bookies with more free disk are chosen more often. Works with either version of the protocol."""
+    bookkeeper_client_get_bookie_info_interval_seconds: int = 86400
+    """How often bookies are asked for their free disk."""
+    bookkeeper_client_get_bookie_info_retry_interval_seconds: int = 60
+    """The same for new ones and for those that did not answer."""
 
     def __post_init__(self) -> None:
         ensemble, write, ack = (
@@ -71,6 +99,19 @@ class BookKeeperSettings:
             )
         if self.managed_ledger_digest_type not in DIGEST_TYPES:
             raise ValueError(f"managedLedgerDigestType={self.managed_ledger_digest_type}: expected {', '.join(DIGEST_TYPES)}")
+        self._check_policy()
+
+    def _check_policy(self) -> None:
+        if self.policy not in POLICIES:
+            named = self.bookkeeper_ensemble_placement_policy
+            raise ValueError(f"bookkeeper_ensemblePlacementPolicy={named}: expected {', '.join(POLICIES)}")
+        ensemble, write = self.managed_ledger_default_ensemble_size, self.managed_ledger_default_write_quorum
+        zones = self.bookkeeper_min_num_zones_per_write_quorum
+        if self.policy == ZONES and (ensemble % write or write <= zones):
+            raise ValueError(
+                f"{ZONES}: managedLedgerDefaultEnsembleSize={ensemble} must be a multiple of -WriteQuorum={write}, and that "
+                f"more than bookkeeper_minNumZonesPerWriteQuorum={zones}: or a zone that is lost leaves no place for its copies"
+            )
 
     @property
     def digest_type(self) -> DigestType:
@@ -88,18 +129,48 @@ class BookKeeperSettings:
             self.bookkeeper_client_quarantine_ratio,
         )
 
-    def racks_of(self, store: MetadataStore) -> RackData | None:
-        """None where there is nothing to spread, or nobody wants it."""
+    @property
+    def policy(self) -> str:
+        """One of POLICIES, if it is right."""
+        named = self.bookkeeper_ensemble_placement_policy.rpartition(".")[2]
+        if named:
+            return named
         if self.bookkeeper_client_regionaware_policy_enabled:
-            return RackData(store, DEFAULT_REGION_AND_RACK)
-        is_spread = self.managed_ledger_default_ensemble_size > 1
-        return RackData(store) if self.bookkeeper_client_rackaware_policy_enabled and is_spread else None
+            return REGIONS
+        return RACKS if self.bookkeeper_client_rackaware_policy_enabled else ANYWHERE
 
-    def placement(self, racks: RackData | None, rng: Rng) -> Placement:
+    @property
+    def isolation(self) -> IsolationGroups | None:
+        """Of ledgers that bring no groups of their own; None: they are stored anywhere."""
+        primary, secondary = self.bookkeeper_client_isolation_groups, self.bookkeeper_client_secondary_isolation_groups
+        return IsolationGroups(primary, secondary) if primary else None
+
+    def racks_of(self, store: MetadataStore) -> RackData | None:
+        """None where there is nothing to spread or to keep apart, or nobody wants it."""
+        if self.policy in PLACES:
+            return RackData(store, PLACES[self.policy])
+        is_spread = self.managed_ledger_default_ensemble_size > 1 and self.policy == RACKS
+        return RackData(store) if is_spread or self.isolation is not None else None
+
+    def weights_of(self, bookies: Mapping[str, BookieClient]) -> DiskWeights | None:
+        if not self.bookkeeper_disk_weight_based_placement_enabled:
+            return None
+        interval = self.bookkeeper_client_get_bookie_info_interval_seconds
+        return DiskWeights(bookies, interval, self.bookkeeper_client_get_bookie_info_retry_interval_seconds)
+
+    def placement(self, racks: RackData | None, rng: Rng, weights: DiskWeights | None = None) -> Placement:
         """The policy that these settings ask for."""
-        if racks is None:
-            return AnyPlace(rng)
-        is_enforced = self.bookkeeper_client_enforce_min_num_racks_per_write_quorum
-        by_region = self.bookkeeper_client_regionaware_policy_enabled
-        domains_min = REGIONS_MIN if by_region else self.bookkeeper_client_min_num_racks_per_write_quorum
-        return SpreadPlacement(racks.place_of, domains_min, rng, is_enforced=is_enforced, is_nested=by_region)
+        weight_of = None if weights is None else weights.weight_of
+        if racks is None or self.policy == ANYWHERE:
+            return AnyPlace(rng, weight_of)
+        if self.policy == ZONES:
+            return ZoneawarePlacement(racks.place_of, self.bookkeeper_min_num_zones_per_write_quorum, rng, weight_of=weight_of)
+        by_region = self.policy == REGIONS
+        return SpreadPlacement(
+            racks.place_of,
+            REGIONS_MIN if by_region else self.bookkeeper_client_min_num_racks_per_write_quorum,
+            rng,
+            is_enforced=self.bookkeeper_client_enforce_min_num_racks_per_write_quorum,
+            is_nested=by_region,
+            weight_of=weight_of,
+        )
