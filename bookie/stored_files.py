@@ -18,7 +18,7 @@ from bookie.settings import BookieSettings
 from bookie.storage import files_v1 as form
 from bookie.storage.block_v1 import BLOCK_HEADER_BYTES, LOG_ALIGNMENT, DamagedBlock, block_size, decode_block
 from bookie.storage.files_v1 import Checkpoint, LogExtent
-from bookie.storage.log_writer import index_name, log_name
+from bookie.storage.log_file import index_name, log_name
 from bookie.storage.small_files import read_file
 from bookie.storage.span import Span
 from bookie.storage.storage import CHECKPOINT, ledgers_name

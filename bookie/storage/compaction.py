@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from bookie.storage.block_v1 import BLOCK_BYTES_MAX, DamagedBlock
-from bookie.storage.compacted_log import CompactedLog
+from bookie.storage.log_file import LogFile
 from bookie.storage.span import Span
 from bookie.storage.storage import LedgerStorage
 from ports.logs import line
@@ -67,7 +67,7 @@ class Compaction:
         target = self._storage.new_log()
         try:
             moves = await self._copy(target, log_ids)
-            extent = await target.finish() if moves else None
+            extent = (await target.finish())[0] if moves else None
         except (OSError, asyncio.CancelledError):
             self._storage.abandon(target.names)
             raise
@@ -81,7 +81,7 @@ class Compaction:
             raise
         return sum(move.new.size_bytes for move in moves)
 
-    async def _copy(self, target: CompactedLog, log_ids: Sequence[int]) -> list[Move]:
+    async def _copy(self, target: LogFile, log_ids: Sequence[int]) -> list[Move]:
         spans = self._storage.index.spans_in(log_ids)
         moves: list[Move] = []
         gathered = _Gathered()
@@ -115,7 +115,7 @@ class Compaction:
             self._storage.leave_alone(span.log_id)
             raise OSError(f"entry log {span.log_id:08x} offset {span.offset}: {error}") from error
 
-    async def _write(self, target: CompactedLog, gathered: _Gathered, *, is_first: bool) -> Move:
+    async def _write(self, target: LogFile, gathered: _Gathered, *, is_first: bool) -> Move:
         if is_first:
             await target.open()
         return Move(gathered.ledger_id, tuple(gathered.spans), await target.append(gathered.runs))

@@ -21,7 +21,7 @@ from bookie.storage.block_v1 import (
     head_size,
 )
 from bookie.storage.files_v1 import LogExtent
-from bookie.storage.log_writer import log_name
+from bookie.storage.log_file import log_name
 from bookie.storage.span import Span
 from ports.disk import Disk, File
 from wire.run import Buffer, EntryRun

@@ -18,12 +18,12 @@ from bookie.memtable import Memtable
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.storage import files_v1 as form
 from bookie.storage.block_v1 import DamagedBlock
-from bookie.storage.compacted_log import CompactedLog
 from bookie.storage.compaction_plan import LogUse
 from bookie.storage.files_v1 import Checkpoint, LogExtent
 from bookie.storage.index import Index
+from bookie.storage.log_file import LogFile, index_name, log_name, new_log
 from bookie.storage.log_reader import LogReader
-from bookie.storage.log_writer import LANE, LogWriter, index_name, log_name
+from bookie.storage.log_writer import LANE, LogWriter
 from bookie.storage.small_files import TEMPORARY_SUFFIX, read_file, replace_file
 from bookie.storage.span import Span
 from ports.disk import Disk
@@ -31,6 +31,7 @@ from ports.logs import line
 from wire.run import EntryRun
 
 CHECKPOINT = "checkpoint"
+COMPACTION_LANE = "compaction"
 LEDGERS_BYTES_SLACK = 64 * 1024
 """A ledgers file is written anew when it is this much larger than twice what is live."""
 log = logging.getLogger("bookie.storage")
@@ -71,13 +72,14 @@ class LedgerStorage:
     def __init__(self, disk: Disk, directory: str, settings: BookieSettings) -> None:
         self._disk = disk
         self._directory = directory
-        self._writer = LogWriter(disk, directory, settings.log_size_limit, direct=settings.db_storage_direct_io_entry_logger)
+        self._direct = settings.db_storage_direct_io_entry_logger
+        self._writer = LogWriter(disk, directory, settings.log_size_limit, direct=self._direct)
         self._reader = LogReader(
             disk,
             directory,
             files_max=settings.open_file_limit,
             tables_bytes_max=settings.db_storage_read_ahead_cache_max_size_mb * MEGABYTE,
-            direct=settings.db_storage_direct_io_entry_logger,
+            direct=self._direct,
         )
         self.checkpoint = Checkpoint()
         self.index = Index()
@@ -160,8 +162,10 @@ class LedgerStorage:
         """A log that cannot be read is kept as it is: somebody may still be able to."""
         self._left_alone.add(log_id)
 
-    def new_log(self) -> CompactedLog:
-        return CompactedLog(self._disk, self._directory, self._writer.take_log_id())
+    def new_log(self) -> LogFile:
+        """For a compaction: nothing before `replace_logs` names it."""
+        extent = new_log(self._writer.take_log_id())
+        return LogFile(self._disk, self._directory, extent, COMPACTION_LANE, direct=self._direct)
 
     def abandon(self, names: Sequence[str]) -> None:
         """These files are of no use; they go with the next checkpoint, or at the next start."""

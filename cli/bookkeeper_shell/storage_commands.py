@@ -8,7 +8,7 @@ from bookie import stored_files as files
 from bookie.journal.files import SUFFIX, file_name
 from bookie.journal.format_v1 import VERSION, LedgerFenced, MasterKeySet, Record
 from bookie.settings import BookieSettings
-from bookie.storage.log_writer import log_name
+from bookie.storage.log_file import log_name
 from bookie.stored_files import Block, Damage
 from bookie.stripes import stripe_settings
 from cli.bookkeeper_shell.context import CommandFailed, Shell

@@ -12,9 +12,12 @@ from bookie.bookie import Bookie
 from bookie.disk_watch import Room
 from bookie.storage.block_v1 import LOG_ALIGNMENT
 from bookie.storage.compaction_plan import DEAD_BYTES_MIN, LogUse, choose_logs
+from bookie.storage.span import Span
+from simulation.file import SimFile
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError
+from wire.run import EntryRun
 
 UNTHROTTLED = dataclasses.replace(SMALL, compaction_rate_by_bytes=0)
 LEDGERS = (1, 2, 3, 4)
@@ -287,6 +290,56 @@ def test_it_is_throttled() -> None:
         assert copied / 10_000 <= machine.loop.time() - before < copied / 10_000 + 3
 
     on_machine(scenario, settings=dataclasses.replace(SMALL, compaction_rate_by_bytes=10_000))
+
+
+def test_a_ledger_that_is_deleted_while_a_block_of_it_is_read_does_not_end_the_compaction() -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        for ledger_id in (1, 2):  # a log of its own for each, and one entry of each in a third
+            for entry_id in range(14):
+                await bookie.add(sealed(ledger_id, entry_id, 1, SIZE), KEY)
+            await bookie.add(sealed(3, ledger_id, 1, SIZE), KEY)
+            await bookie.add(sealed(4, ledger_id, 1, SIZE), KEY)
+            await bookie.flush()
+        await bookie.add(sealed(5, 0, 1, SIZE), KEY)
+        await bookie.flush()
+        await bookie.delete([1, 2])
+        read = bookie._storage.read_checked
+
+        async def deleting(ledger_id: int, span: Span) -> EntryRun:
+            if ledger_id == 3:
+                await bookie.delete([3])
+                raise FileNotFoundError(errno.ENOENT, "as when all of its log was dead")
+            return await read(ledger_id, span)
+
+        bookie._storage.read_checked = deleting  # type: ignore[method-assign]
+        assert await bookie.compactor.run("major") > 0
+        assert bookie.compactor.counts.failures == 0
+        assert bookie.ledger_ids() == [4, 5]
+        assert entries_of(await bookie.read(4, 2, 1, 1)) == entries_of(sealed(4, 2, 1, SIZE))
+
+    on_machine(scenario, settings=UNTHROTTLED)
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_compaction_bypasses_the_page_cache_as_a_flush_does(direct: bool) -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await mixed_logs(machine)
+        await bookie.delete([1, 2, 3])
+        opened: dict[str, bool] = {}
+        open_file = machine.disk.open
+
+        async def noting(path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> SimFile:
+            if create:
+                opened[path.rpartition(".")[2]] = direct
+            return await open_file(path, create=create, lane=lane, direct=direct)
+
+        machine.disk.open = noting  # type: ignore[method-assign]
+        assert await bookie.compactor.run("major") > 0
+        assert (opened["log"], opened["index"]) == (direct, False)
+        await check(bookie, (4,))
+
+    on_machine(scenario, settings=dataclasses.replace(UNTHROTTLED, db_storage_direct_io_entry_logger=direct))
 
 
 def test_with_no_room_left_compaction_goes_on_when_that_is_asked_for() -> None:
