@@ -27,6 +27,9 @@ from bookie.web.settings import BookieWebSettings
 from bookkeeper.ledger_layouts import LAYOUTS
 from bookkeeper.paths import INSTANCE_ID, ROOT
 from bookkeeper.registry import LedgerRegistry
+from bookkeeper.repair.auto_recovery import AutoRecovery
+from bookkeeper.repair.client import RepairClient
+from bookkeeper.repair.settings import RepairSettings
 from cli.bookie_ledgers import ledgers_of_bookie
 from cli.bookie_peers import BookiePeers
 from cli.configuration import Configuration
@@ -40,7 +43,7 @@ from ports.rng import Rng
 if TYPE_CHECKING:
     from cli.bookkeeper_shell.web_cluster import WebCluster
 
-SETTINGS = (BookieServerSettings, BookieSecuritySettings, BookieSettings, BookieWebSettings)
+SETTINGS = (BookieServerSettings, BookieSecuritySettings, BookieSettings, BookieWebSettings, RepairSettings)
 log = logging.getLogger("magnetar")
 LOOPBACK = ("127.", "::1", "localhost")
 
@@ -74,6 +77,7 @@ class BookieServer:
         self._security_settings = configuration.settings(BookieSecuritySettings)
         self._bookie_settings = configuration.settings(BookieSettings)
         self._web_settings = configuration.settings(BookieWebSettings)
+        self._repair_settings = configuration.settings(RepairSettings)
         self._configured = dict(configuration.values)
         self._disk, self._clock, self._rng = disk, clock, rng
         self._store, self._sessions = store, sessions
@@ -85,6 +89,7 @@ class BookieServer:
         self._registration: Registration
         self._ledger_path: Callable[[int], str]
         self._peers: BookiePeers
+        self._auto_recovery: AutoRecovery | None = None
         self._web: asyncio.Server | None = None
         self._web_cluster: WebCluster | None = None
 
@@ -119,6 +124,16 @@ class BookieServer:
         self._peers = BookiePeers(self.bookie, bookie_id, settings, self._store, registry, self._rng, tls)
         await self._serve(host, port)
         await self._peers.open()
+        await self._start_auto_recovery()
+
+    async def _start_auto_recovery(self) -> None:
+        """It repairs the cluster's ledgers beside serving its own, under the bookie's name."""
+        settings = self._repair_settings
+        if settings.auto_recovery_daemon_enabled:
+            name, tls = self.identity.bookie_id, self._security.peer_tls
+            client = RepairClient(self._store, settings, self._clock, self._rng, name, tls=tls)
+            self._auto_recovery = AutoRecovery(client, self._sessions)
+            await self._auto_recovery.start()
 
     def _identity(self, host: str, port: int, instance_id: str) -> BookieIdentity:
         directories = self._bookie_settings
@@ -176,6 +191,8 @@ class BookieServer:
 
     async def stop(self) -> None:
         """Clients hear of it, what was admitted is answered, then the storage is closed."""
+        if self._auto_recovery is not None:
+            await self._auto_recovery.stop()
         await self._registration.stop()
         if self._web is not None:
             self._web.close()

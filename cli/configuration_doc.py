@@ -13,6 +13,7 @@ from typing import Any
 from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.web.settings import BookieWebSettings
+from bookkeeper.repair.settings import RepairSettings
 from bookkeeper.security_settings import BookKeeperSecuritySettings
 from broker.proxy.settings import ProxySettings
 from cli.cluster_settings import ClusterSettings
@@ -40,6 +41,8 @@ DIFFERENT: Mapping[str, tuple[str, str]] = {
     "openFileLimit": ("none (20000 for the interleaved storage)", "entry logs open for reading"),
     "maxReadsInProgressLimit": ("0 (none)", "everything has a bound; more reads wait their turn"),
     "diskUsageLwmThreshold": ("the threshold (0.95)", "some distance, so that a disk's state does not flap"),
+    "autoRecoveryDaemonEnabled": ("false; bookkeeper.conf sets true", "as bookkeeper.conf"),
+    "rereplicationEntryBatchSize": ("10", "a batch costs an fsync where it is copied to"),
     "localScrubRateLimit": ("60", "blocks, not entries"),
     "managedLedgerCacheSizeMB": ("a fifth of direct memory", "bookie and cache share the buffers of what is fresh"),
     "maxPendingPublishRequestsPerConnection": ("1000", "`docs/adr/0009-what-a-connection-may-hold.md`"),
@@ -66,6 +69,7 @@ def page() -> str:
         BookieServerSettings,
         BookieSecuritySettings,
         BookieWebSettings,
+        RepairSettings,
         BookKeeperSecuritySettings,
         ClusterSettings,
         ZooKeeperSettings,

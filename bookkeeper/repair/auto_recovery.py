@@ -4,6 +4,7 @@ As Apache's AutoRecoveryMain, in a process of its own or in a bookie's. Owns the
 """
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from typing import Any
 
@@ -12,6 +13,9 @@ from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.election import AuditorElection
 from bookkeeper.repair.worker import ReplicationWorker
 from metadata.sessions import Sessions
+from ports.logs import line
+
+_log = logging.getLogger(__name__)
 
 
 class AutoRecovery:
@@ -35,7 +39,9 @@ class AutoRecovery:
         self._tasks = [self._run("auditor election", self._election.run()), self._run("replication worker", self._worker.run())]
 
     def _run(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return asyncio.create_task(work, name=name)
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(_tell_failure)
+        return task
 
     async def until_it_failed(self) -> None:
         """Raises what ended one of its parts: nothing should."""
@@ -54,3 +60,8 @@ class AutoRecovery:
         await self._worker.release_all()
         await self._election.withdraw()
         await self._client.close()
+
+
+def _tell_failure(task: "asyncio.Task[None]") -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.critical(line("a part of autorecovery died: ledgers are not repaired here", part=task.get_name()), exc_info=error)

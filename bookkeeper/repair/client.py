@@ -19,6 +19,7 @@ from bookkeeper.repair.underreplication_store import UnderreplicationStore
 from metadata.store import MetadataError, MetadataStore
 from ports.clock import Clock
 from ports.rng import Rng
+from ports.tls import RenewedTls
 
 TIMEOUT_SECONDS = 10.0
 """How long a bookie may leave a request without an answer."""
@@ -29,7 +30,8 @@ QUARANTINE = QuarantineRule(errors_max=3, interval_seconds=60.0, quarantine_seco
 class RepairClient:
     """`open` first, `close` last; the store is closed by whoever opened it. `owner` is what locks and votes say.
 
-    `bookies` is for those who have them in their own process: iterating gives those that take entries.
+    `bookies` is for those who have them in their own process: iterating gives those that take entries. Without `tls` bookies
+    across the network are spoken to in the clear.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class RepairClient:
         owner: str,
         bookies: Mapping[str, BookieClient] | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
+        tls: RenewedTls | None = None,
     ) -> None:
         self.store, self.settings, self.clock, self.rng, self.owner = store, settings, clock, rng, owner
         self.timeout_seconds = timeout_seconds
@@ -49,7 +52,7 @@ class RepairClient:
         self.marks = UnderreplicationStore(store, clock, owner, keeps_time=keeps_time)
         self._network: NetworkBookies | None = None
         if bookies is None:
-            bookies = self._network = NetworkBookies(store, timeout_seconds)
+            bookies = self._network = NetworkBookies(store, timeout_seconds, tls=tls)
         self.bookies = bookies
         self.racks = RackData(store)
         placement = SpreadPlacement(

@@ -8,7 +8,7 @@ class RepairSettings:
     """Of an auditor and a replication worker. Intervals of 0: never."""
 
     auto_recovery_daemon_enabled: bool = True
-    """A bookie's process repairs ledgers too. Apache's bookkeeper.conf says true."""
+    """A bookie's process repairs ledgers too: an auditor and a replication worker run in it."""
     auditor_periodic_bookie_check_interval: int = 86_400
     """Seconds between two looks for ledgers that name a bookie that is not there, beside those after a change."""
     auditor_periodic_check_interval: int = 604_800

@@ -21,6 +21,7 @@ class BookieProcess(StartedProcess):
             "advertisedAddress=127.0.0.1",
             f"journalDirectories={directory}/journal",
             f"ledgerDirectories={directory}/ledgers",
+            "autoRecoveryDaemonEnabled=false",  # whoever tests it asks for it
             *settings,
         )
 

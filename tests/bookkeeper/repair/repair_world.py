@@ -24,6 +24,9 @@ from wire.bookie_codes import BookieCode
 AWAY = dict.fromkeys(("add", "read", "fence"), BookieCode.ETOOMANYREQUESTS)
 
 
+LOOK_SECONDS = 0.25
+
+
 class LoopClock:
     """The loop's time, as a clock."""
 
@@ -179,4 +182,4 @@ class RepairWorld:
         end = loop.time() + 3600
         while self.marked() or any(self.lacks(ledger_id) for ledger_id in ledger_ids):
             assert loop.time() < end, (self.marked(), [self.lacks(ledger_id) for ledger_id in ledger_ids])
-            await asyncio.sleep(0.25)
+            await asyncio.sleep(LOOK_SECONDS)

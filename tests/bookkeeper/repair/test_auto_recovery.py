@@ -10,9 +10,6 @@ import pytest
 from bookkeeper.metadata_codec import LedgerState
 from bookkeeper.paths import ledger_path
 from bookkeeper.repair.auditor_votes import elected_auditor
-from bookkeeper.repair.decommission import decommission
-from bookkeeper.repair.errors import RepairError, RepairRefused
-from bookkeeper.repair.progress import RepairProgress
 from bookkeeper.repair.settings import RepairSettings
 from bookkeeper.underreplication import AUDITOR_ELECTION, encode_vote
 from metadata.memory import MemoryStore
@@ -347,58 +344,3 @@ def test_whatever_fails_and_whoever_dies_all_is_whole_in_the_end(seed: int) -> N
         await world.close()
 
     in_virtual_time(scenario, seed)
-
-
-# Decommission
-
-
-def test_a_decommissioned_bookie_is_in_no_ledger_and_has_no_cookie_and_each_look_tells_how_long_it_takes() -> None:
-    async def scenario() -> None:
-        world = RepairWorld(6, QUICK)
-        await world.up()
-        ids = [await world.closed_ledger((3, 3, 2), number) for number in range(15)]
-        session = world.session()
-        await session.put("/ledgers/cookies/b0:1", b"cookie")
-        await world.auto_recovery()
-        await asyncio.sleep(1)
-        await world.repair_client().marks.set_lost_bookie_recovery_delay(100_000)
-        await world.down("b0:1")
-        client = world.repair_client("shell")
-        await client.open()
-        told: list[RepairProgress] = []
-        assert await decommission(client, "b0:1", told.append)
-        assert not await session.exists("/ledgers/cookies/b0:1")
-        assert not any("b0:1" in segment.bookies for each in ids for segment in world.metadata(each).segments)
-        left = [progress.ledgers_left for progress in told]
-        assert left[0] > left[-1] == 0
-        assert left == sorted(left, reverse=True)
-        assert told[0].eta_seconds is None
-        await world.until_whole(*ids)
-        await world.close()
-
-    in_virtual_time(scenario)
-
-
-def test_a_decommission_ends_when_the_bookie_comes_back_or_nothing_moves_any_more_and_keeps_the_cookie() -> None:
-    async def scenario() -> None:
-        world = RepairWorld(3, QUICK)
-        await world.up()
-        await world.closed_ledger((3, 3, 2), 5)
-        session = world.session()
-        await session.put("/ledgers/cookies/b0:1", b"cookie")
-        await world.auto_recovery()
-        await asyncio.sleep(1)
-        await world.down("b0:1")
-        client = world.repair_client("shell")
-        await client.open()
-        with pytest.raises(RepairError, match="1 ledgers still name it"):
-            await decommission(client, "b0:1", stalled_seconds_max=100.0)
-        going_on = asyncio.ensure_future(decommission(client, "b0:1"))
-        await asyncio.sleep(10)
-        await world.up("b0:1")
-        with pytest.raises(RepairRefused, match="is up"):
-            await going_on
-        assert await session.exists("/ledgers/cookies/b0:1")
-        await world.close()
-
-    in_virtual_time(scenario)

@@ -1,17 +1,10 @@
 """The under-replication tree: what is written for Apache's to read, locks that end with their session, marks that none lose."""
 
 import asyncio
-from random import Random
 
 import pytest
 
-from bookkeeper.metadata_codec import LedgerMetadata, Segment
-from bookkeeper.registry import LedgerRegistry
-from bookkeeper.repair.client import RepairClient
-from bookkeeper.repair.decommission import decommission
-from bookkeeper.repair.errors import IncompatibleUnderreplication, RepairRefused
-from bookkeeper.repair.progress import RepairProgress
-from bookkeeper.repair.settings import RepairSettings
+from bookkeeper.repair.errors import IncompatibleUnderreplication
 from bookkeeper.repair.underreplication_store import UnderreplicationStore
 from metadata.memory import MemoryStore, SharedTree
 from tests.bookkeeper.fake_bookies import FixedClock, run
@@ -160,46 +153,3 @@ def test_a_layout_of_another_version_is_refused_and_a_damaged_mark_is_a_mark() -
         assert held.missing_replicas == ()
 
     run(scenario())
-
-
-# Decommission
-
-
-METADATA = LedgerMetadata(2, 2, 2, (Segment(0, ("b1:3181", "b2:3181")),))
-
-
-async def clients(marks: Marks) -> tuple[RepairClient, LedgerRegistry, MemoryStore]:
-    session = marks.session()
-    client = RepairClient(session, RepairSettings(), FixedClock(), Random(1), "shell", {})
-    await client.open()
-    return client, client.registry, session
-
-
-def test_a_bookie_that_is_up_or_that_nobody_would_replace_is_not_decommissioned() -> None:
-    async def scenario() -> None:
-        marks = Marks()
-        client, registry, session = await clients(marks)
-        await session.put("/ledgers/cookies/b1:3181", b"cookie")
-        for parent in ("/ledgers/available", "/ledgers/available/readonly"):
-            await session.put(f"{parent}/b1:3181", b"")
-            with pytest.raises(RepairRefused, match="is up"):
-                await decommission(client, "b1:3181")
-            await session.delete(f"{parent}/b1:3181")
-        await registry.create(METADATA)
-        with pytest.raises(RepairRefused, match="runs nowhere"):
-            await decommission(client, "b1:3181")
-        await client.marks.disable()
-        with pytest.raises(RepairRefused, match="disabled"):
-            await decommission(client, "b1:3181")
-        assert await session.exists("/ledgers/cookies/b1:3181")
-        assert await decommission(client, "b9:3181") is False, "no ledger names it, and it has no cookie"
-        await client.close()
-
-    run(scenario())
-
-
-def test_progress_tells_what_the_rest_may_take() -> None:
-    assert RepairProgress(10, 10, 5.0).eta_seconds is None
-    assert RepairProgress(10, 5, 5.0).eta_seconds == 5.0
-    assert RepairProgress(10, 0, 5.0).eta_seconds == 0.0
-    assert RepairProgress(0, 0, 0.0).eta_seconds == 0.0
