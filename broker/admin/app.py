@@ -20,6 +20,7 @@ from .cluster import ClusterRoutes
 from .cursors import CursorRoutes
 from .elsewhere import to_owner
 from .lookup import LookupRoutes
+from .metrics import MetricsRoutes
 from .namespaces import NamespaceRoutes
 from .subscriptions import SubscriptionRoutes
 from .topics import TopicRoutes
@@ -32,6 +33,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Sta
         *ClusterRoutes(service, store, version).routes(),
         *CursorRoutes(service).routes(),
         *LookupRoutes(service).routes(),
+        *MetricsRoutes(service).routes(),
         *NamespaceRoutes(service).routes(),
         *SubscriptionRoutes(service).routes(),
         *UnloadingRoutes(service).routes(),

@@ -1,0 +1,31 @@
+# Magnetar's image: the servers of this checkout with compiled kernels, for a user without rights.
+#   docker build -t magnetar . && docker run --rm -p 6650:6650 -p 8080:8080 magnetar standalone --set bindAddress=0.0.0.0
+
+FROM python:3.12-slim AS build
+RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+WORKDIR /magnetar
+COPY requirements.lock ./
+COPY bin/prepare bin/compile-kernels bin/
+COPY wire wire
+RUN python3 bin/prepare && ls wire/kernels/*.so
+
+FROM python:3.12-slim
+RUN useradd --system --uid 10000 --home-dir /magnetar magnetar && mkdir /data && chown magnetar /data
+WORKDIR /magnetar
+COPY --from=build /magnetar/.venv .venv
+COPY --from=build /magnetar/wire wire
+COPY conf conf
+COPY ports ports
+COPY metadata metadata
+COPY bookie bookie
+COPY bookkeeper bookkeeper
+COPY managed_ledger managed_ledger
+COPY broker broker
+COPY cli cli
+RUN ln -s /data data
+ENV PATH=/magnetar/.venv/bin:/usr/local/bin:/usr/bin:/bin PYTHONPATH=/magnetar PYTHONHASHSEED=0
+USER magnetar
+VOLUME /data
+EXPOSE 6650 8080 3181 8000
+ENTRYPOINT ["python", "-P", "-m", "cli"]
+CMD ["standalone", "--from-env"]

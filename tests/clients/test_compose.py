@@ -1,0 +1,143 @@
+"""docker-compose.yml, run as processes: clients go through its proxy while brokers die, its boards show what is there."""
+
+import json
+import os
+import re
+import shutil
+import urllib.request
+import uuid
+from collections.abc import Iterator
+
+import pulsar
+import pytest
+import yaml
+
+from tests.clients.compose_cluster import ComposeCluster, compose_cluster
+from tests.clients.python_client import names, publish, quiet_client, receive
+from tests.started_process import ROOT
+from tests.toolchain import run_tool
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeCluster]:
+    with compose_cluster(tmp_path_factory.mktemp("compose")) as running:
+        yield running
+        codes = running.stop()
+        assert set(codes.values()) == {0}, codes
+
+
+@pytest.fixture
+def client(cluster: ComposeCluster) -> Iterator[pulsar.Client]:
+    connected = quiet_client(cluster.proxy_url)
+    yield connected
+    connected.close()
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"persistent://public/default/t-{uuid.uuid4().hex[:12]}"
+
+
+def test_every_health_check_of_the_file_says_healthy(cluster: ComposeCluster) -> None:
+    checked = [
+        name for name, service in cluster.services.items() if name not in ("metadata", "autorecovery") and service.is_healthy()
+    ]
+    assert checked == [name for name in cluster.services if name not in ("metadata", "autorecovery")]
+
+
+def test_what_is_published_through_the_proxy_is_received_through_it(client: pulsar.Client, topic: str) -> None:
+    for partition in range(6):
+        consumer = client.subscribe(f"{topic}-{partition}", "s")
+        publish(client, f"{topic}-{partition}", 10)
+        assert receive(consumer, 10) == names(0, 10)
+
+
+def get(url: str) -> bytes:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        found: bytes = answer.read()
+        return found
+
+
+def test_the_admin_rest_answers_through_the_proxy_wherever_the_topic_is(
+    cluster: ComposeCluster, client: pulsar.Client, topic: str
+) -> None:
+    brokers = json.loads(get(f"{cluster.proxy_web_url}/admin/v2/brokers/magnetar"))
+    assert set(brokers) == {f"{cluster.places.addresses[f'broker-{number}']}:8080" for number in (1, 2, 3)}
+    publish(client, topic, 3)
+    for _ in range(3):  # another broker is asked each time, and most of them redirect
+        stats = json.loads(get(f"{cluster.proxy_web_url}/admin/v2/{topic.replace('://', '/')}/stats"))
+        assert stats["msgInCounter"] == 3
+
+
+def names_in_boards() -> set[str]:
+    """Of metrics, in the expressions of all panels."""
+    boards = [json.loads(path.read_text()) for path in sorted((ROOT / "deploy" / "grafana" / "boards").glob("*.json"))]
+    assert len(boards) == 2
+    expressions = [target["expr"] for board in boards for panel in board["panels"] for target in panel["targets"]]
+    bare = [re.sub(r"\{[^}]*\}|\[[^]]*\]|by \([^)]*\)", " ", expression) for expression in expressions]
+    return {word for expression in bare for word in re.findall(r"[A-Za-z_]\w*", expression)} - {"sum", "rate", "by"}
+
+
+def test_every_metric_of_the_boards_is_told_by_those_that_prometheus_asks(
+    cluster: ComposeCluster, client: pulsar.Client, topic: str
+) -> None:
+    publish(client, topic, 3)
+    told = {"up"}  # Prometheus's own, of everybody whom it asks
+    for job in yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text())["scrape_configs"]:
+        for where in job["static_configs"]:
+            for target in where["targets"]:
+                text = get(f"http://{cluster.places.placed(target)}/metrics").decode()
+                told |= set(re.findall(r"^([A-Za-z_]\w*)(?:\{.*\})? [-+.e\d]+$", text, re.MULTILINE))
+    assert names_in_boards() - told == set()
+    assert len(names_in_boards()) > 20
+
+
+def owner_of(cluster: ComposeCluster, topic: str) -> str:
+    """The name of the broker that serves it."""
+    found = json.loads(get(f"{cluster.proxy_web_url}/lookup/v2/topic/{topic.replace('://', '/')}"))["brokerUrl"]
+    return next(name for name, address in cluster.places.addresses.items() if found == f"pulsar://{address}:6650")
+
+
+def test_a_broker_is_killed_behind_the_proxy_and_the_client_goes_on(
+    cluster: ComposeCluster, client: pulsar.Client, topic: str
+) -> None:
+    consumer = client.subscribe(topic, "s")
+    producer = client.create_producer(topic, block_if_queue_full=True, send_timeout_millis=0, batching_enabled=False)
+    confirmed: list[str] = []
+
+    def on_sent(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
+        if result == pulsar.Result.Ok:
+            confirmed.append(str(message_id))
+
+    owner = cluster.services[owner_of(cluster, topic)]
+    for index in range(200):
+        producer.send_async(f"m{index}".encode(), on_sent)
+        if index == 100:
+            owner.kill()
+    producer.flush()
+    assert len(confirmed) == 200
+    got: dict[str, None] = {}
+    while f"m{199}" not in got:
+        got.update(dict.fromkeys(receive(consumer, 1)))
+    assert list(got) == names(0, 200)
+    owner.start().wait_until_healthy()
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="no Go toolchain")
+def test_a_go_client_goes_on_too(cluster: ComposeCluster, topic: str) -> None:
+    quiet = quiet_client(cluster.proxy_url)
+    quiet.create_producer(topic)  # so that somebody owns it
+    quiet.close()
+    owner = cluster.services[owner_of(cluster, topic)]
+    environment = {
+        **os.environ,
+        "PULSAR_TEST_URL": cluster.proxy_url,
+        "PULSAR_TEST_TOPIC": topic,
+        "PULSAR_TEST_OWNER": str(owner.pid),
+    }
+    command = ["go", "test", "-count=1", "-tags", "cluster", "-run", "TestAKilledBroker", "."]
+    run_tool(command, ROOT / "tests" / "clients" / "go", 150, environment)
+    owner.kill()
+    owner.start().wait_until_healthy()
