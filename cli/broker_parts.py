@@ -11,6 +11,7 @@ from bookkeeper.settings import BookKeeperSettings
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
 from broker.service.broker_service import BrokerService
+from broker.service.load.settings import LoadSettings
 from broker.service.lookups import Advertised
 from broker.service.settings import BrokerSettings
 from broker.subscription.settings import DispatcherSettings
@@ -31,6 +32,7 @@ BROKER_SETTINGS = (
     TopicSettings,
     DispatcherSettings,
     BrokerSettings,
+    LoadSettings,
     ConnectionSettings,
 )
 
@@ -47,7 +49,8 @@ class BrokerParts:
         topics = PersistentTopics(
             self.managed_ledgers, configuration.settings(TopicSettings), configuration.settings(DispatcherSettings), clock
         )
-        self.service = BrokerService(configuration.settings(BrokerSettings), store, clock, topics)
+        broker, load = configuration.settings(BrokerSettings), configuration.settings(LoadSettings)
+        self.service = BrokerService(broker, store, clock, topics, load)
         self.listener = Listener(self.service, configuration.settings(ConnectionSettings))
 
     async def listen(self) -> None:

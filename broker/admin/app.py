@@ -16,6 +16,7 @@ from ..errors import BrokerError
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
 from .answers import Refusal, on_broker_error, on_http_error, on_refusal
+from .bundles import BundleRoutes
 from .cluster import ClusterRoutes
 from .cursors import CursorRoutes
 from .elsewhere import to_owner
@@ -30,6 +31,7 @@ from .unloading import UnloadingRoutes
 def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Starlette:
     """All routes on one broker."""
     routes = [
+        *BundleRoutes(service).routes(),
         *ClusterRoutes(service, store, version).routes(),
         *CursorRoutes(service).routes(),
         *LookupRoutes(service).routes(),

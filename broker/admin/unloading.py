@@ -37,19 +37,19 @@ class UnloadingRoutes:
         """Bundle by bundle, each where it is served."""
         namespace = namespace_of(request)
         await self._service.namespaces.require(namespace)
-        ranges = await self._service.owners.ranges(namespace)
-        if not ranges:
+        cut = await self._service.owners.cut(namespace)
+        if cut is None:
             await self._service.close_topics(lambda topic: topic.namespace == namespace)
-        for each in ranges:
-            elsewhere = await self._service.owners.unload(namespace, each)
+        for each in cut.all() if cut is not None else ():
+            elsewhere = await self._service.owners.unload(namespace, each.range)
             if elsewhere is not None:
-                await ask(elsewhere.address.http_url, "PUT", f"/admin/v2/namespaces/{namespace}/{each}/unload")
+                await ask(elsewhere.address.http_url, "PUT", f"/admin/v2/namespaces/{namespace}/{each.range}/unload")
         return no_content()
 
     async def bundle(self, request: Request) -> Response:
         namespace, text = namespace_of(request), request.path_params["bundle"]
         await self._service.namespaces.require(namespace)
-        if not await self._service.owners.ranges(namespace):
+        if await self._service.owners.cut(namespace) is None:
             await self._close(namespace, text)
             return no_content()
         elsewhere = await self._service.owners.unload(namespace, text)

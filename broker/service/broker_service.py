@@ -18,6 +18,8 @@ from ..topic.contract import OpenTopic, Topic
 from ..topic.policies import EXEMPT, TopicPolicies
 from .errors import TopicConflict, TopicElsewhere, TopicNotFound
 from .housekeeping import Housekeeping
+from .load.bundle_splits import BundleSplits
+from .load.settings import LoadSettings
 from .loaded_topics import LoadedTopics
 from .lookups import Advertised, Answer, address_for, parse_listeners
 from .namespace_policies import NamespacePolicies
@@ -39,7 +41,14 @@ _SLICE = 50
 class BrokerService:
     """One broker. `start` before anything else; `close` unloads everything."""
 
-    def __init__(self, settings: BrokerSettings, store: MetadataStore, clock: Clock, open_topic: OpenTopic) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        store: MetadataStore,
+        clock: Clock,
+        open_topic: OpenTopic,
+        load_settings: LoadSettings | None = None,
+    ) -> None:
         self.settings = settings
         self.namespaces = Namespaces(store)
         self.namespace_policies = NamespacePolicies(store, self._apply_policies)
@@ -56,6 +65,7 @@ class BrokerService:
         self._advertised: Advertised | None = None
         self._listeners: Mapping[str, Advertised] = {}
         self.owners: Owners = SoleOwner()
+        self.splits = BundleSplits(load_settings or LoadSettings(), lambda: self.owners, self.list_topics, self._topics.all)
 
     async def start(self, advertised: Advertised, owners: Owners | None = None) -> None:
         """Once it is known where clients reach this broker, and, where it has others beside it, who knows what they own."""

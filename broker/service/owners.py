@@ -1,7 +1,10 @@
 """Owners: who serves a topic. In a standalone this broker does; in a cluster `ownership_driver` finds out."""
 
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ..errors import BrokerError, ServerError
+from .bundles import Bundle, Bundles
 from .lookups import Answer
 from .topic_name import NamespaceName, TopicName
 
@@ -19,11 +22,17 @@ class Owners(Protocol):
     async def unload(self, namespace: NamespaceName, bundle_range: str) -> Answer | None:
         """Give the bundle up, with its topics; returns who owns it instead, when it is not this broker. BundleNotFound."""
 
+    async def split(
+        self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
+    ) -> Answer | None:
+        """Cut the bundle by these boundaries of its namespace, and with `unload` give the parts up. As `unload` otherwise;
+        whatever `cuts` refuses with."""
+
     async def owner(self, topic: TopicName) -> Answer | None:
         """The other broker that owns the topic's bundle now, if one does. Nobody is asked to take it."""
 
-    async def ranges(self, namespace: NamespaceName) -> list[str]:
-        """Of the namespace's bundles."""
+    async def cut(self, namespace: NamespaceName) -> Bundles | None:
+        """How the namespace is cut; None where bundles are not what is owned."""
 
     async def close(self) -> None:
         """Give up everything."""
@@ -41,11 +50,16 @@ class SoleOwner:
     async def unload(self, namespace: NamespaceName, bundle_range: str) -> Answer | None:
         return None
 
+    async def split(
+        self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
+    ) -> Answer | None:
+        raise BrokerError(ServerError.NOT_ALLOWED, "A broker that serves everything has no bundles to split")
+
     async def owner(self, topic: TopicName) -> Answer | None:
         return None
 
-    async def ranges(self, namespace: NamespaceName) -> list[str]:
-        return []
+    async def cut(self, namespace: NamespaceName) -> Bundles | None:
+        return None
 
     async def close(self) -> None:
         return None

@@ -71,7 +71,21 @@ class Released:
     bundle: Bundle
 
 
-Event = Wanted | Taken | Refused | Lost | Unwanted | TopicsClosed | Released
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """The node is ours already, and so are the topics: the bundle is a part of one that is served here."""
+
+    bundle: Bundle
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """Other bundles have taken over the topics of this one."""
+
+    bundle: Bundle
+
+
+Event = Wanted | Taken | Refused | Lost | Unwanted | TopicsClosed | Released | Adopted | Replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +157,10 @@ class OwnershipMachine:
                 return self._become(Holding.RELEASING, Release(bundle)) if holding is Holding.CLOSING else []
             case Released():
                 return self._freed(bundle) if holding is Holding.RELEASING else []
+            case Adopted():
+                return self._become(Holding.OWNED, Settle(bundle)) if holding is Holding.FREE else []
+            case Replaced():
+                return self._become(Holding.RELEASING, Release(bundle)) if holding is Holding.OWNED else []
         assert_never(event)
 
     def _become(self, holding: Holding, effect: Effect) -> list[Effect]:

@@ -6,7 +6,7 @@ bundle, the one that it is placed on (`bundles.place`) is asked to take it. Boun
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from metadata.claim_driver import Claim, ClaimBusy, acquire_lock
@@ -15,12 +15,14 @@ from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
-from .bundles import Bundle, Bundles, place
+from .bundles import Bundle, Bundles
 from .errors import BundleNotFound
+from .load.choosing import ByHash, Chooser
 from .lookups import Answer
 from .members import Members, parse_broker_data
 from .namespace_bundles import NamespaceBundles
 from .ownership import (
+    Adopted,
     CloseTopics,
     Effect,
     Event,
@@ -30,6 +32,7 @@ from .ownership import (
     Refused,
     Release,
     Released,
+    Replaced,
     Settle,
     Take,
     Taken,
@@ -58,9 +61,13 @@ class BundleOwnership:
         bundles: NamespaceBundles,
         data: bytes,
         close_topics: Callable[[Callable[[TopicName], bool]], Awaitable[None]],
+        chooser: Chooser | None = None,
     ) -> None:
         self._store, self._sessions, self._members, self._bundles = store, sessions, members, bundles
         self._data, self._close_topics = data, close_topics
+        self._chooser: Chooser = chooser or ByHash()
+        self._split_now: dict[Bundle, None] = {}
+        bundles.on_changed = self._on_cut
         self._machine = OwnershipMachine()
         self._claims: dict[Bundle, Claim] = {}
         self._waiting: dict[Bundle, asyncio.Future[None]] = {}
@@ -90,8 +97,8 @@ class BundleOwnership:
         bundle = (await self._bundles.of(topic.namespace)).of(topic)
         return None if self._machine.holding(bundle) is not Holding.FREE else await self._owner(bundle, "")
 
-    async def ranges(self, namespace: NamespaceName) -> list[str]:
-        return [bundle.range for bundle in (await self._bundles.of(namespace)).all()]
+    async def cut(self, namespace: NamespaceName) -> Bundles | None:
+        return await self._bundles.of(namespace)
 
     async def unload(self, namespace: NamespaceName, bundle_range: str) -> Answer | None:
         bundle = (await self._bundles.of(namespace)).named(bundle_range)
@@ -102,6 +109,64 @@ class BundleOwnership:
         self._handle(Unwanted(bundle))
         await self._settled(bundle)
         return None
+
+    async def split(
+        self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
+    ) -> Answer | None:
+        """The children's nodes are ours before the cut says that there are children, and the parent's goes last: at no moment
+        may somebody else serve its topics, which stay open. `cuts` are new boundaries of the namespace; what it raises is."""
+        bundle = (await self._bundles.of(namespace)).named(bundle_range)
+        if bundle is None:
+            raise BundleNotFound(str(namespace), bundle_range)
+        if self._machine.holding(bundle) is Holding.FREE:
+            elsewhere = await self._owner(bundle, "")
+            if elsewhere is not None:
+                return elsewhere
+            self._handle(Wanted(bundle))
+        await self._settled(bundle)
+        self._split_now[bundle] = None
+        try:
+            children = await self._split(bundle, cuts)
+        finally:
+            del self._split_now[bundle]
+        if unload:
+            for child in children:
+                self._handle(Unwanted(child))
+            for child in children:
+                await self._settled(child)
+        return None
+
+    async def _split(self, bundle: Bundle, cuts: Callable[[Bundles, Bundle], Sequence[int]]) -> list[Bundle]:
+        cut = await self._bundles.of(bundle.namespace)
+        new = Bundles(bundle.namespace, tuple(cuts(cut, bundle)))
+        children = [each for each in new.all() if bundle.low <= each.low < bundle.high]
+        try:
+            for child in children:
+                await self._adopt(child)
+            if self._machine.holding(bundle) is not Holding.OWNED or self._is_closing:
+                raise BrokerError(ServerError.SERVICE_NOT_READY, f"{bundle} was given up while it was split")
+            await self._bundles.replace(cut, new.boundaries)
+        except (BrokerError, MetadataError):
+            for child in children:
+                self._handle(Replaced(child))
+            raise
+        log.info(line("bundle is split", bundle=bundle, into=" ".join(child.range for child in children)))
+        self._handle(Replaced(bundle))
+        await self._settled(bundle)
+        return children
+
+    async def _adopt(self, child: Bundle) -> None:
+        self._claims[child] = await acquire_lock(
+            self._store, self._sessions, child.path, self._data, lambda: self._handle(Lost(child))
+        )
+        self._handle(Adopted(child))
+
+    def _on_cut(self, cut: Bundles) -> None:
+        """What was taken by an older cut is given up: nobody is sent here for it any more."""
+        current = dict.fromkeys(cut.all())
+        for bundle in self._machine.held():
+            if bundle.namespace == cut.namespace and bundle not in current and bundle not in self._split_now:
+                self._handle(Unwanted(bundle))
 
     async def close(self) -> None:
         self._is_closing = True
@@ -121,7 +186,8 @@ class BundleOwnership:
         own, registered = self._members.own_id, await self._members.ids()
         if authoritative and not self._is_closing:
             return None
-        chosen = place(cut, bundle, set(registered) - {own} if self._is_closing else {own, *registered})
+        candidates = set(registered) - {own} if self._is_closing else {own, *registered}
+        chosen = await self._chooser.choose(cut, bundle, candidates)
         if chosen is None:
             raise BrokerError(ServerError.SERVICE_NOT_READY, f"No broker is there to serve {bundle}")
         value = None if chosen == own else await self._members.data(chosen)

@@ -13,7 +13,7 @@ from wire.run import AckRun, EntryRun, SendRun
 
 from ..errors import ServerError
 from .operations import TopicOperations, TopicUpkeep
-from .stats import TopicStats
+from .stats import TopicStats, TopicTraffic
 
 
 class AccessMode(IntEnum):
@@ -271,6 +271,7 @@ class Topic(Protocol):
     @property
     def operations(self) -> TopicOperations: ...
     def activity(self) -> TopicActivity: ...
+    def traffic(self) -> TopicTraffic: ...
     def stats(self) -> TopicStats: ...
     async def create_subscription(self, name: str, *, from_earliest: bool, properties: Mapping[str, str]) -> None:
         """A durable one; nothing happens when it is there already."""

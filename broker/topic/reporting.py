@@ -11,7 +11,7 @@ from .policies import EffectivePolicies
 from .producer import TopicProducer
 from .publishers import Publishers
 from .settings import SUBSCRIPTION_TYPE_NAMES
-from .stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
+from .stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats, TopicTraffic
 from .subscription import Subscription
 
 ACCESS_MODE_NAMES = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
@@ -26,6 +26,18 @@ def sample(publishers: Publishers, subscriptions: Iterable[Subscription], second
         subscription.expired_rate.sample(subscription.expired_entries, seconds)
         for consumer in subscription.consumers:
             consumer.rates.sample(consumer.counters, seconds)
+
+
+def topic_traffic(publishers: Publishers, subscriptions: Iterable[Subscription]) -> TopicTraffic:
+    consumers = [consumer.rates for subscription in subscriptions for consumer in subscription.consumers]
+    return TopicTraffic(
+        publishers.rates.messages.per_second,
+        sum(rates.messages.per_second for rates in consumers),
+        publishers.rates.bytes.per_second,
+        sum(rates.bytes.per_second for rates in consumers),
+        len(publishers.all),
+        len(consumers),
+    )
 
 
 def topic_stats(

@@ -91,6 +91,18 @@ class SubscriptionStats:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicTraffic:
+    """What a topic does, as the load manager sees it: what `TopicStats` says of it, for a fraction of the work."""
+
+    msg_rate_in: float = 0.0
+    msg_rate_out: float = 0.0
+    msg_throughput_in: float = 0.0
+    msg_throughput_out: float = 0.0
+    producers: int = 0
+    consumers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class TopicStats:
     """A topic. Out rates are the sums over its subscriptions; out counters include consumers that are gone."""
 

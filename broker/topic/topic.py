@@ -19,10 +19,10 @@ from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequ
 from .errors import broker_error, topic_unavailable
 from .producer import TopicProducer
 from .publishers import Publishers
-from .reporting import sample, topic_stats
+from .reporting import sample, topic_stats, topic_traffic
 from .scanned_runs import ScannedRuns
 from .settings import SUBSCRIPTION_TYPE_NAMES, TopicSettings
-from .stats import TopicStats
+from .stats import TopicStats, TopicTraffic
 from .subscription import Subscription
 from .subscriptions import Subscriptions
 from .topic_operations import StoredTopicOperations
@@ -127,6 +127,9 @@ class PersistentTopic:
             backlog_entries=max((subscription.cursor.backlog_entries() for subscription in durable), default=0),
             last_active_ms=self._last_active_ms,
         )
+
+    def traffic(self) -> TopicTraffic:
+        return topic_traffic(self.publishers, self.subscriptions.all)
 
     def stats(self) -> TopicStats:
         return topic_stats(self.ledger, self.publishers, self.subscriptions.all, self.created_ms, self.upkeep.policies)

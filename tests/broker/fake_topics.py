@@ -20,7 +20,7 @@ from broker.topic.operations import TopicOperations
 from broker.topic.policies import TopicPolicies
 from broker.topic.policy_defaults import effective
 from broker.topic.settings import TopicSettings
-from broker.topic.stats import TopicStats
+from broker.topic.stats import TopicStats, TopicTraffic
 from metadata.store import MetadataStore
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, AckRun, EntryRun, SendRun
@@ -184,6 +184,7 @@ class FakeTopic:
         self.deletions: list[bool] = []
         self.close_count = 0
         self.now = TopicActivity(0, 0, 0, 0, 0)
+        self.traffic_now = TopicTraffic()
         self.upkeep = FakeUpkeep()
 
     def store(self, run: SendRun) -> EntryRun:
@@ -216,6 +217,9 @@ class FakeTopic:
 
     def activity(self) -> TopicActivity:
         return self.now
+
+    def traffic(self) -> TopicTraffic:
+        return self.traffic_now
 
     def stats(self) -> TopicStats:
         raise NotImplementedError

@@ -1,8 +1,10 @@
 """Unloading over REST, in a standalone and beside another broker, and what is sent on to that one."""
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
-from broker.service.bundles import Bundles
+from broker.service.bundles import Bundle, Bundles
 from broker.service.errors import BundleNotFound
 from broker.service.lookups import Advertised, Answer
 from broker.service.topic_name import NamespaceName, TopicName
@@ -35,8 +37,13 @@ class AnotherOwner:
             raise BundleNotFound(str(namespace), bundle_range)
         return self.answer
 
-    async def ranges(self, namespace: NamespaceName) -> list[str]:
-        return [bundle.range for bundle in FOUR.all()]
+    async def split(
+        self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
+    ) -> Answer | None:
+        return await self.unload(namespace, bundle_range)
+
+    async def cut(self, namespace: NamespaceName) -> Bundles | None:
+        return FOUR
 
     async def close(self) -> None:
         """Nothing is owned."""

@@ -1,0 +1,84 @@
+"""BundleSplits: splits a bundle of this broker as it is asked to, by an operator or because the bundle is too much.
+
+Owns nothing: which topics there are and what they do the service says, that the owner stays the owner is `Owners.split`'s part.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from ...topic.contract import Topic
+from ..bundles import Bundle, Bundles, topic_hash
+from ..errors import BundleNotFound
+from ..lookups import Answer
+from ..owners import Owners
+from ..topic_name import NamespaceName, TopicName
+from .settings import LoadSettings
+from .splitting import ALGORITHMS, SPECIFIED, CannotSplit, TopicLoad, at_positions, cut_boundaries
+
+LARGEST = "LARGEST"
+"""Instead of a range: the bundle of the namespace with the most topics."""
+
+
+class UnsupportedAlgorithm(Exception):
+    """No algorithm of this name is to be used here; says which ones are."""
+
+
+class BundleSplits:
+    """Of one broker. `names` gives the topics of a namespace, loaded or not; `loaded` those that are."""
+
+    def __init__(
+        self,
+        settings: LoadSettings,
+        owners: Callable[[], Owners],
+        names: Callable[[NamespaceName], Awaitable[list[TopicName]]],
+        loaded: Mapping[str, Topic],
+    ) -> None:
+        self._settings, self._owners, self._names, self._loaded = settings, owners, names, loaded
+
+    async def split(
+        self,
+        namespace: NamespaceName,
+        bundle_range: str,
+        algorithm: str | None = None,
+        positions: Sequence[int] = (),
+        *,
+        unload: bool = False,
+    ) -> Answer | None:
+        """As `Owners.split`. UnsupportedAlgorithm, CannotSplit, BundleNotFound."""
+        name = algorithm or self._settings.default_namespace_bundle_split_algorithm
+        supported = self._settings.supported_namespace_bundle_split_algorithms
+        if name not in supported:
+            raise UnsupportedAlgorithm(
+                f"Unsupported namespace bundle split algorithm, supported algorithms are [{', '.join(supported)}]"
+            )
+        topics = await self._names(namespace)
+        if bundle_range == LARGEST:
+            bundle_range = await self._largest(namespace, topics)
+
+        def cuts(cut: Bundles, bundle: Bundle) -> Sequence[int]:
+            inside = at_positions(bundle, positions) if name == SPECIFIED else self._cuts(name, bundle, topics)
+            return cut_boundaries(cut.boundaries, bundle, inside, self._settings.load_balancer_namespace_maximum_bundles)
+
+        return await self._owners().split(namespace, bundle_range, cuts, unload=unload)
+
+    def _cuts(self, algorithm: str, bundle: Bundle, topics: Sequence[TopicName]) -> list[int]:
+        held = [self._load_of(topic) for topic in topics if bundle.covers(topic)]
+        return ALGORITHMS[algorithm](bundle, held)
+
+    def _load_of(self, name: TopicName) -> TopicLoad:
+        loaded = self._loaded.get(str(name))
+        if loaded is None:
+            return TopicLoad(topic_hash(str(name)), 0.0, 0.0)
+        traffic = loaded.traffic()
+        throughput = traffic.msg_throughput_in + traffic.msg_throughput_out
+        return TopicLoad(topic_hash(str(name)), traffic.msg_rate_in + traffic.msg_rate_out, throughput)
+
+    async def _largest(self, namespace: NamespaceName, topics: Sequence[TopicName]) -> str:
+        cut = await self._owners().cut(namespace)
+        if cut is None:
+            raise BundleNotFound(str(namespace), LARGEST)
+        counts: dict[Bundle, int] = {}
+        for topic in topics:
+            counts[cut.of(topic)] = counts.get(cut.of(topic), 0) + 1
+        if not counts:
+            raise CannotSplit(f"{namespace} has no topics: there is no largest bundle")
+        return max(counts, key=lambda bundle: (counts[bundle], -bundle.low)).range
