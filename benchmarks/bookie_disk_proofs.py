@@ -1,8 +1,8 @@
 """Disks that fail, many times: `python -m benchmarks.bookie_disk_proofs [--cuts N] [--flips N] [--seed S]`. Needs root.
 
-Power cuts of a bookie process on a disk that forgets what was not flushed, one after the other on the same disk; then damage to
-the files of a bookie, kind by kind, and to entry logs that a scrub heals from replicas. Prints what became of each; ends with
-an error at the first acknowledged entry that is missing, other, or denied.
+Power cuts of a bookie process on a disk that forgets what was not flushed, ten after one another on the same disk; then
+damage to the files of a bookie, kind by kind, and to entry logs that a scrub heals from replicas. Prints what became of each;
+ends with an error at the first acknowledged entry that is missing, other, or denied.
 """
 
 import argparse
@@ -16,21 +16,25 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bookie.disk_proofs.bit_flips import heal, on_files
-from tests.bookie.disk_proofs.power_cuts import power_cuts, run_rounds
+from tests.bookie.disk_proofs.power_cuts import Round, power_cuts, run_rounds
 from tests.metadata.zookeeper_server import ZooKeeperProcess
 
+CUTS_OF_A_DISK = 10
 KINDS = ("*.journal", "*.log", "*.index", "*.ledgers", "checkpoint", "VERSION")
 
 
 def cut_power(scratch: Path, count: int, seed: int) -> None:
     with ZooKeeperProcess(scratch / "zookeeper") as zookeeper:
         uri = f"zk+hierarchical://{zookeeper.start().servers}/ledgers"
-        with power_cuts(scratch, uri, seed) as cuts:
-            rounds = run_rounds(cuts, count)
+        rounds, acknowledged = list[Round](), 0
+        while len(rounds) < count:
+            with power_cuts(scratch / str(len(rounds)), uri, seed + len(rounds)) as cuts:
+                rounds += run_rounds(cuts, min(CUTS_OF_A_DISK, count - len(rounds)))
+            acknowledged += rounds[-1].acknowledged
     written = [each.cut.sectors for each in rounds]
     lost = [each.cut.lost for each in rounds]
     print(
-        f"{count} power cuts: {rounds[-1].acknowledged} entries acknowledged, all found after each; "
+        f"{count} power cuts: {acknowledged} entries acknowledged, all found after each; "
         f"{sum(map(bool, written))} cuts between a write and its flush, {sum(map(bool, lost))} of these lost sectors, "
         f"{sum(lost)} of {sum(written)}"
     )

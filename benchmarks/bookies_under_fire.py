@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.clients.bookie_process import BookieProcess
-from tests.clients.bookies_under_fire import Fire, under_fire
+from tests.clients.bookies_under_fire import ENSEMBLE, Fire, under_fire
 from tests.metadata.zookeeper_server import ZooKeeperProcess
 
 BOOKIES = 5
@@ -33,7 +33,6 @@ async def measure(servers: str, bookies: Sequence[BookieProcess], options: argpa
         ack=options.ack,
         per_second=options.rate,
         timeout_seconds=options.timeout,
-        seed=options.seed,
         use_version2=not options.version3,
     ) as fire:
         await fire.load.run_for(QUIET_SECONDS)
@@ -45,13 +44,13 @@ async def measure(servers: str, bookies: Sequence[BookieProcess], options: argpa
 
 
 async def fires(fire: Fire, options: argparse.Namespace) -> None:
-    for _ in range(options.kills):
-        await fire.kill_one(options.seconds)
+    for index in range(options.kills):
+        await fire.start(await fire.kill_one(index % ENSEMBLE, options.seconds))
     if fire.spikes:
         print(f"{options.kills} times kill -9, the longest append of each: {milliseconds(fire.spikes)}")
     fire.spikes.clear()
-    for _ in range(options.stops):
-        await fire.stop_one(options.timeout + options.seconds)
+    for index in range(options.stops):
+        await fire.stop_one(index % ENSEMBLE, options.timeout + options.seconds)
     if fire.spikes:
         print(f"{options.stops} times SIGSTOP, the longest append of each: {milliseconds(fire.spikes)}")
 
@@ -64,7 +63,6 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=500, help="appends of 1 KB a second")
     parser.add_argument("--seconds", type=float, default=1.5, help="for which a killed bookie is away")
     parser.add_argument("--timeout", type=float, default=2.0, help="seconds until a bookie that does not answer is replaced")
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--version3", action="store_true", help="entries over version 3 of the protocol")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="magnetar-fire-") as scratch, ExitStack() as running:

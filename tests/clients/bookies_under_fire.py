@@ -24,6 +24,7 @@ from tests.clients.bookie_process import BookieProcess
 from tests.metadata.conftest import open_on
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 
+ENSEMBLE = 3
 BYTES = 1024
 READ_BYTES_MAX = 1 << 20
 POLL_SECONDS = 0.05
@@ -120,30 +121,41 @@ class Fire:
     writer: LedgerWriter
     load: PacedLoad
     bookies: Sequence[BookieProcess]
-    chance: random.Random
     spikes: list[float] = field(default_factory=list)
     """Seconds, of each kill or stop."""
 
-    async def victim(self) -> BookieProcess:
-        """One that the ledger is written to."""
+    async def victim(self, place: int) -> BookieProcess:
+        """The one that the ledger is written to at that place of its ensemble."""
         found = await self.store.get(ledger_path(self.writer.ledger_id))
         assert found is not None
         ensemble = decode_ledger_metadata(found.value).segments[-1].bookies
-        name = self.chance.choice(ensemble)
-        return next(bookie for bookie in self.bookies if bookie.bookie_id == name)
+        return next(bookie for bookie in self.bookies if bookie.bookie_id == ensemble[place])
 
-    async def kill_one(self, seconds: float) -> None:
-        """kill -9, so much time without it, and a start; done when it takes entries again."""
-        bookie = await self.victim()
+    async def kill_one(self, place: int, seconds: float) -> BookieProcess:
+        """kill -9, and so much time without it; which it was."""
+        bookie = await self.victim(place)
         killed = asyncio.create_task(asyncio.to_thread(bookie.kill))  # it waits for the end, the load does not
         self.spikes.append(await self.load.run_for(seconds))
         await killed
+        return bookie
+
+    async def start(self, bookie: BookieProcess) -> None:
+        """Done when it takes entries again."""
         await asyncio.to_thread(bookie.start)
         await self.until_known(bookie)
 
-    async def stop_one(self, seconds: float) -> None:
+    async def kill_all(self, seconds: float) -> None:
+        """Those that were there at first, one after the other, and then they come back.
+
+        None of them has the last entries, so that whoever does not know of the changes of the ensemble finds less.
+        """
+        killed = [await self.kill_one(place, seconds) for place in range(ENSEMBLE)]
+        for bookie in killed:
+            await self.start(bookie)
+
+    async def stop_one(self, place: int, seconds: float) -> None:
         """SIGSTOP, so much time without it, SIGCONT."""
-        bookie = await self.victim()
+        bookie = await self.victim(place)
         bookie.pause()
         try:
             self.spikes.append(await self.load.run_for(seconds))
@@ -178,19 +190,18 @@ async def under_fire(
     ack: int,
     per_second: float,
     timeout_seconds: float,
-    seed: int,
     use_version2: bool = True,
 ) -> AsyncIterator[Fire]:
     """E3 Qw3 on the bookies, which run; the load does, too, until the end."""
     store = await open_on(servers)
     known = NetworkBookies(store, timeout_seconds, use_version2=use_version2)
-    ledgers = BookKeeper(known, store, BookKeeperSettings(3, 3, ack), RealRng())
+    ledgers = BookKeeper(known, store, BookKeeperSettings(ENSEMBLE, ENSEMBLE, ack), RealRng())
     try:
         await ledgers.initialise()
         await known.open()
         writer = await ledgers.create({})
         async with PacedLoad(writer, per_second) as load:
-            yield Fire(store, known, ledgers, writer, load, bookies, random.Random(seed))
+            yield Fire(store, known, ledgers, writer, load, bookies)
     finally:
         await known.close()
         await ledgers.close()

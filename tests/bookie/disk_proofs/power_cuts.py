@@ -13,7 +13,7 @@ from tests.bookie.disk_proofs.bookie_on_disk import BookieOnDisk
 from tests.bookie.disk_proofs.mounts import Cut, PowerCutMount
 
 DISK_MEGABYTES = 192
-RUNS_MAX = 1500
+RUNS_MAX = 600
 """Acknowledged before the power cut is asked for."""
 WRITES_MAX = 60
 """Of the disk, that the cut then waits for: so it falls between a write and its flush as well."""
