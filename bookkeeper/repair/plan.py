@@ -98,17 +98,11 @@ def with_bookies(metadata: LedgerMetadata, fragment: Fragment, new: Mapping[int,
             continue
         if segment.bookies == wanted:
             return None
-        if segment.bookies != fragment.bookies or len(set(wanted)) < len(set(fragment.bookies)):
+        if fragment not in fragments_of(metadata) or len(set(wanted)) < len(set(fragment.bookies)):
             break
         segments = (*metadata.segments[:at], replace(segment, bookies=wanted), *metadata.segments[at + 1 :])
-        if not _has_end(metadata, fragment):
-            break
         return replace(metadata, segments=segments)
     raise LedgerChanged(f"the segment from entry {fragment.first_entry_id} is not what was copied")
-
-
-def _has_end(metadata: LedgerMetadata, fragment: Fragment) -> bool:
-    return any(each == fragment for each in fragments_of(metadata))
 
 
 def _replaced(bookies: Sequence[str], new: Mapping[int, str]) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Recover: copies what is on given bookies to others, here and now, as `bookkeeper shell recover` does.
 
-For an operator: it needs no auditor and no marks, and takes no locks. What replication workers do to the same ledgers at the
-same time is no harm: whoever is second finds the metadata changed, and looks again.
+For an operator: it needs no auditor and no marks. A ledger's lock is taken where it can be had, so that no bookie collects
+what is being copied to it because the metadata does not name it yet (BookKeeper issue 4668); where a replication worker has it,
+it is repaired all the same: whoever is second finds the metadata changed, and looks again.
 """
 
 import asyncio
@@ -101,7 +102,12 @@ async def _naming(client: RepairClient, bookie_ids: Collection[str], unreadable:
 
 async def _why_not(client: RepairClient, repair: LedgerRepair, ledger_id: int, bookie_ids: Collection[str]) -> str:
     """Nothing when no segment names one of the bookies any more: what else the ledger lacks is not asked here."""
-    outcome = await repair.repair(ledger_id, bookie_ids, closes=True)
+    is_locked = await client.marks.lock(ledger_id)
+    try:
+        outcome = await repair.repair(ledger_id, bookie_ids, closes=True)
+    finally:
+        if is_locked:
+            await client.marks.release(ledger_id)
     try:
         is_free = not _names(await client.registry.read(ledger_id), bookie_ids)
     except NoSuchLedger:

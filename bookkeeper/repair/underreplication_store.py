@@ -128,11 +128,17 @@ class UnderreplicationStore:
         except MalformedUnderreplication as error:
             return f"unknown ({error})"
 
-    async def take(self, ledger_id: int) -> HeldLedger | None:
-        """None: another has it, or it is not marked any more."""
+    async def lock(self, ledger_id: int) -> bool:
+        """The lock alone, whether the ledger is marked or not; False: another has it."""
         try:
             await self._store.put(lock_path(ledger_id), encode_lock(self._owner), MUST_NOT_EXIST, ephemeral=True)
         except BadVersion:
+            return False
+        return True
+
+    async def take(self, ledger_id: int) -> HeldLedger | None:
+        """None: another has it, or it is not marked any more."""
+        if not await self.lock(ledger_id):
             return None
         try:
             found = await self._store.get(ledger_path(ledger_id))

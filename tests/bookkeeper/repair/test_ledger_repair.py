@@ -243,6 +243,16 @@ def test_a_deleted_ledger_is_gone_whenever_it_is_deleted() -> None:
     in_virtual_time(scenario)
 
 
+def told_before(
+    original: Callable[..., "asyncio.Future[None]"], tell: Callable[[], None]
+) -> Callable[..., "asyncio.Future[None]"]:
+    def add(run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
+        tell()
+        return original(run, master_key, recovery=recovery)
+
+    return add
+
+
 async def until(condition: Callable[[], bool]) -> None:
     while not condition():  # noqa: ASYNC110  # virtual time
         await asyncio.sleep(0.01)
@@ -346,10 +356,18 @@ def test_recover_takes_a_bookie_that_is_up_out_of_every_ledger_and_tells_what_it
         dry = await recover(client, [leaving], dry_run=True)
         assert list(dry.repaired) == ids
         assert any(names(world, each, leaving) for each in ids)
+        await world.repair_client("a worker").marks.lock(ids[0])
         told: list[int] = []
+        locks: list[list[str]] = []
+        for bookie in world.bookies.values():
+            bookie.add = told_before(bookie.add, lambda: locks.append(world.locks()))  # type: ignore[method-assign]
         done = await recover(client, [leaving], report=lambda progress: told.append(progress.ledgers_left))
         assert list(done.repaired) == ids
         assert done.failed == {}
+        assert {lock for each in locks for lock in each} >= {f"urL{ids[-1]:010d}"}, (
+            "incident 4668: nobody collects it meanwhile"
+        )
+        assert world.locks() == [f"urL{ids[0]:010d}"], "that of another stays"
         assert told == list(range(len(ids), -1, -1))
         await writer.close() if writer.ledger_id not in ids else None
         for each in (*closed, writer.ledger_id):
