@@ -1,7 +1,7 @@
 """The driver of `recovery.Recovery`: talks to the bookies, verifies digests, and reports back. Decides nothing.
 
-Bounds: a run of the tail is read and written again before the next is asked for. A bookie that hangs is left behind: what is
-still asked of it when the end is known is cancelled.
+Bounds: a run of the tail is written again before the next is; the next is read meanwhile (`read_ahead`). A bookie that hangs is
+left behind: what is still asked of it when the end is known is cancelled.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from bookkeeper.ensemble_change import RecoveryEnsembles
 from bookkeeper.ledgers import LedgerError, LedgerUnreadable
 from bookkeeper.metadata_codec import LedgerMetadata, Segment
 from bookkeeper.ports import BookieClient
+from bookkeeper.read_ahead import ReadAhead
 from bookkeeper.reader import DamagedEntry, EntryReader, sound_entries
 from bookkeeper.recovery import (
     Close,
@@ -42,6 +43,8 @@ from wire.run import EntryRun
 
 RUN_ENTRIES_MAX = 1000
 RUN_BYTES_MAX = 1 << 20
+NOBODY = -1
+"""The bookie of what was read ahead: the machine does not need to know."""
 ABSENT_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER})
 
 
@@ -73,11 +76,16 @@ class RecoveryDriver:
         self._ensembles = RecoveryEnsembles(candidates, ledger_id, metadata)
         self._adds: ReplicatedAdds | None = None
         self._events: asyncio.Queue[Event] = asyncio.Queue()
+        self._fenced: dict[int, None] = {}
+        self._next_entry_id: int | None = None
+        """That the machine wants; None while it wants none."""
+        self._ahead = ReadAhead(ledger_id, metadata, self._client, self._offer_found)
 
     async def recover(self) -> RecoveredEnd:
         try:
             end = await self._run(Recovery(self._quorum, self._segment.first_entry_id))
         finally:
+            await self._ahead.close()
             if self._adds is not None:
                 self._adds.abandon()
         if isinstance(end, GiveUp):
@@ -95,11 +103,33 @@ class RecoveryDriver:
                 if machine.is_done:
                     break
                 tasks = [task for task in tasks if not task.done()]
-                tasks += [group.create_task(self._perform(effect)) for effect in effects]
+                tasks += [group.create_task(self._perform(effect)) for effect in self._beside_found(effects)]
             for task in tasks:
                 task.cancel()
         (end,) = effects
         return end
+
+    def _beside_found(self, effects: Sequence[Effect]) -> Sequence[Effect]:
+        """Those that are to be performed: reads are not when what they are for has been found, and if it has not, it may be
+        while they are under way."""
+        match effects:
+            case [Read(entry_id=entry_id), *_]:
+                self._next_entry_id = entry_id
+                if self._offer_found():
+                    return ()
+                self._ahead.start(entry_id, self._fenced)
+            case [Rewrite(run=run)]:
+                self._next_entry_id = None
+                self._ahead.start(run.last_entry_id + 1, self._fenced)
+        return effects
+
+    def _offer_found(self) -> bool:
+        """To the machine, if it is waiting for it."""
+        run = None if self._next_entry_id is None else self._ahead.take(self._next_entry_id)
+        if run is not None:
+            self._next_entry_id = None
+            self._events.put_nowait(EntriesFound(NOBODY, run))
+        return run is not None
 
     async def _perform(self, effect: Effect) -> None:
         match effect:
@@ -117,9 +147,11 @@ class RecoveryDriver:
 
     async def _fence(self, bookie: int) -> Fenced | FenceFailed:
         try:
-            return Fenced(bookie, await self._client(bookie).fence(self._ledger_id, self._master_key))
+            fenced = Fenced(bookie, await self._client(bookie).fence(self._ledger_id, self._master_key))
         except BookieError as error:
             return FenceFailed(bookie, error.code)
+        self._fenced[bookie] = None
+        return fenced
 
     async def _read(self, read: Read) -> Event:
         bookie, entry_id = read.bookie, read.entry_id
