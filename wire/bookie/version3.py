@@ -185,6 +185,12 @@ def _decode_auth(message: api.AuthMessage, answers: Version3Answers) -> Operatio
     return Authenticate(message.authPluginName[:256], message.payload)
 
 
+def _decode_force(message: api.ForceLedgerRequest, answers: Version3Answers) -> Operation:
+    if message.ledgerId < 0:
+        return Rejected(answers.forced(BookieCode.EBADREQ, message.ledgerId), f"a force of ledger {message.ledgerId}")
+    return Force(message.ledgerId)
+
+
 def _decode_disk(message: api.GetBookieInfoRequest, answers: Version3Answers) -> Operation:
     flags = api.GetBookieInfoRequest
     return DescribeDisk(bool(message.requested & flags.TOTAL_DISK_CAPACITY), bool(message.requested & flags.FREE_DISK_SPACE))
@@ -198,7 +204,7 @@ _DECODERS: dict[int, tuple[str, _Decoder | None]] = {
     api.WRITE_LAC: ("writeLacRequest", _decode_write_lac),
     api.READ_LAC: ("readLacRequest", lambda message, answers: ReadLac(message.ledgerId)),
     api.GET_BOOKIE_INFO: ("getBookieInfoRequest", _decode_disk),
-    api.FORCE_LEDGER: ("forceLedgerRequest", lambda message, answers: Force(message.ledgerId)),
+    api.FORCE_LEDGER: ("forceLedgerRequest", _decode_force),
     api.GET_LIST_OF_ENTRIES_OF_LEDGER: (
         "getListOfEntriesOfLedgerRequest",
         lambda message, answers: ListEntries(message.ledgerId),
