@@ -1,7 +1,9 @@
 """The composition of autorecovery as a process of its own. Owns no metadata: that is handed in."""
 
+import asyncio
 import socket
 
+from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookkeeper.repair.auto_recovery import AutoRecovery
 from bookkeeper.repair.client import RepairClient
@@ -11,9 +13,10 @@ from metadata.sessions import Sessions
 from metadata.store import MetadataStore
 from ports.clock import Clock
 from ports.rng import Rng
+from ports.tls import RenewedTls
 
-SETTINGS = (BookieServerSettings, RepairSettings)
-"""Of a bookie's server only where the metadata is, and whose name it goes by."""
+SETTINGS = (BookieServerSettings, BookieSecuritySettings, RepairSettings)
+"""Of a bookie's server only where the metadata is, and whose name it goes by; its keys for TLS, as the bookies have them."""
 
 
 def owner_name(settings: BookieServerSettings) -> str:
@@ -24,7 +27,16 @@ def owner_name(settings: BookieServerSettings) -> str:
 def auto_recovery(
     configuration: Configuration, clock: Clock, rng: Rng, store: MetadataStore, sessions: Sessions
 ) -> tuple[str, AutoRecovery]:
-    """Its name and itself, not started. BadSetting."""
+    """Its name and itself, not started. BadSetting, BadTls."""
     owner = owner_name(configuration.settings(BookieServerSettings))
-    client = RepairClient(store, configuration.settings(RepairSettings), clock, rng, owner)
+    tls = _tls(configuration.settings(BookieSecuritySettings))
+    client = RepairClient(store, configuration.settings(RepairSettings), clock, rng, owner, tls=tls)
     return owner, AutoRecovery(client, sessions)
+
+
+def _tls(settings: BookieSecuritySettings) -> RenewedTls | None:
+    """None: bookies are spoken to in the clear."""
+    files, now = settings.tls_files, asyncio.get_running_loop().time
+    if files is None or files.trust is None:
+        return None
+    return RenewedTls("client", files, settings.tls_cert_files_refresh_duration_seconds, now)

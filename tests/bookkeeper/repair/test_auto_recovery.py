@@ -53,12 +53,12 @@ class Flaky(MemoryStore):
 
     def lose(self) -> None:
         """Its ephemeral nodes go; a new session takes its place, as the store on ZooKeeper does it."""
-        self._tell(SessionEvent.SESSION_LOST)
+        self.tell(SessionEvent.SESSION_LOST)
         self._shared.end_session(self._session, 0)
         self._session = self._tree.open_session()
-        self._tell(SessionEvent.SESSION_REESTABLISHED)
+        self.tell(SessionEvent.SESSION_REESTABLISHED)
 
-    def _tell(self, event: SessionEvent) -> None:
+    def tell(self, event: SessionEvent) -> None:
         for listener in list(self._listeners):
             listener(event)
 
@@ -276,6 +276,23 @@ def test_one_is_the_auditor_and_the_next_takes_over_when_it_goes_or_loses_its_se
         await recoveries[at].stop()
         await asyncio.sleep(1)
         assert sum(recovery.is_auditor for recovery in recoveries) == 1
+        await world.close()
+
+    in_virtual_time(scenario)
+
+
+def test_an_auditor_whose_session_is_lost_ends_before_the_store_says_anything_else() -> None:
+    async def scenario() -> None:
+        world = RepairWorld(4, QUICK)
+        await world.up()
+        session = Flaky(world)
+        recovery = await world.auto_recovery("host:1", session, session)
+        await until(lambda: recovery.is_auditor)
+        session.tell(SessionEvent.SESSION_LOST)
+        await asyncio.sleep(1)
+        assert not recovery.is_auditor
+        session.tell(SessionEvent.SESSION_REESTABLISHED)
+        await until(lambda: recovery.is_auditor)
         await world.close()
 
     in_virtual_time(scenario)
