@@ -6,6 +6,7 @@
   others a prefix in the order in which they were done (as a file system's journal does). Directories are durable when made.
 - Calls on files of one lane are carried out one after the other; each takes time, more when the disk is slow or stalled. A
   crash loses the calls that wait. The one in progress is done, not done, or (a write) torn at a sector.
+- A disk that is lying says that it has synced, and has not: the next power cut takes it all back.
 - Injected errors: EIO and ENOSPC per kind of call; after a failed sync the data is readable and never durable. A full disk
   writes a part and says ENOSPC. Bit rot flips a bit for good.
 - A buffer that changes while its write is under way fails the run: a real disk might have written either.
@@ -77,6 +78,7 @@ class SimDisk:
         self.stalled_until = 0.0
         self.injections: list[Injection] = []
         self.injected = 0
+        self.is_lying = False
         self._entries: dict[str, SectorFile] = {}
         self._durable: dict[str, SectorFile] = {}
         self._unsynced: list[Change] = []
@@ -228,7 +230,7 @@ class SimDisk:
     def _perform(self, call: Call) -> str | None:
         try:
             self._inject(call)
-            result = call.perform()
+            result = call.perform() if not (self.is_lying and call.kind == "sync") else None
         except OSError as error:
             if not call.future.done():
                 call.future.set_exception(error)
@@ -287,6 +289,12 @@ class SimDisk:
         self._entries = dict(self._durable)
         for file in self._entries.values():
             file.cut_power(self.rng)
+
+    def empty(self, directory: str) -> None:
+        """Nothing is left in it: another disk is there."""
+        for entries in (self._entries, self._durable):
+            for path in [path for path in entries if posixpath.dirname(path) == directory]:
+                del entries[path]
 
     def paths(self) -> list[str]:
         return sorted(self._entries)

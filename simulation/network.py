@@ -124,13 +124,23 @@ class SimNetwork:
         """No cuts and no slowness any more; what waited arrives now."""
         self._cuts.clear()
         self._slowness.clear()
+        self._resume()
+
+    def mend(self, source: str, target: str) -> None:
+        """This direction is not cut any more."""
+        self._cuts.pop((source, target), None)
+        self._resume()
+
+    def _resume(self) -> None:
         held, self._held = self._held, []
         for sender in held:
             sender.resume_flight()
 
-    def reset(self, transport: SimTransport) -> None:
-        """Both ends learn of it, each in its own time."""
-        for end in (transport, transport.peer):
+    def reset(self, transport: SimTransport, *, at_once: bool = False) -> None:
+        """Both ends learn of it, each in its own time; `at_once`: the peer now, so that what is under way to it is lost."""
+        if at_once:
+            self.loop.hardware_later(0.0, transport.peer.receive, Mark.RST)
+        for end in (transport,) if at_once else (transport, transport.peer):
             self.loop.hardware_later(self.delay(end.peer_name[0], end.name[0]), end.receive, Mark.RST)
 
     def drop_process(self, owner: Owner, *, power_cut: bool) -> None:

@@ -1,6 +1,7 @@
 """BookieMachine: a bookie on a host of its own, with its port, its disk and its deaths; what it stores the checker hears."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 from bookie.bookie import Bookie
@@ -16,11 +17,11 @@ from simulation.network import SimNetwork
 from simulation.process import SimProcess
 from simulation.quorum_checker import QuorumChecker
 from simulation.rng import stream
-from wire.bookie_codes import BookieError
-from wire.run import EntryRun
+from wire.bookie_codes import BookieCode, BookieError
+from wire.kernels.mixes import runs_of
+from wire.run import EntryMix, EntryRun
 
 PORT = 3181
-JOURNAL, LEDGERS = "/j", "/l"
 SERVER = BookieServerSettings(bookie_port=PORT)
 
 
@@ -35,24 +36,40 @@ class WatchedBookie(Bookie):
     def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
         was_fenced = self.name in self.checker.fenced and not recovery
         future = super().add(run, master_key, recovery=recovery)
-        future.add_done_callback(partial(self._on_added, run, was_fenced))
+        future.add_done_callback(partial(self._on_added, (run,), was_fenced, recovery))
+        return future
+
+    def add_mix(self, mix: EntryMix, master_key: bytes) -> "asyncio.Future[None]":
+        future = super().add_mix(mix, master_key)
+        future.add_done_callback(partial(self._on_added, runs_of([mix]), self.name in self.checker.fenced, False))
         return future
 
     async def ensure_fenced(self, ledger_id: int, master_key: bytes) -> None:
         await super().ensure_fenced(ledger_id, master_key)
         self.checker.on_fenced(self.name)
 
-    def _on_added(self, run: EntryRun, was_fenced: bool, future: "asyncio.Future[None]") -> None:
+    def _on_added(self, runs: Sequence[EntryRun], was_fenced: bool, recovery: bool, future: "asyncio.Future[None]") -> None:
         if not future.cancelled() and future.exception() is None:
             if self._journal.durable != self.frames[1]:
                 self.frames = (self.frames[1], self._journal.durable)
             try:
-                self.checker.on_stored(self.name, run, was_fenced=was_fenced)
+                for run in runs:
+                    self.checker.on_stored(self.name, run, was_fenced=was_fenced, recovery=recovery)
             except Violation as violation:
                 asyncio.get_running_loop().call_exception_handler({"exception": violation})
 
-    async def check_kept(self, ledger_id: int) -> None:
+    async def has_forgotten(self) -> bool:
+        """Whether it says of an entry that it answered for that there is none."""
+        for entry_id in self.checker.answered_by(self.name):
+            try:
+                await self.read(self.checker.ledger_id, entry_id, 1, 1)
+            except BookieError as error:
+                return error.code in (BookieCode.ENOENTRY, BookieCode.ENOLEDGER)
+        return False
+
+    async def check_kept(self) -> None:
         """Everything that it ever answered for is there, and the fence too."""
+        ledger_id = self.checker.ledger_id
         if self.name in self.checker.fenced and not self._ledgers.refusal(ledger_id, b"", recovery=False):
             raise Violation(f"{self.name} has lost its fence")
         for entry_id, stored in self.checker.answered_by(self.name).items():
@@ -78,6 +95,8 @@ class BookieMachine:
         """An error was injected: until it is started again it may take no adds."""
         self._loop, self._seed, self._settings, self._checker = loop, seed, settings, checker
         self._lives = 0
+        self._has_started = False
+        """Its cookie is known to the cluster."""
         self._is_serving = False
         self._stop_asked = asyncio.Event()
 
@@ -103,12 +122,25 @@ class BookieMachine:
         """As SIGTERM; `process.ended` says when."""
         self._stop_asked.set()
 
+    def lose(self, directories: Sequence[str]) -> None:
+        """The power is cut, and when it is started again these are empty."""
+        self.process.cut_power()
+        for directory in directories:
+            self.disk.empty(directory)
+
     async def _main(self) -> None:
         self._lives += 1
         rng = stream(self._seed, f"life {self._lives} of {self.host}")
-        self.bookie = WatchedBookie(self.disk, self._settings, SimClock(self._loop), rng)
+        was_known = self._settings.allows_limbo and self._has_started
+        self.bookie = WatchedBookie(self.disk, self._settings, SimClock(self._loop), rng, was_known=was_known)
         self.bookie.name, self.bookie.checker = self.name, self._checker
         await self.bookie.start()
+        if self.bookie.needs_limbo:
+            await self.bookie.enter_limbo(self._checker.ledgers_of(self.name))
+            self._checker.count("limbo entered")
+        if self.name == self._checker.forgetful and await self.bookie.has_forgotten():
+            self._checker.count("liar forgot what it had")
+        self._has_started = True
         listener = BookieListener(self.bookie, SERVER)
         await listener.listen(None, PORT)
         self._is_serving = True

@@ -8,6 +8,10 @@ It hears of every add that a bookie answers, beneath the client's counting, so t
 - a bookie that has answered a fence takes no add but a recovery's;
 - everybody who closes or opens the ledger gets the same end and length, for ever; no acknowledged entry is after it, whether it
   was acknowledged before or later; every entry up to it is on an ack quorum.
+
+One bookie may be forgetful: it loses, without knowing it, what it had answered for. An ack quorum with it is no promise then,
+and recovery may end the ledger before what was acknowledged; but never before an entry that the writer put on an ack quorum of
+the others. All else holds.
 Pure.
 """
 
@@ -28,6 +32,8 @@ class _Entry:
     """As bookies have it, header and digest included; empty: none has."""
     copies: dict[str, None] = field(default_factory=dict)
     """Bookies that answered an add of it."""
+    written: dict[str, None] = field(default_factory=dict)
+    """Those that answered the writer's."""
     is_acknowledged: bool = False
 
 
@@ -43,22 +49,30 @@ class QuorumChecker:
         self._known: LedgerMetadata | None = None
         self.fenced: dict[str, None] = {}
         """Bookies that have answered a fence."""
+        self.forgetful = ""
+        self.ledger_id = -1
+        self.events: dict[str, int] = {}
         self._held_before = 0
         """All entries below were on ack quorums once."""
 
     def on_fenced(self, bookie: str) -> None:
         """A bookie has answered a fence."""
-        self.fenced[bookie] = None
+        if bookie != self.forgetful:
+            self.fenced[bookie] = None
 
-    def on_stored(self, bookie: str, run: EntryRun, *, was_fenced: bool = False) -> None:
+    def on_stored(self, bookie: str, run: EntryRun, *, was_fenced: bool = False, recovery: bool = False) -> None:
         """A bookie has answered an add: the run is on its disk. `was_fenced`: before a writer's add came."""
         if was_fenced:
             raise Violation(f"{bookie} has answered a fence, and then taken entry {run.first_entry_id} of the writer")
+        self.ledger_id = run.ledger_id
         self._check_moves()
         for index in range(run.count):
             stored = bytes(memoryview(run.buffer)[run.offsets[index] : run.offsets[index + 1]])
             entry_id = run.first_entry_id + index
-            self._same_bytes(bookie, entry_id, stored).copies[bookie] = None
+            entry = self._same_bytes(bookie, entry_id, stored)
+            entry.copies[bookie] = None
+            if not recovery:
+                entry.written[bookie] = None
             self._check_confirmed(entry_id, int.from_bytes(stored[16:24], signed=True))
 
     def on_acknowledged(self, entry_id: int, payload: bytes) -> None:
@@ -99,6 +113,14 @@ class QuorumChecker:
         if length - (last_entry_id + 1) * HEADER_BYTES != length_bytes:
             raise Violation(f"closed by {who} with {length_bytes} bytes, but its entries have another length")
 
+    def ledgers_of(self, bookie: str) -> list[int]:
+        """Those whose metadata names it."""
+        is_named = self.ledger_id >= 0 and any(bookie in segment.bookies for segment in self._metadata().segments)
+        return [self.ledger_id] if is_named else []
+
+    def count(self, event: str) -> None:
+        self.events[event] = self.events.get(event, 0) + 1
+
     def answered_by(self, bookie: str) -> dict[int, bytes]:
         """The entries that a bookie has answered for: they stay there."""
         return {entry_id: entry.stored for entry_id, entry in self._entries.items() if bookie in entry.copies}
@@ -130,12 +152,20 @@ class QuorumChecker:
             self._held_before += 1
 
     def _check_end(self, entry_id: int) -> None:
-        if self.end is not None and entry_id > self.end[0] and self._entries[entry_id].is_acknowledged:
+        if self.end is not None and entry_id > self.end[0] and self._is_promised(entry_id, self.end[0] + 1):
             raise Violation(f"entry {entry_id} was acknowledged, and the ledger ends at {self.end[0]}")
 
     def _is_held(self, entry_id: int) -> bool:
         entry, named = self._entries.get(entry_id), self._where(entry_id)
         return entry is not None and sum(bookie in entry.copies for bookie in named) >= self._metadata().ack_quorum
+
+    def _is_promised(self, entry_id: int, first_lost: int) -> bool:
+        """Whether the ledger may not end before the first one lost, when both are after its end."""
+        if not self.forgetful or not self._entries[entry_id].is_acknowledged:
+            return self._entries[entry_id].is_acknowledged
+        written = self._entries[first_lost].written
+        sure = [bookie for bookie in self._where(first_lost) if bookie in written and bookie != self.forgetful]
+        return len(sure) >= self._metadata().ack_quorum
 
     def _where(self, entry_id: int) -> list[str]:
         """The bookies that the metadata names for an entry."""

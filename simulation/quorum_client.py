@@ -5,7 +5,7 @@ Two programs are made of it: `write` appends and notes what was acknowledged; `r
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import EntryLost, LedgerError, LedgerReader, LedgerUnreadable, LedgerWriter
 from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.placement import AnyPlace
+from bookkeeper.ports import BookieClient
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
 from metadata.store import Operation, OutcomeUnknown, Stat, StoreUnavailable
@@ -21,11 +23,16 @@ from simulation.history import Violation
 from simulation.ledger_scenario import entry_batch
 from simulation.loop import SimLoop
 from simulation.quorum_checker import QuorumChecker
+from simulation.quorum_plan import Moment
+from wire.run import EntryRun
 
 TIMEOUT_SECONDS = 2.0
 """After which a bookie that does not answer is given up."""
 RETRY_SECONDS = 0.3
+SLEEP_SECONDS_MAX = 0.6
 READ_BYTES_MAX = 1 << 20
+READ_ENTRIES = (1, 3, 3, 20)
+"""How many a client asks of a bookie at once."""
 
 
 @dataclass(slots=True)
@@ -58,6 +65,34 @@ class DistantStore(MemoryStore):
         return stats
 
 
+class FirstOnes(AnyPlace):
+    """A new ledger is on the first bookies, so that a plan can say who is what; a replacement is any other."""
+
+    def ensemble(self, bookies: Iterable[str], size: int, write_quorum: int) -> tuple[str, ...]:
+        """See `Placement`."""
+        return tuple(sorted(bookies)[:size])
+
+
+class ShortReads:
+    """A bookie of which few entries are asked at once: a recovery goes in small steps, asks for little that is not there."""
+
+    def __init__(self, bookie: BookieClient, count_max: int) -> None:
+        self._bookie, self._count_max = bookie, count_max
+        self.add, self.fence, self.last_entry_id = bookie.add, bookie.fence, bookie.last_entry_id
+
+    async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        return await self._bookie.read(ledger_id, first_entry_id, min(count_max, self._count_max), bytes_max)
+
+
+class SimBookies(NetworkBookies):
+    """`NetworkBookies` as one client has them."""
+
+    read_entries_max = 1
+
+    def __getitem__(self, name: str) -> BookieClient:
+        return ShortReads(super().__getitem__(name), self.read_entries_max)
+
+
 @dataclass(slots=True)
 class World:
     """What the programs of a run share. `ledger_id` is -1 until there is one."""
@@ -69,9 +104,42 @@ class World:
     events: dict[str, int]
     ledger_id: int = -1
     has_ledger: asyncio.Event = field(default_factory=asyncio.Event)
+    appending: int = 0
+    """Appends that are not answered."""
+    has_written: bool = False
+    """All that the writer had to append is appended."""
+    writer_rests: asyncio.Event = field(default_factory=asyncio.Event)
+    """And answered."""
+    moments: dict[int, list[tuple[float, Callable[[], object]]]] = field(default_factory=dict)
+    """What happens so many seconds after an append, by its number."""
 
     def count(self, event: str) -> None:
         self.events[event] = self.events.get(event, 0) + 1
+
+    def at(self, moment: Moment, callback: Callable[[], object]) -> None:
+        """Call then; never, when there are not so many appends."""
+        if moment.appends:
+            self.moments.setdefault(moment.appends, []).append((moment.seconds, callback))
+        else:
+            self.loop.hardware_later(moment.seconds, callback)
+
+    def on_written(self) -> None:
+        self.has_written = True
+        self._check_rest()
+
+    def on_answered(self) -> None:
+        self.appending -= 1
+        self._check_rest()
+
+    def _check_rest(self) -> None:
+        if self.has_written and not self.appending:
+            self.writer_rests.set()
+
+    def on_append(self) -> None:
+        self.count("appended")
+        self.appending += 1
+        for seconds, callback in self.moments.pop(self.events["appended"], ()):
+            self.loop.hardware_later(max(0.0, seconds), callback)
 
 
 class LedgerClient:
@@ -84,14 +152,15 @@ class LedgerClient:
         """For as long as the program lives."""
         store = DistantStore(SimClock(self._world.loop), self._world.shared, alone=False, answer_delay=self._way.delay)
         store.way = self._way
-        self._bookies = NetworkBookies(store, TIMEOUT_SECONDS)
+        self._bookies = SimBookies(store, TIMEOUT_SECONDS)
+        self._bookies.read_entries_max = self._rng.choice(READ_ENTRIES)
         await self._bookies.open()
-        return BookKeeper(self._bookies, store, self._world.settings, self._rng)
+        return BookKeeper(self._bookies, store, self._world.settings, self._rng, FirstOnes(self._rng))
 
     # The writer
 
     async def write(self, entries: int, pause_seconds: float, ending: str) -> None:
-        """Append runs until so many entries are; then "close", or wait for ever as if it hung ("hang")."""
+        """Append runs until so many entries are; then "close", or wait for ever ("hang"), or "sleep" and append again."""
         writer = await self._create(await self.connect())
         self._world.ledger_id = writer.ledger_id
         self._world.has_ledger.set()
@@ -100,8 +169,15 @@ class LedgerClient:
             await asyncio.sleep(self._rng.choice((0.0, self._rng.expovariate(1 / pause_seconds))))
             if self._rng.random() < 0.1:
                 await self._read_back(writer)
-        if ending == "close":
-            await self._close(writer)
+        if ending == "sleep":
+            await asyncio.sleep(self._rng.uniform(0.0, SLEEP_SECONDS_MAX))
+            for _ in range(3):
+                self._append(writer)
+                await asyncio.sleep(pause_seconds)
+        self._world.on_written()
+        if ending != "close":
+            await self._world.loop.create_future()
+        await self._close(writer)
         await self._bookies.close()
 
     _is_over = False
@@ -118,13 +194,14 @@ class LedgerClient:
         payload = self._rng.randbytes(self._rng.choice((1, 100, 100, 3000)))
         entry_id, confirmed = writer.next_entry_id, writer.last_add_confirmed
         future = writer.append(entry_batch(payload))
-        self._world.count("appended")
+        self._world.on_append()
         if writer.last_add_confirmed < confirmed:
             raise Violation(f"the writer's last add confirmed went back from {confirmed} to {writer.last_add_confirmed}")
         future.add_done_callback(partial(self._on_append, entry_id, payload))
 
     def _on_append(self, entry_id: int, payload: bytes, future: "asyncio.Future[Any]") -> None:
         error = future.exception()
+        self._world.on_answered()
         if error is None:
             self._world.count("acknowledged")
             self._checked(lambda: self._world.checker.on_acknowledged(entry_id, payload))
@@ -160,10 +237,9 @@ class LedgerClient:
 
     # Whoever recovers
 
-    async def recover(self, after_seconds: float, attempts: int) -> None:
+    async def recover(self, attempts: int) -> None:
         """Open the ledger, with recovery, and read all of it. LedgerError when the attempts are used up."""
         client = await self.connect()
-        await asyncio.sleep(after_seconds)
         await self._world.has_ledger.wait()
         reader = await self._open(client, attempts)
         self._world.count("opened")

@@ -1,11 +1,12 @@
 """QuorumFaults: what goes wrong around a replicated ledger, within a budget that leaves a good copy of what was acknowledged.
 
-The budget: bits rot on fewer bookies than an ack quorum, drawn before anything happens, and never in the last frame of a
-journal, where damage cannot be told from a write that was in flight. Everything else happens to any bookie, any client, and to
-all of them at once: kill, power cut (with torn writes and the loss of all that no completed sync covered), clean stop,
-partition in one or both directions, slow links, slow and stalled disks, writes that fail, and syncs that fail, after which
-the data is readable and never durable (a lost fsync that is told; one that is not makes a bookie promise "never accepted" of
-what it had accepted, which this protocol does not survive). The metadata store refuses, delays, and loses answers.
+The budget: fewer bookies than an ack quorum lose what they had, drawn before anything happens. On those bits rot, never in the
+last frame of a journal, where damage cannot be told from a write that was in flight; and of one of them the disk may be lying:
+it says that it has synced and has not, so that its bookie says "never accepted" of what it had accepted. What can be promised
+then is in `simulation.quorum_checker`. Everything else happens to any bookie, any client, and to all of them at once: kill,
+power cut (with torn writes and the loss of all that no completed sync covered), clean stop, partition in one or both ways,
+slow links, slow and stalled disks, writes that fail, and syncs that fail, after which the data is readable and never durable.
+The metadata store refuses, delays, and loses answers.
 """
 
 import asyncio
@@ -13,18 +14,22 @@ import errno
 import random
 from collections.abc import Callable, Mapping, Sequence
 
+from bookie.journal.files import file_name
 from simulation.loop import SimLoop
 from simulation.network import SimNetwork
 from simulation.process import SimProcess
-from simulation.quorum_bookie import JOURNAL, LEDGERS, BookieMachine
+from simulation.quorum_bookie import BookieMachine
 from simulation.quorum_client import MetadataWay
+from simulation.quorum_plan import JOURNAL, LEDGERS
+from simulation.transport import SimTransport
 
 MOMENTS = ("", "write", "sync", "sync", "name", "net")
 """First words of trace lines at which a crash may come."""
-RESET_SECONDS = 0.03
-"""A reset has arrived by then."""
+LOG_END_BYTES = 4096
+DROPPED_SECONDS = 0.000_1
+"""A bookie has dropped a connection by then."""
 DOWN_SECONDS = (0.01, 0.3, 1.0)
-ROT = ((".log", 6), (".index", 2), (".ledgers", 1), ("checkpoint", 1), (".txn", 2))
+ROT = ((".log", 6), (".index", 2), (".ledgers", 1), ("checkpoint", 1), (".journal", 2))
 """Where bits rot, and how often."""
 
 
@@ -66,15 +71,18 @@ class QuorumFaults:
         for at in times:
             await asyncio.sleep(max(0.0, at - self._loop.time()))
             [(_, fault)] = self._rng.choices(self._kinds, weights)
-            name = fault.__name__.strip("_")
-            self.counts[name] = self.counts.get(name, 0) + 1
-            self._loop.trace.record("fault", name)
+            self.count(fault.__name__.strip("_"))
             fault()
+
+    def count(self, name: str) -> None:
+        self.counts[name] = self.counts.get(name, 0) + 1
+        self._loop.trace.record("fault", name)
 
     def heal(self) -> None:
         self._network.heal()
         for machine in self._bookies:
             machine.disk.heal()
+            machine.disk.is_lying = False
         for way in self._ways.values():
             way.is_cut, way.lost_answers, way.answer_seconds = False, 0.0, 0.001
 
@@ -94,7 +102,18 @@ class QuorumFaults:
         """In one of the ways in which a bookie ends; it comes back."""
         if not machine.process.alive or machine.is_stopping:
             return
-        self._rng.choice((machine.process.kill, machine.process.cut_power, machine.process.cut_power, machine.stop))()
+        cut_power = machine.process.cut_power
+        ways = (cut_power,) if machine.disk.is_lying else (machine.process.kill, cut_power, cut_power, machine.stop)
+        self._rng.choice(ways)()
+        self._revive_later(machine)
+
+    def lose(self, machine: BookieMachine, directories: Sequence[str]) -> None:
+        """With all that is in these directories."""
+        self.count("directories lost")
+        machine.lose(directories)
+        self._revive_later(machine)
+
+    def _revive_later(self, machine: BookieMachine) -> None:
         self._loop.hardware_later(self._rng.choice(DOWN_SECONDS), self.revive, machine)
 
     def revive(self, machine: BookieMachine) -> None:
@@ -132,15 +151,25 @@ class QuorumFaults:
     def _end_trouble(self, way: MetadataWay) -> None:
         way.is_cut, way.lost_answers, way.answer_seconds = False, 0.0, 0.001
 
-    def lose_requests(self, client: str, machine: BookieMachine, seconds: float) -> None:
-        """What the client sends to the bookie in this time is lost with the connection: a fence, for one (#2614)."""
-        self.counts["lost requests"] = self.counts.get("lost requests", 0) + 1
+    def lose_fence(self, client: str, machine: BookieMachine, seconds: float) -> None:
+        """What the client sends first to the bookie is lost, and after so long it is told that the connection is (#2614)."""
+        if not self._connections(client, machine.host):
+            self._loop.trace.wake_at(f"{client}:", 1, lambda: self.lose_fence(client, machine, seconds))
+            return
+        self.count("fence lost")
         self._network.cut(client, machine.host)
-        self._loop.hardware_later(seconds, self._reset, client, machine.host)
-        self._loop.hardware_later(seconds + RESET_SECONDS, self._network.heal)
+        self._loop.hardware_later(seconds, self._drop, client, machine.host)
+
+    def _drop(self, client: str, host: str) -> None:
+        for end in self._connections(client, host):
+            self._network.reset(end, at_once=True)
+        self._loop.hardware_later(DROPPED_SECONDS, self._network.mend, client, host)
+
+    def _connections(self, client: str, host: str) -> list[SimTransport]:
+        return [end for end in self._network.transports if (end.name[0], end.peer_name[0]) == (client, host)]
 
     def _reset(self, client: str, host: str) -> None:
-        for end in [end for end in self._network.transports if (end.name[0], end.peer_name[0]) == (client, host)]:
+        for end in self._connections(client, host):
             self._network.reset(end)
 
     def _reset_connections(self) -> None:
@@ -172,18 +201,37 @@ class QuorumFaults:
             machine.has_failed_disk = True
             machine.disk.fail(kind, code, self._rng.choice(("", JOURNAL, LEDGERS)), self._rng.choice((1, 3)))
 
+    def rot_last(self, machine: BookieMachine) -> None:
+        """What was flushed last is damaged."""
+        logs = self._paths(machine, ".log")
+        if logs:
+            self.count("last entries rot")
+            self._flip(machine, logs[-1], machine.disk.contents(logs[-1]).size)
+
     def _rot(self) -> None:
         """A bit, in a file that was written. Of a journal: before its last frame, and in the file that is written now."""
         machine = self._rng.choice(self._rotting)
         ending = self._rng.choices([ending for ending, _ in ROT], [weight for _, weight in ROT])[0]
-        paths = [path for path in machine.disk.paths() if path.endswith(ending) and path.startswith((JOURNAL, LEDGERS))]
+        paths = self._paths(machine, ending)
         if not paths or machine.bookie is None:
             return
         path, end = paths[-1], machine.disk.contents(paths[-1]).size
-        if ending == ".txn":
+        if ending == ".journal":
             mark = machine.bookie.frames[0]
-            path, end = next((found for found in paths if f"{mark.file_id:x}.txn" in found), path), mark.offset
-        start = max(0, end - 4096) if ending == ".log" else 0
+            path, end = f"{JOURNAL}/{file_name(mark.file_id)}", mark.offset if mark.sequence else 0
+        self._flip(machine, path, end)
+
+    def _paths(self, machine: BookieMachine, ending: str) -> list[str]:
+        return [path for path in machine.disk.paths() if path.endswith(ending) and path.startswith((JOURNAL, LEDGERS))]
+
+    def _flip(self, machine: BookieMachine, path: str, end: int) -> None:
+        """A bit of it; of a log near the end of what is in it, which is filled up with zeros."""
+        if path not in machine.disk.paths():
+            return
+        file, start = machine.disk.contents(path), 0
+        if path.endswith(".log"):
+            start = max(0, end - LOG_END_BYTES)
+            end = start + len(file.read(start, end - start).rstrip(b"\0"))
         if end > start:
-            machine.disk.contents(path).flip_bit(self._rng.randrange(start, end), self._rng.randrange(8))
+            file.flip_bit(self._rng.randrange(start, end), self._rng.randrange(8))
             machine.process.may_die = True

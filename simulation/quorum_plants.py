@@ -11,6 +11,7 @@ from typing import Any
 from bookie.bookie import Bookie
 from bookie.flusher import Flusher
 from bookie.journal.format_v1 import LedgerFenced
+from bookie.ledgers import Ledgers
 from bookie.storage.storage import LedgerStorage
 from bookkeeper import writer
 from bookkeeper.ensemble import QuorumTracker
@@ -139,6 +140,13 @@ def _confirmed_ahead(seal_of: Any) -> Any:
     return broken
 
 
+def _knows_after_a_loss(enter_limbo: Any) -> Any:
+    def broken(self: Ledgers, ledger_ids: Any) -> None:
+        """It says "no such entry" of what is not there any more."""
+
+    return broken
+
+
 def _one_ack_is_enough(confirm: Any) -> Any:
     def broken(self: QuorumTracker) -> Any:
         quorum, self._quorum = self._quorum, dataclasses.replace(self._quorum, ack_quorum=1)
@@ -189,6 +197,9 @@ QUORUM_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
     ),
     "confirmed-ahead": (
         "an entry says that all before it are confirmed", writer, "_seal_of", _confirmed_ahead
+    ),
+    "knows-after-a-loss": (
+        "a bookie that came back empty answers as if it knew (bookkeeper#2612)", Ledgers, "enter_limbo", _knows_after_a_loss
     ),
     "one-ack-is-enough": (
         "an entry is acknowledged when one bookie has it", QuorumTracker, "_confirm", _one_ack_is_enough

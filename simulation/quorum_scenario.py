@@ -1,15 +1,15 @@
 """QuorumScenario: a ledger on three to five real bookies, its writer, and two clients that recover it, across a network.
 
-Every machine is a process of its own, with the real client, the real wire, the real bookie. They work while faults happen
-(`simulation.quorum_faults`); then everything is healed, bookies are ended and started again, and one more client opens the
-ledger and reads it. `simulation.quorum_checker` says what must hold all the while.
+Every machine is a process of its own, with the real client, the real wire, the real bookie. They work as `quorum_plan` has
+drawn, while faults happen (`quorum_faults`); then everything is healed, bookies are ended and started again, and one more
+client opens the ledger and reads it. `quorum_checker` says what must hold all the while.
 """
 
 import asyncio
+from contextlib import suppress
 from functools import partial
 from typing import TextIO
 
-from bookie.settings import BookieSettings
 from bookkeeper.ledger_layouts import HIERARCHICAL
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.metadata_codec import LedgerMetadata, decode_ledger_metadata
@@ -27,18 +27,17 @@ from simulation.quorum_bookie import BookieMachine
 from simulation.quorum_checker import QuorumChecker
 from simulation.quorum_client import LedgerClient, MetadataWay, World
 from simulation.quorum_faults import QuorumFaults
+from simulation.quorum_plan import RECOVERERS, WRITER, Moment, Recovering, draw_plan, host_of
 from simulation.rng import stream
 from simulation.trace import Trace
 
-QUORUMS = ((3, 3, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 2), (3, 3, 3), (2, 2, 1))
 WORK_SECONDS = 1.5
-FAULT_SECONDS = (0.05, 0.2, 1.3)
-"""In which all faults begin."""
 START_SECONDS = 0.1
+LATEST_SECONDS = 0.9
+"""When clients begin to recover, whatever the writer has done."""
 RUN_SECONDS_MAX = 60.0
 OPEN_ATTEMPTS = 8
-RECOVERERS = ("recoverer-0", "recoverer-1")
-WRITER, JUDGE = "writer", "judge"
+JUDGE = "judge"
 
 
 class QuorumScenario:
@@ -49,52 +48,58 @@ class QuorumScenario:
         self.loop = SimLoop(stream(seed, "loop"), Trace(sink))
         self._rng = stream(seed, "quorum")
         self._network = SimNetwork(self.loop, stream(seed, "network"))
-        ensemble, write, ack = self._rng.choice(QUORUMS)
-        self._write_quorum, self._ack_quorum = write, ack
+        plan = self.plan = draw_plan(stream(seed, "plan"))
         self.checker = QuorumChecker(self._metadata)
-        self.world = World(
-            self.loop, self.checker, SharedTree(), BookKeeperSettings(ensemble, write, ack), {"acknowledged": 0, "opened": 0}
-        )
-        settings = self._draw_bookie_settings()
-        hosts = [f"bookie-{number}" for number in range(min(5, max(3, ensemble + self._rng.choice((0, 1, 1, 2)))))]
-        self.bookies = [BookieMachine(self.loop, self._network, host, seed, settings, self.checker) for host in hosts]
+        settings = BookKeeperSettings(plan.quorum.ensemble_size, plan.quorum.write_quorum, plan.quorum.ack_quorum)
+        self.world = World(self.loop, self.checker, SharedTree(), settings, {"acknowledged": 0, "opened": 0})
+        hosts = [host_of(number) for number in range(plan.bookies)]
+        self.bookies = [BookieMachine(self.loop, self._network, host, seed, plan.settings, self.checker) for host in hosts]
         self._clients: dict[str, SimProcess] = {}
+        self._begun: dict[str, None] = {}
         self._ways = {name: MetadataWay(stream(seed, f"way {name}")) for name in (WRITER, *RECOVERERS, JUDGE)}
         self._cached: tuple[bytes, LedgerMetadata] | None = None
 
     def run(self) -> Outcome:
         return play(self.seed, self.loop, self._play(), self.world.events)
 
-    def _draw_bookie_settings(self) -> BookieSettings:
-        interval = self._rng.choice((20, 100, 1000))
-        return BookieSettings(
-            ("/j",), ("/l",), journal_max_size_mb=16, journal_pre_alloc_size_mb=1, journal_alignment_size=512,
-            flush_interval=interval,
-        )  # fmt: skip
-
     async def _play(self) -> None:
+        plan = self.plan
         await self._prepare()
-        rotting = self._rng.sample(self.bookies, self._rng.randrange(self._ack_quorum))
+        rotting = [self.bookies[number] for number in plan.rotting]
         faults = QuorumFaults(
             self.loop, self._network, stream(self.seed, "faults"), self.bookies, rotting, self._clients, self._ways
         )
+        self._plan_faults(faults)
         self._start_clients(faults)
-        await faults.play(self._rng.choice((0, 1, 2, 3, 4, 6)), self._rng.choice(FAULT_SECONDS))
-        await asyncio.sleep(max(0.0, WORK_SECONDS - self.loop.time()))
+        await faults.play(plan.faults, plan.faults_seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(WORK_SECONDS):
+                await self._until_rest()
         self.loop.trace.wake_no_more()
         faults.heal()
         await self._restart_bookies()
         for name, count in faults.counts.items():
             self.world.events[f"fault {name}"] = count
         await self._judge()
-        for machine in self.bookies:
-            if machine not in rotting and machine.bookie is not None and self.world.ledger_id >= 0:
-                await machine.bookie.check_kept(self.world.ledger_id)
+        await self._check_bookies()
+
+    async def _check_bookies(self) -> None:
+        events, plan = self.world.events, self.plan
+        events.update(self.checker.events)
         if self.world.ledger_id >= 0:
-            self.world.events["ensembles changed"] = len(self._metadata().segments) - 1
+            events["ensembles changed"] = len(self._metadata().segments) - 1
+        excused = {*plan.rotting, plan.liar, plan.loser if plan.loses is not None else None}
+        for number, machine in enumerate(self.bookies):
+            if number not in excused and machine.bookie is not None and self.checker.ledger_id >= 0:
+                await machine.bookie.check_kept()
 
     async def _prepare(self) -> None:
-        self._draw_distances()
+        for way, seconds in self.plan.distances.items():
+            self._network.set_distance(*way, seconds)
+        if self.plan.liar is not None:
+            machine = self.bookies[self.plan.liar]
+            machine.process.may_die = machine.disk.is_lying = True
+            self.checker.forgetful = machine.name
         for machine in self.bookies:
             machine.start()
         store = MemoryStore(SimClock(self.loop), self.world.shared, alone=False)
@@ -103,43 +108,51 @@ class QuorumScenario:
             await store.put(f"{AVAILABLE}/{machine.name}", b"")
         await asyncio.sleep(START_SECONDS)
 
-    def _draw_distances(self) -> None:
-        """Some bookies are far from some clients: what one client has done another may not see for long."""
-        for client in (WRITER, *RECOVERERS):
-            for machine in self.bookies:
-                for way in ((client, machine.host), (machine.host, client)):
-                    self._network.set_distance(*way, self._rng.choice((0.000_05, 0.000_3, 0.000_3, 0.003, 0.02)))
+    def _plan_faults(self, faults: QuorumFaults) -> None:
+        self._ways[WRITER].answer_seconds = self.plan.metadata_seconds
+        for moment, number in self.plan.ends:
+            self.world.at(moment, partial(faults.end, self.bookies[number]))
+        if self.plan.rots is not None:
+            for number in self.plan.rotting:
+                self.world.at(self.plan.rots, partial(faults.rot_last, self.bookies[number]))
+        if self.plan.loses is not None:
+            machine = self.bookies[self.plan.loser]
+            self.world.at(self.plan.loses, partial(faults.lose, machine, self.plan.lost_directories))
 
     def _start_clients(self, faults: QuorumFaults) -> None:
-        rng, pause = self._rng, self._rng.choice((0.003, 0.02, 0.05))
-        work = partial(self._client(WRITER).write, rng.randint(1, 20), pause, rng.choice(("close", "hang", "hang")))
+        plan = self.plan
+        work = partial(self._client(WRITER).write, plan.entries, plan.pause_seconds, plan.ending)
         self._clients[WRITER] = SimProcess(self.loop, self._network, WRITER, None, work)
-        latest = rng.choice((0.1, 0.4, 0.9))
-        for machine in rng.sample(self.bookies, rng.choice((0, 0, 1, 2))):
-            self.loop.hardware_later(rng.uniform(0.0, 0.15), faults.end, machine)
-        together = rng.uniform(0.0, latest)
-        for name in RECOVERERS:
-            after = rng.choice((together, rng.uniform(0.0, latest), rng.uniform(latest / 2, latest)))
-            work = partial(self._recover, name, after)
-            self._clients[name] = SimProcess(self.loop, self._network, name, None, work)
-            if rng.random() < 0.3:
-                self._lose_fence(faults, name, after)
-        for process in self._clients.values():
-            process.start()
+        for name, recovering in zip(RECOVERERS, plan.recovering, strict=True):
+            self._clients[name] = SimProcess(self.loop, self._network, name, None, partial(self._recover, name))
+            for moment in (recovering.begins, Moment(0, LATEST_SECONDS)):
+                self.world.at(moment, partial(self._begin, name, recovering, faults))
+        self._clients[WRITER].start()
 
-    def _lose_fence(self, faults: QuorumFaults, recoverer: str, after_seconds: float) -> None:
-        """One bookie hears of the recovery late, and of the writer later still."""
-        machine = self._rng.choice(self.bookies)
-        self._network.set_distance(WRITER, machine.host, 0.05)
-        seconds = self._rng.choice((0.005, 0.02))
-        self.loop.hardware_later(after_seconds, faults.lose_requests, recoverer, machine, seconds)
+    def _begin(self, name: str, recovering: Recovering, faults: QuorumFaults) -> None:
+        if name in self._begun:
+            return
+        self._begun[name] = None
+        self._clients[name].start()
+        if recovering.fence_lost_at is not None:
+            faults.lose_fence(name, self.bookies[recovering.fence_lost_at], recovering.fence_lost_seconds)
+
+    async def _until_rest(self) -> None:
+        """Until nobody has anything to do any more, as far as one can see."""
+        for name in RECOVERERS:
+            await self._clients[name].ended.wait()
+        ends = (self._clients[WRITER].ended.wait(), self.world.writer_rests.wait())
+        tasks = [asyncio.ensure_future(end) for end in ends]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
 
     def _client(self, name: str) -> LedgerClient:
         return LedgerClient(self.world, name, self._ways[name], stream(self.seed, name))
 
-    async def _recover(self, name: str, after_seconds: float) -> None:
+    async def _recover(self, name: str) -> None:
         try:
-            await self._client(name).recover(after_seconds, OPEN_ATTEMPTS)
+            await self._client(name).recover(OPEN_ATTEMPTS)
         except LedgerError as error:
             self.loop.trace.record(name, f"gave up: {error}")
             self.world.count("gave up")
@@ -161,16 +174,16 @@ class QuorumScenario:
         process.start()
         async with asyncio.timeout(RUN_SECONDS_MAX):
             await process.ended.wait()
-        if self.world.events["acknowledged"] and self.checker.end is None and dead <= self._write_quorum - self._ack_quorum:
+        if self.world.events["acknowledged"] and self.checker.end is None and dead <= self.plan.quorum.failures_max:
             raise Violation("nobody was told the end of the ledger")
 
     async def _judge_ledger(self, dead: int) -> None:
         if self.world.ledger_id < 0:
             return
         try:
-            await self._client(JUDGE).recover(0.0, OPEN_ATTEMPTS)
+            await self._client(JUDGE).recover(OPEN_ATTEMPTS)
         except LedgerError as error:
-            if dead <= self._write_quorum - self._ack_quorum or self.checker.end is not None:
+            if dead <= self.plan.quorum.failures_max or self.checker.end is not None:
                 raise Violation(f"cannot be opened, with {dead} bookies dead and nothing else wrong: {error}") from error
             self.world.count("cannot be written to")
 

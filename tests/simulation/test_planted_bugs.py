@@ -7,31 +7,18 @@ import pytest
 from simulation.planted import PLANTED
 from simulation.quorum_plants import QUORUM_PLANTS
 
-SEEDS_MAX = {"ack-before-fsync": 120, "torn-frame-accepted": 600, "deletion-forgotten": 150, "one-miss-is-enough": 100}
+SEEDS_MAX = {"ack-before-fsync": 120, "torn-frame-accepted": 600, "deletion-forgotten": 150}
 """Where it takes a crash at the right moment. Elsewhere 40."""
 
 FOUND_AS = {"torn-frame-accepted": "LedgerError: ", "marker-before-segments": "BrokenMetadata: "}
 """By what cannot be opened any more. Elsewhere by the checker."""
-SEEDS_FROM = {
-    "close-forgotten": 29,
-    "ensemble-before-metadata": 29,
-    "mark-ahead": 27,
-    "fence-before-fsync": 19,
-    "last-writer-wins": 29,
-    "one-miss-is-enough": 52,
-}
+SEEDS_FROM = {"close-forgotten": 29}
 """Where the search begins: many seeds before it know nothing of the bug."""
 
 
-UNSEEN = QUORUM_PLANTS.keys() - {
-    "ensemble-before-metadata", "mark-ahead", "fence-before-fsync", "confirmed-ahead", "one-ack-is-enough",
-    "found-is-not-rewritten", "last-writer-wins", "one-miss-is-enough",
-}  # fmt: skip
-"""Found by `bin/check-protocol` alone, or not yet by any seed tried."""
-
-
-@pytest.mark.parametrize("name", sorted(PLANTED.keys() - UNSEEN))
+@pytest.mark.parametrize("name", sorted(PLANTED.keys() - QUORUM_PLANTS.keys()))
 def test_a_planted_bug_is_found(name: str) -> None:
+    """Those of the ledger protocol: test_quorum_seeds.py."""
     plant = PLANTED[name]
     with plant.planted():
         failure = next(filter(None, (plant.run(seed, None).failure for seed in _seeds(name))), None)
