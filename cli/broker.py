@@ -10,11 +10,15 @@ from bookkeeper.ledgers import LedgerError
 from bookkeeper.network_bookies import NetworkBookies
 from bookkeeper.security_settings import BookKeeperSecuritySettings
 from bookkeeper.settings import BookKeeperSettings
+from broker.service.load.board import LoadBoard
+from broker.service.load.choosing import ByHash, ByLoad
+from broker.service.load.settings import LoadSettings
 from broker.service.lookups import Advertised, broker_id, parse_listeners
 from broker.service.members import MemberConflict, Members, broker_data, ownership_data
 from broker.service.namespace_bundles import NamespaceBundles
 from broker.service.ownership_driver import BundleOwnership
 from broker.service.settings import BrokerSettings
+from cli.broker_load import LoadSurroundings, load_driver
 from cli.broker_parts import BROKER_SETTINGS, VERSION, BrokerParts
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import Configuration
@@ -42,7 +46,8 @@ class BrokerServer:
         ledgers = configuration.settings(BookKeeperSettings)
         self._ensemble_size = ledgers.managed_ledger_default_ensemble_size
         self._bundle_count = configuration.settings(BrokerSettings).default_number_of_namespace_bundles
-        self._store, self._sessions, self._rng = store, sessions, rng
+        self._load = configuration.settings(LoadSettings)
+        self._store, self._sessions, self._rng, self._clock = store, sessions, rng, clock
         timeout, use_version2 = cluster.bookkeeper_client_timeout_in_seconds, ledgers.bookkeeper_use_v2_wire_protocol
         tls = configuration.settings(BookKeeperSecuritySettings).tls(asyncio.get_running_loop().time)
         self._bookies = NetworkBookies(store, timeout, use_version2=use_version2, tls=tls)
@@ -75,15 +80,31 @@ class BrokerServer:
         self._members = Members(self._store, self._sessions, broker_id(advertised), data)
         bundles = NamespaceBundles(self._store, self._bundle_count)
         own = ownership_data(advertised, listeners)
-        owners = BundleOwnership(self._store, self._sessions, self._members, bundles, own, self.service.close_topics)
+        board = LoadBoard(self._store, self._clock)
+        chooser = ByLoad(board, self._load.load_balancer_broker_overloaded_threshold_percentage / 100)
+        owners = BundleOwnership(
+            self._store,
+            self._sessions,
+            self._members,
+            bundles,
+            own,
+            self.service.close_topics,
+            chooser if self._load.load_balancer_enabled else ByHash(),
+        )
         await self.service.start(advertised, owners)
         try:
             await self._members.join()
         except MemberConflict as error:
             raise BrokerFailed(str(error)) from error
+        if self._load.load_balancer_enabled:
+            around = LoadSurroundings(self._store, self._sessions, self._members, bundles, board, advertised, self._clock)
+            self.service.load = load_driver(self.service, self._load, around)
+            self.service.load.start()
 
     async def stop(self) -> None:
         """Nobody is sent here any more, then topics are unloaded. After a start that failed, too."""
+        if self.service.load is not None:
+            await self.service.load.stop()
         if self._members is not None:
             await self._members.leave()
         await self._parts.stop()

@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from metadata.store import MetadataStore
 
 from ..service.broker_service import BrokerService
+from ..service.load.loads import BrokerLoad, load_fields
 from ..service.lookups import BROKERS, broker_id
 from .answers import json_answer, refusal, text_answer
 from .names import namespace_of
@@ -34,6 +35,7 @@ class ClusterRoutes:
             ("/admin/v2/brokers/version", self.version),
             ("/admin/v2/brokers/leaderBroker", self.leader),
             ("/admin/v2/brokers/{cluster}", self.brokers),
+            ("/admin/v2/broker-stats/load-report", self.load_report),
             ("/admin/v2/clusters", self.clusters),
             ("/admin/v2/clusters/{cluster}", self.cluster),
             ("/admin/v2/tenants", self.tenants),
@@ -60,8 +62,17 @@ class ClusterRoutes:
         return json_answer(await self._store.children(BROKERS) or [broker_id(self._service.advertised)])
 
     async def leader(self, request: Request) -> Response:
-        url = self._service.advertised.http_url
-        return json_answer({"serviceUrl": url, "brokerId": url.removeprefix("http://")})
+        """LeaderBroker; a standalone is its own."""
+        if self._service.load is None:
+            url = self._service.advertised.http_url
+            return json_answer({"serviceUrl": url, "brokerId": url.removeprefix("http://")})
+        leader = self._service.load.leader()
+        return json_answer(leader) if leader else refusal(404, "Couldn't find leader broker")
+
+    async def load_report(self, request: Request) -> Response:
+        """What the load manager was told last, LocalBrokerData's changing half."""
+        load = self._service.load
+        return json_answer(load_fields(BrokerLoad() if load is None else load.reported()))
 
     async def clusters(self, request: Request) -> Response:
         return json_answer([name for name in await self._store.children("/admin/clusters") if name != "global"])

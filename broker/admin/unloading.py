@@ -52,7 +52,8 @@ class UnloadingRoutes:
         if await self._service.owners.cut(namespace) is None:
             await self._close(namespace, text)
             return no_content()
-        elsewhere = await self._service.owners.unload(namespace, text)
+        destination = request.query_params.get("destinationBroker", "")
+        elsewhere = await self._service.owners.unload(namespace, text, destination)
         return no_content() if elsewhere is None else redirect(request, elsewhere.address.http_url)
 
     async def _close(self, namespace: NamespaceName, text: str) -> None:

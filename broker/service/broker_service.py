@@ -19,6 +19,7 @@ from ..topic.policies import EXEMPT, TopicPolicies
 from .errors import TopicConflict, TopicElsewhere, TopicNotFound
 from .housekeeping import Housekeeping
 from .load.bundle_splits import BundleSplits
+from .load.load_driver import LoadDriver
 from .load.settings import LoadSettings
 from .loaded_topics import LoadedTopics
 from .lookups import Advertised, Answer, address_for, parse_listeners
@@ -65,10 +66,13 @@ class BrokerService:
         self._advertised: Advertised | None = None
         self._listeners: Mapping[str, Advertised] = {}
         self.owners: Owners = SoleOwner()
+        self.load: LoadDriver | None = None
         self.splits = BundleSplits(load_settings or LoadSettings(), lambda: self.owners, self.list_topics, self._topics.all)
 
     async def start(self, advertised: Advertised, owners: Owners | None = None) -> None:
-        """Once it is known where clients reach this broker, and, where it has others beside it, who knows what they own."""
+        """Once it is known where clients reach this broker, and, where it has others beside it, who knows what they own.
+
+        Its `load`, if it has one, is started and stopped by whoever made it."""
         self.owners = owners or self.owners
         self._listeners = parse_listeners(self.settings.advertised_listeners, advertised)
         self._advertised = advertised

@@ -45,3 +45,10 @@ class BundleNotFound(BrokerError):
 
     def __init__(self, namespace: str, text: str) -> None:
         super().__init__(ServerError.NOT_ALLOWED, f"{text[:100]} is no bundle of namespace {namespace}")
+
+
+class NoSuchBroker(BrokerError):
+    """No broker of this id is registered."""
+
+    def __init__(self, broker: str) -> None:
+        super().__init__(ServerError.NOT_ALLOWED, f"Broker {broker[:200]} is not registered: see /admin/v2/brokers")

@@ -19,8 +19,10 @@ class Owners(Protocol):
         """None: this broker serves it, also because it has just been asked. `authoritative`: whoever sent the client here
         chose this broker, if nobody owns the bundle."""
 
-    async def unload(self, namespace: NamespaceName, bundle_range: str) -> Answer | None:
-        """Give the bundle up, with its topics; returns who owns it instead, when it is not this broker. BundleNotFound."""
+    async def unload(self, namespace: NamespaceName, bundle_range: str, destination: str = "") -> Answer | None:
+        """Give the bundle up, with its topics; returns who owns it instead, when it is not this broker. BundleNotFound.
+
+        `destination`: the id of the broker that is to have it; NoSuchBroker."""
 
     async def split(
         self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
@@ -47,7 +49,7 @@ class SoleOwner:
     async def find(self, topic: TopicName, listener: str, *, authoritative: bool) -> Answer | None:
         return None
 
-    async def unload(self, namespace: NamespaceName, bundle_range: str) -> Answer | None:
+    async def unload(self, namespace: NamespaceName, bundle_range: str, destination: str = "") -> Answer | None:
         return None
 
     async def split(

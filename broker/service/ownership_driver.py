@@ -16,7 +16,7 @@ from ports.logs import line
 
 from ..errors import BrokerError, ServerError
 from .bundles import Bundle, Bundles
-from .errors import BundleNotFound
+from .errors import BundleNotFound, NoSuchBroker
 from .load.choosing import ByHash, Chooser
 from .lookups import Answer
 from .members import Members, parse_broker_data
@@ -100,12 +100,16 @@ class BundleOwnership:
     async def cut(self, namespace: NamespaceName) -> Bundles | None:
         return await self._bundles.of(namespace)
 
-    async def unload(self, namespace: NamespaceName, bundle_range: str) -> Answer | None:
+    async def unload(self, namespace: NamespaceName, bundle_range: str, destination: str = "") -> Answer | None:
         bundle = (await self._bundles.of(namespace)).named(bundle_range)
         if bundle is None:
             raise BundleNotFound(str(namespace), bundle_range)
         if self._machine.holding(bundle) is Holding.FREE:
             return await self._owner(bundle, "")
+        if destination:
+            if destination not in await self._members.ids():
+                raise NoSuchBroker(destination)
+            await self._chooser.wish(bundle, destination)
         self._handle(Unwanted(bundle))
         await self._settled(bundle)
         return None

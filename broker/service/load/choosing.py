@@ -1,9 +1,16 @@
 """Choosing: who is asked to serve a bundle that nobody owns, as a question that lookups ask."""
 
+import asyncio
 from collections.abc import Collection
 from typing import Protocol
 
+from ...errors import BrokerError, ServerError
 from ..bundles import Bundle, Bundles, place
+from .board import LoadBoard
+from .placement import least_loaded
+
+ASKED_SECONDS = 30.0
+"""By then a broker that was asked to take a bundle has reported it, or was not asked by the client after all."""
 
 
 class Chooser(Protocol):
@@ -12,9 +19,49 @@ class Chooser(Protocol):
     async def choose(self, cut: Bundles, bundle: Bundle, brokers: Collection[str]) -> str | None:
         """One of the brokers; None when none of them may. MetadataError."""
 
+    async def wish(self, bundle: Bundle, broker: str) -> None:
+        """Whoever is asked for the bundle next chooses this one. BrokerError, MetadataError."""
+
 
 class ByHash:
     """Whatever they do, each gets as many bundles of a namespace as any other, or one more."""
 
     async def choose(self, cut: Bundles, bundle: Bundle, brokers: Collection[str]) -> str | None:
         return place(cut, bundle, brokers)
+
+    async def wish(self, bundle: Bundle, broker: str) -> None:
+        raise BrokerError(ServerError.NOT_ALLOWED, "Where loadBalancerEnabled=false a destination cannot be chosen")
+
+
+class ByLoad:
+    """Whom somebody wished for, if there is such a wish; else who has the least to do (`placement`).
+
+    Every broker decides by itself, from the same reports: where two decide differently, the first to take the bundle has it.
+    Owns whom it has sent bundles to that they have not reported yet, forgotten after ASKED_SECONDS.
+    """
+
+    def __init__(self, board: LoadBoard, overloaded_share: float) -> None:
+        self._board, self._overloaded_share = board, overloaded_share
+        self._asked: dict[str, dict[str, float]] = {}
+        self._loop = asyncio.get_running_loop()
+
+    async def choose(self, cut: Bundles, bundle: Bundle, brokers: Collection[str]) -> str | None:
+        wished = await self._board.wished(bundle)
+        if wished in brokers:
+            return wished
+        reports = await self._board.reports(brokers)
+        loads = {broker: report.load for broker, report in reports.items()}
+        histories = {name: history for report in reports.values() for name, history in report.histories.items()}
+        self._forget()
+        chosen = least_loaded(cut, bundle, brokers, loads, histories, self._asked, self._overloaded_share)
+        if chosen is not None:
+            self._asked.setdefault(chosen, {})[str(bundle)] = self._loop.time()
+        return chosen
+
+    async def wish(self, bundle: Bundle, broker: str) -> None:
+        await self._board.wish(bundle, broker)
+
+    def _forget(self) -> None:
+        limit = self._loop.time() - ASKED_SECONDS
+        kept = {broker: {name: at for name, at in asked.items() if at > limit} for broker, asked in self._asked.items()}
+        self._asked = {broker: asked for broker, asked in kept.items() if asked}

@@ -32,7 +32,7 @@ class AnotherOwner:
     async def owner(self, topic: TopicName) -> Answer | None:
         return self.answer
 
-    async def unload(self, namespace: NamespaceName, bundle_range: str) -> Answer | None:
+    async def unload(self, namespace: NamespaceName, bundle_range: str, destination: str = "") -> Answer | None:
         if FOUR.named(bundle_range) is None:
             raise BundleNotFound(str(namespace), bundle_range)
         return self.answer

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from broker.service.broker_service import BrokerService
+from broker.service.load.board import LoadBoard
+from broker.service.load.choosing import ByHash, ByLoad, Chooser
 from broker.service.lookups import Advertised, broker_id
 from broker.service.members import Members, broker_data, ownership_data
 from broker.service.namespace_bundles import NamespaceBundles
@@ -34,7 +36,7 @@ class FakeSessions:
 class House:
     """One broker of a cluster."""
 
-    def __init__(self, name: str, shared: SharedTree) -> None:
+    def __init__(self, name: str, shared: SharedTree, *, by_load: bool = False) -> None:
         clock = RealClock()
         self.shared, self.sessions = shared, FakeSessions()
         self.store = MemoryStore(clock, shared, alone=False)
@@ -43,16 +45,19 @@ class House:
         self.advertised = Advertised(f"pulsar://{name}:6650", f"http://{name}:8080")
         data = broker_data(self.advertised, {}, "1")
         self.members = Members(self.store, self.sessions, broker_id(self.advertised), data)
+        self.bundles = NamespaceBundles(self.store, 4)
+        self.board = LoadBoard(self.store, clock)
+        self.chooser: Chooser = ByLoad(self.board, 0.85) if by_load else ByHash()
 
     async def start(self) -> None:
         await self.service.namespaces.bootstrap_standalone("c", 4, "", "")
-        bundles = NamespaceBundles(self.store, 4)
-        own = ownership_data(self.advertised, {})
-        owners = BundleOwnership(self.store, self.sessions, self.members, bundles, own, self.service.close_topics)
+        own, close_topics = ownership_data(self.advertised, {}), self.service.close_topics
+        owners = BundleOwnership(self.store, self.sessions, self.members, self.bundles, own, close_topics, self.chooser)
         await self.service.start(self.advertised, owners)
         await self.members.join()
 
     async def stop(self) -> None:
+        self.board.close()
         await self.members.leave()
         await self.service.close()
         await self.store.close()
@@ -72,11 +77,11 @@ class House:
 
 
 @asynccontextmanager
-async def a_cluster(count: int) -> AsyncIterator[dict[str, House]]:
+async def a_cluster(count: int, *, by_load: bool = False) -> AsyncIterator[dict[str, House]]:
     shared = SharedTree()
     houses = {}
     for index in range(count):
-        house = House(f"b{index}", shared)
+        house = House(f"b{index}", shared, by_load=by_load)
         houses[house.advertised.broker_url] = house
         await house.start()
     try:

@@ -1,0 +1,108 @@
+"""LoadBoard: the reports of all brokers, in the metadata, and the wishes of who is to serve a bundle next.
+
+A report is LocalBrokerData's changing half and the histories of the broker's bundles. It is a node of its own beside the one
+under /loadbalance/brokers, which must not change while the broker lives (`members`), and is of no account without that one.
+Owns a cache of what others reported, which a watch empties.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from metadata.store import MetadataError, MetadataStore, NoNode, Notification
+from ports.clock import Clock
+
+from ..bundles import Bundle
+from ..namespaces import to_json
+from .loads import BrokerLoad, BundleHistory, decode_history, decode_load, encode_history, load_fields
+
+REPORTS = "/loadbalance/load-reports"
+DESTINATIONS = "/loadbalance/destinations"
+HISTORIES = "bundleData"
+WISH_MS = 60_000
+"""How long a wish counts: the bundle is given up, and asked for again, within that time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Of one broker."""
+
+    load: BrokerLoad = field(default_factory=BrokerLoad)
+    histories: Mapping[str, BundleHistory] = field(default_factory=dict)
+    """By name of its bundles."""
+
+
+def encode_report(report: Report) -> bytes:
+    histories = {name: json.loads(encode_history(history)) for name, history in report.histories.items()}
+    return to_json(load_fields(report.load) | {HISTORIES: histories})
+
+
+def decode_report(value: bytes) -> Report:
+    """MetadataError."""
+    load = decode_load(value)
+    found = json.loads(value).get(HISTORIES) or {}
+    if not isinstance(found, dict):
+        raise MetadataError(f"unreadable load report: {HISTORIES} is no object")
+    return Report(load, {name: decode_history(json.dumps(each).encode()) for name, each in found.items()})
+
+
+class LoadBoard:
+    """Of one metadata store; `close` last."""
+
+    def __init__(self, store: MetadataStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._cached: dict[str, Report] = {}
+        self._unwatch = store.watch(REPORTS, self._changed)
+
+    async def reports(self, brokers: Collection[str]) -> dict[str, Report]:
+        """Of those that have reported. MetadataError."""
+        found = {broker: await self._report(broker) for broker in brokers}
+        return {broker: report for broker, report in found.items() if report is not None}
+
+    async def put(self, broker: str, report: Report) -> None:
+        """MetadataError."""
+        await self._store.put(f"{REPORTS}/{broker}", encode_report(report))
+
+    async def remove(self, broker: str) -> None:
+        """MetadataError; nothing when there is none."""
+        await self._delete(f"{REPORTS}/{broker}")
+
+    async def wish(self, bundle: Bundle, broker: str) -> None:
+        """Whoever is asked for the bundle next sends there. MetadataError."""
+        await self._store.put(_destination(bundle), broker.encode())
+
+    async def wished(self, bundle: Bundle) -> str | None:
+        """MetadataError."""
+        found = await self._store.get(_destination(bundle))
+        if found is None:
+            return None
+        if self._clock.now_ms() - found.stat.modified_ms > WISH_MS:
+            await self._delete(_destination(bundle))
+            return None
+        return found.value.decode(errors="replace")
+
+    def close(self) -> None:
+        self._unwatch()
+
+    async def _report(self, broker: str) -> Report | None:
+        cached = self._cached.get(broker)
+        if cached is not None:
+            return cached
+        found = await self._store.get(f"{REPORTS}/{broker}")
+        if found is None:
+            return None
+        report = self._cached[broker] = decode_report(found.value)
+        return report
+
+    async def _delete(self, path: str) -> None:
+        try:
+            await self._store.delete(path)
+        except NoNode:
+            return
+
+    def _changed(self, notification: Notification) -> None:
+        self._cached.pop(notification.path.removeprefix(REPORTS + "/"), None)
+
+
+def _destination(bundle: Bundle) -> str:
+    return f"{DESTINATIONS}/{bundle}"

@@ -1,0 +1,118 @@
+"""LoadLeader: one broker of the cluster is elected to say which bundles leave brokers that do too much (Apache: LeaderBroker).
+
+Owns the place in the election and, while it has won, averaged usages and when each bundle was moved. Who is the leader matters
+for nothing else; with two for a moment, or none, bundles are moved once too often, or not.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from metadata.claim import Hold
+from metadata.claim_driver import Claim
+from metadata.sessions import Sessions
+from metadata.store import MetadataError, MetadataStore
+from ports.logs import line
+
+from ..lookups import Advertised
+from ..members import Members
+from ..namespaces import to_json
+from .board import LoadBoard
+from .loads import BrokerLoad
+from .settings import TRANSFER_SHEDDER, LoadSettings
+from .shedding import Move, UsageHistory, by_threshold, by_transfer
+
+LEADER = "/loadbalance/leader"
+log = logging.getLogger(__name__)
+
+CarryOut = Callable[[Move], Awaitable[None]]
+
+
+class MoveFailed(Exception):
+    """A bundle stays where it is; says why."""
+
+
+class LoadLeader:
+    """`run` until cancelled, then `close`. `carry_out` has the source give the bundle up; MoveFailed."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        sessions: Sessions,
+        members: Members,
+        board: LoadBoard,
+        settings: LoadSettings,
+        advertised: Advertised,
+        carry_out: CarryOut,
+    ) -> None:
+        self._members, self._board, self._settings, self._carry_out = members, board, settings, carry_out
+        value = to_json({"brokerId": members.own_id, "serviceUrl": advertised.http_url or advertised.http_url_tls})
+        self._claim = Claim(store, sessions, LEADER, value, lambda _hold, _holder: None)
+        self._usages: dict[str, UsageHistory] = {}
+        self._moved_at: dict[str, float] = {}
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def is_leader(self) -> bool:
+        return self._claim.hold is Hold.HELD
+
+    def leader(self) -> Mapping[str, str]:
+        """Apache's LeaderBroker, as far as known; empty when there is none."""
+        try:
+            found = json.loads(self._claim.holder or b"{}")
+        except ValueError:
+            return {}
+        return {name: str(value) for name, value in found.items()} if isinstance(found, dict) else {}
+
+    async def run(self) -> None:
+        """Until cancelled; a failure of the metadata is waited out."""
+        self._claim.want()
+        while True:
+            await asyncio.sleep(60 * self._settings.load_balancer_shedding_interval_minutes)
+            if not self.is_leader:
+                self._usages.clear()
+            elif self._settings.load_balancer_shedding_enabled:
+                try:
+                    await self.shed()
+                except MetadataError as error:
+                    log.warning(line("no bundles are moved", reason=error))
+
+    async def close(self) -> None:
+        """Another is elected at once."""
+        await self._claim.close()
+
+    async def shed(self) -> list[Move]:
+        """One round: what was moved. MetadataError."""
+        reports = await self._board.reports(await self._members.ids())
+        loads = {broker: report.load for broker, report in reports.items()}
+        self._average(loads)
+        return [move for move in self._decide(loads) if await self._move(move)]
+
+    def _average(self, loads: Mapping[str, BrokerLoad]) -> None:
+        weight = self._settings.load_balancer_history_resource_percentage
+        self._usages = {
+            broker: self._usages[broker].after(load.usage.greatest, weight)
+            if broker in self._usages
+            else UsageHistory(load.usage.greatest)
+            for broker, load in loads.items()
+        }
+
+    def _decide(self, loads: Mapping[str, BrokerLoad]) -> list[Move]:
+        settings, now = self._settings, self._loop.time()
+        grace = 60 * settings.load_balancer_shedding_grace_period_minutes
+        self._moved_at = {name: at for name, at in self._moved_at.items() if now - at < grace}
+        usages = {broker: history.usage for broker, history in self._usages.items()}
+        if settings.load_balancer_load_shedding_strategy == TRANSFER_SHEDDER:
+            return by_transfer(loads, usages, self._moved_at, settings.transfer_rule)
+        return by_threshold(loads, usages, self._moved_at, settings.threshold_rule)
+
+    async def _move(self, move: Move) -> bool:
+        log.info(line("bundle is moved", bundle=move.bundle, source=move.source, destination=move.destination or "by load"))
+        try:
+            await self._carry_out(move)
+        except MoveFailed as error:
+            log.warning(line("bundle is not moved", bundle=move.bundle, source=move.source, reason=error))
+            return False
+        self._moved_at[move.bundle] = self._loop.time()
+        return True

@@ -1,0 +1,59 @@
+"""LoadDriver: what a broker of a cluster does about load, to start and stop at once: reports, splits, and, if elected, moves.
+
+Owns the tasks. Whom lookups choose is `choosing`'s part, from the same board.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from metadata.store import MetadataError
+from ports.logs import line
+
+from .board import LoadBoard
+from .leader import LoadLeader
+from .loads import BrokerLoad
+from .reporter import LoadReporter
+
+log = logging.getLogger(__name__)
+
+
+class LoadDriver:
+    """`start` once the broker is registered, `stop` while it still is."""
+
+    def __init__(self, own_id: str, board: LoadBoard, reporter: LoadReporter, leader: LoadLeader) -> None:
+        self._own_id, self._board, self._reporter, self._leader = own_id, board, reporter, leader
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        for work, name in ((self._reporter.run(), "load reporter"), (self._leader.run(), "load leader")):
+            task = asyncio.create_task(work, name=name)
+            task.add_done_callback(_tell)
+            self._tasks.append(task)
+
+    async def stop(self) -> None:
+        """Nothing is moved or split by this broker any more, and its report is gone. Stopping twice is fine."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await self._leader.close()
+            try:
+                await self._board.remove(self._own_id)
+            except MetadataError as error:
+                log.warning(line("the load report stays, of no account without its broker", reason=error))
+            self._board.close()
+
+    def leader(self) -> Mapping[str, str]:
+        """Apache's LeaderBroker; empty when none is known."""
+        return self._leader.leader()
+
+    def reported(self) -> BrokerLoad:
+        return self._reporter.reported
+
+
+def _tell(task: "asyncio.Task[None]") -> None:
+    """A driver that dies of a bug must not do so in silence."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.critical(line("load is not looked after any more", task=task.get_name()), exc_info=error)

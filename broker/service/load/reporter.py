@@ -1,0 +1,118 @@
+"""LoadReporter: looks at what this broker does every few seconds, and reports it when it has changed.
+
+Owns the histories of its bundles, which begin anew with each owner. A look costs a few microseconds for each topic, in turns.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+
+from metadata.store import MetadataError
+from ports.clock import Clock
+from ports.logs import line
+from ports.machine_usage import MachineUsage
+
+from ...topic.contract import Topic
+from ..bundles import Bundle
+from ..topic_name import TopicName
+from .board import LoadBoard, Report
+from .loads import BrokerLoad, BundleHistory, BundleStats, Usage
+from .settings import LoadSettings
+
+HISTORY_SECONDS = 60.0
+"""Between two samples of a history: as often as topics sample their rates."""
+_SLICE = 500
+log = logging.getLogger(__name__)
+
+
+class LoadReporter:
+    """`run` until cancelled. `bundle_of` gives the bundle of a topic that is served here, as far as known; `on_look` hears of
+    each look at the bundles, before it is reported."""
+
+    def __init__(
+        self,
+        own_id: str,
+        board: LoadBoard,
+        settings: LoadSettings,
+        clock: Clock,
+        usage: MachineUsage,
+        topics: Mapping[str, Topic],
+        bundle_of: Callable[[TopicName], Bundle | None],
+        on_look: Callable[[Mapping[Bundle, BundleStats]], Awaitable[None]],
+    ) -> None:
+        self._own_id, self._board, self._settings, self._clock = own_id, board, settings, clock
+        self._usage, self._topics, self._bundle_of, self._on_look = usage, topics, bundle_of, on_look
+        self._histories: dict[str, BundleHistory] = {}
+        self._loop = asyncio.get_running_loop()
+        self._sampled_at = self._loop.time()
+        self._reported_at = 0.0
+        self._reported: BrokerLoad | None = None
+
+    @property
+    def reported(self) -> BrokerLoad:
+        """What was reported last."""
+        return self._reported or BrokerLoad()
+
+    async def run(self) -> None:
+        """Until cancelled; a failure of the metadata is waited out."""
+        while True:
+            try:
+                await self.look()
+            except MetadataError as error:
+                log.warning(line("load not reported", reason=error))
+            await asyncio.sleep(self._settings.load_balancer_report_update_min_interval_millis / 1000)
+
+    async def look(self) -> None:
+        """Once. MetadataError."""
+        stats = await self._bundles()
+        await self._on_look(stats)
+        used = self._usage.sample()
+        usage = Usage(used.cpu, used.memory, used.bandwidth_in, used.bandwidth_out)
+        load = BrokerLoad(usage, {str(bundle): each for bundle, each in stats.items()}, self._clock.now_ms())
+        self._sample(load)
+        if self._is_due(load):
+            await self._board.put(self._own_id, Report(load, self._histories))
+            self._reported, self._reported_at = load, self._loop.time()
+
+    async def _bundles(self) -> dict[Bundle, BundleStats]:
+        found: dict[Bundle, BundleStats] = {}
+        for number, (name, topic) in enumerate(list(self._topics.items())):
+            if number % _SLICE == _SLICE - 1:
+                await asyncio.sleep(0)
+            bundle = self._bundle_of(TopicName.parse(name))
+            if bundle is not None:
+                now = topic.traffic()
+                stats = BundleStats(
+                    now.msg_rate_in,
+                    now.msg_rate_out,
+                    now.msg_throughput_in,
+                    now.msg_throughput_out,
+                    1,
+                    now.consumers,
+                    now.producers,
+                )
+                found[bundle] = found.get(bundle, BundleStats()).plus(stats)
+        return found
+
+    def _sample(self, load: BrokerLoad) -> None:
+        now = self._loop.time()
+        is_time = now - self._sampled_at >= HISTORY_SECONDS
+        known = {name: self._histories.get(name) for name in load.bundles}
+        self._histories = {
+            name: history if history is not None and not is_time else (history or BundleHistory()).after(load.bundles[name])
+            for name, history in known.items()
+        }
+        if is_time:
+            self._sampled_at = now
+
+    def _is_due(self, load: BrokerLoad) -> bool:
+        settings = self._settings
+        if self._reported is None:
+            return True
+        change = 100 * self._reported.changed_share(load)
+        age = self._loop.time() - self._reported_at
+        return (
+            change >= settings.load_balancer_report_update_threshold_percentage
+            or self._reported.bundles.keys() != load.bundles.keys()
+            or age >= 60 * settings.load_balancer_report_update_max_interval_minutes
+        )

@@ -1,0 +1,74 @@
+"""The composition of a broker's load driver, and how a bundle is moved: by asking its owner over REST to give it up."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from broker.admin.answers import Refusal
+from broker.admin.elsewhere import ask
+from broker.errors import BrokerError
+from broker.service.broker_service import BrokerService
+from broker.service.bundles import Bundle
+from broker.service.load.auto_split import AutoSplit
+from broker.service.load.board import LoadBoard
+from broker.service.load.leader import LoadLeader, MoveFailed
+from broker.service.load.load_driver import LoadDriver
+from broker.service.load.reporter import LoadReporter
+from broker.service.load.settings import LoadSettings
+from broker.service.load.shedding import Move
+from broker.service.lookups import Advertised
+from broker.service.members import Members, parse_broker_data
+from broker.service.namespace_bundles import NamespaceBundles
+from broker.service.topic_name import NamespaceName, TopicName
+from metadata.sessions import Sessions
+from metadata.store import MetadataStore
+from ports.clock import Clock
+from ports.machine_usage import LinuxUsage
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSurroundings:
+    """What the driver is made of, beside the service."""
+
+    store: MetadataStore
+    sessions: Sessions
+    members: Members
+    bundles: NamespaceBundles
+    board: LoadBoard
+    advertised: Advertised
+    clock: Clock
+
+
+def load_driver(service: BrokerService, settings: LoadSettings, around: LoadSurroundings) -> LoadDriver:
+    """Of one broker; not started."""
+
+    def bundle_of(topic: TopicName) -> Bundle | None:
+        known = around.bundles.known(topic.namespace)
+        return None if known is None else known.of(topic)
+
+    own_id, board = around.members.own_id, around.board
+    splitting = AutoSplit(settings, service.splits)
+    usage = LinuxUsage(settings.load_balancer_override_broker_nic_speed_gbps)
+    reporter = LoadReporter(own_id, board, settings, around.clock, usage, service.loaded_topics, bundle_of, splitting.on_look)
+    carry_out = partial(move_bundle, service, around.members)
+    leader = LoadLeader(around.store, around.sessions, around.members, board, settings, around.advertised, carry_out)
+    return LoadDriver(own_id, board, reporter, leader)
+
+
+async def move_bundle(service: BrokerService, members: Members, move: Move) -> None:
+    """The source gives it up, for the destination if there is one. MoveFailed."""
+    namespace, _, bundle_range = move.bundle.rpartition("/")
+    destination = move.destination or ""
+    try:
+        if move.source == members.own_id:
+            await service.owners.unload(NamespaceName(*namespace.split("/")), bundle_range, destination)
+            return
+        data = await members.data(move.source)
+        if data is None:
+            raise MoveFailed(f"{move.source} is not registered any more")
+        query = f"?destinationBroker={destination}" if destination else ""
+        path = f"/admin/v2/namespaces/{namespace}/{bundle_range}/unload{query}"
+        await ask(parse_broker_data(data, "").http_url, "PUT", path)
+    except BrokerError as error:
+        raise MoveFailed(error.message) from error
+    except Refusal as refusal:
+        raise MoveFailed(refusal.reason) from refusal
