@@ -154,13 +154,14 @@ class Fire:
             await self.start(bookie)
 
     async def stop_one(self, place: int, seconds: float) -> None:
-        """SIGSTOP, so much time without it, SIGCONT."""
+        """SIGSTOP, so much time without it, SIGCONT; done when it takes entries again, though its session may have ended."""
         bookie = await self.victim(place)
         bookie.pause()
         try:
             self.spikes.append(await self.load.run_for(seconds))
         finally:
             bookie.go_on()
+        await self.until_known(bookie)
 
     async def until_known(self, bookie: BookieProcess) -> None:
         async with asyncio.timeout(SECONDS_MAX):

@@ -11,12 +11,16 @@ from typing import NamedTuple
 from tests.bookie.disk_proofs.acknowledged import Load, Record, check, connected
 from tests.bookie.disk_proofs.bookie_on_disk import BookieOnDisk
 from tests.bookie.disk_proofs.mounts import Cut, PowerCutMount
+from tests.clients.bookie_process import BookieDidNotStart
 
 DISK_MEGABYTES = 192
 RUNS_MAX = 600
 """Acknowledged before the power cut is asked for."""
 WRITES_MAX = 60
 """Of the disk, that the cut then waits for: so it falls between a write and its flush as well."""
+WRITES_OF_START_MAX = 80
+CUTS_AT_START = 0.4
+"""Share of the rounds in which the power goes a second time, around the start."""
 CUT_SECONDS_MAX = 60.0
 
 
@@ -36,6 +40,7 @@ class PowerCuts:
     bookie: BookieOnDisk
     record: Record
     chance: random.Random
+    failed_starts: int = 0
 
     async def load_and_cut(self) -> Cut:
         """The bookie is killed afterwards, as a host without power is, and the disk is on again."""
@@ -51,9 +56,27 @@ class PowerCuts:
         self.disk.again()
         return cut
 
+    async def start_and_cut(self) -> Cut:
+        """The same from before the start on: it may not come to that."""
+        cutting = asyncio.create_task(self.disk.cut(self.chance.randrange(1, WRITES_OF_START_MAX), self.chance.getrandbits(32)))
+        try:
+            await asyncio.to_thread(self.bookie.start)
+            async with connected(self.bookie.port) as client, Load(client, self.record, self.chance) as load:
+                await asyncio.wait([cutting], timeout=CUT_SECONDS_MAX)
+                self.bookie.kill()
+                await load.stop()
+        except BookieDidNotStart:
+            self.failed_starts += 1
+        async with asyncio.timeout(CUT_SECONDS_MAX):
+            cut = await cutting
+        self.disk.again()
+        return cut
+
     async def round(self) -> Round:
         """Loss when something acknowledged is not there."""
         cut = await self.load_and_cut()
+        if self.chance.random() < CUTS_AT_START:
+            await self.start_and_cut()
         self.bookie.start()
         async with connected(self.bookie.port) as client:
             await check(client, self.record)

@@ -47,15 +47,16 @@ def fill(path: Path, left: float) -> Path:
     return ballast
 
 
-@pytest.mark.parametrize("full_in", ["journal", "ledgers"])
+@pytest.mark.parametrize("full_in", ["journal", "ledgers", "both on one"])
 @pytest.mark.parametrize("way", [THRESHOLD, NO_SPACE], ids=["threshold", "no space"])
 def test_a_full_disk_loses_nothing_and_room_makes_it_writable(
     tmp_path: Path, metadata_service_uri: str, full_in: str, way: Way
 ) -> None:
     need_loop_mounts()
     with LoopMount(tmp_path / "journal", way.megabytes) as journal, LoopMount(tmp_path / "ledgers", way.megabytes) as ledgers:
-        full = journal.path if full_in == "journal" else ledgers.path
-        with BookieOnDisk(tmp_path / "bookie", metadata_service_uri, journal.path, ledgers.path, *way.settings) as bookie:
+        full = ledgers.path if full_in == "ledgers" else journal.path
+        of_ledgers = journal.path if full_in == "both on one" else ledgers.path
+        with BookieOnDisk(tmp_path / "bookie", metadata_service_uri, journal.path, of_ledgers, *way.settings) as bookie:
             asyncio.run(fill_under_load(bookie.start(), full, way.left))
             log = bookie.log.read_text()
             assert way.told in log, log
