@@ -5,6 +5,7 @@ import socket
 
 from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
+from bookie.web.settings import BookieWebSettings
 from bookkeeper.repair.auto_recovery import AutoRecovery
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.settings import RepairSettings
@@ -15,7 +16,7 @@ from ports.clock import Clock
 from ports.rng import Rng
 from ports.tls import RenewedTls
 
-SETTINGS = (BookieServerSettings, BookieSecuritySettings, RepairSettings)
+SETTINGS = (BookieServerSettings, BookieSecuritySettings, BookieWebSettings, RepairSettings)
 """Of a bookie's server only where the metadata is, and whose name it goes by; its keys for TLS, as the bookies have them."""
 
 

@@ -15,7 +15,9 @@ from pathlib import Path
 import uvloop
 
 from bookie.server.settings import BookieServerSettings
+from bookie.web.settings import BookieWebSettings
 from bookkeeper.ledgers import LedgerError
+from bookkeeper.repair.auto_recovery import AutoRecovery
 from cli.autorecovery import SETTINGS, auto_recovery
 from cli.configuration import Configuration, load_configuration
 from cli.ledgers_store import open_ledgers_store
@@ -50,9 +52,8 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
     try:
         owner, recovery = auto_recovery(configuration, RealClock(), RealRng(), store, store)
         await recovery.start()
-        log.info(line("ready", bookieId=owner, pid=os.getpid()))
-        if json_ready:
-            write_whole(Path(json_ready), json.dumps({"bookieId": owner, "pid": os.getpid()}))
+        web = await _serve_web(configuration.settings(BookieWebSettings), recovery)
+        _tell_ready(owner, web, json_ready)
         failing = asyncio.create_task(recovery.until_it_failed(), name="autorecovery fails")
         stopping = asyncio.create_task(stop.wait(), name="autorecovery is told to stop")
         await asyncio.wait([failing, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -62,8 +63,31 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
             task.cancel()
         if not stop.is_set():
             log.critical(line("autorecovery died"), exc_info=failing.exception())
+        if web is not None:
+            web.close()
         await recovery.stop()
     finally:
         await store.close()
     log.info(line("stopped"))
     return 0 if stop.is_set() else 1
+
+
+async def _serve_web(settings: BookieWebSettings, recovery: AutoRecovery) -> asyncio.Server | None:
+    """None: nobody wants it (httpServerEnabled)."""
+    if not settings.http_server_enabled:
+        return None
+    from bookie.web.app import bookie_app, serve_bookie_web
+    from cli.autorecovery_web import RepairRoutes
+
+    return await serve_bookie_web(
+        bookie_app(RepairRoutes(recovery.counters)), settings.http_server_host, settings.http_server_port
+    )
+
+
+def _tell_ready(owner: str, web: asyncio.Server | None, json_ready: str | None) -> None:
+    ready: dict[str, object] = {"bookieId": owner, "pid": os.getpid()}
+    if web is not None:
+        ready["httpServerPort"] = web.sockets[0].getsockname()[1]
+    log.info(line("ready", **ready))
+    if json_ready:
+        write_whole(Path(json_ready), json.dumps(ready))

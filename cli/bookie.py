@@ -6,7 +6,7 @@ Metadata is handed in, so that the same code runs on ZooKeeper, on the embedded 
 import asyncio
 import logging
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -165,13 +165,22 @@ class BookieServer:
         if settings.http_server_enabled:
             listener, bookie_id = self.listener, self.identity.bookie_id
             routes = BookieRoutes(
-                self.bookie, collector, bookie_id, self._configured, lambda: listener.connection_count, listener.stats
+                self.bookie,
+                collector,
+                bookie_id,
+                self._configured,
+                lambda: listener.connection_count,
+                listener.stats,
+                self._repair_counters,
             )
             from cli.bookkeeper_shell.web_cluster import WebCluster  # not for those without HTTP
 
             self._web_cluster = WebCluster(self._store, self.identity.bookie_id)
             groups = (routes, DiskRoutes(self._disk, self._bookie_settings), ClusterRoutes(self._web_cluster))
             self._web = await serve_bookie_web(bookie_app(*groups), settings.http_server_host, settings.http_server_port)
+
+    def _repair_counters(self) -> Mapping[str, int]:
+        return {} if self._auto_recovery is None else self._auto_recovery.counters.values()
 
     @property
     def web_port(self) -> int | None:

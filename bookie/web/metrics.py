@@ -3,7 +3,7 @@
 Nothing here costs an add more than a statement for each run: the rest is read from what the bookie keeps anyway.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from bookie.bookie import Bookie
 from bookie.op_stats import OpStats, quantile_ms
@@ -35,6 +35,11 @@ def metrics_text(bookie: AnyBookie, usage: DiskUsage, connections: int, requests
     ]
     lines = [f"# TYPE {name} {kind}\n{name} {value:.17g}\n" for name, kind, value in samples]
     return "".join([*lines, *_summaries(bookie, requests)])
+
+
+def counters_text(counters: Mapping[str, int]) -> str:
+    """Each by its name."""
+    return "".join(f"# TYPE {name} counter\n{name} {value}\n" for name, value in counters.items())
 
 
 def _summaries(bookie: AnyBookie, requests: RequestStats) -> Iterator[str]:

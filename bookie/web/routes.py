@@ -3,7 +3,7 @@
 Owns nothing. Those about its files are in `disk_routes`, those about ledgers and the cluster in `cluster_routes`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -14,7 +14,7 @@ from bookie.garbage import GarbageCollector
 from bookie.health import FORCED
 from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
-from bookie.web.metrics import CONTENT_TYPE, metrics_text
+from bookie.web.metrics import CONTENT_TYPE, counters_text, metrics_text
 from bookie.web.requests import BadRequest, body_of, flag
 
 KINDS = {"Major": "major", "Minor": "minor"}
@@ -33,10 +33,11 @@ class BookieRoutes:
         server_config: dict[str, str],
         connections: Callable[[], int],
         requests: RequestStats | None = None,
+        others: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
-        """`requests`: of the bookie's port; None where it has none."""
+        """`requests`: of the bookie's port; None where it has none. `others`: counters of what else runs in the process."""
         self._bookie, self._collector, self._connections = bookie, collector, connections
-        self._requests = requests
+        self._requests, self._others = requests, others
         self._bookie_id, self._server_config = bookie_id, server_config
 
     def routes(self) -> list[Route]:
@@ -60,7 +61,7 @@ class BookieRoutes:
 
     async def _metrics(self, request: Request) -> Response:
         text = metrics_text(self._bookie, await self._bookie.usage(), self._connections(), self._requests)
-        return Response(text, media_type=CONTENT_TYPE)
+        return Response(text + counters_text(self._others()), media_type=CONTENT_TYPE)
 
     async def _config(self, request: Request) -> Response:
         return JSONResponse({key: MASK if is_secret(key) and value else value for key, value in self._server_config.items()})

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mappin
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Self
+from urllib.request import urlopen
 
 import pytest
 
@@ -40,6 +41,7 @@ class AutoRecoveryProcess(StartedProcess):
 
     def __init__(self, directory: Path, servers: str, *settings: str) -> None:
         super().__init__(directory)
+        self.web_port = 0
         self.name = f"127.0.0.1:{free_port()}"
         self._settings = (
             f"metadataServiceUri=zk+hierarchical://{servers}/ledgers",
@@ -47,6 +49,9 @@ class AutoRecoveryProcess(StartedProcess):
             f"bookieId={self.name}",
             "openLedgerRereplicationGracePeriod=500",
             "lockReleaseOfFailedLedgerGracePeriod=3000",
+            "httpServerEnabled=true",
+            "httpServerHost=127.0.0.1",
+            "httpServerPort=0",
             *settings,
         )
 
@@ -54,8 +59,16 @@ class AutoRecoveryProcess(StartedProcess):
         command = [str(ROOT / "bin" / "pulsar"), "autorecovery", "--json-ready", str(self.ready_file)]
         command += [word for each in self._settings for word in ("--set", each)]
         self.launch_command(command)
-        assert self.until_ready_file()["bookieId"] == self.name
+        ready = self.until_ready_file()
+        assert ready["bookieId"] == self.name
+        self.web_port = int(ready["httpServerPort"])
         return self
+
+    def metrics(self) -> dict[str, int]:
+        """What `/metrics` says, by name."""
+        with urlopen(f"http://127.0.0.1:{self.web_port}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        return {name: int(value) for name, _, value in (line.partition(" ") for line in lines if not line.startswith("#"))}
 
 
 def java_classpath(scratch: Path) -> str:

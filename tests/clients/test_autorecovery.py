@@ -80,6 +80,10 @@ def test_ledgers_of_a_bookie_killed_with_nine_get_all_their_copies_back(
             await observer.until_whole(counts)
 
     asyncio.run(scenario())
+    told = recovery.metrics()
+    assert told["replication_worker_NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED"] > 0
+    assert told["replication_worker_NUM_ENTRIES_WRITTEN"] >= COUNT
+    assert told["auditor_NUM_UNDER_REPLICATED_LEDGERS"] > 0
     assert recovery.stop() == 0
     assert "level=critical" not in recovery.log.read_text()
 
