@@ -20,7 +20,6 @@ from bookkeeper.registry import LedgerRegistry
 from bookkeeper.repair.registered import registered_bookies
 from bookkeeper.repair.underreplication_store import UnderreplicationStore
 from bookkeeper.settings import BookKeeperSettings
-from metadata.store import MetadataStore
 from metadata.zookeeper.store import ZooKeeperStore
 from ports.clock import RealClock
 from ports.rng import RealRng
@@ -211,11 +210,3 @@ async def observing(servers: str) -> AsyncIterator[Observer]:
     finally:
         await bookies.close()
         await store.close()
-
-
-async def clear(store: MetadataStore, path: str = "/ledgers") -> None:
-    """All below it."""
-    for name in await store.children(path):
-        await clear(store, f"{path}/{name}")
-    if await store.exists(path):
-        await store.delete(path)
