@@ -1,4 +1,4 @@
-"""`bin/bookkeeper shell [options] COMMAND ...`, and `bin/bookkeeper bookie`. Imports a command's code only when it is called.
+"""`bin/bookkeeper`: `shell [options] COMMAND ...`, `bookie` and `autorecovery`. Imports a command's code when it is called.
 
 Exit codes: 0; what the command's table says when it could not do it; 255 for wrong usage, as Apache's BookieShell (-1).
 """
@@ -21,7 +21,7 @@ SHELL_USAGE = (
     "COMMAND [options]"
 )
 USAGE = f"""{SHELL_USAGE}
-       bin/bookkeeper bookie [--conf FILE] [--set KEY=VALUE] [--json-ready FILE]
+       bin/bookkeeper bookie | autorecovery [--conf FILE] [--set KEY=VALUE] [--json-ready FILE]
 The configuration is conf/bookkeeper.conf, or what BOOKIE_CONF names."""
 ENTRY_FORMATS = ("string", "hex")
 _OWN = (
@@ -39,15 +39,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     match words[:1]:
         case ["shell"]:
             return run_shell(words[1:])
-        case ["bookie"]:
-            from cli.__main__ import main as pulsar
-
-            return pulsar([{"--conf": "--config", "-conf": "--config"}.get(word, word) for word in words])
+        case ["bookie" | "autorecovery"]:
+            return _serve(words)
         case ["help"] | ["-h"] | ["--help"]:
             print(USAGE)
             return 0
     print(USAGE, file=sys.stderr)
     return FAILED
+
+
+def _serve(words: Sequence[str]) -> int:
+    """As bin/pulsar does, with the configuration where Apache's command looks for it."""
+    from cli.__main__ import main as pulsar
+
+    name, *rest = ["--config" if word in ("-conf", "--conf") else word for word in words]
+    return pulsar([name, *(() if "--config" in rest else ("--config", _configuration_file())), *rest])
+
+
+def _configuration_file() -> str:
+    return os.environ.get("BOOKIE_CONF") or str(CONF / "bookkeeper.conf")
 
 
 def run_shell(words: Sequence[str]) -> int:
@@ -74,7 +84,7 @@ def run_shell(words: Sequence[str]) -> int:
 
 
 def _shell(own: Mapping[str, str], sets: Sequence[str]) -> Shell:
-    file = Path(own.get("conf") or os.environ.get("BOOKIE_CONF") or CONF / "bookkeeper.conf")
+    file = Path(own.get("conf") or _configuration_file())
     ledger_ids, entries = own.get("ledgeridformat", "long"), own.get("entryformat", "string")
     if ledger_ids not in LEDGER_ID_FORMATS:
         raise WrongUsage(f"-ledgeridformat {ledger_ids}: expected {', '.join(LEDGER_ID_FORMATS)}")

@@ -22,7 +22,13 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         web = ("httpServerEnabled=true", "httpServerHost=127.0.0.1", f"httpServerPort={web_port}")
         bookies = []
         for number in range(3):
-            process = BookieProcess(directory / str(number), uri, "zkTimeout=30000", *(web if number == 0 else ()))
+            process = BookieProcess(
+                directory / str(number),
+                uri,
+                "zkTimeout=30000",
+                "autoRecoveryDaemonEnabled=false",
+                *(web if number == 0 else ()),
+            )
             bookies.append(running.enter_context(process).start())
         yield Cluster(zookeeper.servers, bookies, web_port)
 

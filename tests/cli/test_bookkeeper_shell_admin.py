@@ -10,8 +10,9 @@ from bookkeeper.repair.underreplication_store import UnderreplicationStore
 from bookkeeper.underreplication import encode_lock, lock_path
 from metadata.zookeeper.store import ZooKeeperStore
 from ports.clock import RealClock
-from tests.cli.shell_cluster import Cluster, Shell, a_ledger, on_store
+from tests.cli.shell_cluster import Cluster, Shell, a_ledger, entry_ids, on_store, until
 from tests.clients.bookie_process import BookieProcess
+from tests.clients.repaired_cluster import AutoRecoveryProcess
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -108,7 +109,7 @@ def test_a_bookie_that_runs_is_not_decommissioned(cluster: Cluster, shell: Shell
 def test_a_lost_bookies_ledgers_are_planned_recovered_and_its_cookie_goes(
     cluster: Cluster, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with BookieProcess(tmp_path / "fourth", cluster.uri, "zkTimeout=30000") as fourth:
+    with BookieProcess(tmp_path / "fourth", cluster.uri, "zkTimeout=30000", "autoRecoveryDaemonEnabled=false") as fourth:
         fourth.start()
         ledger_id = str(a_ledger(cluster, 5, quorum=4))
         fourth.stop()
@@ -124,6 +125,33 @@ def test_a_lost_bookies_ledgers_are_planned_recovered_and_its_cookie_goes(
     recovered = shell("recover", "-f", "-d", fourth.bookie_id)
     assert (recovered.code, "0 ledgers recovered" in recovered.out) == (0, True)
     assert shell("cookie_get", fourth.bookie_id).code == 255
+
+
+def test_a_bookie_that_is_stopped_is_decommissioned_by_those_who_repair(cluster: Cluster, shell: Shell, tmp_path: Path) -> None:
+    with BookieProcess(tmp_path / "fourth", cluster.uri, "zkTimeout=30000", "autoRecoveryDaemonEnabled=false") as fourth:
+        fourth.start()
+        made = [str(a_ledger(cluster, 5))]
+        while fourth.bookie_id not in shell("ledgermetadata", "-l", made[-1]).out:
+            assert len(made) < 100  # each has an even chance
+            made.append(str(a_ledger(cluster, 5)))
+        fourth.stop()
+    command = ("decommissionbookie", "-bookieid", fourth.bookie_id)
+    refused = shell(*command)
+    assert (refused.code, "autorecovery runs nowhere" in refused.err) == (255, True)
+    assert shell("cookie_get", fourth.bookie_id).code == 0
+    with AutoRecoveryProcess(tmp_path / "repair", cluster.servers, "zkTimeout=30000") as repair:
+        repair.start()
+        until(lambda: shell("whoisauditor").out == f"Auditor: {repair.name}\n")
+        done = shell(*command)
+        assert (done.code, done.err) == (0, "")
+        assert "Count of Ledgers which need to be rereplicated: 1 of 1, " in done.out
+        assert done.out.splitlines()[-3].endswith("the rest: about 0:00:00")
+        assert done.out.endswith(f"Cookie of the decommissioned bookie: {fourth.bookie_id} is deleted successfully\n")
+        assert shell("triggeraudit").code == 0
+        repair.stop()
+    assert shell("cookie_get", fourth.bookie_id).code == 255
+    assert fourth.bookie_id not in shell("ledgermetadata", "-l", made[-1]).out
+    assert entry_ids(shell("readledger", "-l", made[-1])) == [0, 1, 2, 3, 4]
 
 
 # A cluster's metadata

@@ -74,7 +74,7 @@ def test_http_switches_repair_and_says_who_does_it(cluster: Cluster, shell: Shel
 
 
 def test_http_recovers_a_lost_bookie_and_decommissions_none_that_runs(cluster: Cluster, shell: Shell, tmp_path: Path) -> None:
-    with BookieProcess(tmp_path / "fourth", cluster.uri, "zkTimeout=30000") as fourth:
+    with BookieProcess(tmp_path / "fourth", cluster.uri, "zkTimeout=30000", "autoRecoveryDaemonEnabled=false") as fourth:
         fourth.start()
         fourth.stop()
     body = {"bookie_src": [fourth.bookie_id], "delete_cookie": True}

@@ -148,6 +148,17 @@ def test_the_configuration_may_be_named_as_apaches_scripts_do(
         assert f"not set in {file}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("server", ["bookie", "autorecovery"])
+def test_servers_are_started_with_the_configuration_that_apaches_command_would_take(
+    server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOOKIE_CONF", str(tmp_path / "environment.conf"))
+    assert main([server]) == 1
+    assert "environment.conf" in capsys.readouterr().err
+    assert main([server, "--conf", str(tmp_path / "given.conf")]) == 1
+    assert "given.conf" in capsys.readouterr().err
+
+
 def test_all_keys_of_the_shipped_configuration_take_effect() -> None:
     from cli.bookie import SETTINGS
 
