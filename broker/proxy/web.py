@@ -88,15 +88,16 @@ class ProxyWeb:
         self._requests += 1
         self._counts.http_requests += 1
         body: list[bytes] = []
+        answer = _Answer(send)
         try:
             async with asyncio.timeout(self._settings.http_proxy_timeout / 1000):
                 await self._take_body(receive, body)
-                await self._relay(scope, b"".join(body), send)
+                await self._relay(scope, b"".join(body), answer.send)
         except Refusal as refusal:
             log.warning(line("request not forwarded", path=scope["path"], status=refusal.status, reason=refusal))
-            await _answer(send, refusal.status, str(refusal))
+            await answer.refuse(refusal.status, str(refusal))
         except TimeoutError:
-            await _answer(send, 504, f"no answer in {self._settings.http_proxy_timeout} ms (httpProxyTimeout)")
+            await answer.refuse(504, f"no answer in {self._settings.http_proxy_timeout} ms (httpProxyTimeout)")
         finally:
             self._requests -= 1
             self._bodies_bytes -= sum(map(len, body))
@@ -155,6 +156,22 @@ class ProxyWeb:
                 raise Refusal(502, f"{address} redirects to {url.scheme}://{url.netloc}, which is no known broker")
             address, target = url.netloc, f"{url.path}{'?' if url.query else ''}{url.query}".encode("latin-1")
         raise Refusal(502, f"redirected more than {REDIRECTS_MAX} times")
+
+
+class _Answer:
+    """To the client. One that has begun cannot be taken back: it stays unfinished, and the server breaks the connection off."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._has_begun = False
+
+    async def send(self, event: MutableMapping[str, Any]) -> None:
+        self._has_begun = True
+        await self._send(event)
+
+    async def refuse(self, status: int, text: str) -> None:
+        if not self._has_begun:
+            await _answer(self._send, status, text)
 
 
 class _Exchange:
