@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import socket
 import subprocess
 from array import array
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -22,13 +21,13 @@ from metadata.zookeeper.store import ZooKeeperStore
 from ports.rng import RealRng
 from tests.bookie.runs import sealed
 from tests.clients.bookie_process import BookieDidNotStart, BookieProcess
+from tests.clients.java_bookie_process import JAVA, JavaBookieProcess, java_classpath
 from tests.metadata.conftest import open_on
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
 
-JAVA = Path(__file__).parent / "bookkeeper_java"
 COUNT, BYTES = 500, 200
 POLL_SECONDS = 0.05
 
@@ -147,34 +146,14 @@ def test_a_bookie_does_not_start_where_it_must_not(tmp_path: Path, servers: str)
 
 @pytest.fixture(scope="module")
 def classpath(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Of Apache's bookie and client, from Maven."""
-    out = tmp_path_factory.mktemp("java") / "classpath"
-    command = ["mvn", "-B", "-ntp", "-q", "dependency:build-classpath", f"-Dmdep.outputFile={out}"]
-    subprocess.run(command, cwd=JAVA, check=True, capture_output=True)
-    return out.read_text().strip()
+    return java_classpath(tmp_path_factory.mktemp("java"))
 
 
 @pytest.fixture
 def java_bookie(tmp_path: Path, servers: str, bookies: list[BookieProcess], classpath: str) -> Iterator[str]:
     """Its id. The cluster is there already: ours have made its layout."""
-    directory = tmp_path / "java"
-    directory.mkdir()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    (directory / "bookie.conf").write_text(
-        f"metadataServiceUri=zk+hierarchical://{servers}/ledgers\nbookiePort={port}\nadvertisedAddress=127.0.0.1\n"
-        f"journalDirectories={directory}/journal\nledgerDirectories={directory}/ledgers\nallowLoopback=true\n"
-        "diskUsageThreshold=0.999\ndiskUsageWarnThreshold=0.998\n"
-    )
-    command = ["java", "-Xmx512m", "-cp", classpath, "org.apache.bookkeeper.server.Main"]
-    with (directory / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [*command, "--conf", str(directory / "bookie.conf")], stdout=log, stderr=log, stdin=subprocess.DEVNULL
-        )
-    yield f"127.0.0.1:{port}"
-    process.kill()
-    process.wait(timeout=30)
+    with JavaBookieProcess(tmp_path / "java", f"zk+hierarchical://{servers}/ledgers", classpath) as bookie:
+        yield bookie.launch().bookie_id
 
 
 def test_our_client_writes_to_apaches_bookie_and_to_ours_in_one_ensemble(
