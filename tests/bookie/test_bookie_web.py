@@ -11,12 +11,13 @@ from starlette.applications import Starlette
 from bookie.garbage import ROUND_SECONDS_MIN, GarbageCollector
 from bookie.web.app import bookie_app
 from bookie.web.requests import BODY_BYTES_MAX
-from bookie.web.routes import BookieRoutes
+from bookie.web.routes import MASK, BookieRoutes
 from metadata.memory import MemoryStore
 from tests.bookie.machines import SMALL, Machine, SimClock, on_machine
 from tests.bookie.runs import KEY, sealed
 from wire.bookie_codes import BookieCode, BookieError
 
+CONFIGURED = {"bookiePort": "3181", "tlsKeyStorePassword": "hidden", "tlsTrustStorePassword": ""}
 UNTHROTTLED = dataclasses.replace(SMALL, compaction_rate_by_bytes=0)
 
 
@@ -35,7 +36,7 @@ class Site:
     async def start(self) -> None:
         bookie = await self.machine.start()
         self.collector = GarbageCollector(bookie, self.store, node, "/ledgers", SMALL.gc_wait_time / 1000)
-        self.app = bookie_app(BookieRoutes(bookie, self.collector, "host:3181", {"bookiePort": "3181"}, lambda: 2))
+        self.app = bookie_app(BookieRoutes(bookie, self.collector, "host:3181", CONFIGURED, lambda: 2))
 
     async def ask(self, path: str, body: bytes | None = None) -> tuple[int, str]:
         """GET, or PUT when there is a body: the status and the answer's text."""
@@ -90,7 +91,8 @@ def test_its_state_its_disks_and_its_settings() -> None:
         assert await site.json("/api/v1/bookie/state") == state
         info = await site.json("/api/v1/bookie/info")
         assert 0 < info["freeSpace"] <= info["totalSpace"]
-        assert await site.json("/api/v1/config/server_config") == {"bookiePort": "3181"}
+        shown = {**CONFIGURED, "tlsKeyStorePassword": MASK}
+        assert await site.json("/api/v1/config/server_config") == shown
 
     on_machine(scenario)
 

@@ -60,6 +60,11 @@ def test_what_is_no_option_is_named(words: list[str], complaint: str) -> None:
         parse(OPTIONS, words)
 
 
+def test_the_beginning_of_two_options_is_neither() -> None:
+    with pytest.raises(WrongUsage, match="Unrecognized option: --al"):
+        parse((Option("a", "alpha"), Option("b", "alps")), ["--al"])
+
+
 @pytest.mark.parametrize("text", ["", "x", "-1", "1.5", str(1 << 63), "0xg"])
 def test_what_is_no_ledger_id_is_named(text: str) -> None:
     with pytest.raises(WrongUsage, match="-l"):
