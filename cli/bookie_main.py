@@ -12,7 +12,6 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -21,15 +20,12 @@ from bookie.errors import BookieStartError
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.paths import ROOT
 from cli.bookie import SETTINGS, BookieFailed, BookieServer
 from cli.configuration import Configuration, load_configuration
+from cli.ledgers_store import open_ledgers_store
 from cli.ready_file import write_whole
 from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
 from metadata.store import MetadataError
-from metadata.zookeeper.connect_string import parse_service_uri
-from metadata.zookeeper.kazoo_session import KazooSession
-from metadata.zookeeper.store import ZooKeeperStore
 from ports.clock import RealClock
 from ports.logs import configure_logs, line
 from ports.real_disk import RealDisk
@@ -74,20 +70,10 @@ def _exclusively(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-async def _open_store(settings: BookieServerSettings) -> ZooKeeperStore:
-    if not settings.metadata_service_uri:
-        raise BadSetting("metadataServiceUri is not set: such as zk+hierarchical://host1:2181;host2:2181/ledgers")
-    uri = parse_service_uri(settings.metadata_service_uri)
-    if uri.ledgers_root != ROOT:
-        raise BadSetting(f"metadataServiceUri={settings.metadata_service_uri}: ledgers are under {ROOT} here")
-    seconds = settings.zk_timeout / 1000
-    return await ZooKeeperStore.open(partial(KazooSession, uri.servers, seconds), servers=uri.servers)
-
-
 async def _serve(configuration: Configuration, json_ready: str | None) -> int:
     tell_without_effect(configuration, *SETTINGS)
     stop = stop_on_signal()
-    store = await _open_store(configuration.settings(BookieServerSettings))
+    store = await open_ledgers_store(configuration.settings(BookieServerSettings))
     disk = RealDisk()
     try:
         server = BookieServer(configuration, disk, RealClock(), RealRng(), store, store)
