@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from bookkeeper.repair.settings import RepairSettings
 from cli.configuration_doc import DIFFERENT, PAGE, page
 from cli.standalone import SETTINGS
 from ports.settings import fold
@@ -12,5 +13,5 @@ def test_the_committed_page_is_current() -> None:
 
 
 def test_every_difference_is_of_a_setting_that_is_in_effect() -> None:
-    in_effect = {fold(field.name) for cls in SETTINGS for field in dataclasses.fields(cls)}
+    in_effect = {fold(field.name) for cls in (*SETTINGS, RepairSettings) for field in dataclasses.fields(cls)}
     assert [key for key in DIFFERENT if fold(key) not in in_effect] == []
