@@ -12,7 +12,7 @@ from bookie.server.session import TICK_SECONDS, Session
 from bookie.server.settings import BookieServerSettings
 from tests.bookie.runs import KEY
 from tests.bookie.server.client import EBADREQ, EBADVERSION, EOK, Served, served
-from tests.wire.bookie_samples import add, entry, frame, read
+from tests.wire.bookie_samples import add, batch_read, entry, frame, read
 from wire.errors import MalformedCommand
 from wire.generated import bookie_protocol_pb2 as api
 
@@ -120,6 +120,32 @@ def test_a_peer_that_never_reads_is_not_read_from_and_then_given_up(caplog: pyte
             await asyncio.sleep(3 * TICK_SECONDS)
             assert at.listener.connection_count == 1
             assert "the peer read none of" in " ".join(warnings_of(caplog))
+            assert (await other.ask(read(7, 0))).code == EOK
+
+    served(scenario)
+
+
+@pytest.mark.parametrize("way", ["reads of version 3", "batch reads", "reads with a fence"])
+def test_bookkeeper_3408_answers_to_a_slow_reader_are_bounded_in_every_way_of_reading(way: str) -> None:
+    header = api.BKPacketHeader(version=api.VERSION_THREE, operation=api.READ_ENTRY, txnId=1)
+    three = api.Request(header=header, readRequest=api.ReadRequest(ledgerId=7, entryId=0)).SerializeToString()
+    request = {
+        "reads of version 3": frame(three),
+        "batch reads": batch_read(7, 0, 1, 1_000_000),
+        "reads with a fence": read(7, 0, flags=1, key=KEY),
+    }[way]
+
+    async def scenario(at: Served) -> None:
+        async with at.client() as client, at.client() as other:
+            assert (await other.ask(add(7, 0, b"x" * 1_000_000, key=KEY))).code == EOK
+            client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a ReadTransport, which the stream hides
+            client.send(request * 300)
+            await asyncio.sleep(TICK_SECONDS / 2)
+            connection = next(each for each in at.listener.server_port.connections if each._requests)
+            assert connection._transport.get_write_buffer_size() < (READS_AT_ONCE + 2) * 1_000_100
+            assert not connection._is_reading
+            await asyncio.sleep(3 * TICK_SECONDS)
+            assert at.listener.connection_count == 1, "it was given up"
             assert (await other.ask(read(7, 0))).code == EOK
 
     served(scenario)

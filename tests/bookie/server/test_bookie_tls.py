@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bookie.server.connection import READS_AT_ONCE
 from bookie.server.security.settings import BookieSecuritySettings
 from tests.bookie.runs import KEY
 from tests.bookie.server.client import EBADREQ, EOK, EUA, Client
@@ -186,6 +187,28 @@ def test_renewed_certificates_are_taken_up_and_broken_ones_are_not(tmp_path: Pat
             assert (await client.ask(read(7, 0))).code == EOK
         assert caplog.text.count("renewed TLS files cannot be used") == 1
         caplog.clear()
+
+    on_site(tmp_path, Site.settings, scenario)
+
+
+def test_bookkeeper_3408_answers_to_a_slow_reader_are_bounded_over_tls_too(tmp_path: Path) -> None:
+    async def scenario(site: Site) -> None:
+        large = bytes(500_000)
+        async with site.secure(site.context()) as client, site.secure(site.context()) as other:
+            for index in range(4):
+                assert (await other.ask(add(7, index, large, key=KEY))).code == EOK
+            client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a ReadTransport, which the stream hides
+            client.send(b"".join(read(7, index % 4) for index in range(80)))
+            await until(lambda: any(not each._writable.is_set() for each in site.listener.server_port.connections))
+            (connection,) = (each for each in site.listener.server_port.connections if not each._writable.is_set())
+            for _ in range(200):
+                await asyncio.sleep(0)
+                assert connection._transport.get_write_buffer_size() < (READS_AT_ONCE + 4) * 500_100
+            assert not connection._is_reading
+            client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+            answers = [await client.answer() for _ in range(80)]
+            assert sorted(answer.entry_id for answer in answers) == [entry_id for entry_id in range(4) for _ in range(20)]
+            assert {(answer.code, len(answer.body)) for answer in answers} == {(EOK, 32 + len(large))}, "late, and whole"
 
     on_site(tmp_path, Site.settings, scenario)
 
