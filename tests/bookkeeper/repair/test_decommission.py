@@ -1,6 +1,7 @@
 """Decommission: when it may begin, what it tells, and that the cookie goes last."""
 
 import asyncio
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -105,6 +106,40 @@ def test_a_decommission_ends_when_the_bookie_comes_back_or_nothing_moves_any_mor
         with pytest.raises(RepairRefused, match="is up"):
             await going_on
         assert await session.exists("/ledgers/cookies/b0:1")
+        await world.close()
+
+    in_virtual_time(scenario)
+
+
+def test_the_cookie_stays_until_a_look_at_all_ledgers_has_found_none_that_names_the_bookie() -> None:
+    async def scenario() -> None:
+        world = RepairWorld(6, QUICK)
+        await world.up()
+        ids = [await world.closed_ledger((3, 3, 2), 5) for _ in range(5)]
+        session = world.session()
+        await world.auto_recovery()
+        await asyncio.sleep(1)
+        await world.down("b0:1")
+        client = world.repair_client("shell")
+        await client.open()
+        late: list[int] = []
+
+        async def name_it_again() -> None:
+            """A ledger that was restored, or imported, while the others were copied."""
+            metadata = replace(world.metadata(ids[0]), segments=(Segment(0, ("b0:1", "b1:1", "b2:1")),), last_entry_id=-1)
+            late.append((await client.registry.create(metadata)).ledger_id)
+
+        naming: list[asyncio.Future[None]] = []
+
+        def report(progress: RepairProgress) -> None:
+            if not naming:
+                naming.append(asyncio.ensure_future(name_it_again()))
+
+        await decommission(client, "b0:1", report)
+        await naming[0]
+        assert late != []
+        assert not any("b0:1" in segment.bookies for each in (*ids, *late) for segment in world.metadata(each).segments)
+        assert not await session.exists("/ledgers/cookies/b0:1")
         await world.close()
 
     in_virtual_time(scenario)
