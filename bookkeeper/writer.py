@@ -9,6 +9,7 @@ import asyncio
 from array import array
 from collections.abc import Callable, Mapping
 from functools import partial
+from itertools import pairwise
 
 from bookkeeper.ensemble import Quorum
 from bookkeeper.ensemble_change import WriterEnsembles
@@ -144,10 +145,9 @@ def _seal_of(metadata: LedgerMetadata) -> Callable[[EntryBatch, int, int, int, i
 
 def with_room(batch: EntryBatch, header_bytes: int) -> EntryBatch:
     """A copy with room for another digest than the batch was made for."""
-    view, room = memoryview(batch.buffer), bytes(header_bytes)
-    buffer, offsets = bytearray(), array("I", [0])
-    for index in range(batch.count):
-        buffer += room
-        buffer += view[batch.offsets[index] + batch.header_bytes : batch.offsets[index + 1]]
-        offsets.append(len(buffer))
-    return EntryBatch(buffer, offsets, header_bytes, batch.message_count)
+    view, room, skipped = memoryview(batch.buffer), bytes(header_bytes), batch.header_bytes
+    grown = header_bytes - skipped
+    parts = [part for at, end in pairwise(batch.offsets) for part in (room, view[at + skipped : end])]
+    first = batch.offsets[0]
+    offsets = array("I", [at - first + index * grown for index, at in enumerate(batch.offsets)])
+    return EntryBatch(bytearray().join(parts), offsets, header_bytes, batch.message_count)
