@@ -91,6 +91,7 @@ class BookieMachine:
         self.disk = SimDisk(loop, stream(seed, f"disk {host}"), host)
         self.process = SimProcess(loop, network, host, self.disk, self._main)
         self.bookie: WatchedBookie | None = None
+        self.has_left = False
         self.has_failed_disk = False
         """An error was injected: until it is started again it may take no adds."""
         self._loop, self._seed, self._settings, self._checker = loop, seed, settings, checker
@@ -101,7 +102,9 @@ class BookieMachine:
         self._stop_asked = asyncio.Event()
 
     def start(self) -> None:
-        """On a healthy disk. It serves a little later."""
+        """On a healthy disk. It serves a little later; never, when it has left."""
+        if self.has_left:
+            return
         self.disk.heal()
         self.has_failed_disk = False
         self._stop_asked = asyncio.Event()
@@ -121,6 +124,12 @@ class BookieMachine:
     def stop(self) -> None:
         """As SIGTERM; `process.ended` says when."""
         self._stop_asked.set()
+
+    def leave(self) -> None:
+        """Its host is gone for good."""
+        self.has_left = True
+        self.process.cut_power()
+        self._checker.gone = self.name
 
     def lose(self, directories: Sequence[str]) -> None:
         """The power is cut, and when it is started again these are empty."""

@@ -50,6 +50,7 @@ class QuorumChecker:
         self.fenced: dict[str, None] = {}
         """Bookies that have answered a fence."""
         self.forgetful = ""
+        self.gone = ""
         self.ledger_id = -1
         self.events: dict[str, int] = {}
         self._held_before = 0
@@ -112,6 +113,14 @@ class QuorumChecker:
         length = sum(len(self._entries[entry_id].stored) for entry_id in range(last_entry_id + 1))
         if length - (last_entry_id + 1) * HEADER_BYTES != length_bytes:
             raise Violation(f"closed by {who} with {length_bytes} bytes, but its entries have another length")
+
+    def lacking(self) -> str | None:
+        """Of a closed ledger an entry whose bookies are not all there, or too few of which have it; None: there is none."""
+        assert self.end is not None
+        for entry_id in range(self.end[0] + 1):
+            if self.gone in self._where(entry_id) or not self._is_held(entry_id):
+                return f"entry {entry_id}: {self._where(entry_id)}"
+        return None
 
     def ledgers_of(self, bookie: str) -> list[int]:
         """Those whose metadata names it."""

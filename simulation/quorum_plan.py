@@ -1,26 +1,16 @@
 """QuorumPlan: what a seed of the quorum scenario has been dealt before it begins: the cluster, who works when, what will rot.
 
-Two plans of three are races: they give bookies the parts in which incidents of BookKeeper happened, and leave the timing to
-chance, because chance alone deals those parts once in many thousands. The rest is chance alone. Pure.
-
-- fence (#2614): while a client recovers, one bookie has the writer's last entries and answers late; one hears of its fence at
-  the second attempt only, and gets the writer's adds late; one gets none of them.
-- change (#1591, #3005, #4194): a bookie ends while adds wait for an ack quorum that it is a part of; the others get them late,
-  and the metadata store the change; sometimes a second one ends meanwhile.
-- rot (#2908): of the bookies that have the last entries one is damaged and one answers late.
-- lie: the power is cut of one whose disk says that it has synced and has not; another has not all entries.
-- loss (#2612, BP-46): a disk is replaced by an empty one, or its journal is, and the bookie comes back in limbo.
+Pure. `draw_plan` (`simulation.quorum_races`) deals; here is what all plans have in common, and those that are chance alone.
 """
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bookie.settings import BookieSettings
 from bookkeeper.ensemble import Quorum
 
 QUORUMS = ((3, 3, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 2), (3, 3, 3), (2, 2, 1))
-RACES = ("", "", "", "", "fence", "fence", "change", "change", "rot", "lie", "loss")
 WRITER, RECOVERERS = "writer", ("recoverer-0", "recoverer-1")
 JOURNAL, LEDGERS = "/j", "/l"
 BOOKIES_MIN, BOOKIES_MAX = 3, 5
@@ -79,8 +69,12 @@ class QuorumPlan:
     """When the last entries of the rotting ones do."""
     loses: Moment | None = None
     """When a bookie loses what is in `lost_directories`; of the budget too."""
-    loser: int = 0
+    loser: int | None = None
     lost_directories: tuple[str, ...] = ()
+    leaves: Moment | None = None
+    """When the loser is gone for good, and somebody repairs."""
+    repairer_dies: Moment | None = None
+    """And comes back."""
     metadata_seconds: float = 0.001
     """That the writer's metadata store takes."""
     faults: int = 0
@@ -92,7 +86,7 @@ def host_of(bookie: int) -> str:
 
 
 @dataclass(slots=True)
-class _Draft:
+class Draft:
     """What the plans have in common."""
 
     rng: random.Random
@@ -141,13 +135,8 @@ class _Draft:
         return tuple(lost), None
 
 
-def draw_plan(rng: random.Random) -> QuorumPlan:
-    """The plan of a seed's stream."""
-    return DRAWN[rng.choice(RACES)](rng)
-
-
-def _chance(rng: random.Random) -> QuorumPlan:
-    draft = _Draft(rng, Quorum(*rng.choice(QUORUMS)), rng.choice((0, 1, 1, 2)), rng.choice((20, 100, 1000)))
+def chance(rng: random.Random) -> QuorumPlan:
+    draft = Draft(rng, Quorum(*rng.choice(QUORUMS)), rng.choice((0, 1, 1, 2)), rng.choice((20, 100, 1000)))
     draft.draw_distances(DISTANCES)
     rotting, liar = draft.draw_budget()
     latest = rng.choice((0.1, 0.4, 0.9))
@@ -165,123 +154,3 @@ def _chance(rng: random.Random) -> QuorumPlan:
         ends=tuple((Moment(0, rng.uniform(0.0, 0.15)), bookie) for bookie in ended),
         faults=rng.choice((0, 1, 2, 3, 4, 6)), faults_seconds=rng.choice(FAULTS_SECONDS),
     )  # fmt: skip
-
-
-def _fence_race(rng: random.Random) -> QuorumPlan:
-    draft = _Draft(rng, Quorum(3, 3, 2), flush_ms=rng.choice((20, 1000)))
-    draft.draw_distances((NEAR, 0.001))
-    late, witness, deaf = draft.cast()
-    entries = rng.randint(1, 6)
-    draft.set_there(WRITER, late, rng.choice((0.02, 0.04, 0.08)))
-    draft.set_there(WRITER, deaf, rng.choice((0.1, 0.3)))
-    draft.set_back(witness, WRITER, rng.choice((NEAR, 0.05)))
-    for recoverer in RECOVERERS:
-        draft.set_back(witness, recoverer, rng.choice((0.005, 0.02)))
-    begins = Moment(rng.randint(1, entries), rng.uniform(0.0, 0.02))
-    later = rng.choice((0.0, 0.05, 0.5))
-    recovering = (
-        Recovering(begins, late, rng.choice((0.003, 0.01, 0.02))),
-        Recovering(Moment(entries, later), rng.choice((None, late, witness)), 0.01),
-    )
-    ends = [(Moment(begins.appends, begins.seconds + rng.uniform(0.003, 0.05)), bookie) for bookie in (late, witness, deaf)]
-    return QuorumPlan(
-        draft.quorum, draft.bookies, draft.settings, (), None, entries, rng.choice((0.001, 0.005)),
-        rng.choice(("hang", "sleep")), recovering, draft.distances, tuple(rng.sample(ends, rng.choice((0, 0, 1, 2)))),
-        faults=rng.choice((0, 0, 0, 1)),
-    )  # fmt: skip
-
-
-def _change_race(rng: random.Random) -> QuorumPlan:
-    draft = _Draft(rng, Quorum(*rng.choice(((3, 3, 2), (3, 3, 2), (4, 3, 2), (2, 2, 2)))), rng.choice((1, 2)))
-    draft.draw_distances((NEAR, 0.02, 0.05, 0.1))
-    leaver, witness, laggard = draft.cast()
-    entries = rng.randint(2, 10)
-    draft.set_there(WRITER, leaver, NEAR)
-    draft.set_back(leaver, WRITER, NEAR)
-    draft.set_there(WRITER, witness, rng.choice((NEAR, 0.005, 0.01)))
-    draft.set_back(witness, WRITER, rng.choice((0.005, 0.01)))
-    draft.set_there(WRITER, laggard, rng.choice((0.05, 0.1)))
-    ends = [(Moment(rng.randint(1, entries), rng.uniform(0.001, 0.01)), leaver)]
-    if rng.random() < 0.4:
-        ends.append((Moment(rng.randint(1, entries), rng.uniform(0.005, 0.05)), rng.choice((witness, laggard))))
-    recovering = tuple(
-        Recovering(Moment(entries, rng.choice((rng.uniform(0.0, 0.05), rng.uniform(0.1, 0.6))))) for _ in RECOVERERS
-    )
-    return QuorumPlan(
-        draft.quorum, draft.bookies, draft.settings, (), None, entries, rng.choice((0.001, 0.005)),
-        rng.choice(("close", "hang", "sleep")), recovering, draft.distances, tuple(ends),
-        metadata_seconds=rng.choice((0.001, 0.005, 0.02)), faults=rng.choice((0, 0, 0, 1)),
-    )  # fmt: skip
-
-
-def _rot_race(rng: random.Random) -> QuorumPlan:
-    draft = _Draft(rng, Quorum(*rng.choice(((3, 3, 2), (3, 3, 2), (3, 3, 3), (2, 2, 2)))))
-    draft.draw_distances((NEAR, 0.001))
-    rotting, witness, deaf = draft.cast()
-    entries = rng.randint(1, 4)
-    if draft.quorum.ack_quorum < draft.quorum.write_quorum:
-        draft.set_there(WRITER, deaf, rng.choice((0.3, 1.0)))
-    for recoverer in RECOVERERS:
-        draft.set_back(witness, recoverer, rng.choice((NEAR, 0.005, 0.02)))
-    rots = rng.uniform(0.03, 0.12)
-    recovering = tuple(Recovering(Moment(entries, rots + rng.uniform(-0.01, 0.1))) for _ in RECOVERERS)
-    return QuorumPlan(
-        draft.quorum, draft.bookies, draft.settings, (rotting,), None, entries, 0.001, "hang", recovering, draft.distances, (),
-        rots=Moment(entries, rots), faults=rng.choice((0, 0, 0, 1)),
-    )  # fmt: skip
-
-
-def _lie_race(rng: random.Random) -> QuorumPlan:
-    draft = _loss_draft(rng)
-    liar, witness, deaf = draft.cast()
-    entries = rng.randint(1, 8)
-    _keep_apart(draft, witness, deaf)
-    cut = Moment(rng.randint(1, entries), rng.uniform(0.0, 0.1))
-    return QuorumPlan(
-        draft.quorum, draft.bookies, draft.settings, (), liar, entries, rng.choice((0.001, 0.01)),
-        rng.choice(("close", "hang", "sleep")), _recovering_soon(rng, cut), draft.distances, ((cut, liar),),
-        faults=rng.choice((0, 0, 1, 2)), faults_seconds=0.2,
-    )  # fmt: skip
-
-
-def _loss_race(rng: random.Random) -> QuorumPlan:
-    draft = _loss_draft(rng)
-    draft.allows_limbo = True
-    loser, witness, deaf = draft.cast()
-    entries = rng.randint(1, 8)
-    _keep_apart(draft, witness, deaf)
-    loses = Moment(rng.randint(1, entries), rng.uniform(0.0, 0.1))
-    return QuorumPlan(
-        draft.quorum, draft.bookies, draft.settings, (), None, entries, rng.choice((0.001, 0.01)),
-        rng.choice(("close", "hang", "sleep")), _recovering_soon(rng, loses), draft.distances, (),
-        loses=loses, loser=loser, lost_directories=rng.choice(((JOURNAL,), (JOURNAL, LEDGERS))),
-        faults=rng.choice((0, 0, 1, 2)), faults_seconds=0.2,
-    )  # fmt: skip
-
-
-def _loss_draft(rng: random.Random) -> _Draft:
-    quorum = Quorum(*rng.choice(((3, 3, 2), (3, 3, 2), (3, 3, 3), (2, 2, 2), (4, 3, 2))))
-    draft = _Draft(rng, quorum, rng.choice((0, 1)), rng.choice((20, 1000)))
-    draft.draw_distances((NEAR, 0.001, 0.005))
-    return draft
-
-
-def _keep_apart(draft: _Draft, witness: int, deaf: int) -> None:
-    """One does not get the writer's adds for long; the one that has them is slow to say so."""
-    draft.set_there(WRITER, deaf, draft.rng.choice((NEAR, 0.05, 0.3)))
-    for recoverer in RECOVERERS:
-        draft.set_back(witness, recoverer, draft.rng.choice((NEAR, 0.02)))
-
-
-def _recovering_soon(rng: random.Random, moment: Moment) -> tuple[Recovering, ...]:
-    return tuple(Recovering(Moment(moment.appends, moment.seconds + rng.uniform(-0.02, 0.5))) for _ in RECOVERERS)
-
-
-DRAWN: Mapping[str, Callable[[random.Random], QuorumPlan]] = {
-    "": _chance,
-    "fence": _fence_race,
-    "change": _change_race,
-    "rot": _rot_race,
-    "lie": _lie_race,
-    "loss": _loss_race,
-}

@@ -20,6 +20,7 @@ from bookkeeper.ledgers import LedgerError
 from bookkeeper.recovery import EntryMissing, Recovery, Rewritten
 from bookkeeper.recovery_driver import RecoveryDriver
 from bookkeeper.registry import LedgerRegistry, RegisteredLedger
+from bookkeeper.repair.copier import Copier
 from metadata.store import ANY_VERSION
 from wire.bookie_codes import BookieCode, BookieError
 
@@ -147,6 +148,13 @@ def _knows_after_a_loss(enter_limbo: Any) -> Any:
     return broken
 
 
+def _named_before_copied(copy: Any) -> Any:
+    async def broken(self: Copier, ledger: Any, fragment: Any, targets: Any) -> None:
+        """Later, perhaps."""
+
+    return broken
+
+
 def _one_ack_is_enough(confirm: Any) -> Any:
     def broken(self: QuorumTracker) -> Any:
         quorum, self._quorum = self._quorum, dataclasses.replace(self._quorum, ack_quorum=1)
@@ -200,6 +208,10 @@ QUORUM_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
     ),
     "knows-after-a-loss": (
         "a bookie that came back empty answers as if it knew (bookkeeper#2612)", Ledgers, "enter_limbo", _knows_after_a_loss
+    ),
+    "named-before-copied": (
+        "a repair names a bookie that has not got the copies yet",
+        Copier, "copy", _named_before_copied,
     ),
     "one-ack-is-enough": (
         "an entry is acknowledged when one bookie has it", QuorumTracker, "_confirm", _one_ack_is_enough

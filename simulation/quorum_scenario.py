@@ -27,7 +27,9 @@ from simulation.quorum_bookie import BookieMachine
 from simulation.quorum_checker import QuorumChecker
 from simulation.quorum_client import LedgerClient, MetadataWay, World
 from simulation.quorum_faults import QuorumFaults
-from simulation.quorum_plan import RECOVERERS, WRITER, Moment, Recovering, draw_plan, host_of
+from simulation.quorum_plan import RECOVERERS, WRITER, Moment, Recovering, host_of
+from simulation.quorum_races import draw_plan
+from simulation.quorum_repair import SESSION_SECONDS, Repairer
 from simulation.rng import stream
 from simulation.trace import Trace
 
@@ -37,6 +39,7 @@ LATEST_SECONDS = 0.9
 """When clients begin to recover, whatever the writer has done."""
 RUN_SECONDS_MAX = 60.0
 OPEN_ATTEMPTS = 8
+REPAIR_LOOKS, REPAIR_LOOK_SECONDS = 200, 0.25
 JUDGE = "judge"
 
 
@@ -56,6 +59,7 @@ class QuorumScenario:
         self.bookies = [BookieMachine(self.loop, self._network, host, seed, plan.settings, self.checker) for host in hosts]
         self._clients: dict[str, SimProcess] = {}
         self._begun: dict[str, None] = {}
+        self._repairer = Repairer(self.world, self._network, seed)
         self._ways = {name: MetadataWay(stream(seed, f"way {name}")) for name in (WRITER, *RECOVERERS, JUDGE)}
         self._cached: tuple[bytes, LedgerMetadata] | None = None
 
@@ -81,14 +85,25 @@ class QuorumScenario:
         for name, count in faults.counts.items():
             self.world.events[f"fault {name}"] = count
         await self._judge()
+        if self.plan.leaves is not None and self.checker.end is not None:
+            await self._until_repaired()
         await self._check_bookies()
+
+    async def _until_repaired(self) -> None:
+        """Until no entry is the matter of a bookie that has left."""
+        for _ in range(REPAIR_LOOKS):
+            if self.checker.lacking() is None:
+                self.world.count("repaired")
+                return
+            await asyncio.sleep(REPAIR_LOOK_SECONDS)
+        raise Violation(f"not repaired: {self.checker.lacking()}")
 
     async def _check_bookies(self) -> None:
         events, plan = self.world.events, self.plan
         events.update(self.checker.events)
         if self.world.ledger_id >= 0:
             events["ensembles changed"] = len(self._metadata().segments) - 1
-        excused = {*plan.rotting, plan.liar, plan.loser if plan.loses is not None else None}
+        excused = {*plan.rotting, plan.liar, plan.loser}
         for number, machine in enumerate(self.bookies):
             if number not in excused and machine.bookie is not None and self.checker.ledger_id >= 0:
                 await machine.bookie.check_kept()
@@ -115,9 +130,21 @@ class QuorumScenario:
         if self.plan.rots is not None:
             for number in self.plan.rotting:
                 self.world.at(self.plan.rots, partial(faults.rot_last, self.bookies[number]))
+        if self.plan.loser is None:
+            return
+        machine = self.bookies[self.plan.loser]
         if self.plan.loses is not None:
-            machine = self.bookies[self.plan.loser]
             self.world.at(self.plan.loses, partial(faults.lose, machine, self.plan.lost_directories))
+        if self.plan.leaves is not None:
+            self._repairer.process.start()
+            self.world.at(self.plan.leaves, partial(self._leave, machine))
+        if self.plan.repairer_dies is not None:
+            self.world.at(self.plan.repairer_dies, self._repairer.die)
+
+    def _leave(self, machine: BookieMachine) -> None:
+        self.world.count("left for good")
+        machine.leave()
+        self.loop.hardware_later(SESSION_SECONDS, self._repairer.unregister, machine.name)
 
     def _start_clients(self, faults: QuorumFaults) -> None:
         plan = self.plan
