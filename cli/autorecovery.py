@@ -30,13 +30,13 @@ def auto_recovery(
 ) -> tuple[str, AutoRecovery]:
     """Its name and itself, not started. BadSetting, BadTls."""
     owner = owner_name(configuration.settings(BookieServerSettings))
-    tls = _tls(configuration.settings(BookieSecuritySettings))
+    tls = client_tls(configuration.settings(BookieSecuritySettings))
     client = RepairClient(store, configuration.settings(RepairSettings), clock, rng, owner, tls=tls)
     return owner, AutoRecovery(client, sessions)
 
 
-def _tls(settings: BookieSecuritySettings) -> RenewedTls | None:
-    """None: bookies are spoken to in the clear."""
+def client_tls(settings: BookieSecuritySettings) -> RenewedTls | None:
+    """With which a process of the bookies' own settings speaks to them; None: in the clear. BadTls."""
     files, now = settings.tls_files, asyncio.get_running_loop().time
     if files is None or files.trust is None:
         return None

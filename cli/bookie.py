@@ -175,7 +175,7 @@ class BookieServer:
             )
             from cli.bookkeeper_shell.web_cluster import WebCluster  # not for those without HTTP
 
-            self._web_cluster = WebCluster(self._store, self.identity.bookie_id)
+            self._web_cluster = WebCluster(self._store, bookie_id, self._security.peer_tls)
             groups = (routes, DiskRoutes(self._disk, self._bookie_settings), ClusterRoutes(self._web_cluster))
             self._web = await serve_bookie_web(bookie_app(*groups), settings.http_server_host, settings.http_server_port)
 

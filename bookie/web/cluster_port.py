@@ -35,8 +35,8 @@ class ClusterPort(Protocol):
         """Free and total room of each writable bookie, and at the end of all."""
 
     async def summary(self) -> Mapping[str, object]: ...
-    async def is_sane(self) -> bool:
-        """Whether a ledger can be written to this bookie, and read from it."""
+    async def sanity(self) -> Mapping[str, bool]:
+        """Whether a ledger could be written to this bookie and read from it (passed), or whether it is read-only."""
 
     # Repair
 

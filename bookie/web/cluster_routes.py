@@ -85,7 +85,7 @@ class ClusterRoutes:
         return JSONResponse(await self._cluster.summary())
 
     async def _sanity(self, request: Request) -> Response:
-        return JSONResponse({"passed": await self._cluster.is_sane(), "readOnly": False})
+        return JSONResponse(await self._cluster.sanity())
 
     # Repair
 

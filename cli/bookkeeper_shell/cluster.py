@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from bookkeeper.ledger_layouts import LAYOUTS, UnknownLayout, parse_layout
-from bookkeeper.ledgers import LedgerError
+from bookkeeper.ledgers import LedgerError, NoSuchLedger
 from bookkeeper.metadata_codec import LedgerMetadata
 from bookkeeper.paths import AVAILABLE, INSTANCE_ID, LAYOUT, READ_ONLY
 from bookkeeper.registry import LedgerRegistry
@@ -120,13 +120,16 @@ class Cluster:
         path = (await self.registry()).path(ledger_id)
         found = await self.store.get(path)
         if found is None:
-            raise NotThere(f"ledger {ledger_id} is not there ({path}): it was deleted, or never made")
+            raise _no_ledger(ledger_id, path)
         return found
 
     async def ledger(self, ledger_id: int) -> LedgerMetadata:
         """NotThere; LedgerError for metadata that cannot be read."""
-        await self.ledger_node(ledger_id)
-        return (await (await self.registry()).read(ledger_id)).metadata
+        registry = await self.registry()
+        try:
+            return (await registry.read(ledger_id)).metadata
+        except NoSuchLedger:
+            raise _no_ledger(ledger_id, registry.path(ledger_id)) from None
 
     async def ledger_ids(self) -> AsyncGenerator[int, None]:
         """All of them; read level by level, so that what comes or goes meanwhile may be missed."""
@@ -142,6 +145,10 @@ class Cluster:
                 continue
             except LedgerError as error:
                 yield ledger_id, error
+
+
+def _no_ledger(ledger_id: int, path: str) -> NotThere:
+    return NotThere(f"ledger {ledger_id} is not there ({path}): it was deleted, or never made")
 
 
 def _no_cluster(path: str) -> NotThere:

@@ -85,7 +85,7 @@ async def bookie_info(shell: Shell, given: Given) -> int:
 
     async with shell.metadata() as store:
         cluster = Cluster(store)
-        spaces, failures = await disk_spaces(store)
+        spaces, failures = await disk_spaces(store, shell.client_tls())
         for bookie_id, reason in failures.items():
             shell.warn(f"{bookie_id}: {reason}")
         if not spaces:

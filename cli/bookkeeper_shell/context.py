@@ -15,6 +15,7 @@ from cli.configuration import Configuration
 
 if TYPE_CHECKING:
     from metadata.zookeeper.store import ZooKeeperStore
+    from ports.tls import RenewedTls
 
 S = TypeVar("S")
 
@@ -90,6 +91,13 @@ class Shell:
                 "such as zk+hierarchical://host1:2181;host2:2181/ledgers; -conf names another file"
             )
         return uri
+
+    def client_tls(self) -> "RenewedTls | None":
+        """As the bookies of this configuration have it; None: in the clear. BadTls. Within the event loop."""
+        from bookie.server.security.settings import BookieSecuritySettings
+        from cli.autorecovery import client_tls
+
+        return client_tls(self.settings(BookieSecuritySettings))
 
     @asynccontextmanager
     async def metadata(self) -> AsyncIterator["ZooKeeperStore"]:

@@ -23,7 +23,7 @@ async def read_ledger(shell: Shell, given: Given) -> int:
         raise WrongUsage(f"-le {last} is before -fe {first}")
     if given.has("b") and given.has("r"):
         raise WrongUsage("-r recovers the ledger at all its bookies: leave -b out")
-    async with shell.metadata() as store, open_ledgers(store) as access:
+    async with shell.metadata() as store, open_ledgers(store, shell.client_tls()) as access:
         if given.has("b"):
             bookie_id = checked_bookie_id(given.text("b"))
             async for entry in access.read_at(bookie_id, ledger_id, first, last):
@@ -56,7 +56,7 @@ async def simple_test(shell: Shell, given: Given) -> int:
     count = given.number("n", 1000, 1)
     if not ensemble >= write >= ack:
         raise WrongUsage(f"-e {ensemble} -w {write} -a {ack}: the ensemble is the largest, the ack quorum the smallest")
-    async with shell.metadata() as store, open_ledgers(store) as access:
+    async with shell.metadata() as store, open_ledgers(store, shell.client_tls()) as access:
         read = await write_trial(access, count, (ensemble, write, ack), shell.say)
     shell.say(f"{read} entries read, and the ledger deleted")
     return 0
@@ -69,7 +69,7 @@ async def bookie_sanity(shell: Shell, given: Given) -> int:
     async with shell.metadata() as store:
         if bookie_id not in (await registered_bookies(store)).writable:
             raise NotThere(f"bookie {bookie_id} of {shell.configured_in} does not run here, or is read-only")
-        async with open_ledgers(store) as access:
+        async with open_ledgers(store, shell.client_tls()) as access:
             try:
                 async with asyncio.timeout(seconds * 2):  # written, and read
                     read = await write_trial(access, count, ON_ONE_BOOKIE, shell.say, bookie_id)

@@ -20,6 +20,7 @@ from cli.bookkeeper_shell.cluster import Cluster, NotThere
 from metadata.store import MetadataStore
 from ports.clock import RealClock
 from ports.rng import RealRng
+from ports.tls import RenewedTls
 from wire.bookie_codes import BookieCode, BookieError
 from wire.digests import HEADER_BYTES
 from wire.run import EntryRun
@@ -127,11 +128,13 @@ def _entries(run: EntryRun, metadata: LedgerMetadata) -> list[Entry]:
 
 
 @asynccontextmanager
-async def open_ledgers(store: MetadataStore, settings: RepairSettings | None = None) -> AsyncIterator[LedgerAccess]:
-    """NotThere when there is no cluster; LedgerError, MetadataError."""
+async def open_ledgers(
+    store: MetadataStore, tls: RenewedTls | None, settings: RepairSettings | None = None
+) -> AsyncIterator[LedgerAccess]:
+    """Without `tls` bookies are spoken to in the clear. NotThere when there is no cluster; LedgerError, MetadataError."""
     await Cluster(store).registry()
     client = RepairClient(
-        store, settings or RepairSettings(), RealClock(), RealRng(), "bookkeeper shell", timeout_seconds=ANSWER_SECONDS
+        store, settings or RepairSettings(), RealClock(), RealRng(), "bookkeeper shell", None, ANSWER_SECONDS, tls
     )
     try:
         await client.open()

@@ -32,7 +32,7 @@ async def recover_bookies(shell: Shell, given: Given) -> int:
             shell.say(f"Bookies : {', '.join(sorted(bookies))}")
             if not shell.confirm("Are you sure to recover them"):
                 raise CommandFailed("Give up!")
-        async with open_ledgers(store, _settings(shell, given)) as access:
+        async with open_ledgers(store, shell.client_tls(), _settings(shell, given)) as access:
             done = await recover(
                 access.client,
                 bookies,
@@ -100,7 +100,7 @@ def _say_ledger(shell: Shell, ledger_id: int, metadata: LedgerMetadata, bookies:
 
 async def decommission_bookie(shell: Shell, given: Given) -> int:
     bookie_id = checked_bookie_id(given.text("bookieid")) if given.has("bookieid") else local_bookie_id(shell)
-    async with shell.metadata() as store, open_ledgers(store, shell.settings(RepairSettings)) as access:
+    async with shell.metadata() as store, open_ledgers(store, shell.client_tls(), shell.settings(RepairSettings)) as access:
         had_cookie = await decommission(access.client, bookie_id, progress_line(shell.say))
     shell.say(f"The ledgers stored in the given decommissioning bookie: {bookie_id} are properly replicated")
     if had_cookie:

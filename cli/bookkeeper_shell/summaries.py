@@ -10,6 +10,7 @@ from bookkeeper.repair.auditor_votes import elected_auditor
 from cli.bookkeeper_shell.cluster import Cluster
 from cli.bookkeeper_shell.replication import lacking, marks_in
 from metadata.store import MetadataStore
+from ports.tls import RenewedTls
 from wire.bookie_codes import BookieError
 
 ANSWER_SECONDS = 30.0
@@ -35,7 +36,7 @@ async def cluster_summary(store: MetadataStore) -> Mapping[str, object]:
     }
 
 
-async def disk_spaces(store: MetadataStore) -> tuple[dict[str, DiskSpace], dict[str, str]]:
+async def disk_spaces(store: MetadataStore, tls: RenewedTls | None) -> tuple[dict[str, DiskSpace], dict[str, str]]:
     """Of the writable bookies; and why some of them did not say. MetadataError."""
     turns = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
 
@@ -49,7 +50,7 @@ async def disk_spaces(store: MetadataStore) -> tuple[dict[str, DiskSpace], dict[
         except BookieError as error:
             return str(error)
 
-    bookies = NetworkBookies(store, ANSWER_SECONDS)
+    bookies = NetworkBookies(store, ANSWER_SECONDS, tls=tls)
     try:
         await bookies.open()
         names = sorted(bookies)

@@ -24,6 +24,7 @@ from cli.bookkeeper_shell.summaries import cluster_summary, disk_spaces
 from cli.bookkeeper_shell.trial import ON_ONE_BOOKIE, write_trial
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
+from ports.tls import RenewedTls
 from wire.bookie_codes import BookieError
 
 P = ParamSpec("P")
@@ -54,8 +55,8 @@ def _refusing(
 class WebCluster:
     """For the bookie with this id. `close` before the store is closed."""
 
-    def __init__(self, store: MetadataStore, bookie_id: str) -> None:
-        self._store, self._bookie_id = store, bookie_id
+    def __init__(self, store: MetadataStore, bookie_id: str, tls: RenewedTls | None) -> None:
+        self._store, self._bookie_id, self._tls = store, bookie_id, tls
         self._background: set[asyncio.Task[None]] = set()
         self._sanity = asyncio.Lock()
 
@@ -94,7 +95,7 @@ class WebCluster:
     async def entries(self, ledger_id: int, first: int, last: int | None, bytes_max: int) -> Mapping[str, str]:
         """What is beyond the end is left out, as Apache does."""
         found, size = dict[str, str](), 0
-        async with open_ledgers(self._store) as access:
+        async with open_ledgers(self._store, self._tls) as access:
             try:
                 async for entry in access.read(ledger_id, first, last):
                     size += len(entry.payload)
@@ -123,7 +124,7 @@ class WebCluster:
     @_refusing
     async def disk_spaces(self) -> Mapping[str, str]:
         """In the form of Apache's ListBookieInfoService, punctuation and all."""
-        spaces, failures = await disk_spaces(self._store)
+        spaces, failures = await disk_spaces(self._store, self._tls)
         if not spaces:
             raise NotThere(f"Not found any Bookie info. {failures or ''}".strip())
         shown = {name: f": {{{_room(each.free_bytes, each.total_bytes)}}}," for name, each in spaces.items()}
@@ -135,10 +136,15 @@ class WebCluster:
         return await cluster_summary(self._store)
 
     @_refusing
-    async def is_sane(self) -> bool:
-        """One at a time; False, and a line in the log, when it was not done in SANITY_SECONDS or failed."""
+    async def sanity(self) -> Mapping[str, bool]:
+        """One at a time; not passed, and a line in the log, when it was not done in SANITY_SECONDS or failed."""
+        if self._bookie_id in await Cluster(self._store).read_only():
+            return {"passed": False, "readOnly": True}
+        return {"passed": await self._is_written_and_read(), "readOnly": False}
+
+    async def _is_written_and_read(self) -> bool:
         try:
-            async with self._sanity, asyncio.timeout(SANITY_SECONDS), open_ledgers(self._store) as access:
+            async with self._sanity, asyncio.timeout(SANITY_SECONDS), open_ledgers(self._store, self._tls) as access:
                 await write_trial(access, SANITY_ENTRIES, ON_ONE_BOOKIE, _log.debug, self._bookie_id)
         except (*FAILURES, TimeoutError) as error:
             _log.warning(line("the bookie's sanity test failed", reason=str(error) or f"not done in {SANITY_SECONDS:g} s"))
@@ -205,7 +211,7 @@ class WebCluster:
     async def _run(self, what: str, work: Callable[[LedgerAccess], Awaitable[None]]) -> None:
         _log.info(line("begun", work=what))
         try:
-            async with open_ledgers(self._store) as access:
+            async with open_ledgers(self._store, self._tls) as access:
                 await work(access)
         except FAILURES as error:
             _log.error(line("not done", work=what, reason=error))

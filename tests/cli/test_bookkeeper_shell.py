@@ -15,7 +15,19 @@ from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.paths import ledger_path
 from metadata.zookeeper.store import ZooKeeperStore
-from tests.cli.shell_cluster import Cluster, Shell, a_batch, a_ledger, entry_ids, on_store, payload, until, with_ledgers, write
+from tests.cli.shell_cluster import (
+    Cluster,
+    Shell,
+    a_batch,
+    a_ledger,
+    entry_ids,
+    on_store,
+    payload,
+    told,
+    until,
+    with_ledgers,
+    write,
+)
 from tests.started_process import ROOT
 
 pytestmark = pytest.mark.timeout(300)
@@ -46,6 +58,7 @@ def test_a_bookie_that_is_made_read_only_is_listed_so(cluster: Cluster, shell: S
     make_read_only(True)
     until(lambda: name in shell("listbookies", "-ro").out)
     assert name not in shell("listbookies", "-rw").out
+    assert told(cluster, "bookie/sanity") == {"passed": False, "readOnly": True}
     make_read_only(False)
     until(lambda: name in shell("listbookies", "-rw").out)
 
