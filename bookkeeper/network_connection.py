@@ -1,6 +1,8 @@
 """NetworkConnection: the one connection of a kind to one bookie, made when it is needed and again after it was lost.
 
-Owns the making of it, within a time limit. What is said on it is its `Link`'s part. Adds that wait for it are kept in order.
+Owns the making of it, within a time limit; after one that failed there is a pause in which everything fails at once, so that
+a bookie that is down is not called at each add. What is said on it is its `Link`'s part. Adds that wait for it are kept in
+order.
 """
 
 import asyncio
@@ -16,6 +18,10 @@ from wire.bookie_codes import BookieError
 L = TypeVar("L", bound=Link)
 LinkMaker = Callable[[str, SharedRoom, float, Callable[[], None]], L]
 """Name of the bookie, room for what is read, seconds after which a request that is not answered ends it, who is told then."""
+
+PAUSE_SECONDS = 0.1
+PAUSE_SECONDS_MAX = 2.0
+"""After an attempt that failed; each time twice as long."""
 
 
 class NetworkConnection(Generic[L]):
@@ -39,6 +45,7 @@ class NetworkConnection(Generic[L]):
         self._queued: list[Add] = []
         """Adds that wait for the connection, in order."""
         self._is_closed = False
+        self._pause_seconds, self._paused_until, self._reason = PAUSE_SECONDS, 0.0, ""
 
     def add(self, add: Add) -> None:
         """Now, or when it is connected; in order."""
@@ -71,7 +78,7 @@ class NetworkConnection(Generic[L]):
 
     async def _open(self) -> L:
         try:
-            link = await self._open_link()
+            link = await self._try_to_open()
         except OSError as error:
             for add in self._take_queued():
                 add.future.set_exception(BookieError(AWAY, add.run.ledger_id, f"{self._name}: {error}"))
@@ -83,9 +90,29 @@ class NetworkConnection(Generic[L]):
             link.add(add)
         return link
 
-    async def _open_link(self) -> L:
+    async def _try_to_open(self) -> L:
+        self._check_open()
+        if self._loop.time() < self._paused_until:
+            raise ConnectionError(self._reason)
+        try:
+            link = await self._open_link()
+        except OSError as error:
+            self._reason, self._paused_until = str(error), self._loop.time() + self._pause_seconds
+            self._pause_seconds = min(2 * self._pause_seconds, PAUSE_SECONDS_MAX)
+            raise
+        self._pause_seconds = PAUSE_SECONDS
+        try:
+            self._check_open()
+        except ConnectionError as closed:  # while it was made
+            link.end(str(closed))
+            raise
+        return link
+
+    def _check_open(self) -> None:
         if self._is_closed:
             raise ConnectionError("closed")
+
+    async def _open_link(self) -> L:
         try:
             async with asyncio.timeout(self._timeout):
                 return await connect(self._new_link, self._host, self._port, self._tls)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper import network_bookie, network_link
+from bookkeeper import network_auth, network_bookie, network_connection, network_link
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import EntryLost, LedgerUnreadable
 from bookkeeper.network_bookie import NetworkBookie
@@ -199,9 +199,46 @@ def test_a_bookie_that_is_not_there_fails_at_once_and_is_found_when_it_is(versio
         await asyncio.sleep(1)
         assert await code_of(client.add(sealed(7, 1), KEY)) == AWAY
         await at.listener.listen(None, port)
+        await asyncio.sleep(1)
         await client.add(sealed(7, 1), KEY)
 
     over_the_network(scenario, version)
+
+
+def test_a_bookie_that_is_down_is_not_called_at_each_add(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[float] = []
+    real = network_auth.connect
+
+    async def counted(*words: Any) -> Any:
+        calls.append(asyncio.get_running_loop().time())
+        return await real(*words)
+
+    monkeypatch.setattr(network_connection, "connect", counted)
+
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        port = at.listener.port
+        await at.listener.close()
+        for entry_id in range(1000):
+            assert await code_of(client.add(sealed(7, entry_id), KEY)) == AWAY
+            await asyncio.sleep(0.01)
+        assert 5 <= len(calls) <= 12, "after 0.1 s, 0.2 s ... 2 s of more than ten"
+        await at.listener.listen(None, port)
+        await asyncio.sleep(2)
+        await client.add(sealed(7, 0), KEY)
+
+    over_the_network(scenario)
+
+
+def test_a_bookie_that_is_closed_while_it_connects_leaves_no_connection() -> None:
+    async def scenario(at: Served, client: NetworkBookie) -> None:
+        add = client.add(sealed(7, 0), KEY)
+        await asyncio.sleep(0)
+        await client.close()
+        assert await code_of(add) == AWAY
+        assert client._entries._link is None
+        assert await code_of(client.read(7, 0, 1, 1)) == AWAY
+
+    over_the_network(scenario)
 
 
 def lac_record(ledger_id: int, last_add_confirmed: int) -> bytes:
