@@ -39,7 +39,7 @@ class ReplicationWorker:
         self._retry_seconds = settings.rw_rereplicate_backoff_ms / 1000
         self._listed: list[int] = []
         self._in_hand: HeldLedger | None = None
-        self._doubtful: list[int] = []
+        self._doubtful: dict[int, None] = {}
         """Ledgers whose lock may be there, and is not wanted: the metadata failed when it was taken or released."""
 
     async def run(self) -> None:
@@ -58,9 +58,9 @@ class ReplicationWorker:
 
     async def release_all(self) -> None:
         """Others may begin at once with what this worker held."""
-        self._doubtful += [held.ledger_id for held in self._backlog.held]
+        self._doubtful |= {held.ledger_id: None for held in self._backlog.held}
         if self._in_hand is not None:
-            self._doubtful.append(self._in_hand.ledger_id)
+            self._doubtful[self._in_hand.ledger_id] = None
         self._forget()
         try:
             await self._release_doubtful()
@@ -75,12 +75,13 @@ class ReplicationWorker:
         """What was in hand when the metadata failed."""
         held, self._in_hand = self._in_hand, None
         if held is not None and not self._backlog.on_failed(held, asyncio.get_running_loop().time()):
-            self._doubtful.append(held.ledger_id)
+            self._doubtful[held.ledger_id] = None
 
     async def _release_doubtful(self) -> None:
         while self._doubtful:
-            await self._client.marks.release(self._doubtful[-1])
-            self._doubtful.pop()
+            ledger_id = next(iter(self._doubtful))
+            await self._client.marks.release(ledger_id)
+            self._doubtful.pop(ledger_id, None)
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is SessionEvent.SESSION_LOST:
@@ -122,9 +123,9 @@ class ReplicationWorker:
             await self._list()
         while self._listed:
             ledger_id = self._listed.pop()
-            self._doubtful.append(ledger_id)
+            self._doubtful[ledger_id] = None
             held = await self._client.marks.take(ledger_id)
-            self._doubtful.pop()
+            self._doubtful.pop(ledger_id, None)
             if held is not None:
                 return held
         return None
@@ -140,7 +141,7 @@ class ReplicationWorker:
     async def _on_due(self, due: Due) -> None:
         match due.action:
             case Action.RELEASE:
-                self._doubtful.append(due.held.ledger_id)
+                self._doubtful[due.held.ledger_id] = None
                 await self._release_doubtful()
             case Action.CLOSE:
                 await self._work(due.held, closes=True)
@@ -167,4 +168,4 @@ class ReplicationWorker:
     async def _keep(self, held: HeldLedger, hold: Callable[[HeldLedger, float], bool], now: float) -> None:
         """Nothing when the session, and the lock with it, was lost meanwhile."""
         if self._in_hand is not None and not hold(held, now):
-            self._doubtful.append(held.ledger_id)
+            self._doubtful[held.ledger_id] = None

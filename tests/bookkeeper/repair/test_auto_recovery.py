@@ -43,6 +43,8 @@ class Flaky(MemoryStore):
         if chance < self.failing / 2:
             raise StoreUnavailable("chance")
         stats = await super().commit(operations)
+        if chance > 1 - self.failing / 4:
+            self.lose()
         if chance < self.failing and not all(_shows(operation) for operation in operations):
             raise OutcomeUnknown("chance")
         return stats
