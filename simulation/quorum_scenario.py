@@ -9,7 +9,9 @@ import asyncio
 from contextlib import suppress
 from functools import partial
 from typing import TextIO
+from unittest.mock import patch
 
+from bookkeeper import read_ahead
 from bookkeeper.ledger_layouts import HIERARCHICAL
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.metadata_codec import LedgerMetadata, decode_ledger_metadata
@@ -41,6 +43,8 @@ RUN_SECONDS_MAX = 60.0
 OPEN_ATTEMPTS = 8
 REPAIR_LOOKS, REPAIR_LOOK_SECONDS = 200, 0.25
 JUDGE = "judge"
+READ_AHEAD_ENTRIES = 4
+"""At once: a recovery has more than one window, and asks for little that is not there."""
 
 
 class QuorumScenario:
@@ -64,7 +68,8 @@ class QuorumScenario:
         self._cached: tuple[bytes, LedgerMetadata] | None = None
 
     def run(self) -> Outcome:
-        return play(self.seed, self.loop, self._play(), self.world.events)
+        with patch.object(read_ahead, "ENTRIES_MAX", READ_AHEAD_ENTRIES):
+            return play(self.seed, self.loop, self._play(), self.world.events)
 
     async def _play(self) -> None:
         plan = self.plan
