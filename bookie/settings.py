@@ -12,7 +12,9 @@
 | journal_buffered_writes_threshold | journalBufferedWritesThreshold | |
 | journal_sync_data | journalSyncData | false is refused by a log line: an add is acknowledged after fsync, always |
 | db_storage_write_cache_max_size_mb | dbStorage_writeCacheMaxSizeMb | 32 (a quarter of direct memory): both tables together |
-| db_storage_read_ahead_cache_max_size_mb | dbStorage_readAheadCacheMaxSizeMb | 8 (a quarter of direct memory): block tables |
+| db_storage_read_ahead_cache_max_size_mb | dbStorage_readAheadCacheMaxSizeMb | 8 (a quarter of direct memory) |
+| db_storage_read_ahead_cache_batch_size | dbStorage_readAheadCacheBatchSize | |
+| db_storage_read_ahead_cache_batch_bytes_size | dbStorage_readAheadCacheBatchBytesSize | |
 | db_storage_direct_io_entry_logger | dbStorage_directIOEntryLogger | true (false): docs/adr/0015 |
 | flush_interval | flushInterval (ms) | 60,000, as Pulsar sets it |
 | log_size_limit | logSizeLimit (bytes) | 128 MiB (1 GiB): a file is reclaimed as a whole |
@@ -73,6 +75,11 @@ class BookieSettings:
     journal_sync_data: bool = True
     db_storage_write_cache_max_size_mb: int = 32
     db_storage_read_ahead_cache_max_size_mb: int = 8
+    """Half of it for what was read ahead, half for the tables of blocks."""
+    db_storage_read_ahead_cache_batch_size: int = 100
+    """Entries that are read where a reader goes on with fewer. 0 or less: none ahead."""
+    db_storage_read_ahead_cache_batch_bytes_size: int = -1
+    """Bytes of them, at most. 0 or less: no limit but that of the cache, and of a block."""
     db_storage_direct_io_entry_logger: bool = True
     flush_interval: int = 60_000
     log_size_limit: int = 128 * MEGABYTE

@@ -22,6 +22,7 @@ from bookie.storage.block_v1 import (
 )
 from bookie.storage.files_v1 import LogExtent
 from bookie.storage.log_file import log_name
+from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.span import Span
 from ports.disk import Disk, File
 from wire.run import Buffer, EntryRun
@@ -34,7 +35,16 @@ TABLE_OVERHEAD_BYTES = 320
 class LogReader:
     """Reads of all logs. At most `files_max` stay open and `tables_bytes_max` of tables in memory; the oldest go first."""
 
-    def __init__(self, disk: Disk, directory: str, *, files_max: int, tables_bytes_max: int, direct: bool) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        *,
+        files_max: int,
+        tables_bytes_max: int,
+        direct: bool,
+        ahead: ReadAhead | None = None,
+    ) -> None:
         self._disk = disk
         self._directory = directory
         self._direct = direct
@@ -43,6 +53,7 @@ class LogReader:
         self._files: OrderedDict[int, File] = OrderedDict()
         self._tables: OrderedDict[tuple[int, int], BlockTable] = OrderedDict()
         self._tables_bytes = 0
+        self._ahead = ahead or ReadAhead(0, 0, 0)
 
     async def read(self, ledger_id: int, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         """From an entry of the span: at least that one, else within both bounds."""
@@ -50,20 +61,43 @@ class LogReader:
         place = (span.log_id, span.offset)
         table = self._tables.get(place)
         head: Buffer = b""
+        goes_on = self._ahead.goes_on(ledger_id, first_entry_id)
         if table is None:
-            head = await self._read_head(file, span, first_entry_id, count_max, bytes_max)
+            wanted = self._ahead.widened(count_max, bytes_max) if goes_on else (count_max, bytes_max)
+            head = await self._read_head(file, span, first_entry_id, *wanted)
             table = decode_table(head)
             _check(table, ledger_id, span)
             self._remember(place, table)
+            if goes_on:
+                self._ahead.keep(place, 0, head)
         else:
             self._tables.move_to_end(place)
         start = first_entry_id - table.first_entry_id
         stop = stop_within(table.offsets, start, min(count_max, span.last_entry_id + 1 - first_entry_id), bytes_max)
         offsets = table.offsets[start : stop + 1]
         if offsets[-1] > len(head):
-            head, offsets = await _read_entries(file, span.offset, offsets)
+            head, offsets = await self._read_entries(file, place, table, start, stop, goes_on=goes_on)
+        self._ahead.was_read(ledger_id, first_entry_id + len(offsets) - 2)
         await self._close_surplus()
         return EntryRun(ledger_id, first_entry_id, head, offsets, table.header_bytes)
+
+    async def _read_entries(
+        self, file: File, place: tuple[int, int], table: BlockTable, start: int, stop: int, *, goes_on: bool
+    ) -> tuple[Buffer, "array[int]"]:
+        """The entries from `start` to `stop` of a block and their offsets in what was read, perhaps with others after them."""
+        offsets = table.offsets[start : stop + 1]
+        piece = self._ahead.find(place, offsets[0], offsets[-1])
+        if piece is None:
+            end = self._ahead.stop(table.offsets, start, stop) if goes_on else stop
+            size = table.offsets[end] - offsets[0]
+            data = await file.read_piece(place[1] + offsets[0], size)
+            if len(data) != size:
+                raise DamagedBlock(f"ends after {len(data)} of {size} bytes")
+            piece = (offsets[0], data)
+            if end > stop:
+                self._ahead.keep(place, *piece)
+        begin, data = piece
+        return data, array("I", map((-begin).__add__, offsets))
 
     async def _read_head(self, file: File, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> Buffer:
         """The table of a block, and the entries too where they are the first."""
@@ -105,6 +139,7 @@ class LogReader:
 
     async def forget(self, log_id: int) -> None:
         """The log goes away."""
+        self._ahead.forget(log_id)
         for place in [place for place in self._tables if place[0] == log_id]:
             self._tables_bytes -= _table_bytes(self._tables.pop(place))
         file = self._files.pop(log_id, None)
@@ -149,15 +184,6 @@ def _check(table: BlockTable, ledger_id: int, span: Span) -> None:
         or not table.first_entry_id <= span.first_entry_id <= span.last_entry_id <= table.last_entry_id
     ):
         raise DamagedBlock(f"holds {table.ledger_id}:{table.first_entry_id}..{table.last_entry_id}")
-
-
-async def _read_entries(file: File, block: int, offsets: "array[int]") -> tuple[Buffer, "array[int]"]:
-    """The entries at these offsets of the block, and their offsets in what was read."""
-    begin, size = offsets[0], offsets[-1] - offsets[0]
-    data = await file.read_piece(block + begin, size)
-    if len(data) != size:
-        raise DamagedBlock(f"ends after {len(data)} of {size} bytes")
-    return data, array("I", map((-begin).__add__, offsets))
 
 
 def _table_bytes(table: BlockTable) -> int:

@@ -24,6 +24,7 @@ from bookie.storage.index import Index
 from bookie.storage.log_file import LogFile, index_name, log_name, new_log
 from bookie.storage.log_reader import LogReader
 from bookie.storage.log_writer import LANE, LogWriter
+from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.small_files import TEMPORARY_SUFFIX, read_file, replace_file
 from bookie.storage.span import Span
 from ports.disk import Disk
@@ -74,12 +75,18 @@ class LedgerStorage:
         self._directory = directory
         self._direct = settings.db_storage_direct_io_entry_logger
         self._writer = LogWriter(disk, directory, settings.log_size_limit, direct=self._direct)
+        cache_bytes = settings.db_storage_read_ahead_cache_max_size_mb * MEGABYTE
         self._reader = LogReader(
             disk,
             directory,
             files_max=settings.open_file_limit,
-            tables_bytes_max=settings.db_storage_read_ahead_cache_max_size_mb * MEGABYTE,
+            tables_bytes_max=cache_bytes // 2,
             direct=self._direct,
+            ahead=ReadAhead(
+                cache_bytes // 2,
+                settings.db_storage_read_ahead_cache_batch_size,
+                settings.db_storage_read_ahead_cache_batch_bytes_size,
+            ),
         )
         self.checkpoint = Checkpoint()
         self.index = Index()
