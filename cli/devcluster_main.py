@@ -59,7 +59,8 @@ def run_devcluster(options: argparse.Namespace) -> int:
         sets = (options.broker_set, options.bookie_set)
         plan = cluster_plan(data, options.brokers, options.bookies, options.network, *sets, has_proxy=options.proxy)
         _prepare(data, options.bookies)
-        return asyncio.run(_serve(plan, data, json_ready))
+        is_new = not any(data.glob("zookeeper/classpath-*"))
+        return asyncio.run(_serve(plan, data, json_ready, is_new=is_new))
     except (DevclusterFailed, OSError) as error:
         print(f"bin/pulsar devcluster: {error}", file=sys.stderr)
         return 1
@@ -77,10 +78,12 @@ def _prepare(data: Path, bookies: int) -> None:
         )
 
 
-async def _serve(plan: ClusterPlan, data: Path, json_ready: Path | None) -> int:
+async def _serve(plan: ClusterPlan, data: Path, json_ready: Path | None, *, is_new: bool) -> int:
     os.chdir(data)
     stop, screen = stop_on_signal(), Screen(plan)
     cluster = Devcluster(plan, screen.tell)
+    if is_new:
+        screen.tell(OWN, "starting; Maven looks for ZooKeeper's jars, and fetches them if they are not there: a minute, once")
     ends = [asyncio.create_task(event.wait(), name="devcluster ends") for event in (stop, screen.gone)]
     starting = asyncio.create_task(cluster.start(), name="devcluster start")
     control = None

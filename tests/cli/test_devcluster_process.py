@@ -14,7 +14,7 @@ from tests.clients.python_client import names, publish, quiet_client, receive, u
 from tests.metadata.zookeeper_server import keep_classpath, need_zookeeper
 from tests.started_process import ROOT, StartedProcess
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
 
 PULSAR = str(ROOT / "bin" / "pulsar")
 
@@ -106,3 +106,11 @@ def test_nothing_is_left_of_a_devcluster_that_is_killed(cluster: Devcluster) -> 
     pids = cluster.start(brokers=1, bookies=1)
     cluster.kill()
     until(lambda: not any(map(runs, pids.values())))
+
+
+def test_without_zookeeper_nobody_is_waited_for(cluster: Devcluster) -> None:
+    pids = cluster.start(brokers=1, bookies=1)
+    assert cluster.say("--kill", "zookeeper") == (0, "zookeeper is killed\n")
+    assert cluster.interrupt() == 0, cluster.log.read_text()
+    assert not any(map(runs, pids.values()))
+    assert "does not stop" not in cluster.log.read_text()

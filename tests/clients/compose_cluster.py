@@ -12,7 +12,7 @@ from typing import Self
 from tests.clients.compose_file import Places, is_ours, services
 from tests.clients.python_client import until
 from tests.metadata.zookeeper_server import keep_classpath, need_zookeeper
-from tests.started_process import ROOT, StartedProcess
+from tests.started_process import READY_SECONDS_MAX, ROOT, StartedProcess
 
 SYSTEM = ("HOME", "LANG", "TMPDIR", "JAVA_HOME")
 """Of the environment of the tests: a container would have its own."""
@@ -46,8 +46,8 @@ class Service(StartedProcess):
 
     def wait_until_healthy(self) -> None:
         """A check costs as much as a start: the first one waits for the line that says that it will pass."""
-        until(lambda: self._has_ended() or "what=ready " in self.log.read_text())
-        until(lambda: self._has_ended() or self.is_healthy())
+        until(lambda: self._has_ended() or "what=ready " in self.log.read_text(), READY_SECONDS_MAX)
+        until(lambda: self._has_ended() or self.is_healthy(), READY_SECONDS_MAX)
         assert not self._has_ended(), self.log.read_text()
 
     def _has_ended(self) -> bool:

@@ -17,7 +17,7 @@ from tests.clients.python_client import names, publish, quiet_client, receive
 from tests.started_process import ROOT
 from tests.toolchain import run_tool
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
@@ -139,5 +139,5 @@ def test_a_go_client_goes_on_too(cluster: ComposeCluster, topic: str) -> None:
     }
     command = ["go", "test", "-count=1", "-tags", "cluster", "-run", "TestAKilledBroker", "."]
     run_tool(command, ROOT / "tests" / "clients" / "go", 150, environment)
-    owner.kill()
+    owner.kill()  # it has been, by the test
     owner.start().wait_until_healthy()
