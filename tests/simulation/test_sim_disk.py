@@ -47,6 +47,22 @@ def test_reads_see_writes_and_holes_are_zeros() -> None:
     run(scenario)
 
 
+def test_what_a_lying_disk_says_is_synced_survives_a_kill_and_not_every_power_cut() -> None:
+    def after(seed: int) -> bytes:
+        async def scenario(world: World) -> bytes:
+            file = await make(world, data=b"true")
+            world.disk.is_lying = True
+            await file.write(0, [b"lies"], sync=True)
+            world.disk.crash(power_cut=False)
+            assert await survivor(world) == b"lies"
+            world.disk.crash(power_cut=True)
+            return await survivor(world)
+
+        return run(scenario, seed)
+
+    assert {after(seed) for seed in range(20)} == {b"true", b"lies"}
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_synced_bytes_survive_a_power_cut_and_unsynced_ones_a_kill(seed: int) -> None:
     async def scenario(world: World) -> None:
