@@ -9,10 +9,10 @@ import pytest
 from tests.cli.shell_cluster import Cluster, Shell, a_ledger
 from tests.toolchain import maven_classpath, run_tool
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 JAVA = Path(__file__).parent / "bookkeeper_shell_java"
-SECONDS_MAX = 120.0
+SECONDS_MAX = 240.0
 
 
 def test_apaches_shell_lists_reads_and_tries_our_bookies(cluster: Cluster, shell: Shell, tmp_path: Path) -> None:
