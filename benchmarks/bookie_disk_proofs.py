@@ -23,20 +23,21 @@ CUTS_OF_A_DISK = 10
 KINDS = ("*.journal", "*.log", "*.index", "*.ledgers", "checkpoint", "VERSION")
 
 
-def cut_power(scratch: Path, count: int, seed: int) -> None:
+def cut_power(scratch: Path, count: int, seed: int, pairs: int) -> None:
     with ZooKeeperProcess(scratch / "zookeeper") as zookeeper:
         uri = f"zk+hierarchical://{zookeeper.start().servers}/ledgers"
-        rounds, acknowledged = list[Round](), 0
+        rounds, acknowledged, failed_starts = list[Round](), 0, 0
         while len(rounds) < count:
-            with power_cuts(scratch / str(len(rounds)), uri, seed + len(rounds)) as cuts:
+            with power_cuts(scratch / str(len(rounds)), uri, seed + len(rounds), pairs) as cuts:
                 rounds += run_rounds(cuts, min(CUTS_OF_A_DISK, count - len(rounds)))
             acknowledged += rounds[-1].acknowledged
+            failed_starts += cuts.failed_starts
     written = [each.cut.sectors for each in rounds]
     lost = [each.cut.lost for each in rounds]
     print(
         f"{count} power cuts: {acknowledged} entries acknowledged, all found after each; "
         f"{sum(map(bool, written))} cuts between a write and its flush, {sum(map(bool, lost))} of these lost sectors, "
-        f"{sum(lost)} of {sum(written)}"
+        f"{sum(lost)} of {sum(written)}; {failed_starts} further cuts ended a start"
     )
 
 
@@ -60,6 +61,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cuts", type=int, default=50)
     parser.add_argument("--flips", type=int, default=1000, help="of each kind of file")
+    parser.add_argument("--pairs", type=int, default=1, help="of journal and ledger directories of the bookie")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     logging.disable()
@@ -68,7 +70,7 @@ def main() -> None:
         (scratch / "flips").mkdir()
         if options.cuts:
             with timed():
-                cut_power(scratch, options.cuts, options.seed)
+                cut_power(scratch, options.cuts, options.seed, options.pairs)
         if options.flips:
             with timed():
                 flip_bits(scratch, options.flips, options.seed)

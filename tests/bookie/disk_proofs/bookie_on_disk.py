@@ -20,9 +20,11 @@ BUSY = (
 class BookieOnDisk(BookieProcess):
     """`journal` and `ledgers`: the directories in which each makes its own."""
 
-    def __init__(self, directory: Path, uri: str, journal: Path, ledgers: Path, *settings: str) -> None:
-        places = (f"journalDirectories={journal}/journal", f"ledgerDirectories={ledgers}/ledgers")
-        super().__init__(directory, uri, *places, *BUSY, *settings)
+    def __init__(self, directory: Path, uri: str, journal: Path, ledgers: Path, *settings: str, pairs: int = 1) -> None:
+        """`pairs`: how many directories of each it has."""
+        journals = ",".join(f"{journal}/journal-{number}" for number in range(pairs))
+        logs = ",".join(f"{ledgers}/ledgers-{number}" for number in range(pairs))
+        super().__init__(directory, uri, f"journalDirectories={journals}", f"ledgerDirectories={logs}", *BUSY, *settings)
 
     @property
     def pid(self) -> int:
