@@ -1,12 +1,9 @@
 """Two brokers on a real ZooKeeper and three bookies: who serves a topic, unloading over REST, and a broker that is killed."""
 
-import json
 import os
 import shutil
 import signal
 import subprocess
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,11 +11,11 @@ import pulsar
 import pytest
 
 from tests.clients.broker_process import BrokerProcess
+from tests.clients.cluster_admin import NAMESPACE, by_owner, owner_of, put, ranges, receive_all
 from tests.clients.python_client import names, quiet_client, receive, until
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
 
-FAILOVER_MS = 30_000
 COUNT = 300
 
 
@@ -35,30 +32,6 @@ def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[
             broker.stop()
 
 
-def owner_of(topic: str, asked: BrokerProcess) -> str:
-    """The URL of the broker that serves it, from the lookup over HTTP, redirects followed."""
-    url = f"{asked.ready.web_url}/lookup/v2/topic/{topic.replace('://', '/')}"
-    with urllib.request.urlopen(url, timeout=20) as answer:
-        return str(json.loads(answer.read())["brokerUrl"])
-
-
-def by_owner(brokers: list[BrokerProcess], topic: str) -> dict[str, str]:
-    """A topic of each broker, after the bundles have been dealt anew: a broker that was killed has none at first, one that
-    slept is dealt none before it has come back."""
-    found: dict[str, str] = {}
-
-    def is_dealt() -> bool:
-        found.clear()
-        put(brokers[0], "/admin/v2/namespaces/public/default/unload")
-        for index in range(64):
-            name = f"{topic}-{index}"
-            found.setdefault(owner_of(name, brokers[0]), name)
-        return found.keys() == {broker.ready.broker_url for broker in brokers}
-
-    until(is_dealt)
-    return found
-
-
 def test_both_brokers_name_the_same_owner_and_a_client_of_either_reaches_it(brokers: list[BrokerProcess], topic: str) -> None:
     topics = by_owner(brokers, topic)
     for name in topics.values():
@@ -73,13 +46,12 @@ def test_both_brokers_name_the_same_owner_and_a_client_of_either_reaches_it(brok
         client.close()
 
 
-def unload_paths(topic: str) -> list[str]:
+def unload_paths(broker: BrokerProcess, topic: str) -> list[str]:
     name = topic.removeprefix("persistent://")
-    ranges = ("0x00000000_0x40000000", "0x40000000_0x80000000", "0x80000000_0xc0000000", "0xc0000000_0xffffffff")
     return [
         f"/admin/v2/persistent/{name}/unload",
-        "/admin/v2/namespaces/public/default/unload",
-        *(f"/admin/v2/namespaces/public/default/{each}/unload" for each in ranges),
+        f"{NAMESPACE}/unload",
+        *(f"{NAMESPACE}/{each}/unload" for each in ranges(broker)[:4]),
     ]
 
 
@@ -90,7 +62,7 @@ def test_unloading_costs_clients_nothing(brokers: list[BrokerProcess], topic: st
         for name in names_of.values():
             consumer = client.subscribe(name, "s")
             producer = client.create_producer(name)
-            for index, path in enumerate(unload_paths(name)):
+            for index, path in enumerate(unload_paths(brokers[0], name)):
                 producer.send(f"m{index}".encode())
                 put(brokers[index % 2], path)
                 producer.send(f"n{index}".encode())
@@ -98,32 +70,6 @@ def test_unloading_costs_clients_nothing(brokers: list[BrokerProcess], topic: st
             assert got == [f"{kind}{index}" for index in range(6) for kind in "mn"]
     finally:
         client.close()
-
-
-def put(broker: BrokerProcess, path: str) -> None:
-    """Redirects of a PUT are followed as `pulsar-admin` does."""
-    url = broker.ready.web_url + path
-    for _ in range(3):
-        request = urllib.request.Request(url, method="PUT")
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                assert answer.status == 204
-                return
-        except urllib.error.HTTPError as answer:
-            if answer.code != 307:
-                raise
-            url = answer.headers["Location"]
-    raise AssertionError(f"{path}: redirected for ever")
-
-
-def receive_all(consumer: pulsar.Consumer, wanted: set[str]) -> list[str]:
-    """Each message once, in the order of its first coming, until all of `wanted` have come."""
-    got: dict[str, None] = {}
-    while not wanted <= got.keys():
-        message = consumer.receive(timeout_millis=FAILOVER_MS)
-        got.setdefault(message.data().decode())
-        consumer.acknowledge(message)
-    return list(got)
 
 
 def test_a_killed_brokers_topics_are_served_by_the_other(brokers: list[BrokerProcess], topic: str) -> None:

@@ -1,0 +1,71 @@
+"""What an operator asks brokers of a cluster over REST, and what comes of it for a client."""
+
+import json
+import urllib.error
+import urllib.request
+from itertools import pairwise
+
+import pulsar
+
+from tests.clients.broker_process import BrokerProcess
+from tests.clients.python_client import until
+
+NAMESPACE = "/admin/v2/namespaces/public/default"
+FAILOVER_MS = 30_000
+
+
+def owner_of(topic: str, asked: BrokerProcess) -> str:
+    """The URL of the broker that serves it, from the lookup over HTTP, redirects followed."""
+    url = f"{asked.ready.web_url}/lookup/v2/topic/{topic.replace('://', '/')}"
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return str(json.loads(answer.read())["brokerUrl"])
+
+
+def ranges(asked: BrokerProcess) -> list[str]:
+    """Of the bundles of public/default."""
+    with urllib.request.urlopen(f"{asked.ready.web_url}{NAMESPACE}/bundles", timeout=20) as answer:
+        edges = json.loads(answer.read())["boundaries"]
+    return [f"{low}_{high}" for low, high in pairwise(edges)]
+
+
+def by_owner(brokers: list[BrokerProcess], topic: str) -> dict[str, str]:
+    """A topic of each broker, after the bundles have been dealt anew: a broker that was killed has none at first, one that
+    slept is dealt none before it has come back."""
+    found: dict[str, str] = {}
+
+    def is_dealt() -> bool:
+        found.clear()
+        put(brokers[0], f"{NAMESPACE}/unload")
+        for index in range(64):
+            name = f"{topic}-{index}"
+            found.setdefault(owner_of(name, brokers[0]), name)
+        return found.keys() == {broker.ready.broker_url for broker in brokers}
+
+    until(is_dealt)
+    return found
+
+
+def put(broker: BrokerProcess, path: str) -> None:
+    """Redirects of a PUT are followed as `pulsar-admin` does."""
+    url = broker.ready.web_url + path
+    for _ in range(3):
+        request = urllib.request.Request(url, method="PUT")
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                assert answer.status == 204
+                return
+        except urllib.error.HTTPError as answer:
+            if answer.code != 307:
+                raise
+            url = answer.headers["Location"]
+    raise AssertionError(f"{path}: redirected for ever")
+
+
+def receive_all(consumer: pulsar.Consumer, wanted: set[str]) -> list[str]:
+    """Each message once, in the order of its first coming, until all of `wanted` have come."""
+    got: dict[str, None] = {}
+    while not wanted <= got.keys():
+        message = consumer.receive(timeout_millis=FAILOVER_MS)
+        got.setdefault(message.data().decode())
+        consumer.acknowledge(message)
+    return list(got)
