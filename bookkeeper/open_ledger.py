@@ -21,6 +21,8 @@ from wire.run import EntryRun
 
 POLL_SECONDS_MAX = 5.0
 """After so long the metadata is read again: no bookie knows that a ledger was closed or has moved."""
+SLOW_SECONDS = 1.0
+"""So long all bookies are waited for; then one that has answered is enough."""
 LOOK_AGAIN_SECONDS = 0.2
 """Where no bookie can be waited for."""
 NOTHING_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER})
@@ -52,17 +54,12 @@ class OpenLedger:
         """Ask the metadata and all bookies of the last ensemble; the last add confirmed. LedgerError when none can tell."""
         await self._follow_metadata()
         if not self.is_closed:
-            bookies = self._last_ensemble()
-            answers = await asyncio.gather(*(self._known_at(bookie) for bookie in bookies), return_exceptions=True)
+            answers = await self._answers()
             known = [answer for answer in answers if isinstance(answer, int)]
-            failures = [answer for answer in answers if isinstance(answer, BaseException)]
-            for failure in failures:
-                if not isinstance(failure, BookieError | DamagedEntry):
-                    raise failure
             if not known:
-                reasons = "; ".join(map(str, failures)) or "none of its bookies is available"
+                reasons = "; ".join(map(str, answers)) or "none of its bookies is available"
                 raise LedgerError(f"ledger {self.ledger_id}: its last add confirmed is not known ({reasons})")
-            self._on_confirmed(max(known, default=-1))
+            self._on_confirmed(max(known))
         return self.last_add_confirmed
 
     async def wait(self, timeout_ms: int) -> int:
@@ -94,6 +91,26 @@ class OpenLedger:
     def _last_ensemble(self) -> Sequence[BookieClient]:
         found = [self._bookies.get(name) for name in self._metadata.segments[-1].bookies]
         return [bookie for bookie in found if bookie is not None]
+
+    async def _answers(self) -> Sequence[int | BookieError | DamagedEntry]:
+        """Of all bookies of the last ensemble; without those that have not answered for a while when another one has."""
+        asking = [asyncio.ensure_future(self._asked(bookie)) for bookie in self._last_ensemble()]
+        try:
+            done, waiting = await asyncio.wait(asking, timeout=SLOW_SECONDS) if asking else (set(), set())
+            while waiting and not any(isinstance(each.result(), int) for each in done):
+                more, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+                done |= more
+        finally:
+            for each in asking:
+                each.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+        return [each.result() for each in asking if each in done]
+
+    async def _asked(self, bookie: BookieClient) -> int | BookieError | DamagedEntry:
+        try:
+            return await self._known_at(bookie)
+        except (BookieError, DamagedEntry) as error:
+            return error
 
     # What one bookie knows
 
@@ -142,8 +159,12 @@ class OpenLedger:
         polls = [
             asyncio.ensure_future(bookie.wait_lac(self.ledger_id, self.last_add_confirmed, timeout_ms)) for bookie in bookies
         ]
+        has_more = False
         try:
-            has_more = await self._one_has_more(polls)
+            async with asyncio.timeout(timeout_ms / 1000 + SLOW_SECONDS):
+                has_more = await self._one_has_more(polls)
+        except TimeoutError:  # a bookie that hangs says nothing, not even that nothing has come
+            pass
         finally:
             for poll in polls:
                 poll.cancel()

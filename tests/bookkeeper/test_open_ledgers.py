@@ -10,11 +10,13 @@ import pytest
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerError, NoSuchEntry
 from bookkeeper.network_bookie import NetworkBookie
+from bookkeeper.ports import PolledLac
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
 from ports.read_buffer import SharedRoom
 from tests.bookie.server.client import Served, served
 from tests.bookkeeper.fake_bookies import Cluster, FixedClock, batch, payloads_of, run
+from tests.simulation.worlds import run as on_loop
 from wire.bookie_codes import BookieCode
 from wire.digests import DigestType, lac_record
 
@@ -160,3 +162,47 @@ def test_bookies_that_speak_no_version_3_are_read_all_the_same_and_one_that_fail
         assert await reader.refresh() == 4
 
     run(scenario())
+
+
+def test_a_bookie_that_hangs_holds_no_reader_up_for_long() -> None:
+    async def scenario() -> None:
+        cluster = Cluster(3, 3, 2)
+        client = cluster.client()
+        await client.initialise()
+        writer = await client.create({})
+        for number in range(3):
+            await writer.append(batch(b"%d" % number))
+        cluster.all[0].hangs.add("read")
+        reader = await cluster.client().follow(writer.ledger_id)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        assert await reader.refresh() == 1
+        assert loop.time() - began < 2
+        assert len(asyncio.all_tasks()) <= 4, "nobody waits for it any more"
+        cluster.all[1].failures["last_entry_id"] = cluster.all[2].failures["last_entry_id"] = BookieCode.EIO
+        asking = asyncio.ensure_future(reader.refresh())
+        await asyncio.sleep(5)
+        assert not asking.done(), "its own time-out ends this, where nobody else can tell"
+        asking.cancel()
+        await asyncio.wait([asking])
+
+    on_loop(lambda _: scenario())
+
+
+def test_a_wait_is_over_in_time_though_a_bookie_hangs() -> None:
+    async def scenario(at: Served, writing: BookKeeper, reading: BookKeeper, bookie: NetworkBookie) -> None:
+        writer = await writing.create({})
+        await writer.append(batch(b"0"))
+        reader = await reading.follow(writer.ledger_id)
+        hung: asyncio.Future[PolledLac] = asyncio.get_running_loop().create_future()
+
+        async def hang(ledger_id: int, previous_lac: int, timeout_ms: int) -> PolledLac:
+            return await asyncio.shield(hung)
+
+        bookie.wait_lac = hang  # type: ignore[method-assign]  # of this test alone
+        began = asyncio.get_running_loop().time()
+        assert await reader.wait(3_000) == -1
+        assert asyncio.get_running_loop().time() - began < 6
+        hung.cancel()
+
+    on_one_bookie(scenario, interval_ms=0)
