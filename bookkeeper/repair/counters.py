@@ -26,7 +26,6 @@ class RepairCounters:
     replication_worker_num_bytes_written: int = 0
     replication_worker_num_entries_unable_to_read_for_replication: int = 0
     replication_worker_num_defer_ledger_lock_release_of_failed_ledger: int = 0
-    replication_worker_num_not_adhering_placement_ledgers_replicated: int = 0
 
     def values(self) -> Mapping[str, int]:
         """By Apache's name, such as `auditor_NUM_UNDER_REPLICATED_LEDGERS`."""

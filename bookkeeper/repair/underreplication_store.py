@@ -6,7 +6,7 @@ thing: a mark that is there already is written again. A worker deletes the mark 
 that was made after it had looked; Apache's leaves the node as it is, and such a mark can be lost.
 """
 
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 
 from bookkeeper.repair.errors import IncompatibleUnderreplication, RepairError
 from bookkeeper.underreplication import (
@@ -16,7 +16,6 @@ from bookkeeper.underreplication import (
     LEDGERS,
     LOCKS,
     LOST_BOOKIE_RECOVERY_DELAY,
-    UNDERREPLICATION,
     HeldLedger,
     MalformedUnderreplication,
     UnderreplicatedLedger,
@@ -40,7 +39,6 @@ from metadata.store import (
     MetadataStore,
     NoNode,
     NotEmpty,
-    Notification,
     OutcomeUnknown,
 )
 from ports.clock import Clock
@@ -223,10 +221,6 @@ class UnderreplicationStore:
 
     async def set_checked_all_at_ms(self, at_ms: int) -> None:
         await self._store.put(CHECK_ALL_LEDGERS_CTIME, encode_checked_all(at_ms))
-
-    def watch(self, watcher: Callable[[Notification], None]) -> Callable[[], None]:
-        """Of every change in the tree; returns the call that ends it."""
-        return self._store.watch(UNDERREPLICATION, watcher)
 
     async def _create(self, path: str) -> None:
         try:
