@@ -16,7 +16,7 @@ from tests.clients.bookies_under_fire import READ_BYTES_MAX, one_entry, payload
 from tests.metadata.conftest import open_on
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 COUNT = 300
 POLL_SECONDS = 0.05

@@ -26,7 +26,7 @@ from wire.run import HEADER_BYTES_CRC32C, EntryBatch
 
 pytestmark = [
     pytest.mark.clients,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(shutil.which("mvn") is None or shutil.which("javac") is None, reason="no Java toolchain"),
 ]
 

@@ -11,7 +11,7 @@ from tests.clients.bookie_process import BookieProcess
 from tests.clients.bookies_under_fire import under_fire
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 SPIKE_SECONDS_MAX = 20.0
 """On a machine that may be busy; how long it is on a quiet one is measured by benchmarks/bookies_under_fire.py."""

@@ -13,7 +13,7 @@ from tests.bookie.disk_proofs.bookie_on_disk import BookieOnDisk
 from tests.bookie.disk_proofs.mounts import LoopMount, need_loop_mounts
 from wire.bookie_codes import BookieCode
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 LEFT_BYTES = 100_000
 

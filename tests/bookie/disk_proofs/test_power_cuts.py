@@ -10,7 +10,7 @@ from tests.bookie.disk_proofs.mounts import need_power_cuts
 from tests.bookie.disk_proofs.power_cuts import power_cuts, run_rounds
 from tests.bookie.disk_proofs.system_call_errors import Injected, need_tracing
 
-pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 ROUNDS = 3
 
 
