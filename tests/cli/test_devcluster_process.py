@@ -1,7 +1,6 @@
 """`bin/pulsar devcluster` as a person uses it: a client goes on while members are killed, and nothing is left behind."""
 
 import os
-import random
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 import pulsar
 import pytest
 
+from tests.clients.compose_cluster import free_network
 from tests.clients.python_client import names, publish, quiet_client, receive, until
 from tests.metadata.zookeeper_server import keep_classpath, need_zookeeper
 from tests.started_process import ROOT, StartedProcess
@@ -24,11 +24,9 @@ class Devcluster(StartedProcess):
 
     def start(self, brokers: int, bookies: int) -> dict[str, int]:
         """The pids of the members."""
-        chance = random.SystemRandom()
-        network = f"127.{chance.randrange(1, 255)}.{chance.randrange(255)}"
         keep_classpath(self.directory / "data" / "zookeeper")
         counts = ["--brokers", str(brokers), "--bookies", str(bookies)]
-        where = ["--data", str(self.directory / "data"), "--json-ready", str(self.ready_file), "--network", network]
+        where = ["--data", str(self.directory / "data"), "--json-ready", str(self.ready_file), "--network", free_network()]
         self.launch_command([PULSAR, "devcluster", *counts, *where])
         self.written = self.until_ready_file()
         return {name: member["pid"] for name, member in self.written["members"].items()}

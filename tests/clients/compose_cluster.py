@@ -3,11 +3,14 @@
 import contextlib
 import os
 import random
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Self
+
+import pytest
 
 from tests.clients.compose_file import Places, is_ours, services
 from tests.clients.python_client import until
@@ -16,6 +19,22 @@ from tests.started_process import READY_SECONDS_MAX, ROOT, StartedProcess
 
 SYSTEM = ("HOME", "LANG", "TMPDIR", "JAVA_HOME")
 """Of the environment of the tests: a container would have its own."""
+
+PORTS = (2181, 2888, 3888, 3181, 8000, 6650, 8080)
+
+
+def free_network() -> str:
+    """The first three numbers of addresses that no other test has. Skips the test where a port is taken on every address."""
+    chance = random.SystemRandom()
+    network = f"127.{chance.randrange(1, 255)}.{chance.randrange(255)}"
+    for port in PORTS:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((f"{network}.1", port))
+            except OSError as error:
+                pytest.skip(f"port {port} is taken on this machine, also of {network}.1: {error}")
+    return network
 
 
 class Service(StartedProcess):
@@ -141,8 +160,7 @@ class ComposeCluster:
 @contextmanager
 def compose_cluster(directory: Path) -> Iterator[ComposeCluster]:
     need_zookeeper()
-    chance = random.SystemRandom()
-    places = Places(f"127.{chance.randrange(1, 255)}.{chance.randrange(255)}", directory)
+    places = Places(free_network(), directory)
     with ExitStack() as running:
         cluster = ComposeCluster(places)
         cluster.start(running)
