@@ -78,6 +78,9 @@ def run_shell(words: Sequence[str]) -> int:
         return _run(command, _shell(own, [text for short, text in given if short == "set"]), words)
     except WrongUsage as error:
         print(f"{error}\n{SHELL_USAGE}", file=sys.stderr)
+    except BrokenPipeError:  # whoever reads it has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (BadSetting, OSError) as error:
         print(f"bin/bookkeeper shell: {error}", file=sys.stderr)
     return FAILED
@@ -115,9 +118,8 @@ def _run(command: Command, shell: Shell, words: Sequence[str]) -> int:
     except WrongUsage as error:
         print(f"{command.name}: {error}\n{_usage(command)}", file=sys.stderr)
         return error.code
-    except BrokenPipeError:  # whoever reads it has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+    except BrokenPipeError:
+        raise
     except failures as error:
         print(f"{command.name}: {error}", file=sys.stderr)
         return command.failure
