@@ -7,7 +7,7 @@ import pytest
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def metadata_service_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     need_zookeeper()
     with ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper")) as server:

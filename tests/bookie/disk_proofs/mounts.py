@@ -38,12 +38,11 @@ def _why_no_mounts() -> str:
     missing = [tool for tool in TOOLS if shutil.which(tool) is None]
     if missing:
         return f"needs {', '.join(missing)} to mount file systems"
-    with tempfile.TemporaryDirectory(prefix="magnetar-") as scratch:
-        try:
-            with LoopMount(Path(scratch), 8):
-                return ""
-        except (AssertionError, subprocess.TimeoutExpired) as error:
-            return f"loop devices cannot be mounted here: {error}"
+    try:
+        with LoopMount(8):
+            return ""
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        return f"loop devices cannot be mounted here: {error}"
 
 
 @functools.cache
@@ -51,12 +50,11 @@ def _why_no_power_cuts() -> str:
     why = _why_no_mounts()
     if why:
         return why
-    with tempfile.TemporaryDirectory(prefix="magnetar-") as scratch:
-        try:
-            with PowerCutMount(Path(scratch), 8):
-                return ""
-        except (AssertionError, subprocess.TimeoutExpired) as error:
-            return f"a file of FUSE under a loop device cannot be mounted here: {error}"
+    try:
+        with PowerCutMount(8):
+            return ""
+    except (AssertionError, subprocess.TimeoutExpired) as error:
+        return f"a file of FUSE under a loop device cannot be mounted here: {error}"
 
 
 def need_loop_mounts() -> None:
@@ -71,17 +69,31 @@ def need_power_cuts() -> None:
 
 
 class LoopMount:
-    """A file system of ext4 on a loop device on `directory`/image, at `path`. `with` mounts it."""
+    """A file system of ext4 on a loop device on an image, at `path`. `with` mounts it.
 
-    def __init__(self, directory: Path, size_megabytes: int) -> None:
-        self.path = directory / "mount"
-        self.image = directory / "image"
+    In a directory of its own: pytest's may be moved by another run that tidies up, with all that is mounted there.
+    """
+
+    def __init__(self, size_megabytes: int) -> None:
+        self._directory = Path(tempfile.gettempdir())
         self._size_bytes = size_megabytes * MEGABYTE
         self._device = ""
         self._is_mounted = False
 
+    @property
+    def path(self) -> Path:
+        return self._directory / "mount"
+
+    @property
+    def image(self) -> Path:
+        return self._directory / "image"
+
+    def _make_directory(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="magnetar-disk-"))
+        self.path.mkdir()
+
     def __enter__(self) -> Self:
-        self.path.mkdir(parents=True, exist_ok=True)
+        self._make_directory()
         with self.image.open("wb") as image:
             image.truncate(self._size_bytes)
         self._attempt(self._make)
@@ -123,7 +135,12 @@ class LoopMount:
         if self._device:
             run("losetup", "--detach", self._device)
             self._device = ""
+        self._remove_directory()
+
+    def _remove_directory(self) -> None:
         self.image.unlink(missing_ok=True)
+        self.path.rmdir()
+        self._directory.rmdir()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
@@ -142,12 +159,12 @@ class Cut(NamedTuple):
 class PowerCutMount(LoopMount):
     """The same on a disk whose power can be cut (`power_cut_disk`)."""
 
-    def __init__(self, directory: Path, size_megabytes: int) -> None:
-        super().__init__(directory, size_megabytes)
+    def __init__(self, size_megabytes: int) -> None:
+        super().__init__(size_megabytes)
         self._server: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Self:
-        self.path.mkdir(parents=True, exist_ok=True)
+        self._make_directory()
         self.image.touch()
         self._attempt(self._power_on_first)
         self._attempt(self._make)
@@ -203,4 +220,4 @@ class PowerCutMount(LoopMount):
             if server is not None:
                 server.communicate(timeout=TOOL_SECONDS_MAX)
                 assert server.returncode == 0, "the disk is still mounted"
-            self.image.unlink(missing_ok=True)
+            self._remove_directory()

@@ -86,7 +86,7 @@ class PowerCuts:
 @contextlib.contextmanager
 def power_cuts(directory: Path, uri: str, seed: int, pairs: int = 1) -> Iterator[PowerCuts]:
     with (
-        PowerCutMount(directory / "disk", DISK_MEGABYTES) as disk,
+        PowerCutMount(DISK_MEGABYTES) as disk,
         BookieOnDisk(directory / "bookie", uri, disk.path, disk.path, pairs=pairs) as bookie,
     ):
         bookie.start()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.bookie.disk_proofs.bit_flips import heal, on_files
 
-ROUNDS = 20
+ROUNDS = 10
 
 
 @pytest.mark.parametrize("kind", ["*.journal", "*.log", "*.index", "*.ledgers", "checkpoint", "VERSION"])

@@ -53,7 +53,7 @@ def test_a_full_disk_loses_nothing_and_room_makes_it_writable(
     tmp_path: Path, metadata_service_uri: str, full_in: str, way: Way
 ) -> None:
     need_loop_mounts()
-    with LoopMount(tmp_path / "journal", way.megabytes) as journal, LoopMount(tmp_path / "ledgers", way.megabytes) as ledgers:
+    with LoopMount(way.megabytes) as journal, LoopMount(way.megabytes) as ledgers:
         full = ledgers.path if full_in == "ledgers" else journal.path
         of_ledgers = journal.path if full_in == "both on one" else ledgers.path
         with BookieOnDisk(tmp_path / "bookie", metadata_service_uri, journal.path, of_ledgers, *way.settings) as bookie:
