@@ -105,6 +105,10 @@ class ZooKeeperService(StartedProcess):
         sets = [word for each in self._settings for word in ("--set", each)]
         self.launch_command([*command, "--json-ready", str(self.ready_file), *sets])
 
+    def close(self) -> None:
+        """The launcher ends its server when it is stopped, and could not if it were killed."""
+        self.stop()
+
 
 class ComposeCluster:
     """All services that run, by name."""
