@@ -58,7 +58,8 @@ def test_what_a_lying_disk_says_is_synced_survives_a_kill_and_not_every_power_cu
             world.disk.crash(power_cut=True)
             return await survivor(world)
 
-        return run(scenario, seed)
+        left: bytes = run(scenario, seed)
+        return left
 
     assert {after(seed) for seed in range(20)} == {b"true", b"lies"}
 
