@@ -59,14 +59,12 @@ async def move_bundle(service: BrokerService, members: Members, move: Move) -> N
     namespace, _, bundle_range = move.bundle.rpartition("/")
     destination = move.destination or ""
     try:
-        if move.source == members.own_id:
-            await service.owners.unload(NamespaceName(*namespace.split("/")), bundle_range, destination)
+        if await service.owners.unload(NamespaceName(*namespace.split("/")), bundle_range, destination) is None:
             return
         data = await members.data(move.source)
         if data is None:
             raise MoveFailed(f"{move.source} is not registered any more")
-        query = f"?destinationBroker={destination}" if destination else ""
-        path = f"/admin/v2/namespaces/{namespace}/{bundle_range}/unload{query}"
+        path = f"/admin/v2/namespaces/{namespace}/{bundle_range}/unload"
         await ask(parse_broker_data(data, "").http_url, "PUT", path)
     except BrokerError as error:
         raise MoveFailed(error.message) from error

@@ -38,9 +38,10 @@ def to_owner(service: BrokerService) -> Callable[[Request, Exception], Awaitable
     return on_topic_elsewhere
 
 
-def redirect(request: Request, http_url: str, **parameters: str) -> Response:
-    """307 to the same path there, with the parameters given beside its own."""
+def redirect(request: Request, http_url: str, *, without: str = "", **parameters: str) -> Response:
+    """307 to the same path there, with the parameters given beside its own, but for one that it is to go without."""
     url = request.url.include_query_params(**parameters) if parameters else request.url
+    url = url.remove_query_params(without) if without else url
     path = request.scope.get("raw_path", b"").decode() or quote(url.path)
     return RedirectResponse(http_url + path + (f"?{url.query}" if url.query else ""), 307)
 

@@ -17,6 +17,7 @@ from .elsewhere import ask, redirect
 from .names import TOPIC, namespace_of, topic_of
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
+_DESTINATION = "destinationBroker"
 
 
 class UnloadingRoutes:
@@ -37,13 +38,7 @@ class UnloadingRoutes:
         """Bundle by bundle, each where it is served."""
         namespace = namespace_of(request)
         await self._service.namespaces.require(namespace)
-        cut = await self._service.owners.cut(namespace)
-        if cut is None:
-            await self._service.close_topics(lambda topic: topic.namespace == namespace)
-        for each in cut.all() if cut is not None else ():
-            elsewhere = await self._service.owners.unload(namespace, each.range)
-            if elsewhere is not None:
-                await ask(elsewhere.address.http_url, "PUT", f"/admin/v2/namespaces/{namespace}/{each.range}/unload")
+        await unload_namespace(self._service, namespace)
         return no_content()
 
     async def bundle(self, request: Request) -> Response:
@@ -52,9 +47,13 @@ class UnloadingRoutes:
         if await self._service.owners.cut(namespace) is None:
             await self._close(namespace, text)
             return no_content()
-        destination = request.query_params.get("destinationBroker", "")
+        destination = request.query_params.get(_DESTINATION, "")
+        leader = await self._service.load.apaches_leader() if destination and self._service.load is not None else ""
+        if leader:
+            await self._service.owners.wish(namespace, text, destination)
+            return redirect(request, leader)
         elsewhere = await self._service.owners.unload(namespace, text, destination)
-        return no_content() if elsewhere is None else redirect(request, elsewhere.address.http_url)
+        return no_content() if elsewhere is None else redirect(request, elsewhere.address.http_url, without=_DESTINATION)
 
     async def _close(self, namespace: NamespaceName, text: str) -> None:
         """In a standalone, which serves every bundle: any range will do."""
@@ -81,3 +80,14 @@ class UnloadingRoutes:
         if elsewhere is not None:
             path = f"/admin/v2/persistent/{name.namespace}/{encode_name(name.local_name)}/unload"
             await ask(elsewhere.address.http_url, "PUT", path)
+
+
+async def unload_namespace(service: BrokerService, namespace: NamespaceName) -> None:
+    """Of every bundle its owner is asked to give it up. Refusal where one does not."""
+    cut = await service.owners.cut(namespace)
+    if cut is None:
+        await service.close_topics(lambda topic: topic.namespace == namespace)
+    for each in cut.all() if cut is not None else ():
+        elsewhere = await service.owners.unload(namespace, each.range)
+        if elsewhere is not None:
+            await ask(elsewhere.address.http_url, "PUT", f"/admin/v2/namespaces/{namespace}/{each.range}/unload")

@@ -22,7 +22,10 @@ class Owners(Protocol):
     async def unload(self, namespace: NamespaceName, bundle_range: str, destination: str = "") -> Answer | None:
         """Give the bundle up, with its topics; returns who owns it instead, when it is not this broker. BundleNotFound.
 
-        `destination`: the id of the broker that is to have it; NoSuchBroker."""
+        `destination`: as `wish`, of which the owner need not be told."""
+
+    async def wish(self, namespace: NamespaceName, bundle_range: str, destination: str) -> None:
+        """The broker of that id is to serve the bundle next, whoever does now. BundleNotFound, NoSuchBroker."""
 
     async def split(
         self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
@@ -51,6 +54,9 @@ class SoleOwner:
 
     async def unload(self, namespace: NamespaceName, bundle_range: str, destination: str = "") -> Answer | None:
         return None
+
+    async def wish(self, namespace: NamespaceName, bundle_range: str, destination: str) -> None:
+        """There is no other."""
 
     async def split(
         self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool

@@ -101,27 +101,33 @@ class BundleOwnership:
         return await self._bundles.of(namespace)
 
     async def unload(self, namespace: NamespaceName, bundle_range: str, destination: str = "") -> Answer | None:
-        bundle = (await self._bundles.of(namespace)).named(bundle_range)
-        if bundle is None:
-            raise BundleNotFound(str(namespace), bundle_range)
+        bundle = await self._named(namespace, bundle_range)
+        if destination:
+            await self.wish(namespace, bundle_range, destination)
         if self._machine.holding(bundle) is Holding.FREE:
             return await self._owner(bundle, "")
-        if destination:
-            if destination not in await self._members.ids():
-                raise NoSuchBroker(destination)
-            await self._chooser.wish(bundle, destination)
         self._handle(Unwanted(bundle))
         await self._settled(bundle)
         return None
+
+    async def wish(self, namespace: NamespaceName, bundle_range: str, destination: str) -> None:
+        bundle = await self._named(namespace, bundle_range)
+        if destination not in await self._members.ids():
+            raise NoSuchBroker(destination)
+        await self._chooser.wish(bundle, destination)
+
+    async def _named(self, namespace: NamespaceName, bundle_range: str) -> Bundle:
+        bundle = (await self._bundles.of(namespace)).named(bundle_range)
+        if bundle is None:
+            raise BundleNotFound(str(namespace), bundle_range)
+        return bundle
 
     async def split(
         self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
     ) -> Answer | None:
         """The children's nodes are ours before the cut says that there are children, and the parent's goes last: at no moment
         may somebody else serve its topics, which stay open. `cuts` are new boundaries of the namespace; what it raises is."""
-        bundle = (await self._bundles.of(namespace)).named(bundle_range)
-        if bundle is None:
-            raise BundleNotFound(str(namespace), bundle_range)
+        bundle = await self._named(namespace, bundle_range)
         if self._machine.holding(bundle) is Holding.FREE:
             elsewhere = await self._owner(bundle, "")
             if elsewhere is not None:

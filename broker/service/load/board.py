@@ -2,7 +2,8 @@
 
 A report is LocalBrokerData's changing half and the histories of the broker's bundles. It is a node of its own beside the one
 under /loadbalance/brokers, which must not change while the broker lives (`members`), and is of no account without that one.
-Owns a cache of what others reported, which a watch empties.
+An Apache broker beside ours writes its load into that one, and no histories: what its bundles do now stands for those.
+Owns a cache of what others reported, which watches empty.
 """
 
 import json
@@ -13,6 +14,7 @@ from metadata.store import MetadataError, MetadataStore, NoNode, Notification
 from ports.clock import Clock
 
 from ..bundles import Bundle
+from ..lookups import BROKERS
 from ..namespaces import to_json
 from .loads import BrokerLoad, BundleHistory, decode_history, decode_load, encode_history, load_fields
 
@@ -30,6 +32,8 @@ class Report:
     load: BrokerLoad = field(default_factory=BrokerLoad)
     histories: Mapping[str, BundleHistory] = field(default_factory=dict)
     """By name of its bundles."""
+    is_apaches: bool = False
+    """From the node of a broker that is not one of ours."""
 
 
 def encode_report(report: Report) -> bytes:
@@ -46,13 +50,21 @@ def decode_report(value: bytes) -> Report:
     return Report(load, {name: decode_history(json.dumps(each).encode()) for name, each in found.items()})
 
 
+def apaches_report(value: bytes) -> Report | None:
+    """From LocalBrokerData; None when it was never brought up to date, as ours are not. MetadataError."""
+    load = decode_load(value)
+    if not load.updated_ms:
+        return None
+    return Report(load, {name: BundleHistory().after(stats) for name, stats in load.bundles.items()}, is_apaches=True)
+
+
 class LoadBoard:
     """Of one metadata store; `close` last."""
 
     def __init__(self, store: MetadataStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._cached: dict[str, Report] = {}
-        self._unwatch = store.watch(REPORTS, self._changed)
+        self._unwatch = [store.watch(path, self._changed) for path in (REPORTS, BROKERS)]
 
     async def reports(self, brokers: Collection[str]) -> dict[str, Report]:
         """Of those that have reported. MetadataError."""
@@ -82,17 +94,22 @@ class LoadBoard:
         return found.value.decode(errors="replace")
 
     def close(self) -> None:
-        self._unwatch()
+        for end in self._unwatch:
+            end()
 
     async def _report(self, broker: str) -> Report | None:
         cached = self._cached.get(broker)
         if cached is not None:
             return cached
         found = await self._store.get(f"{REPORTS}/{broker}")
-        if found is None:
-            return None
-        report = self._cached[broker] = decode_report(found.value)
+        report = await self._apaches(broker) if found is None else decode_report(found.value)
+        if report is not None:
+            self._cached[broker] = report
         return report
+
+    async def _apaches(self, broker: str) -> Report | None:
+        found = await self._store.get(f"{BROKERS}/{broker}")
+        return None if found is None else apaches_report(found.value)
 
     async def _delete(self, path: str) -> None:
         try:
@@ -101,7 +118,7 @@ class LoadBoard:
             return
 
     def _changed(self, notification: Notification) -> None:
-        self._cached.pop(notification.path.removeprefix(REPORTS + "/"), None)
+        self._cached.pop(notification.path.rpartition("/")[2], None)
 
 
 def _destination(bundle: Bundle) -> str:

@@ -49,6 +49,14 @@ class LoadDriver:
         """Apache's LeaderBroker; empty when none is known."""
         return self._leader.leader()
 
+    async def apaches_leader(self) -> str:
+        """The web address of the leader when that is a broker of Apache's, which keeps what was wished for in its memory and so
+        has to hear of it; else empty. MetadataError."""
+        leader = self.leader()
+        broker = leader.get("brokerId", "")
+        report = (await self._board.reports([broker])).get(broker) if broker else None
+        return leader.get("serviceUrl", "") if report is not None and report.is_apaches else ""
+
     def reported(self) -> BrokerLoad:
         return self._reporter.reported
 

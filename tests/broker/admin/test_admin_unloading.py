@@ -14,6 +14,7 @@ NAMESPACE = "/admin/v2/namespaces/public/default"
 DEFAULT = NamespaceName("public", "default")
 FOUR = Bundles(DEFAULT, (0, 0x40000000, 0x80000000, 0xC0000000, 0xFFFFFFFF))
 OTHER = Answer(Advertised("pulsar://other:6650", "http://other:8080"))
+RANGE = f"{NAMESPACE}/0x00000000_0x40000000"
 NAMES = [f"t{index}" for index in range(12)]
 
 
@@ -22,6 +23,7 @@ class AnotherOwner:
 
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
+        self.wishes: list[str] = []
 
     def serves(self, topic: TopicName) -> bool:
         return False
@@ -35,7 +37,12 @@ class AnotherOwner:
     async def unload(self, namespace: NamespaceName, bundle_range: str, destination: str = "") -> Answer | None:
         if FOUR.named(bundle_range) is None:
             raise BundleNotFound(str(namespace), bundle_range)
+        if destination:
+            await self.wish(namespace, bundle_range, destination)
         return self.answer
+
+    async def wish(self, namespace: NamespaceName, bundle_range: str, destination: str) -> None:
+        self.wishes.append(destination)
 
     async def split(
         self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
@@ -47,6 +54,13 @@ class AnotherOwner:
 
     async def close(self) -> None:
         """Nothing is owned."""
+
+
+class ApachesLeads:
+    """`LoadDriver` beside a broker of Apache's that is the leader."""
+
+    async def apaches_leader(self) -> str:
+        return "http://leader:8080"
 
 
 def test_a_standalone_unloads_a_namespace_and_a_range_of_it() -> None:
@@ -91,6 +105,33 @@ def test_what_another_broker_serves_is_asked_there(method: str, path: str, there
         world.service.owners = AnotherOwner(Answer(OTHER.address, is_redirect=True))
         answer = await world.call(method, path)
         assert (answer.status, answer.headers["location"]) == (307, f"http://other:8080{path}{there}")
+
+    play(scenario)
+
+
+def test_the_owner_is_not_told_of_a_destination_that_is_noted_here() -> None:
+    """An Apache owner that is not the leader sends whoever tells it to the leader, which would send him back."""
+
+    async def scenario(world: AdminWorld) -> None:
+        world.service.owners = owners = AnotherOwner(OTHER)
+        answer = await world.call("PUT", f"{RANGE}/unload?destinationBroker=b:8080&authoritative=false")
+        assert (answer.status, answer.headers["location"]) == (307, f"http://other:8080{RANGE}/unload?authoritative=false")
+        assert owners.wishes == ["b:8080"]
+
+    play(scenario)
+
+
+def test_a_leader_of_apaches_is_told_of_a_destination(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: AdminWorld) -> None:
+        world.service.owners = owners = AnotherOwner(OTHER)
+        monkeypatch.setattr(world.service, "load", ApachesLeads())
+        answer = await world.call("PUT", f"{RANGE}/unload?destinationBroker=b:8080")
+        assert (answer.status, answer.headers["location"]) == (
+            307,
+            f"http://leader:8080{RANGE}/unload?destinationBroker=b:8080",
+        )
+        assert owners.wishes == ["b:8080"]
+        assert (await world.call("PUT", f"{RANGE}/unload")).headers["location"] == f"http://other:8080{RANGE}/unload"
 
     play(scenario)
 

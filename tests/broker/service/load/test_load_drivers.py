@@ -1,6 +1,7 @@
 """Reports, choices, moves and splits of brokers that share one tree."""
 
 import asyncio
+import json
 from collections.abc import Callable
 
 import pytest
@@ -24,6 +25,7 @@ from ports.machine_usage import MachineUse
 from tests.broker.service.houses import TOPICS, House, a_cluster, play
 
 DEFAULT = NamespaceName("public", "default")
+BUNDLE = "public/default/0x00000000_0x40000000"
 MB = float(1 << 20)
 DEFAULTS = LoadSettings()
 
@@ -156,6 +158,59 @@ def test_an_unloaded_bundle_goes_where_it_was_wished_to() -> None:
             with pytest.raises(NoSuchBroker, match="nowhere"):
                 await target.service.owners.unload(DEFAULT, bundle.range, "nowhere:8080")
             assert target.service.owners.serves(TOPICS[0])
+
+    play(scenario)
+
+
+def test_whoever_is_told_of_a_wish_an_owner_that_is_not_told_gives_up_for_it() -> None:
+    """So that an owner need not know what `destinationBroker` is: of Apache's, only the leader may be told."""
+
+    async def scenario() -> None:
+        async with a_cluster(3, by_load=True) as houses:
+            owner = await next(iter(houses.values())).follow(TOPICS[0], houses)
+            told, target = (house for house in houses.values() if house is not owner)
+            bundle = (await cut_of(told)).of(TOPICS[0])
+            elsewhere = await told.service.owners.unload(DEFAULT, bundle.range, target.members.own_id)
+            assert elsewhere is not None
+            assert elsewhere.address == owner.advertised
+            await owner.service.owners.unload(DEFAULT, bundle.range)
+            assert await owner.follow(TOPICS[0], houses) is target
+
+    play(scenario)
+
+
+def test_a_broker_of_apaches_is_as_busy_as_its_own_node_says() -> None:
+    async def scenario() -> None:
+        async with a_cluster(1, by_load=True) as houses:
+            (house,) = houses.values()
+            assert not await house.board.reports(["apache:8080", house.members.own_id])
+            for cpu, share in ((50.0, 0.25), (150.0, 0.75)):
+                stats = {"msgRateIn": 3.0, "msgRateOut": 4.0, "topics": 2}
+                value = {"cpu": {"usage": cpu, "limit": 200.0}, "lastStats": {BUNDLE: stats}, "lastUpdate": 5}
+                await house.store.put("/loadbalance/brokers/apache:8080", json.dumps(value).encode())
+                report = (await house.board.reports(["apache:8080"]))["apache:8080"]
+                assert (report.is_apaches, report.load.usage.cpu, report.load.total.topics) == (True, share, 2)
+                assert report.histories[BUNDLE].long.msg_rate == 7.0
+
+    play(scenario)
+
+
+def test_a_leader_of_apaches_is_told_apart_from_one_of_ours() -> None:
+    async def scenario() -> None:
+        async with a_cluster(1, by_load=True) as houses:
+            (house,) = houses.values()
+            ours = LoadDriver(house.members.own_id, house.board, reporter(house), leader(house, lambda _: None))
+            leading = {"brokerId": "apache:8080", "serviceUrl": "http://apache:8080"}
+            await house.store.put(LEADER, json.dumps(leading).encode())
+            ours.start()
+            try:
+                while not ours.leader():
+                    await asyncio.sleep(0)
+                assert await ours.apaches_leader() == ""
+                await house.store.put("/loadbalance/brokers/apache:8080", b'{"lastUpdate": 5}')
+                assert await ours.apaches_leader() == "http://apache:8080"
+            finally:
+                await ours.stop()
 
     play(scenario)
 
