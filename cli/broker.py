@@ -12,6 +12,7 @@ from bookkeeper.security_settings import BookKeeperSecuritySettings
 from bookkeeper.settings import BookKeeperSettings
 from broker.service.load.board import LoadBoard
 from broker.service.load.choosing import ByHash, ByLoad
+from broker.service.load.rules_driver import PlacementPolicies
 from broker.service.load.settings import LoadSettings
 from broker.service.lookups import Advertised, broker_id, parse_listeners
 from broker.service.members import MemberConflict, Members, broker_data, ownership_data
@@ -81,7 +82,8 @@ class BrokerServer:
         bundles = NamespaceBundles(self._store, self._bundle_count)
         own = ownership_data(advertised, listeners)
         board = LoadBoard(self._store, self._clock)
-        chooser = ByLoad(board, self._load.load_balancer_broker_overloaded_threshold_percentage / 100)
+        policies = PlacementPolicies(self._store, self._cluster_name, domains_enabled=self._load.failure_domains_enabled)
+        chooser = ByLoad(board, policies, self._load.load_balancer_broker_overloaded_threshold_percentage / 100)
         owners = BundleOwnership(
             self._store,
             self._sessions,
@@ -97,7 +99,9 @@ class BrokerServer:
         except MemberConflict as error:
             raise BrokerFailed(str(error)) from error
         if self._load.load_balancer_enabled:
-            around = LoadSurroundings(self._store, self._sessions, self._members, bundles, board, advertised, self._clock)
+            around = LoadSurroundings(
+                self._store, self._sessions, self._members, bundles, board, policies, advertised, self._clock
+            )
             self.service.load = load_driver(self.service, self._load, around)
             self.service.load.start()
 

@@ -13,6 +13,7 @@ from broker.service.load.board import LoadBoard
 from broker.service.load.leader import LoadLeader, MoveFailed
 from broker.service.load.load_driver import LoadDriver
 from broker.service.load.reporter import LoadReporter
+from broker.service.load.rules_driver import PlacementPolicies
 from broker.service.load.settings import LoadSettings
 from broker.service.load.shedding import Move
 from broker.service.lookups import Advertised
@@ -34,6 +35,7 @@ class LoadSurroundings:
     members: Members
     bundles: NamespaceBundles
     board: LoadBoard
+    policies: PlacementPolicies
     advertised: Advertised
     clock: Clock
 
@@ -45,12 +47,12 @@ def load_driver(service: BrokerService, settings: LoadSettings, around: LoadSurr
         known = around.bundles.known(topic.namespace)
         return None if known is None else known.of(topic)
 
-    own_id, board = around.members.own_id, around.board
+    own_id, board, policies = around.members.own_id, around.board, around.policies
     splitting = AutoSplit(settings, service.splits)
     usage = LinuxUsage(settings.load_balancer_override_broker_nic_speed_gbps)
     reporter = LoadReporter(own_id, board, settings, around.clock, usage, service.loaded_topics, bundle_of, splitting.on_look)
     carry_out = partial(move_bundle, service, around.members)
-    leader = LoadLeader(around.store, around.sessions, around.members, board, settings, around.advertised, carry_out)
+    leader = LoadLeader(around.store, around.sessions, around.members, board, policies, settings, around.advertised, carry_out)
     return LoadDriver(own_id, board, reporter, leader)
 
 

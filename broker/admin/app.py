@@ -15,11 +15,13 @@ from metadata.store import MetadataStore
 from ..errors import BrokerError
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
+from .affinity import AffinityRoutes
 from .answers import Refusal, on_broker_error, on_http_error, on_refusal
 from .bundles import BundleRoutes
 from .cluster import ClusterRoutes
 from .cursors import CursorRoutes
 from .elsewhere import to_owner
+from .isolation import IsolationRoutes
 from .lookup import LookupRoutes
 from .metrics import MetricsRoutes
 from .namespaces import NamespaceRoutes
@@ -31,9 +33,11 @@ from .unloading import UnloadingRoutes
 def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Starlette:
     """All routes on one broker."""
     routes = [
+        *AffinityRoutes(service, store).routes(),
         *BundleRoutes(service).routes(),
         *ClusterRoutes(service, store, version).routes(),
         *CursorRoutes(service).routes(),
+        *IsolationRoutes(service, store).routes(),
         *LookupRoutes(service).routes(),
         *MetricsRoutes(service).routes(),
         *NamespaceRoutes(service).routes(),

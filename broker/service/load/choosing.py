@@ -1,13 +1,14 @@
 """Choosing: who is asked to serve a bundle that nobody owns, as a question that lookups ask."""
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from ...errors import BrokerError, ServerError
 from ..bundles import Bundle, Bundles, place
-from .board import LoadBoard
+from .board import LoadBoard, Report
 from .placement import least_loaded
+from .rules_driver import PlacementPolicies
 
 ASKED_SECONDS = 30.0
 """By then a broker that was asked to take a bundle has reported it, or was not asked by the client after all."""
@@ -34,14 +35,14 @@ class ByHash:
 
 
 class ByLoad:
-    """Whom somebody wished for, if there is such a wish; else who has the least to do (`placement`).
+    """Whom somebody wished for, if there is such a wish; else, of those that may have it (`rules`), who has the least to do.
 
     Every broker decides by itself, from the same reports: where two decide differently, the first to take the bundle has it.
     Owns whom it has sent bundles to that they have not reported yet, forgotten after ASKED_SECONDS.
     """
 
-    def __init__(self, board: LoadBoard, overloaded_share: float) -> None:
-        self._board, self._overloaded_share = board, overloaded_share
+    def __init__(self, board: LoadBoard, policies: PlacementPolicies, overloaded_share: float) -> None:
+        self._board, self._policies, self._overloaded_share = board, policies, overloaded_share
         self._asked: dict[str, dict[str, float]] = {}
         self._loop = asyncio.get_running_loop()
 
@@ -50,13 +51,21 @@ class ByLoad:
         if wished in brokers:
             return wished
         reports = await self._board.reports(brokers)
+        self._forget()
+        homes = await self._homes(bundle, brokers, reports)
         loads = {broker: report.load for broker, report in reports.items()}
         histories = {name: history for report in reports.values() for name, history in report.histories.items()}
-        self._forget()
-        chosen = least_loaded(cut, bundle, brokers, loads, histories, self._asked, self._overloaded_share)
+        chosen = least_loaded(cut, bundle, homes, loads, histories, self._asked, self._overloaded_share)
         if chosen is not None:
             self._asked.setdefault(chosen, {})[str(bundle)] = self._loop.time()
         return chosen
+
+    async def _homes(self, bundle: Bundle, brokers: Collection[str], reports: Mapping[str, Report]) -> list[str]:
+        hosted = {broker: {*report.load.bundles} for broker, report in reports.items()}
+        for broker, asked in self._asked.items():
+            hosted[broker] = {*hosted.get(broker, ()), *asked}
+        rules = await self._policies.rules(str(bundle), hosted)
+        return rules.homes(str(bundle), sorted(brokers), hosted)
 
     async def wish(self, bundle: Bundle, broker: str) -> None:
         await self._board.wish(bundle, broker)

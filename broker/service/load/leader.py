@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import chain
 
 from metadata.claim import Hold
 from metadata.claim_driver import Claim
@@ -20,8 +21,9 @@ from ..members import Members
 from ..namespaces import to_json
 from .board import LoadBoard
 from .loads import BrokerLoad
+from .rules_driver import PlacementPolicies
 from .settings import TRANSFER_SHEDDER, LoadSettings
-from .shedding import Move, UsageHistory, by_threshold, by_transfer
+from .shedding import Homes, Move, UsageHistory, by_threshold, by_transfer
 
 LEADER = "/loadbalance/leader"
 log = logging.getLogger(__name__)
@@ -42,11 +44,13 @@ class LoadLeader:
         sessions: Sessions,
         members: Members,
         board: LoadBoard,
+        policies: PlacementPolicies,
         settings: LoadSettings,
         advertised: Advertised,
         carry_out: CarryOut,
     ) -> None:
-        self._members, self._board, self._settings, self._carry_out = members, board, settings, carry_out
+        self._members, self._board, self._policies = members, board, policies
+        self._settings, self._carry_out = settings, carry_out
         value = to_json({"brokerId": members.own_id, "serviceUrl": advertised.http_url or advertised.http_url_tls})
         self._claim = Claim(store, sessions, LEADER, value, lambda _hold, _holder: None)
         self._usages: dict[str, UsageHistory] = {}
@@ -87,7 +91,14 @@ class LoadLeader:
         reports = await self._board.reports(await self._members.ids())
         loads = {broker: report.load for broker, report in reports.items()}
         self._average(loads)
-        return [move for move in self._decide(loads) if await self._move(move)]
+        homes = await self._homes(loads)
+        return [move for move in self._decide(loads, homes) if await self._move(move)]
+
+    async def _homes(self, loads: Mapping[str, BrokerLoad]) -> Homes:
+        """MetadataError."""
+        hosted = {broker: load.bundles.keys() for broker, load in loads.items()}
+        rules = {name: await self._policies.rules(name, hosted) for name in sorted(chain.from_iterable(hosted.values()))}
+        return lambda bundle: rules[bundle].homes(bundle, sorted(loads), hosted)
 
     def _average(self, loads: Mapping[str, BrokerLoad]) -> None:
         weight = self._settings.load_balancer_history_resource_percentage
@@ -98,14 +109,14 @@ class LoadLeader:
             for broker, load in loads.items()
         }
 
-    def _decide(self, loads: Mapping[str, BrokerLoad]) -> list[Move]:
+    def _decide(self, loads: Mapping[str, BrokerLoad], homes: Homes) -> list[Move]:
         settings, now = self._settings, self._loop.time()
         grace = 60 * settings.load_balancer_shedding_grace_period_minutes
         self._moved_at = {name: at for name, at in self._moved_at.items() if now - at < grace}
         usages = {broker: history.usage for broker, history in self._usages.items()}
         if settings.load_balancer_load_shedding_strategy == TRANSFER_SHEDDER:
-            return by_transfer(loads, usages, self._moved_at, settings.transfer_rule)
-        return by_threshold(loads, usages, self._moved_at, settings.threshold_rule)
+            return by_transfer(loads, usages, self._moved_at, settings.transfer_rule, homes)
+        return by_threshold(loads, usages, self._moved_at, settings.threshold_rule, homes)
 
     async def _move(self, move: Move) -> bool:
         log.info(line("bundle is moved", bundle=move.bundle, source=move.source, destination=move.destination or "by load"))

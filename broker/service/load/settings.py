@@ -47,6 +47,10 @@ class LoadSettings:
     load_balancer_namespace_maximum_bundles: int = 128
     load_balancer_override_broker_nic_speed_gbps: float | None = None
     """Of the machine's network; null: as the system says, and no limit where it says nothing."""
+    failure_domains_enabled: bool = False
+    """Namespaces of one anti-affinity group are spread over failure domains, and not over brokers alone."""
+    load_balancer_resource_quota_update_interval_minutes: int = 15
+    """How often the history of a bundle is written for whoever serves it next, beside when it is given up."""
     supported_namespace_bundle_split_algorithms: tuple[str, ...] = (*ALGORITHMS, SPECIFIED)
     default_namespace_bundle_split_algorithm: str = "range_equally_divide"
 

@@ -6,10 +6,13 @@ differ no more than the target, each bundle with its new owner. Both as Apache's
 Unlike there, what a broker gives away is the share of its traffic that its surplus is of its usage, not of a full machine.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from .loads import BrokerLoad
+
+Homes = Callable[[str], Collection[str]]
+"""Of a bundle: the brokers that may have it (`rules`). What nobody else may have stays; it is sent to nobody who may not."""
 
 MIN_THROUGHPUT = 10 * (1 << 20)
 """Bytes per second that are worth a move (loadBalancerBundleUnloadMinThroughputThreshold)."""
@@ -43,7 +46,11 @@ class ThresholdRule:
 
 
 def by_threshold(
-    loads: Mapping[str, BrokerLoad], usages: Mapping[str, float], rested: Collection[str], rule: ThresholdRule
+    loads: Mapping[str, BrokerLoad],
+    usages: Mapping[str, float],
+    rested: Collection[str],
+    rule: ThresholdRule,
+    homes: Homes | None = None,
 ) -> list[Move]:
     """`usages`: averaged, of all brokers that may take something. `rested`: bundles that were moved lately and stay."""
     if len(usages) < 2:
@@ -56,17 +63,17 @@ def by_threshold(
             continue
         surplus = load.total.msg_throughput * (usage - mean - rule.points + 0.05) / usage
         if surplus >= rule.throughput_min:
-            moves += _busiest(broker, load, surplus, rested)
+            moves += _busiest(broker, load, surplus, rested, homes)
     return moves
 
 
-def _busiest(broker: str, load: BrokerLoad, throughput: float, rested: Collection[str]) -> Iterator[Move]:
+def _busiest(broker: str, load: BrokerLoad, throughput: float, rested: Collection[str], homes: Homes | None) -> Iterator[Move]:
     """Until so much has gone; the last bundle of a broker stays."""
     left = len(load.bundles)
     for name, stats in sorted(load.bundles.items(), key=lambda item: (-item[1].msg_throughput, item[0])):
         if throughput <= 0 or left < 2:
             return
-        if name not in rested:
+        if name not in rested and (homes is None or set(homes(name)) - {broker}):
             throughput -= stats.msg_throughput
             left -= 1
             yield Move(name, broker)
@@ -82,19 +89,23 @@ class TransferRule:
 
 
 def by_transfer(
-    loads: Mapping[str, BrokerLoad], usages: Mapping[str, float], rested: Collection[str], rule: TransferRule
+    loads: Mapping[str, BrokerLoad],
+    usages: Mapping[str, float],
+    rested: Collection[str],
+    rule: TransferRule,
+    homes: Homes | None = None,
 ) -> list[Move]:
     """From the most to the least used broker, as often as the usages are further apart than the target."""
     usage = dict(usages)
     moved: dict[str, None] = {}
     moves: list[Move] = []
     while len(moves) < rule.transfers_max and len(usage) > 1 and _deviation(usage) > rule.target:
-        high, low = max(usage, key=lambda name: (usage[name], name)), min(usage, key=lambda name: (usage[name], name))
-        found = _best(loads.get(high), usage[high] - usage[low], usages[high], {*rested, *moved}, rule.throughput_min)
+        high = max(usage, key=lambda name: (usage[name], name))
+        found = _transfer(loads.get(high, BrokerLoad()), usage, usages[high], high, {*rested, *moved}, rule, homes)
         if found is None:
             del usage[high]  # it has nothing that can go: look at the others
             continue
-        name, share = found
+        name, share, low = found
         moved[name] = None
         moves.append(Move(name, high, low))
         usage[high] -= share
@@ -102,11 +113,29 @@ def by_transfer(
     return moves
 
 
-def _best(
-    load: BrokerLoad | None, gap: float, usage: float, kept: Collection[str], throughput_min: float
-) -> tuple[str, float] | None:
+def _transfer(
+    load: BrokerLoad,
+    usage: Mapping[str, float],
+    usage_reported: float,
+    high: str,
+    kept: Collection[str],
+    rule: TransferRule,
+    homes: Homes | None,
+) -> tuple[str, float, str] | None:
+    """A bundle, the share of usage that goes with it, and the least used broker that may have one of those that fit."""
+    for low in sorted(usage, key=lambda name: (usage[name], name)):
+        if low == high:
+            return None
+        foreign = [name for name in load.bundles if homes is not None and low not in homes(name)]
+        found = _best(load, usage[high] - usage[low], usage_reported, {*kept, *foreign}, rule.throughput_min)
+        if found is not None:
+            return *found, low
+    return None
+
+
+def _best(load: BrokerLoad, gap: float, usage: float, kept: Collection[str], throughput_min: float) -> tuple[str, float] | None:
     """The bundle with the most traffic that fits into half of the gap, and the share of usage that goes with it."""
-    if load is None or len(load.bundles) < 2:
+    if len(load.bundles) < 2:
         return None
     total = load.total.msg_throughput
     shares = {

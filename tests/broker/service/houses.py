@@ -7,6 +7,7 @@ from typing import Any
 from broker.service.broker_service import BrokerService
 from broker.service.load.board import LoadBoard
 from broker.service.load.choosing import ByHash, ByLoad, Chooser
+from broker.service.load.rules_driver import PlacementPolicies
 from broker.service.lookups import Advertised, broker_id
 from broker.service.members import Members, broker_data, ownership_data
 from broker.service.namespace_bundles import NamespaceBundles
@@ -47,7 +48,8 @@ class House:
         self.members = Members(self.store, self.sessions, broker_id(self.advertised), data)
         self.bundles = NamespaceBundles(self.store, 4)
         self.board = LoadBoard(self.store, clock)
-        self.chooser: Chooser = ByLoad(self.board, 0.85) if by_load else ByHash()
+        self.policies = PlacementPolicies(self.store, "c", domains_enabled=True)
+        self.chooser: Chooser = ByLoad(self.board, self.policies, 0.85) if by_load else ByHash()
 
     async def start(self) -> None:
         await self.service.namespaces.bootstrap_standalone("c", 4, "", "")
@@ -58,6 +60,7 @@ class House:
 
     async def stop(self) -> None:
         self.board.close()
+        self.policies.close()
         await self.members.leave()
         await self.service.close()
         await self.store.close()

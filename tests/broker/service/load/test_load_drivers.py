@@ -59,7 +59,9 @@ def leader(house: House, carry_out: Callable[[Move], object], settings: LoadSett
         if isinstance(failure, MoveFailed):
             raise failure
 
-    return LoadLeader(house.store, house.sessions, house.members, house.board, settings, house.advertised, perform)
+    return LoadLeader(
+        house.store, house.sessions, house.members, house.board, house.policies, settings, house.advertised, perform
+    )
 
 
 async def cut_of(house: House) -> Bundles:
