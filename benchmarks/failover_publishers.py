@@ -1,0 +1,132 @@
+"""Publishers at a paced rate, in the client that is measured: Apache's for Python, or Apache's for Java in its own process.
+
+Each message is due at a time of its own, is sent without waiting for those before it, and counts from when it was due.
+"""
+
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pulsar
+
+from tests.clients.apache_broker_process import apache_classpath
+from tests.clients.python_client import until
+
+PAYLOAD = bytes(1024)
+UNANSWERED_SECONDS_MAX = 180.0
+SEND_TIMEOUT_MS = 120_000
+PENDING_MAX = 50_000
+"""Of each topic: more than are due while the longest session runs out."""
+JAVA_SOURCE = Path(__file__).parent / "PacedProducer.java"
+
+
+class Publisher:
+    """What was answered, and what failed; `with` starts and ends it. Times are of the monotonic clock, in seconds."""
+
+    def __init__(self, url: str, topics: Sequence[str], per_second: float, scratch: Path) -> None:
+        self.url, self.topics, self.per_second, self.scratch = url, topics, per_second, scratch
+        self.failures: list[str] = []
+        self._took: list[tuple[float, float]] = []
+        """When each was due, and how long it took."""
+        self._counts = False
+        self._latest = [0.0] * len(topics)
+        self.ends = threading.Event()
+        self._thread = threading.Thread(target=self.publish)
+
+    def publish(self) -> None:
+        """Until `ends` is set."""
+        raise NotImplementedError
+
+    def answered(self, topic: int, due: float, seconds: float) -> None:
+        if self._counts:
+            self._took.append((due, seconds))
+        self._latest[topic] = max(self._latest[topic], due)
+
+    def begin(self) -> None:
+        """What is answered counts from now on, and nothing before."""
+        self._took, self._counts = [], True
+
+    def rest(self) -> None:
+        """What is answered does not count: a member that was hit starts again."""
+        self._counts = False
+
+    def took(self) -> list[float]:
+        return [seconds for _, seconds in self._took]
+
+    def longest(self, since: float) -> float:
+        """Of those that were answered since."""
+        return max(seconds for due, seconds in self._took if due + seconds >= since)
+
+    def until_answered(self, due: float) -> None:
+        """Of each topic one that was due since then."""
+        until(lambda: min(self._latest) >= due or bool(self.failures), UNANSWERED_SECONDS_MAX)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self.until_answered(time.monotonic())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self.ends.set()
+        self._thread.join()
+
+
+class PythonPublisher(Publisher):
+    """Apache's client for Python, in a thread."""
+
+    def publish(self) -> None:
+        client = pulsar.Client(self.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
+        options = {"batching_enabled": False, "max_pending_messages": PENDING_MAX, "send_timeout_millis": SEND_TIMEOUT_MS}
+        producers = [client.create_producer(topic, **options) for topic in self.topics]
+        begin = time.monotonic()
+        for number in count():
+            due = begin + number / self.per_second
+            if self.ends.wait(max(0.0, due - time.monotonic())):
+                break
+            self._send(producers[number % len(producers)], number % len(producers), due)
+        client.close()
+
+    def _send(self, producer: pulsar.Producer, topic: int, due: float) -> None:
+        def on_sent(result: pulsar.Result, _message_id: object) -> None:
+            if result == pulsar.Result.Ok:
+                self.answered(topic, due, time.monotonic() - due)
+            elif not self.ends.is_set():
+                self.failures.append(str(result))
+
+        producer.send_async(PAYLOAD, on_sent)
+
+
+class JavaPublisher(Publisher):
+    """Apache's client for Java: `PacedProducer.java` prints a line for each answer. Its monotonic clock is ours."""
+
+    def publish(self) -> None:
+        classpath = apache_classpath(self.scratch)
+        command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", classpath, str(JAVA_SOURCE)]
+        command += [self.url, str(self.per_second), str(SEND_TIMEOUT_MS), *self.topics]
+        with (
+            (self.scratch / "java.log").open("wb") as log,
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+        ):
+            assert process.stdin is not None
+            assert process.stdout is not None
+            threading.Thread(target=lambda pipe: (self.ends.wait(), pipe.close()), args=(process.stdin,)).start()
+            for line in process.stdout:
+                self._on_line(line.split())
+
+    def _on_line(self, words: list[str]) -> None:
+        if words and words[0] == "answered":
+            self.answered(int(words[1]), int(words[2]) / 1e9, int(words[3]) / 1e9)
+        elif words and words[0] == "failed" and not self.ends.is_set():
+            self.failures.append(" ".join(words[1:]))
