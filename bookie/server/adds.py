@@ -18,9 +18,9 @@ from ports.logs import line
 from wire.bookie.requests import Add, Answers
 from wire.bookie.runs import AddMix, AddRun
 from wire.bookie_codes import BookieCode, BookieError
-from wire.kernels.bookie_requests import take_adds
+from wire.kernels.bookie_requests import take_adds, take_mix
 from wire.kernels.bookie_responses import plain_responses
-from wire.kernels.mixes import mix_responses, runs_of, take_mix
+from wire.kernels.mixes import mix_responses, runs_of
 from wire.run import EntryMix, EntryRun
 
 RUN_ENTRIES_MAX = 1 << 16

@@ -1,4 +1,4 @@
-"""wire.kernels.mixes against the same thing said simply, compiled and not."""
+"""wire.kernels.mixes, and what takes mixes in bookie_requests, against the same thing said simply, compiled and not."""
 
 from array import array
 from itertools import accumulate, pairwise
@@ -14,14 +14,17 @@ from wire.bookie.runs import AddMix
 from wire.run import EntryMix
 
 MIXES = pytest.mark.parametrize("mixes", both("mixes"), ids=["plain", "installed"])
+REQUESTS = pytest.mark.parametrize("requests", both("bookie_requests"), ids=["plain", "installed"])
 MAX = 5 << 20
 WRITABLE = dict.fromkeys(range(1, 100), KEY)
 Place = tuple[int, int]
 places = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 6)), min_size=1, max_size=30)
 
 
-def take(mixes: ModuleType, data: bytes, writable: dict[int, bytes] | None = None, frame_bytes_max: int = MAX) -> AddMix | None:
-    mix: AddMix | None = mixes.take_mix(data, 0, len(data), frame_bytes_max, WRITABLE if writable is None else writable)
+def take(
+    requests: ModuleType, data: bytes, writable: dict[int, bytes] | None = None, frame_bytes_max: int = MAX
+) -> AddMix | None:
+    mix: AddMix | None = requests.take_mix(data, 0, len(data), frame_bytes_max, WRITABLE if writable is None else writable)
     return mix
 
 
@@ -38,12 +41,12 @@ def is_run(wanted: list[Place]) -> bool:
     return wanted[:4] == [(wanted[0][0], wanted[0][1] + index) for index in range(min(4, len(wanted)))]
 
 
-@MIXES
+@REQUESTS
 @settings(deadline=None)
 @given(wanted=places, torn=st.integers(0, 30))
-def test_whole_adds_are_taken_unless_they_begin_with_a_run(mixes: ModuleType, wanted: list[Place], torn: int) -> None:
+def test_whole_adds_are_taken_unless_they_begin_with_a_run(requests: ModuleType, wanted: list[Place], torn: int) -> None:
     data = b"".join(add(ledger_id, entry_id, payload(number)) for number, (ledger_id, entry_id) in enumerate(wanted))
-    mix = take(mixes, data + add(6, 0)[:torn])
+    mix = take(requests, data + add(6, 0)[:torn])
     if is_run(wanted):
         assert mix is None
         return
@@ -55,7 +58,7 @@ def test_whole_adds_are_taken_unless_they_begin_with_a_run(mixes: ModuleType, wa
     assert mix.entries.ledger_id == wanted[0][0]
 
 
-@MIXES
+@REQUESTS
 @pytest.mark.parametrize(
     "other",
     [
@@ -69,30 +72,30 @@ def test_whole_adds_are_taken_unless_they_begin_with_a_run(mixes: ModuleType, wa
     ],
     ids=["recovery", "priority", "key", "not writable", "opcode", "unfinished", "oversize"],
 )
-def test_a_mix_ends_before_what_is_not_plain(mixes: ModuleType, other: bytes) -> None:
+def test_a_mix_ends_before_what_is_not_plain(requests: ModuleType, other: bytes) -> None:
     plain = add(1, 5) + add(2, 8)
-    mix = take(mixes, plain + other, frame_bytes_max=900)
+    mix = take(requests, plain + other, frame_bytes_max=900)
     assert mix is not None
     assert (mix.entries.count, mix.end) == (2, len(plain))
 
 
-@MIXES
-def test_a_ledger_with_another_key_is_not_mixed(mixes: ModuleType) -> None:
+@REQUESTS
+def test_a_ledger_with_another_key_is_not_mixed(requests: ModuleType) -> None:
     data = add(1, 5) + add(2, 8) + add(3, 1)
-    assert take(mixes, data, {1: KEY[::-1], 2: KEY, 3: KEY}) is None
-    mix = take(mixes, data, {1: KEY, 2: KEY, 3: b""})
+    assert take(requests, data, {1: KEY[::-1], 2: KEY, 3: KEY}) is None
+    mix = take(requests, data, {1: KEY, 2: KEY, 3: b""})
     assert mix is not None
     assert mix.entries.count == 2
-    assert take(mixes, data, {}) is None
-    assert take(mixes, add(1, 5)) is None
-    assert take(mixes, b"") is None
+    assert take(requests, data, {}) is None
+    assert take(requests, add(1, 5)) is None
+    assert take(requests, b"") is None
 
 
-@MIXES
-def test_positions_outside_of_the_buffer_are_refused(mixes: ModuleType) -> None:
+@REQUESTS
+def test_positions_outside_of_the_buffer_are_refused(requests: ModuleType) -> None:
     for start, end in ((-1, 10), (0, 100_000)):
         with pytest.raises(ValueError, match="of"):
-            mixes.take_mix(add(1, 1), start, end, MAX, WRITABLE)
+            requests.take_mix(add(1, 1), start, end, MAX, WRITABLE)
 
 
 @MIXES

@@ -5,11 +5,12 @@ entry id. Only what is whole, plain and in order is taken here; the rest goes on
 """
 
 from array import array
+from collections.abc import Mapping
 
 import cython
 
-from wire.bookie.runs import WIRE_HEADER_BYTES, AddRun, ReadRun
-from wire.run import Buffer, EntryRun
+from wire.bookie.runs import WIRE_HEADER_BYTES, AddMix, AddRun, ReadRun
+from wire.run import Buffer, EntryMix, EntryRun
 
 if not cython.compiled:
     from wire.kernels.octets import (
@@ -18,16 +19,16 @@ if not cython.compiled:
         finished,
         length_of,
         new_octets,
-        new_room,
         octets_of,
         read_u32,
         read_u64,
-        room_in,
         writable,
         write_u32,
         write_u64,
     )
 
+RUN_ENTRIES = 4
+"""So many consecutive entries of one ledger are a run, which costs less than a mix."""
 _COUNT = array("I", [0])
 
 
@@ -81,10 +82,19 @@ def take_adds(buffer: Buffer, start: int, end: int, entries_max: int, frame_byte
         at = after
     if count == 0:
         return None
+    ledger_id = read_u64(data, start + 28)
+    header = read_u32(data, start + 4)
+    entries, ends = _copied(data, start, count, size)
+    run = EntryRun(ledger_id, first, entries, ends, WIRE_HEADER_BYTES)
+    return AddRun(header, bytes(memoryview(buffer)[start + 8 : start + 28]), run, at)
+
+
+def _copied(data: Buffer, start: int, count: int, size: int) -> "tuple[bytes, array[int]]":
+    """The entries of `count` adds from `start` on, `size` bytes in all, and their offsets."""
     ends = _COUNT * (count + 1)
-    entries = new_room(size)
     offsets = counts_of(ends)
-    room = room_in(entries)
+    entries = new_octets(size)
+    room = writable(entries)
     at = start
     place = 0
     for index in range(count):
@@ -93,10 +103,56 @@ def take_adds(buffer: Buffer, start: int, end: int, entries_max: int, frame_byte
         place += after - at - 28
         offsets[index + 1] = place
         at = after
-    ledger_id = read_u64(data, start + 28)
+    return finished(entries), ends
+
+
+def _begins_a_run(data: Buffer, start: int, end: int, frame_bytes_max: int) -> int:
+    """1 when what is at `start` are RUN_ENTRIES consecutive entries of one ledger, or fewer and no more has come."""
+    at = start
+    for index in range(RUN_ENTRIES):
+        after = _read_add(data, at, end, frame_bytes_max)
+        if after == 0:
+            break
+        if (
+            read_u64(data, at + 28) != read_u64(data, start + 28)
+            or read_u64(data, at + 36) != read_u64(data, start + 36) + index
+        ):
+            return 0
+        at = after
+    return 1
+
+
+def take_mix(
+    buffer: Buffer, start: int, end: int, frame_bytes_max: int, writable_ledgers: Mapping[int, bytes]
+) -> AddMix | None:
+    """The leading whole adds without flags in buffer[start:end], with one key, to ledgers that have this key in
+    `writable_ledgers`; None when they begin with a run (`take_adds` is for those), or there is none.
+
+    Copies the entries, so that the buffer may be reused at once.
+    """
+    if start < 0 or end > length_of(buffer):
+        raise ValueError(f"[{start}:{end}] of {len(buffer)} bytes")
+    data = octets_of(buffer)
+    if _begins_a_run(data, start, end, frame_bytes_max):
+        return None
+    key = bytes(memoryview(buffer)[start + 8 : start + 28])
+    at = start
+    count = 0
+    size = 0
+    while size < 0x40000000:
+        after = _read_add(data, at, end, frame_bytes_max)
+        if after == 0 or data[at + 7] or not _same_octets(data, start + 8, at + 8, 20):
+            break
+        if writable_ledgers.get(read_u64(data, at + 28)) != key:
+            break
+        size += after - at - 28
+        count += 1
+        at = after
+    if count == 0:
+        return None
     header = read_u32(data, start + 4)
-    run = EntryRun(ledger_id, first, entries, ends, WIRE_HEADER_BYTES)
-    return AddRun(header, bytes(memoryview(buffer)[start + 8 : start + 28]), run, at)
+    entries, ends = _copied(data, start, count, size)
+    return AddMix(header, key, EntryMix(entries, ends), at)
 
 
 def take_reads(buffer: Buffer, start: int, end: int, entries_max: int) -> ReadRun | None:

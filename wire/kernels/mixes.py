@@ -1,17 +1,16 @@
-"""Adds that alternate among ledgers: taken together, answered together, and put in order by ledger only when that is wanted.
+"""Adds that alternate among ledgers (`bookie_requests.take_mix`): answered together, put in order by ledger when that is wanted.
 
 Runs are short when a thousand ledgers are written at a time, and a run costs Python whatever its length. Here what is done for
-an entry is done in C: `take_mix` reads frames (`u32 size | u32 header | master key | entry as it is stored`), the rest work on
-what it gives.
+an entry is done in C.
 """
 
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import cython
 
-from wire.bookie.runs import WIRE_HEADER_BYTES, AddMix
-from wire.run import Buffer, EntryMix, EntryRun
+from wire.bookie.runs import WIRE_HEADER_BYTES
+from wire.run import EntryMix, EntryRun
 
 if not cython.compiled:
     from wire.kernels.octets import (
@@ -21,99 +20,14 @@ if not cython.compiled:
         length_of,
         new_octets,
         octets_of,
-        read_u32,
         read_u64,
         signed_words_of,
         writable,
         write_u32,
     )
 
-RUN_ENTRIES = 4
-"""So many consecutive entries of one ledger are a run, which has a kernel of its own."""
 _COUNT = array("I", [0])
 _WORD = array("q", [0])
-
-
-def _plain_add(data: Buffer, at: int, end: int, frame_bytes_max: int) -> int:
-    """The position after the whole add without flags at `at`; 0 when it is none."""
-    if end - at < 60:
-        return 0
-    total = read_u32(data, at)
-    if total < 56 or total + 4 > frame_bytes_max or total > end - at - 4:
-        return 0
-    if data[at + 4] != 2 or data[at + 5] != 1 or data[at + 6] != 0 or data[at + 7] != 0:
-        return 0
-    if data[at + 28] > 127 or data[at + 36] > 127:
-        return 0
-    return at + 4 + total
-
-
-def _same_key(data: Buffer, one: int, other: int) -> int:
-    """1 when the master keys at both places are the same."""
-    return (
-        read_u64(data, one) == read_u64(data, other)
-        and read_u64(data, one + 8) == read_u64(data, other + 8)
-        and (read_u32(data, one + 16) == read_u32(data, other + 16))
-    )
-
-
-def _is_run(data: Buffer, start: int, end: int, frame_bytes_max: int) -> int:
-    """1 when what is at `start` are RUN_ENTRIES consecutive entries of one ledger, or fewer and no more has come."""
-    at = start
-    for index in range(RUN_ENTRIES):
-        after = _plain_add(data, at, end, frame_bytes_max)
-        if after == 0:
-            break
-        if (
-            read_u64(data, at + 28) != read_u64(data, start + 28)
-            or read_u64(data, at + 36) != read_u64(data, start + 36) + index
-        ):
-            return 0
-        at = after
-    return 1
-
-
-def take_mix(
-    buffer: Buffer, start: int, end: int, frame_bytes_max: int, writable_ledgers: Mapping[int, bytes]
-) -> AddMix | None:
-    """The leading whole adds without flags in buffer[start:end], with one key, to ledgers that have this key in
-    `writable_ledgers`; None when they begin with a run, or there is none.
-
-    Copies the entries, so that the buffer may be reused at once.
-    """
-    if start < 0 or end > length_of(buffer):
-        raise ValueError(f"[{start}:{end}] of {len(buffer)} bytes")
-    data = octets_of(buffer)
-    if _is_run(data, start, end, frame_bytes_max):
-        return None
-    key = bytes(memoryview(buffer)[start + 8 : start + 28])
-    at = start
-    count = 0
-    size = 0
-    while size < 0x40000000:
-        after = _plain_add(data, at, end, frame_bytes_max)
-        if after == 0 or not _same_key(data, start + 8, at + 8):
-            break
-        if writable_ledgers.get(read_u64(data, at + 28)) != key:
-            break
-        size += after - at - 28
-        count += 1
-        at = after
-    if count == 0:
-        return None
-    ends = _COUNT * (count + 1)
-    offsets = counts_of(ends)
-    entries = new_octets(size)
-    room = writable(entries)
-    at = start
-    place = 0
-    for index in range(count):
-        after = at + 4 + read_u32(data, at)
-        copy_octets(room, place, data, at + 28, after)
-        place += after - at - 28
-        offsets[index + 1] = place
-        at = after
-    return AddMix(read_u32(data, start + 4), key, EntryMix(finished(entries), ends), at)
 
 
 def _check(mix: EntryMix) -> None:
