@@ -152,6 +152,11 @@ class UnderreplicationStore:
         """The lock goes; the mark stays, and anybody may try."""
         await self._delete(lock_path(ledger_id))
 
+    async def release_own(self, ledger_id: int) -> None:
+        """The same of a lock that another may have by now: his stays."""
+        if await self.lock_owner(ledger_id) == self._owner:
+            await self.release(ledger_id)
+
     async def mark_replicated(self, held: HeldLedger) -> bool:
         """The mark goes, and the lock; False: it was marked again meanwhile, and that mark stays."""
         path = ledger_path(held.ledger_id)

@@ -40,7 +40,8 @@ class ReplicationWorker:
         self._listed: list[int] = []
         self._in_hand: HeldLedger | None = None
         self._doubtful: dict[int, None] = {}
-        """Ledgers whose lock may be there, and is not wanted: the metadata failed when it was taken or released."""
+        """Ledgers whose lock may be there, and is not wanted: the metadata failed when it was taken or released, or the session
+        was held to be lost, which may turn out to live."""
 
     async def run(self) -> None:
         """Until cancelled; a failure of the metadata is waited out."""
@@ -58,9 +59,6 @@ class ReplicationWorker:
 
     async def release_all(self) -> None:
         """Others may begin at once with what this worker held."""
-        self._doubtful |= {held.ledger_id: None for held in self._backlog.held}
-        if self._in_hand is not None:
-            self._doubtful[self._in_hand.ledger_id] = None
         self._forget()
         try:
             await self._release_doubtful()
@@ -68,6 +66,9 @@ class ReplicationWorker:
             _log.warning(line("locks end with the session", count=len(self._doubtful), reason=error))
 
     def _forget(self) -> None:
+        self._doubtful |= {held.ledger_id: None for held in self._backlog.held}
+        if self._in_hand is not None:
+            self._doubtful[self._in_hand.ledger_id] = None
         self._backlog.on_session_lost()
         self._in_hand = None
 
@@ -80,12 +81,11 @@ class ReplicationWorker:
     async def _release_doubtful(self) -> None:
         while self._doubtful:
             ledger_id = next(iter(self._doubtful))
-            await self._client.marks.release(ledger_id)
+            await self._client.marks.release_own(ledger_id)
             self._doubtful.pop(ledger_id, None)
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is SessionEvent.SESSION_LOST:
-            self._doubtful.clear()
             self._forget()
 
     async def _turn(self) -> None:
@@ -166,6 +166,6 @@ class ReplicationWorker:
         self._in_hand = None
 
     async def _keep(self, held: HeldLedger, hold: Callable[[HeldLedger, float], bool], now: float) -> None:
-        """Nothing when the session, and the lock with it, was lost meanwhile."""
+        """Nothing when the session was lost meanwhile: the lock is doubtful."""
         if self._in_hand is not None and not hold(held, now):
             self._doubtful[held.ledger_id] = None

@@ -60,6 +60,11 @@ class Flaky(MemoryStore):
         self._session = self._tree.open_session()
         self.tell(SessionEvent.SESSION_REESTABLISHED)
 
+    def doubt(self) -> None:
+        """ZooKeeper was silent for too long, as when it has no quorum, and has kept the session: the nodes are still there."""
+        self.tell(SessionEvent.SESSION_LOST)
+        self.tell(SessionEvent.SESSION_REESTABLISHED)
+
     def tell(self, event: SessionEvent) -> None:
         for listener in list(self._listeners):
             listener(event)
@@ -190,6 +195,28 @@ def test_the_writer_of_an_open_ledger_has_its_grace_and_then_is_stopped() -> Non
         await world.append(writing, 5)
         await writing.close()
         await world.until_whole(writing.ledger_id, idle.ledger_id)
+        await world.close()
+
+    in_virtual_time(scenario)
+
+
+def test_a_session_that_was_held_to_be_lost_and_lives_on_leaves_no_lock_behind() -> None:
+    """Found by schedule 2 of benchmarks/cluster_faults.py: ledgers stayed marked and locked for as long as the process lived."""
+
+    async def scenario() -> None:
+        world = RepairWorld(6, RepairSettings(open_ledger_rereplication_grace_period=30_000))
+        await world.up()
+        idle = await world.open_ledger((3, 3, 2), 5)
+        session = Flaky(world)
+        await world.auto_recovery("host:1", session, session)
+        await asyncio.sleep(5)
+        await world.down(world.metadata(idle.ledger_id).segments[0].bookies[0])
+        await until(lambda: bool(world.locks()))
+        session.doubt()
+        await asyncio.sleep(60)
+        assert world.metadata(idle.ledger_id).state == LedgerState.CLOSED
+        await world.until_whole(idle.ledger_id)
+        await until(lambda: not world.locks())
         await world.close()
 
     in_virtual_time(scenario)
@@ -346,7 +373,7 @@ def test_whatever_fails_and_whoever_dies_all_is_whole_in_the_end(seed: int) -> N
             name = chance.choice(sorted(world.bookies))
             await world.down(name)
             await asyncio.sleep(chance.random() * 4)
-            chance.choice(sessions).lose()
+            chance.choice([Flaky.lose, Flaky.doubt])(chance.choice(sessions))
             await asyncio.sleep(chance.random() * 4)
             await world.up(name)
             if chance.random() < 0.3:
