@@ -26,7 +26,7 @@ UNLOAD_EVERY_SECONDS, SPLIT_EVERY_SECONDS = 0.3, 0.7
 
 
 class Performer:
-    """`perform` once. `story` tells what was done, in the order of doing, with seconds since the beginning."""
+    """`perform` once. `story` tells what was done and when, in seconds since the beginning."""
 
     def __init__(self, cluster: FaultCluster) -> None:
         self._cluster = cluster
@@ -34,6 +34,8 @@ class Performer:
         self._locks = {name: Lock() for name in (*cluster.members, "zookeepers", Kind.UNLOAD.value, Kind.SPLIT.value)}
         self._begin = monotonic()
         self.story: list[str] = []
+        self.wrong: list[str] = []
+        """Of members that did not do as they were asked."""
 
     def perform(self, schedule: Schedule) -> None:
         """Returns when everything is healed; the first error of a fault that could not be done or undone."""
@@ -169,11 +171,18 @@ class Performer:
     def _roll(self, fault: Fault) -> None:
         """One after the other is stopped as one stops servers, and started again."""
         for name in fault.targets:
-            code = self._cluster.members[name].stop()
-            if code:
-                self._tell(f"{name} stopped with exit code {code}")
+            self._stop_as_asked(name)
             self._cluster.members[name].again()
             self._last(fault)
+
+    def _stop_as_asked(self, name: str) -> None:
+        try:
+            code = self._cluster.members[name].stop()
+        except AssertionError as error:  # killed by now, and the rest of the schedule goes on
+            self.wrong.append(f"{name} {str(error).partition(chr(10))[0]}")
+            return
+        if code:
+            self.wrong.append(f"{name} stopped with exit code {code}")
 
     def _unload(self, fault: Fault) -> None:
         """The whole namespace, of one broker after the other."""

@@ -1,10 +1,12 @@
-"""What an operator asks of brokers that may be killed, parted or asleep: what came of it, for people; never an error."""
+"""What an operator asks of the brokers of a cluster under faults."""
 
 import http.client
+import json
 import urllib.error
 import urllib.request
 
 from tests.clients.faults.cluster import FaultCluster
+from tests.clients.faults.members import Member
 
 NAMESPACE = "/admin/v2/namespaces/public/default"
 ANSWER_SECONDS_MAX = 10.0
@@ -12,7 +14,8 @@ REDIRECTS_MAX = 3
 
 
 def asked(cluster: FaultCluster, turn: int, what: str) -> str:
-    """PUT below the namespace, at one broker after the other; redirects are followed as `pulsar-admin` does."""
+    """PUT below the namespace, at one broker after the other; redirects are followed as `pulsar-admin` does. What came of it,
+    for people: the broker may be killed, parted or asleep."""
     broker = cluster.brokers[turn % len(cluster.brokers)]
     url = f"http://{broker.address}:8080{NAMESPACE}/{what}"
     for _ in range(REDIRECTS_MAX):
@@ -27,3 +30,11 @@ def asked(cluster: FaultCluster, turn: int, what: str) -> str:
         except (OSError, http.client.HTTPException) as error:
             return f"{what} at {broker.name}: {error}"
     return f"{what} at {broker.name}: redirected {REDIRECTS_MAX} times"
+
+
+def serving(cluster: FaultCluster, topic: str, by: Member) -> Member:
+    """The owner of a topic as a broker that is there knows it."""
+    url = f"http://{by.address}:8080/lookup/v2/topic/{topic.replace('://', '/')}"
+    with urllib.request.urlopen(url, timeout=ANSWER_SECONDS_MAX) as answer:
+        owner = json.loads(answer.read())["brokerUrl"]
+    return next(each for each in cluster.brokers if owner == f"pulsar://{each.address}:6650")

@@ -42,6 +42,7 @@ def survive(cluster: FaultCluster, copies: Copies, schedule: Schedule, seconds_m
             begin = monotonic()
             performer.perform(schedule)
             verdict.fault_seconds = monotonic() - begin
+            verdict.wrong += performer.wrong
             verdict.wrong += [f"{each} ended by itself" for each in cluster.ended()]
             traffic.more(seconds_max)
             traffic.end(seconds_max)

@@ -148,7 +148,7 @@ def _kinds(chance: random.Random) -> Iterator[Kind]:
 
 def _drawn(chance: random.Random, kind: Kind, lasts_ms: int, shape: Shape) -> Fault:
     shortest, longest = LASTS_MS[kind]
-    lasts = chance.randint(shortest, max(shortest, min(longest, lasts_ms // 2)))
+    lasts = chance.randint(shortest, max(shortest, min(longest, lasts_ms * 3 // 4)))
     begin = chance.randint(FIRST_MS, max(FIRST_MS, lasts_ms - lasts))
     return Fault(begin, lasts, kind, _targets(chance, kind, shape))
 

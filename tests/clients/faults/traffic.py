@@ -32,7 +32,7 @@ class Publisher:
     """Of one topic, by a name that its messages carry."""
 
     def __init__(self, client: pulsar.Client, topic: str, name: str, record: Topic) -> None:
-        self._client, self._topic, self._name, self._record = client, topic, name, record
+        self._client, self._topic, self.name, self._record = client, topic, name, record
         self._ends, self._is_refused = Event(), Event()
         self._lock = Lock()
         record.sent[name] = 0
@@ -47,7 +47,7 @@ class Publisher:
             try:
                 producer = self._client.create_producer(
                     self._topic,
-                    producer_name=self._name,
+                    producer_name=self.name,
                     send_timeout_millis=0,
                     block_if_queue_full=True,
                     max_pending_messages=PENDING_MAX,
@@ -62,8 +62,8 @@ class Publisher:
 
     def _publish(self, producer: pulsar.Producer) -> None:
         while not self._ends.is_set() and not self._is_refused.is_set():
-            message = Message(self._name, self._record.sent[self._name])
-            self._record.sent[self._name] += 1
+            message = Message(self.name, self._record.sent[self.name])
+            self._record.sent[self.name] += 1
             producer.send_async(message.payload(), partial(self._answered, message))
             self._ends.wait(SEND_EVERY_SECONDS)
         try:
