@@ -1,4 +1,4 @@
-"""Adds that alternate among ledgers (`bookie_requests.take_mix`): answered together, put in order by ledger when that is wanted.
+"""Adds that alternate among ledgers (`bookie_requests.take_mix`): answered together, put in order when that is wanted.
 
 Runs are short when a thousand ledgers are written at a time, and a run costs Python whatever its length. Here what is done for
 an entry is done in C.
