@@ -100,7 +100,7 @@ class BrokerServer:
             raise BrokerFailed(str(error)) from error
         if self._load.load_balancer_enabled:
             around = LoadSurroundings(
-                self._store, self._sessions, self._members, bundles, board, policies, advertised, self._clock
+                self._store, self._sessions, self._members, bundles, board, policies, owners, advertised, self._clock
             )
             self.service.load = load_driver(self.service, self._load, around)
             self.service.load.start()

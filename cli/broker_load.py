@@ -19,6 +19,7 @@ from broker.service.load.shedding import Move
 from broker.service.lookups import Advertised
 from broker.service.members import Members, parse_broker_data
 from broker.service.namespace_bundles import NamespaceBundles
+from broker.service.ownership_driver import BundleOwnership
 from broker.service.topic_name import NamespaceName, TopicName
 from metadata.sessions import Sessions
 from metadata.store import MetadataStore
@@ -36,6 +37,7 @@ class LoadSurroundings:
     bundles: NamespaceBundles
     board: LoadBoard
     policies: PlacementPolicies
+    owners: BundleOwnership
     advertised: Advertised
     clock: Clock
 
@@ -51,6 +53,7 @@ def load_driver(service: BrokerService, settings: LoadSettings, around: LoadSurr
     splitting = AutoSplit(settings, service.splits)
     usage = LinuxUsage(settings.load_balancer_override_broker_nic_speed_gbps)
     reporter = LoadReporter(own_id, board, settings, around.clock, usage, service.loaded_topics, bundle_of, splitting.on_look)
+    around.owners.on_given_up = reporter.hand_over
     carry_out = partial(move_bundle, service, around.members)
     leader = LoadLeader(around.store, around.sessions, around.members, board, policies, settings, around.advertised, carry_out)
     return LoadDriver(own_id, board, reporter, leader)

@@ -14,7 +14,14 @@ from starlette.responses import Response
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
-from ..service.errors import BadPartitionCount, BundleNotFound, NamespaceNotFound, NoSuchBroker, TopicConflict
+from ..service.errors import (
+    BadPartitionCount,
+    BundleNotFound,
+    BundleUnsettled,
+    NamespaceNotFound,
+    NoSuchBroker,
+    TopicConflict,
+)
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +84,8 @@ async def on_broker_error(request: Request, error: Exception) -> Response:
             return refusal(409, "This topic already exists")
         case BundleNotFound():
             return refusal(412, error.message)
+        case BundleUnsettled():
+            return refusal(503, error.message)
         case NoSuchBroker():
             return refusal(404, error.message)
         case BadPartitionCount():

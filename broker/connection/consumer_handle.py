@@ -6,6 +6,7 @@ from functools import partial
 from wire.kernels.messages import message_frames
 from wire.run import EntryRun
 
+from ..service.topic_name import TopicName
 from ..topic.contract import Consumer
 from . import replies
 from .link import Link
@@ -34,6 +35,7 @@ class ConsumerHandle:
         "consumer_id",
         "early_permits",
         "request_id",
+        "topic",
         "unsubscribes",
     )
 
@@ -50,6 +52,8 @@ class ConsumerHandle:
         self._partition = -1
         self.consumer_id = consumer_id
         self.request_id = request_id
+        self.topic: TopicName | None = None
+        """Once it is known."""
         self.consumer: Consumer | None = None
         self.early_permits = 0
         """Of FLOWs that came while SUBSCRIBE was under way."""

@@ -59,7 +59,7 @@ class Consumers:
             self._link.answer(replies.error(asked.request_id, failure))
 
     async def _attach(self, handle: ConsumerHandle, command: api.CommandSubscribe) -> None:
-        name = TopicName.parse(command.topic)
+        name = handle.topic = TopicName.parse(command.topic)
         request = subscribe_request(
             command,
             self._link,
@@ -180,7 +180,8 @@ class Consumers:
             return
         log.info(line("consumer closed", peer=self._link.address, name=handle.consumer.name, reason=reason))
         if self._link.protocol_version >= 5:
-            self._link.answer(replies.close_consumer(handle.consumer_id))
+            heir = None if handle.topic is None else self._service.heir(handle.topic)
+            self._link.answer(replies.close_consumer(handle.consumer_id, heir))
         else:
             self._link.end(f"consumer closed: {reason}")
 

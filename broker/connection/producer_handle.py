@@ -10,6 +10,7 @@ from wire.kernels.sends import send_receipts
 from wire.run import EntryRun, SendRun
 
 from ..errors import ServerError
+from ..service.topic_name import TopicName
 from ..topic.contract import Producer
 from . import replies
 from .link import Link
@@ -32,6 +33,7 @@ class ProducerHandle:
         "producer",
         "producer_id",
         "request_id",
+        "topic",
     )
 
     def __init__(
@@ -47,6 +49,8 @@ class ProducerHandle:
         self._on_closed = on_closed
         self.producer_id = producer_id
         self.request_id = request_id
+        self.topic: TopicName | None = None
+        """Once it is known."""
         self.producer: Producer | None = None
         self.header_bytes = 0
         self.is_closed = False

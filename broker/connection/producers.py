@@ -57,7 +57,7 @@ class Producers:
             self._link.answer(replies.error(asked.request_id, failure))
 
     async def _attach(self, handle: ProducerHandle, command: api.CommandProducer) -> None:
-        name = TopicName.parse(command.topic)
+        name = handle.topic = TopicName.parse(command.topic)
         if command.HasField("schema"):
             refuse_schema(command.schema)
         request = self._request(command)
@@ -170,7 +170,8 @@ class Producers:
         self._recently_closed.add(handle.producer_id, asyncio.get_running_loop().time())
         log.info(line("producer closed", peer=self._link.address, producer=handle.producer.name, reason=reason))
         if self._link.protocol_version >= 5:
-            self._link.answer(replies.close_producer(handle.producer_id))
+            heir = None if handle.topic is None else self._service.heir(handle.topic)
+            self._link.answer(replies.close_producer(handle.producer_id, heir))
         else:
             self._link.end(f"producer closed: {reason}")
 

@@ -10,7 +10,7 @@ from wire.int64 import WORD_MAX, signed, unsigned
 from wire.position import Position
 
 from ..errors import BrokerError, ServerError
-from ..service.lookups import Answer
+from ..service.lookups import Advertised, Answer
 from ..topic.contract import LastMessage
 
 NO_REQUEST = WORD_MAX
@@ -120,14 +120,25 @@ def send_error(producer_id: int, sequence_id: int, code: ServerError, message: s
     return encode(BaseCommand(type=BaseCommand.SEND_ERROR, send_error=told))
 
 
-def close_producer(producer_id: int) -> bytes:
+def close_producer(producer_id: int, heir: Advertised | None = None) -> bytes:
+    """`heir`: where the client finds its topic again without a lookup."""
     told = api.CommandCloseProducer(producer_id=producer_id, request_id=NO_REQUEST)
+    _assign(told, heir)
     return encode(BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=told))
 
 
-def close_consumer(consumer_id: int) -> bytes:
+def close_consumer(consumer_id: int, heir: Advertised | None = None) -> bytes:
+    """As `close_producer`."""
     told = api.CommandCloseConsumer(consumer_id=consumer_id, request_id=NO_REQUEST)
+    _assign(told, heir)
     return encode(BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=told))
+
+
+def _assign(told: api.CommandCloseProducer | api.CommandCloseConsumer, heir: Advertised | None) -> None:
+    if heir is not None and heir.broker_url:
+        told.assigned_broker_service_url = heir.broker_url
+    if heir is not None and heir.broker_url_tls:
+        told.assigned_broker_service_url_tls = heir.broker_url_tls
 
 
 def active_consumer_change(consumer_id: int, is_active: bool) -> bytes:

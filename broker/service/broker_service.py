@@ -120,6 +120,11 @@ class BrokerService:
         found = await self.owners.find(topic, listener, authoritative=authoritative)
         return found or Answer(address_for(listener, self.advertised, self._listeners))
 
+    def heir(self, topic: TopicName) -> Advertised | None:
+        """Where a client that is sent away from the topic finds it again without a lookup, if that is known; not where there
+        are listeners, of which a client says with its lookups alone which one it is to be sent to."""
+        return None if self._listeners else self.owners.heir(topic)
+
     def new_producer_name(self) -> str:
         if self._names is None:
             raise BrokerError(ServerError.SERVICE_NOT_READY, "The broker is starting")
@@ -143,6 +148,8 @@ class BrokerService:
         self._require_persistent(topic)
         await self.namespaces.require(topic.namespace)
         await self._check_consistency(topic)
+        if not self.owners.serves(topic):
+            await self.owners.take_over(topic)
         may_create = topic.is_partition or (may_create and self.settings.allow_auto_topic_creation)
         return await self._load(topic, may_create)
 

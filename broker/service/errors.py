@@ -47,6 +47,14 @@ class BundleNotFound(BrokerError):
         super().__init__(ServerError.NOT_ALLOWED, f"{text[:100]} is no bundle of namespace {namespace}")
 
 
+class BundleUnsettled(BrokerError):
+    """Who serves the bundle is being decided: clients try again. With SERVICE_NOT_READY, C++, Go and Java clients would close
+    the connection with everything on it, for which reason Apache says this so (TopicLookupBase.handleLookupError)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ServerError.METADATA, message)
+
+
 class NoSuchBroker(BrokerError):
     """No broker of this id is registered."""
 

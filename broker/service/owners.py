@@ -5,7 +5,7 @@ from typing import Protocol
 
 from ..errors import BrokerError, ServerError
 from .bundles import Bundle, Bundles
-from .lookups import Answer
+from .lookups import Advertised, Answer
 from .topic_name import NamespaceName, TopicName
 
 
@@ -36,6 +36,13 @@ class Owners(Protocol):
     async def owner(self, topic: TopicName) -> Answer | None:
         """The other broker that owns the topic's bundle now, if one does. Nobody is asked to take it."""
 
+    async def take_over(self, topic: TopicName) -> None:
+        """A client has come here with it, unasked: if somebody wished for this broker, serve it as soon as its owner has given
+        it up. Returns when that is so, or cannot be, within seconds."""
+
+    def heir(self, topic: TopicName) -> Advertised | None:
+        """Whoever is to serve it next, while it is being given up here and if that is known."""
+
     async def cut(self, namespace: NamespaceName) -> Bundles | None:
         """How the namespace is cut; None where bundles are not what is owned."""
 
@@ -64,6 +71,12 @@ class SoleOwner:
         raise BrokerError(ServerError.NOT_ALLOWED, "A broker that serves everything has no bundles to split")
 
     async def owner(self, topic: TopicName) -> Answer | None:
+        return None
+
+    async def take_over(self, topic: TopicName) -> None:
+        """There is nobody to take it from."""
+
+    def heir(self, topic: TopicName) -> Advertised | None:
         return None
 
     async def cut(self, namespace: NamespaceName) -> Bundles | None:

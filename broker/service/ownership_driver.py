@@ -1,7 +1,8 @@
 """BundleOwnership: performs what the ownership machine says, and finds out who owns what is not ours.
 
 Owns the claims of this broker's bundles. As Apache, a lookup is answered with the owner's address; where nobody owns the
-bundle, the one that it is placed on (`bundles.place`) is asked to take it. Bounds: ROUNDS_MAX, SETTLE_SECONDS_MAX.
+bundle, the one that it is placed on (`load.choosing`) is asked to take it. Bounds: ROUNDS_MAX, SETTLE_SECONDS_MAX,
+TAKE_OVER_SECONDS_MAX, DRAINS_MAX.
 """
 
 import asyncio
@@ -11,14 +12,15 @@ from typing import Any
 
 from metadata.claim_driver import Claim, ClaimBusy, acquire_lock
 from metadata.sessions import Sessions
-from metadata.store import MetadataError, MetadataStore
+from metadata.store import Change, MetadataError, MetadataStore, Notification
 from ports.logs import line
 
-from ..errors import BrokerError, ServerError
+from ..errors import BrokerError
 from .bundles import Bundle, Bundles
-from .errors import BundleNotFound, NoSuchBroker
+from .errors import BundleNotFound, BundleUnsettled, NoSuchBroker
 from .load.choosing import ByHash, Chooser
-from .lookups import Answer
+from .load.heirs import Heirs
+from .lookups import Advertised, Answer
 from .members import Members, parse_broker_data
 from .namespace_bundles import NamespaceBundles
 from .ownership import (
@@ -48,6 +50,10 @@ ROUNDS_MAX = 5
 """Of one lookup: each further one means that the bundle's owner changed while it was asked for."""
 SETTLE_SECONDS_MAX = 20.0
 """How long a lookup waits for a bundle that is being taken or given up here."""
+TAKE_OVER_SECONDS_MAX = 5.0
+"""How long a client that was sent here with its topic waits until the owner before has given it up."""
+DRAINS_MAX = 16
+"""Bundles that a broker that stops gives up at a time; the others are served until it is their turn."""
 
 
 class BundleOwnership:
@@ -66,6 +72,9 @@ class BundleOwnership:
         self._store, self._sessions, self._members, self._bundles = store, sessions, members, bundles
         self._data, self._close_topics = data, close_topics
         self._chooser: Chooser = chooser or ByHash()
+        self._heirs = Heirs(members, self._chooser)
+        self.on_given_up: Callable[[Bundle], Awaitable[None]] = _nothing
+        """Told of a bundle while its topics are closed; the next owner waits for it. It does not fail."""
         self._split_now: dict[Bundle, None] = {}
         bundles.on_changed = self._on_cut
         self._machine = OwnershipMachine()
@@ -91,7 +100,7 @@ class BundleOwnership:
                     return answer
                 self._handle(Wanted(bundle))
             await self._settled(bundle)
-        raise BrokerError(ServerError.SERVICE_NOT_READY, f"The owner of {bundle} changes all the time")
+        raise BundleUnsettled(f"The owner of {bundle} changes all the time")
 
     async def owner(self, topic: TopicName) -> Answer | None:
         bundle = (await self._bundles.of(topic.namespace)).of(topic)
@@ -106,9 +115,22 @@ class BundleOwnership:
             await self.wish(namespace, bundle_range, destination)
         if self._machine.holding(bundle) is Holding.FREE:
             return await self._owner(bundle, "")
+        await self._heirs.as_wished(bundle)
         self._handle(Unwanted(bundle))
         await self._settled(bundle)
         return None
+
+    async def take_over(self, topic: TopicName) -> None:
+        bundle = (await self._bundles.of(topic.namespace)).of(topic)
+        if self._machine.holding(bundle) is Holding.FREE:
+            if self._is_closing or not await self._heirs.wish_for_own(bundle) or not await self._until_given_up(bundle):
+                return
+            self._handle(Wanted(bundle))
+        await self._settled(bundle)
+
+    def heir(self, topic: TopicName) -> Advertised | None:
+        known = self._bundles.known(topic.namespace)
+        return None if known is None else self._heirs.of(known.of(topic))
 
     async def wish(self, namespace: NamespaceName, bundle_range: str, destination: str) -> None:
         bundle = await self._named(namespace, bundle_range)
@@ -154,7 +176,7 @@ class BundleOwnership:
             for child in children:
                 await self._adopt(child)
             if self._machine.holding(bundle) is not Holding.OWNED or self._is_closing:
-                raise BrokerError(ServerError.SERVICE_NOT_READY, f"{bundle} was given up while it was split")
+                raise BundleUnsettled(f"{bundle} was given up while it was split")
             await self._bundles.replace(cut, new.boundaries)
         except (BrokerError, MetadataError):
             for child in children:
@@ -179,12 +201,24 @@ class BundleOwnership:
                 self._handle(Unwanted(bundle))
 
     async def close(self) -> None:
+        """Bundle by bundle, DRAINS_MAX at a time, each for an heir."""
         self._is_closing = True
-        for bundle in self._machine.held():
-            self._handle(Unwanted(bundle))
+        turns = asyncio.Semaphore(DRAINS_MAX)
+        await asyncio.gather(*(self._drain(bundle, turns) for bundle in self._machine.held()))
         while self._tasks:
             await asyncio.wait(list(self._tasks))
         self._bundles.close()
+
+    async def _drain(self, bundle: Bundle, turns: asyncio.Semaphore) -> None:
+        async with turns:
+            cut = self._bundles.known(bundle.namespace)
+            if cut is not None and bundle in cut.all():
+                await self._heirs.as_chosen(cut, bundle)
+            self._handle(Unwanted(bundle))
+            try:
+                await self._settled(bundle)
+            except BundleUnsettled as error:
+                log.warning(line("a bundle takes long to be given up", reason=error))
 
     # ---- Who else
 
@@ -199,18 +233,38 @@ class BundleOwnership:
         candidates = set(registered) - {own} if self._is_closing else {own, *registered}
         chosen = await self._chooser.choose(cut, bundle, candidates)
         if chosen is None:
-            raise BrokerError(ServerError.SERVICE_NOT_READY, f"No broker is there to serve {bundle}")
+            raise BundleUnsettled(f"No broker is there to serve {bundle}")
         value = None if chosen == own else await self._members.data(chosen)
         if value is not None:
             return _answer(value, listener, is_redirect=True)
         if self._is_closing:
-            raise BrokerError(ServerError.SERVICE_NOT_READY, "The broker is stopping")
+            raise BundleUnsettled("The broker is stopping")
         return None
 
     async def _owner(self, bundle: Bundle, listener: str) -> Answer | None:
         """As the node says; None also for one that an earlier session of ours left."""
         found = await self._store.get(bundle.path)
         return None if found is None or found.value == self._data else _answer(found.value, listener, is_redirect=False)
+
+    async def _until_given_up(self, bundle: Bundle) -> bool:
+        """False when that takes too long."""
+        changed = asyncio.Event()
+
+        def on_notification(notification: Notification) -> None:
+            if notification.change is Change.DELETED:
+                changed.set()
+
+        unwatch = self._store.watch(bundle.path, on_notification)
+        try:
+            async with asyncio.timeout(TAKE_OVER_SECONDS_MAX):
+                while await self._owner(bundle, "") is not None:
+                    await changed.wait()
+                    changed.clear()
+        except TimeoutError:
+            return False
+        finally:
+            unwatch()
+        return True
 
     # ---- Doing
 
@@ -238,7 +292,7 @@ class BundleOwnership:
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     async def _settled(self, bundle: Bundle) -> None:
-        """Until it is served here or not ours; SERVICE_NOT_READY when that takes too long."""
+        """Until it is served here or not ours; BundleUnsettled when that takes too long."""
         if self._machine.holding(bundle) in (Holding.OWNED, Holding.FREE):
             return
         waiting = self._waiting.setdefault(bundle, asyncio.get_running_loop().create_future())
@@ -246,7 +300,7 @@ class BundleOwnership:
             async with asyncio.timeout(SETTLE_SECONDS_MAX):
                 await asyncio.shield(waiting)
         except TimeoutError:
-            raise BrokerError(ServerError.SERVICE_NOT_READY, f"{bundle} is being taken or given up") from None
+            raise BundleUnsettled(f"{bundle} is being unloaded, or taken") from None
 
     async def _take(self, bundle: Bundle) -> None:
         def lost() -> None:
@@ -264,14 +318,19 @@ class BundleOwnership:
             self._handle(Taken(bundle))
 
     async def _close_bundle(self, bundle: Bundle) -> None:
-        await self._close_topics(bundle.covers)
+        await asyncio.gather(self._close_topics(bundle.covers), self.on_given_up(bundle))
         self._handle(TopicsClosed(bundle))
 
     async def _release(self, bundle: Bundle) -> None:
         claim = self._claims.pop(bundle, None)
         if claim is not None:
             await claim.close()
+        self._heirs.forget(bundle)
         self._handle(Released(bundle))
+
+
+async def _nothing(_: Bundle) -> None:
+    """Of a bundle that is given up."""
 
 
 def _answer(value: bytes, listener: str, *, is_redirect: bool) -> Answer:

@@ -20,6 +20,8 @@ from .loads import BrokerLoad, BundleHistory, decode_history, decode_load, encod
 
 REPORTS = "/loadbalance/load-reports"
 DESTINATIONS = "/loadbalance/destinations"
+BUNDLE_DATA = "/loadbalance/bundle-data"
+"""Apache's BundleData, below it by bundle: what the next owner begins with."""
 HISTORIES = "bundleData"
 WISH_MS = 60_000
 """How long a wish counts: the bundle is given up, and asked for again, within that time."""
@@ -92,6 +94,15 @@ class LoadBoard:
             await self._delete(_destination(bundle))
             return None
         return found.value.decode(errors="replace")
+
+    async def keep_history(self, bundle: str, history: BundleHistory) -> None:
+        """For whoever serves the bundle next. MetadataError."""
+        await self._store.put(f"{BUNDLE_DATA}/{bundle}", encode_history(history))
+
+    async def history(self, bundle: str) -> BundleHistory | None:
+        """What the owner before knew, or an Apache broker wrote. MetadataError."""
+        found = await self._store.get(f"{BUNDLE_DATA}/{bundle}")
+        return None if found is None else decode_history(found.value)
 
     def close(self) -> None:
         for end in self._unwatch:

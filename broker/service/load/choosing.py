@@ -7,6 +7,7 @@ from typing import Protocol
 from ...errors import BrokerError, ServerError
 from ..bundles import Bundle, Bundles, place
 from .board import LoadBoard, Report
+from .loads import BundleHistory
 from .placement import least_loaded
 from .rules_driver import PlacementPolicies
 
@@ -23,6 +24,9 @@ class Chooser(Protocol):
     async def wish(self, bundle: Bundle, broker: str) -> None:
         """Whoever is asked for the bundle next chooses this one. BrokerError, MetadataError."""
 
+    async def wished(self, bundle: Bundle) -> str | None:
+        """The broker of the last wish, if that still counts. MetadataError."""
+
 
 class ByHash:
     """Whatever they do, each gets as many bundles of a namespace as any other, or one more."""
@@ -32,6 +36,9 @@ class ByHash:
 
     async def wish(self, bundle: Bundle, broker: str) -> None:
         raise BrokerError(ServerError.NOT_ALLOWED, "Where loadBalancerEnabled=false a destination cannot be chosen")
+
+    async def wished(self, bundle: Bundle) -> str | None:
+        return None
 
 
 class ByLoad:
@@ -44,6 +51,8 @@ class ByLoad:
     def __init__(self, board: LoadBoard, policies: PlacementPolicies, overloaded_share: float) -> None:
         self._board, self._policies, self._overloaded_share = board, policies, overloaded_share
         self._asked: dict[str, dict[str, float]] = {}
+        self._known: dict[str, BundleHistory] = {}
+        """Of bundles in `_asked`: what their owners before knew."""
         self._loop = asyncio.get_running_loop()
 
     async def choose(self, cut: Bundles, bundle: Bundle, brokers: Collection[str]) -> str | None:
@@ -54,10 +63,14 @@ class ByLoad:
         self._forget()
         homes = await self._homes(bundle, brokers, reports)
         loads = {broker: report.load for broker, report in reports.items()}
-        histories = {name: history for report in reports.values() for name, history in report.histories.items()}
+        reported = {name: history for report in reports.values() for name, history in report.histories.items()}
+        histories = self._known | reported
         chosen = least_loaded(cut, bundle, homes, loads, histories, self._asked, self._overloaded_share)
         if chosen is not None:
             self._asked.setdefault(chosen, {})[str(bundle)] = self._loop.time()
+            history = await self._board.history(str(bundle))
+            if history is not None:
+                self._known[str(bundle)] = history
         return chosen
 
     async def _homes(self, bundle: Bundle, brokers: Collection[str], reports: Mapping[str, Report]) -> list[str]:
@@ -70,7 +83,12 @@ class ByLoad:
     async def wish(self, bundle: Bundle, broker: str) -> None:
         await self._board.wish(bundle, broker)
 
+    async def wished(self, bundle: Bundle) -> str | None:
+        return await self._board.wished(bundle)
+
     def _forget(self) -> None:
         limit = self._loop.time() - ASKED_SECONDS
         kept = {broker: {name: at for name, at in asked.items() if at > limit} for broker, asked in self._asked.items()}
         self._asked = {broker: asked for broker, asked in kept.items() if asked}
+        names = {name for asked in self._asked.values() for name in asked}
+        self._known = {name: history for name, history in self._known.items() if name in names}

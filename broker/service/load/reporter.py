@@ -1,6 +1,7 @@
 """LoadReporter: looks at what this broker does every few seconds, and reports it when it has changed.
 
-Owns the histories of its bundles, which begin anew with each owner. A look costs a few microseconds for each topic, in turns.
+Owns the histories of its bundles, which go on where the owner before left them (Apache: /loadbalance/bundle-data). A look costs
+a few microseconds for each topic, in turns.
 """
 
 import asyncio
@@ -21,6 +22,8 @@ from .settings import LoadSettings
 
 HISTORY_SECONDS = 60.0
 """Between two samples of a history: as often as topics sample their rates."""
+HAND_OVER_SECONDS_MAX = 2.0
+"""What is given up waits no longer for its history to be written."""
 _SLICE = 500
 log = logging.getLogger(__name__)
 
@@ -45,6 +48,7 @@ class LoadReporter:
         self._histories: dict[str, BundleHistory] = {}
         self._loop = asyncio.get_running_loop()
         self._sampled_at = self._loop.time()
+        self._kept_at = self._sampled_at
         self._reported_at = 0.0
         self._reported: BrokerLoad | None = None
 
@@ -69,7 +73,9 @@ class LoadReporter:
         used = self._usage.sample()
         usage = Usage(used.cpu, used.memory, used.bandwidth_in, used.bandwidth_out)
         load = BrokerLoad(usage, {str(bundle): each for bundle, each in stats.items()}, self._clock.now_ms())
+        await self._take_up(load)
         self._sample(load)
+        await self._keep()
         if self._is_due(load):
             await self._board.put(self._own_id, Report(load, self._histories))
             self._reported, self._reported_at = load, self._loop.time()
@@ -94,13 +100,41 @@ class LoadReporter:
                 found[bundle] = found.get(bundle, BundleStats()).plus(stats)
         return found
 
+    async def hand_over(self, bundle: Bundle) -> None:
+        """The bundle is given up: what is known of it is there for the next owner. Never fails."""
+        history = self._histories.pop(str(bundle), None)
+        if history is None or not history.long.samples:
+            return
+        try:
+            async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
+                await self._board.keep_history(str(bundle), history)
+        except (TimeoutError, MetadataError) as error:
+            log.warning(line("a bundle goes without its history", bundle=bundle, reason=error or "no answer in time"))
+
+    async def _take_up(self, load: BrokerLoad) -> None:
+        """Of bundles that are new here. What cannot be read is as good as none."""
+        for name in [name for name in load.bundles if name not in self._histories]:
+            try:
+                self._histories[name] = await self._board.history(name) or BundleHistory()
+            except MetadataError as error:
+                log.warning(line("a bundle begins without its history", bundle=name, reason=error))
+                self._histories[name] = BundleHistory()
+
+    async def _keep(self) -> None:
+        """Now and then, for the case that this broker is killed."""
+        if self._loop.time() - self._kept_at < 60 * self._settings.load_balancer_resource_quota_update_interval_minutes:
+            return
+        self._kept_at = self._loop.time()
+        for name, history in list(self._histories.items()):
+            await self._board.keep_history(name, history)
+
     def _sample(self, load: BrokerLoad) -> None:
         now = self._loop.time()
         is_time = now - self._sampled_at >= HISTORY_SECONDS
-        known = {name: self._histories.get(name) for name in load.bundles}
         self._histories = {
-            name: history if history is not None and not is_time else (history or BundleHistory()).after(load.bundles[name])
-            for name, history in known.items()
+            name: history.after(load.bundles[name]) if is_time or not history.long.samples else history
+            for name, history in self._histories.items()
+            if name in load.bundles
         }
         if is_time:
             self._sampled_at = now

@@ -7,6 +7,7 @@ import pytest
 from broker.service.bundles import Bundle, Bundles
 from broker.service.errors import BundleNotFound
 from broker.service.lookups import Advertised, Answer
+from broker.service.owners import SoleOwner
 from broker.service.topic_name import NamespaceName, TopicName
 from tests.broker.admin.admin_world import AdminWorld, play
 
@@ -18,7 +19,7 @@ RANGE = f"{NAMESPACE}/0x00000000_0x40000000"
 NAMES = [f"t{index}" for index in range(12)]
 
 
-class AnotherOwner:
+class AnotherOwner(SoleOwner):
     """`Owners` of a broker beside which another has everything."""
 
     def __init__(self, answer: Answer) -> None:

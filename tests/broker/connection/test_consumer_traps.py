@@ -6,7 +6,10 @@ import pytest
 
 from broker.connection.settings import ConnectionSettings
 from broker.errors import BrokerError, ServerError
+from broker.service.lookups import Advertised
+from broker.service.owners import SoleOwner
 from broker.service.settings import BrokerSettings
+from broker.service.topic_name import TopicName
 from broker.topic.contract import LastMessage
 from tests.broker.connection.peer import (
     TOPIC,
@@ -198,9 +201,39 @@ def test_the_broker_closes_with_a_request_id_of_minus_one() -> None:
             consumer.sink.closed("unloaded")
             await settle()
             first, second = peer.answers()
+            assert not first.close_producer.HasField("assigned_broker_service_url")
+            assert not second.close_consumer.HasField("assigned_broker_service_url")
             assert (first.close_producer.producer_id, first.close_producer.request_id) == (1, U64_MAX)
             assert (second.close_consumer.consumer_id, second.close_consumer.request_id) == (1, U64_MAX)
             assert not peer.transport.closed
+
+    play(scenario)
+
+
+def test_the_broker_says_with_the_close_where_the_topic_goes() -> None:
+    """PIP-307: so that the client need not look it up. Not where it has listeners, of which it cannot know the client's."""
+
+    class MovedAway(SoleOwner):
+        def heir(self, topic: TopicName) -> Advertised | None:
+            assert str(topic) == TOPIC
+            return Advertised("pulsar://heir:6650", "http://heir:8080", "pulsar+ssl://heir:6651")
+
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            taken, consumer = await peer.produce(), await peer.consume()
+            peer.service.owners = MovedAway()
+            taken.sink.closed("unloaded")
+            consumer.sink.closed("unloaded")
+            await settle()
+            first, second = peer.answers()
+            for told in (first.close_producer, second.close_consumer):
+                assert told.assigned_broker_service_url == "pulsar://heir:6650"
+                assert told.assigned_broker_service_url_tls == "pulsar+ssl://heir:6651"
+        async with a_peer(BrokerSettings(advertised_listeners=("inside:pulsar://broker:6650",))) as peer:
+            taken = await peer.produce()
+            peer.service.owners = MovedAway()
+            taken.sink.closed("unloaded")
+            assert not (await peer.answer()).close_producer.HasField("assigned_broker_service_url")
 
     play(scenario)
 
