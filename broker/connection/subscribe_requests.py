@@ -3,6 +3,7 @@
 from wire.generated import pulsar_api_pb2 as api
 
 from ..errors import BrokerError, ServerError
+from ..service.topic_name import TopicName
 from ..topic.contract import KeySharedMeta, KeySharedMode, SubscribeRequest, SubscriptionType
 from . import replies
 from .link import Link
@@ -23,8 +24,8 @@ def subscribe_request(
         raise BrokerError(ServerError.UNSUPPORTED_VERSION, message)
     check_name("subscription name", command.subscription, may_be_empty=True)  # an empty one is the topic's to refuse
     check_name("consumer name", command.consumer_name, may_be_empty=True)
-    if command.HasField("schema"):
-        refuse_schema(command.schema)
+    if command.HasField("schema") and not TopicName.parse(command.topic).is_system:
+        refuse_schema(command.schema)  # docs/adr/0007: what Apache's brokers read for themselves is their own business
     metadata = metadata_of(command.metadata)
     check_metadata(metadata, metadata_bytes_max)
     is_reader_at = not command.durable and command.HasField("start_message_id")

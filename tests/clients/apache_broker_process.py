@@ -20,7 +20,7 @@ from tests.started_process import StartedProcess, free_port
 from tests.toolchain import maven_classpath
 
 POM = Path(__file__).parent / "pulsar_java" / "pom.xml"
-READY_SECONDS_MAX = 150.0
+READY_SECONDS_MAX = 240.0
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 SETTINGS: Mapping[str, str] = {

@@ -4,24 +4,32 @@ import json
 import urllib.error
 import urllib.request
 from itertools import pairwise
+from typing import Protocol
 
 import pulsar
 
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.python_client import until
+from tests.clients.server_process import Ready
 
 NAMESPACE = "/admin/v2/namespaces/public/default"
 FAILOVER_MS = 30_000
 
 
-def owner_of(topic: str, asked: BrokerProcess) -> str:
+class Broker(Protocol):
+    """A started one, of ours or of Apache's."""
+
+    ready: Ready
+
+
+def owner_of(topic: str, asked: Broker) -> str:
     """The URL of the broker that serves it, from the lookup over HTTP, redirects followed."""
     url = f"{asked.ready.web_url}/lookup/v2/topic/{topic.replace('://', '/')}"
     with urllib.request.urlopen(url, timeout=20) as answer:
         return str(json.loads(answer.read())["brokerUrl"])
 
 
-def ranges(asked: BrokerProcess) -> list[str]:
+def ranges(asked: Broker) -> list[str]:
     """Of the bundles of public/default."""
     with urllib.request.urlopen(f"{asked.ready.web_url}{NAMESPACE}/bundles", timeout=20) as answer:
         edges = json.loads(answer.read())["boundaries"]
@@ -45,7 +53,7 @@ def by_owner(brokers: list[BrokerProcess], topic: str) -> dict[str, str]:
     return found
 
 
-def put(broker: BrokerProcess, path: str) -> None:
+def put(broker: Broker, path: str) -> None:
     """Redirects of a PUT are followed as `pulsar-admin` does."""
     url = broker.ready.web_url + path
     for _ in range(3):

@@ -239,6 +239,18 @@ def test_a_subscription_that_cannot_be_is_refused(fields: dict[str, object], err
     play(scenario)
 
 
+def test_a_broker_of_apaches_may_read_its_topic_policies_here() -> None:
+    """Its reader has an Avro schema; while it is refused, that broker loads no topic of the namespace."""
+
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            schema = api.Schema(name="", schema_data=b"{}", type=api.Schema.Avro)
+            found = await peer.ask(subscribe(topic="persistent://public/default/__change_events", schema=schema, durable=False))
+            assert found.type == api.BaseCommand.SUCCESS
+
+    play(scenario)
+
+
 def test_a_peer_that_never_reads_is_given_up(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "BLOCKED_ANSWER_BYTES_MAX", 100_000)
 

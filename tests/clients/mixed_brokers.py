@@ -1,0 +1,51 @@
+"""What is asked of a broker in the same way, be it of Apache's or one of ours: who owns what, who is to own it."""
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+from zlib import crc32
+
+from tests.clients.cluster_admin import NAMESPACE, Broker, owner_of, put, ranges
+from tests.clients.python_client import until
+
+
+def id_of(broker: Broker) -> str:
+    return broker.ready.web_url.removeprefix("http://")
+
+
+def get(broker: Broker, path: str) -> Any:
+    with urllib.request.urlopen(broker.ready.web_url + path, timeout=20) as answer:
+        return json.loads(answer.read())
+
+
+def leader_of(asked: Broker) -> str:
+    """Its id; empty while nobody is elected."""
+    try:
+        return str(get(asked, "/admin/v2/brokers/leaderBroker")["brokerId"])
+    except urllib.error.HTTPError as answer:
+        if answer.code != 404:
+            raise
+        return ""
+
+
+def bundle_of(topic: str, asked: Broker) -> str:
+    """Its range."""
+    found = crc32(topic.encode())
+    return next(each for each in reversed(ranges(asked)) if int(each.split("_")[0], 16) <= found)
+
+
+def move(topic: str, destination: Broker, asked: Broker | None = None) -> None:
+    """The topic's bundle is given up by whoever has it, and `destination` serves it. `asked`: the broker that is told."""
+    told = asked or destination
+    put(told, f"{NAMESPACE}/{bundle_of(topic, told)}/unload?destinationBroker={id_of(destination)}")
+    until(lambda: owner_of(topic, told) == destination.ready.broker_url)
+
+
+def create_partitioned(topic: str, partitions: int, asked: Broker) -> list[str]:
+    """The names of its partitions."""
+    url = f"{asked.ready.web_url}/admin/v2/{topic.replace('://', '/')}/partitions"
+    request = urllib.request.Request(url, f"{partitions}".encode(), {"Content-Type": "application/json"}, method="PUT")
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        assert answer.status == 204
+    return [f"{topic}-partition-{index}" for index in range(partitions)]
