@@ -79,6 +79,8 @@ class ReplicatedAdds:
         self._late_timer: asyncio.TimerHandle | None = None
         self._look_again_at, self._look_again_seconds = 0.0, LOOK_AGAIN_SECONDS
         self._changing: asyncio.Task[None] | None = None
+        self._unheeded: BookieError | None = None
+        """The newest failure that found a change under way."""
         self._is_finished = False
         self._when_drained: list[asyncio.Future[None]] = []
 
@@ -176,6 +178,8 @@ class ReplicatedAdds:
                 self._ensembles.on_failed(self._ensemble[index])
                 if self._changing is None:
                     self._replace(error)
+                else:
+                    self._unheeded = error
 
     # Changing the ensemble
 
@@ -255,6 +259,8 @@ class ReplicatedAdds:
         elif (error := change.exception()) is not None:
             self._fail_all(LedgerError(f"ledger {self._ledger_id}: {error!r}"))
             raise error
+        elif self._unheeded is not None and self._tracker.leaving and self.failure is None and not self._is_finished:
+            self._replace(self._unheeded)  # it failed after the change had looked for the last time
 
     # Completing and failing
 

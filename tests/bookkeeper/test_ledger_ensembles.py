@@ -18,7 +18,8 @@ from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore
 from metadata.store import ANY_VERSION, OutcomeUnknown, Stat
 from tests.bookkeeper.fake_bookies import Cluster, FakeBookie, FixedClock, batch, payloads_of, run, settle
-from wire.bookie_codes import BookieCode
+from wire.bookie_codes import BookieCode, BookieError
+from wire.run import EntryRun
 
 
 def metadata_of(cluster: Cluster, ledger_id: int) -> LedgerMetadata:
@@ -186,6 +187,39 @@ def test_a_replacement_that_fails_too_is_replaced_and_when_all_have_failed_the_w
         reader = await cluster.client().open(writer.ledger_id)
         assert reader.last_entry_id in (0, 1)
         assert payloads_of(await reader.read(0, 1, 100)) == [b"a"]
+
+    run(scenario())
+
+
+def refusing_at_once(bookie: FakeBookie) -> None:
+    """As the client of a bookie that is known to be down: it fails before the one who adds has finished his turn."""
+
+    def add(run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.set_exception(BookieError(BookieCode.EIO, run.ledger_id, f"down, {recovery=}"))
+        return future
+
+    bookie.add = add  # type: ignore[method-assign]
+
+
+def test_a_replacement_that_fails_while_the_change_to_it_ends_is_replaced_too() -> None:
+    """Nobody did, and nothing of the ledger was confirmed any more: a broker did not stop (benchmarks/cluster_faults.py)."""
+
+    async def scenario() -> None:
+        cluster = Cluster(3, 3, 2, bookies=6)
+        client = cluster.client()
+        await client.initialise()
+        writer = await client.create({})
+        await writer.append(batch(b"a"))
+        first, *_ = names = metadata_of(cluster, writer.ledger_id).segments[0].bookies
+        for name, bookie in cluster.bookies.items():
+            if name not in names:
+                refusing_at_once(bookie)
+        cluster.bookies[first].failures["add"] = BookieCode.EIO
+        await writer.append(batch(b"b"))
+        await writer.append(batch(b"c"))
+        await writer.close()
+        assert metadata_of(cluster, writer.ledger_id).last_entry_id == 2
 
     run(scenario())
 
