@@ -4,7 +4,9 @@ Owns nothing; who the other is, the service knows.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from starlette.requests import Request
@@ -20,6 +22,9 @@ from .answers import Refusal, on_broker_error, refusal
 
 SECONDS_MAX = 60.0
 STATUS_LINE_BYTES_MAX = 4096
+REDIRECTS_MAX = 4
+ANSWER_BYTES_MAX = 16 << 20
+HEADERS_MAX = 64
 
 
 def to_owner(service: BrokerService) -> Callable[[Request, Exception], Awaitable[Response]]:
@@ -55,6 +60,47 @@ async def ask(http_url: str, method: str, path: str) -> None:
         raise Refusal(500, f"{http_url} did not answer: {error}") from error
     if status not in (200, 204, 307, 404):  # the last two: not there any more, which is all that is asked for
         raise Refusal(500, f"{http_url} answered {method} {path} with {status}")
+
+
+async def ask_json(http_url: str, path: str) -> Any:
+    """What another broker answers to GET, also from where it sends us on to; None for 404. Refusal(500)."""
+    url = http_url + path
+    try:
+        async with asyncio.timeout(SECONDS_MAX):
+            for _ in range(REDIRECTS_MAX):
+                status, headers, body = await _get(url)
+                if status != 307:
+                    break
+                url = headers.get("location", "")
+        found = json.loads(body) if status == 200 else None
+    except (OSError, TimeoutError, ValueError) as error:
+        raise Refusal(500, f"{url} did not answer: {error}") from error
+    if status not in (200, 404):
+        raise Refusal(500, f"{url} answered GET with {status}")
+    return found
+
+
+async def _get(url: str) -> tuple[int, dict[str, str], bytes]:
+    where = urlsplit(url)
+    if where.scheme != "http" or where.hostname is None:
+        raise ValueError("not an address for HTTP")
+    reader, writer = await asyncio.open_connection(where.hostname, where.port or 80, limit=STATUS_LINE_BYTES_MAX)
+    try:
+        target = where.path + (f"?{where.query}" if where.query else "")
+        writer.write(f"GET {target} HTTP/1.1\r\nHost: {where.netloc}\r\nConnection: close\r\n\r\n".encode())
+        status = (await reader.readline()).split()[1:2]
+        headers: dict[str, str] = {}
+        while (text := (await reader.readline()).strip().decode("latin-1")) and len(headers) < HEADERS_MAX:
+            name, _, value = text.partition(":")
+            headers[name.lower()] = value.strip()
+        size = int(headers.get("content-length", "0"))
+        if not status or text or size > ANSWER_BYTES_MAX:
+            raise ValueError(f"no answer of at most {ANSWER_BYTES_MAX} bytes with its length")
+        return int(status[0]), headers, await reader.readexactly(size)
+    except asyncio.IncompleteReadError as error:
+        raise ValueError("the answer is cut off") from error
+    finally:
+        writer.close()
 
 
 async def _status_of(http_url: str, method: str, path: str) -> int:

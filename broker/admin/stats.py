@@ -28,11 +28,11 @@ def topic_stats_json(topic: Topic) -> dict[str, Any]:
     return _topic(topic.stats())
 
 
-def partitioned_stats_json(partitions: int, loaded: Mapping[str, Topic], *, per_partition: bool) -> dict[str, Any]:
-    """PartitionedTopicStats: sums over the partitions, and each by itself if asked."""
-    stats = {name: topic.stats() for name, topic in loaded.items()}
-    names = sorted({name for one in stats.values() for name in one.subscriptions})
-    subscriptions = {name: [one.subscriptions[name] for one in stats.values() if name in one.subscriptions] for name in names}
+def partitioned_stats_json(partitions: int, stats: Mapping[str, Mapping[str, Any]], *, per_partition: bool) -> dict[str, Any]:
+    """PartitionedTopicStats: sums over the partitions' TopicStats, ours and other brokers', and each by itself if asked."""
+    held = [one.get("subscriptions") or {} for one in stats.values()]
+    names = sorted({name for one in held for name in one})
+    subscriptions = {name: [one[name] for one in held if name in one] for name in names}
     sums = _sums(stats.values(), _SUMMED)
     count = sums["msgInCounter"]
     return {
@@ -42,7 +42,7 @@ def partitioned_stats_json(partitions: int, loaded: Mapping[str, Topic], *, per_
         "subscriptions": {name: _merged(parts) for name, parts in subscriptions.items()},
         **_ABSENT_IN_TOPIC,
         "metadata": {"partitions": partitions, "deleted": False},
-        "partitions": {name: _topic(one) for name, one in stats.items()} if per_partition else {},
+        "partitions": dict(stats) if per_partition else {},
     }
 
 
@@ -61,9 +61,9 @@ def _subscription(stats: SubscriptionStats) -> dict[str, Any]:
     return body | _ABSENT_IN_SUBSCRIPTION
 
 
-def _merged(parts: list[SubscriptionStats]) -> dict[str, Any]:
-    body = _sums(parts, _SUMMED_OF_SUBSCRIPTION)
-    body |= {"type": parts[0].type, "isDurable": parts[0].is_durable, "durable": parts[0].is_durable, "consumers": []}
+def _merged(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
+    body, is_durable = _sums(parts, _SUMMED_OF_SUBSCRIPTION), bool(parts[0].get("durable", True))
+    body |= {"type": parts[0].get("type"), "isDurable": is_durable, "durable": is_durable, "consumers": []}
     return body | {"msgBacklogNoDelayed": body["msgBacklog"]} | _ABSENT_IN_SUBSCRIPTION
 
 
@@ -79,9 +79,9 @@ def _consumer(stats: SubscriberStats) -> dict[str, Any]:
     return body
 
 
-def _sums(parts: Iterable[Any], names: Iterable[str]) -> dict[str, Any]:
+def _sums(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
     parts = list(parts)
-    return {_camel(name): _plain(name, sum(getattr(one, name) for one in parts)) for name in names}
+    return {_camel(name): _plain(name, sum(one.get(_camel(name)) or 0 for one in parts)) for name in names}
 
 
 def _fields(stats: Any, leave_out: tuple[str, ...]) -> dict[str, Any]:

@@ -7,11 +7,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from metadata.paths import encode_name
+
 from ..service.broker_service import BrokerService
-from ..service.errors import TopicConflict, TopicNotFound
+from ..service.errors import TopicConflict, TopicElsewhere, TopicNotFound
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 from .answers import BadRequest, Refusal, flag, json_answer, no_content, read_json
+from .elsewhere import ask_json
 from .names import TOPIC, namespace_of, topic_of
 from .stats import partitioned_stats_json, topic_stats_json
 
@@ -114,12 +117,25 @@ class TopicRoutes:
         found = await self._service.partitioned_topics.get(topic)
         if not found.partitions:
             raise Refusal(404, f"Partitioned Topic {topic} not found")
-        loaded = {}
+        stats = {}
         for index in range(found.partitions):
             name = topic.partition(index)
-            if await self._service.topic_exists(name):
-                loaded[str(name)] = await self._loaded(name)
-        return json_answer(partitioned_stats_json(found.partitions, loaded, per_partition=flag(request, "perPartition", True)))
+            one = await self._partition_stats(name) if await self._service.topic_exists(name) else None
+            if one is not None:
+                stats[str(name)] = one
+        return json_answer(partitioned_stats_json(found.partitions, stats, per_partition=flag(request, "perPartition", True)))
+
+    async def _partition_stats(self, name: TopicName) -> Any:
+        """Whoever serves it is asked; None when it is not there any more. To send the whole request on would send it in circles
+        where partitions are served by several brokers."""
+        try:
+            return topic_stats_json(await self._loaded(name))
+        except TopicElsewhere:
+            found = await self._service.lookup(name)
+            if found.address == self._service.advertised:
+                return topic_stats_json(await self._loaded(name))
+            path = f"/admin/v2/persistent/{name.namespace}/{encode_name(name.local_name)}/stats"
+            return await ask_json(found.address.http_url, path)
 
     async def _check_new(self, topic: TopicName) -> None:
         """That a topic of this name may be created by hand, as Apache puts it."""
