@@ -10,6 +10,7 @@ from bookkeeper.ledgers import LedgerError
 from bookkeeper.network_bookies import NetworkBookies
 from bookkeeper.security_settings import BookKeeperSecuritySettings
 from bookkeeper.settings import BookKeeperSettings
+from broker.service.absent_owners import refuses_connections
 from broker.service.load.board import LoadBoard
 from broker.service.load.choosing import ByHash, ByLoad
 from broker.service.load.rules_driver import PlacementPolicies
@@ -92,9 +93,11 @@ class BrokerServer:
             own,
             self.service.close_topics,
             chooser if self._load.load_balancer_enabled else ByHash(),
+            refuses_connections,
         )
-        await self.service.start(advertised, owners)
         try:
+            await self._members.contest()
+            await self.service.start(advertised, owners)
             await self._members.join()
         except MemberConflict as error:
             raise BrokerFailed(str(error)) from error

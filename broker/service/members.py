@@ -1,9 +1,10 @@
 """Which brokers there are: this one's place in /loadbalance/brokers, and the addresses of the others.
 
 A node is named by the broker's id, `host:webport`, and holds Apache's LocalBrokerData, of which clients and brokers read the
-URLs. It holds nothing that changes, so that a broker that was killed takes its own node again at once.
+URLs. It holds nothing that changes, so that a broker that was killed takes its own node again before its session ends.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -11,10 +12,13 @@ from typing import Any
 from metadata.claim import Hold
 from metadata.claim_driver import Claim
 from metadata.sessions import Sessions
-from metadata.store import MetadataError, MetadataStore
+from metadata.store import Change, MetadataError, MetadataStore, NoNode, Notification
 
 from .lookups import BROKERS, Advertised, address_for
 from .namespaces import to_json
+
+CONTEST_SECONDS = 2.0
+"""By then a broker that runs has made its node anew; one that was killed has not."""
 
 
 class MemberConflict(Exception):
@@ -101,12 +105,38 @@ def _url(fields: Mapping[str, Any], *names: str) -> str:
 
 
 class Members:
-    """The brokers of one metadata store, of which this is one. `join` first, `leave` last."""
+    """The brokers of one metadata store, of which this is one. `contest` and `join` first, `leave` last."""
 
     def __init__(self, store: MetadataStore, sessions: Sessions, own_id: str, data: bytes) -> None:
         self._store, self._sessions = store, sessions
         self.own_id, self._data = own_id, data
         self._claim: Claim | None = None
+
+    async def contest(self) -> None:
+        """Before it joins: a node like ours was left by this broker when it was killed, or belongs to a process that runs with
+        the same addresses, which makes it again as soon as it is gone. MemberConflict, MetadataError."""
+        path, made = f"{BROKERS}/{self.own_id}", asyncio.Event()
+
+        def on_notification(notification: Notification) -> None:
+            if notification.path == path and notification.change is Change.CREATED:
+                made.set()
+
+        found = await self._store.get(path)
+        if found is None or found.value != self._data:
+            return
+        unwatch = self._store.watch(path, on_notification)
+        try:
+            await self._store.delete(path, found.stat.version)
+            async with asyncio.timeout(CONTEST_SECONDS):
+                await made.wait()
+        except (TimeoutError, NoNode):
+            return
+        finally:
+            unwatch()
+        raise MemberConflict(
+            f"{path} is taken by another broker that runs with the same addresses: give this one its own advertisedAddress,"
+            " or its own brokerServicePort and webServicePort"
+        )
 
     async def join(self) -> None:
         """Be registered from now on, through sessions that end. MemberConflict."""

@@ -106,8 +106,9 @@ def test_bundles_are_given_up_so_many_at_a_time_and_served_until_then(monkeypatc
     play(scenario)
 
 
-def test_where_metadata_do_not_answer_a_broker_stops_all_the_same() -> None:
+def test_where_metadata_do_not_answer_a_broker_stops_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first bundle waits for its heir for so long, the others not at all."""
+    monkeypatch.setattr(ownership_driver, "DRAINS_MAX", 1)
 
     async def scenario() -> None:
         async with a_cluster(2, by_load=True) as houses:
