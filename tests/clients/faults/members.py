@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.started_process import ROOT, DidNotStart, StartedProcess
 
 SESSION_MS = 4000
 AGAIN_SECONDS_MAX = 240.0
+STOP_SECONDS_MAX = 180.0
 QUORUMS = (
     "managedLedgerDefaultEnsembleSize=3",
     "managedLedgerDefaultWriteQuorum=3",
@@ -60,6 +62,18 @@ class Member(StartedProcess):
             except DidNotStart:
                 if time.monotonic() > deadline:
                     raise
+
+    def stop(self) -> int:
+        """As of any process, with a longer bound: ZooKeeper may be away meanwhile."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            code = self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.close()
+            raise AssertionError(f"runs on {STOP_SECONDS_MAX:g} s after SIGTERM") from None
+        self._process = None
+        return code
 
     @property
     def pid(self) -> int:

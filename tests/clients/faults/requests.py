@@ -32,9 +32,15 @@ def asked(cluster: FaultCluster, turn: int, what: str) -> str:
     return f"{what} at {broker.name}: redirected {REDIRECTS_MAX} times"
 
 
-def serving(cluster: FaultCluster, topic: str, by: Member) -> Member:
-    """The owner of a topic as a broker that is there knows it."""
+def serving(cluster: FaultCluster, topic: str, by: Member) -> Member | None:
+    """The owner of a topic as a broker that is there knows it; None while it does not."""
     url = f"http://{by.address}:8080/lookup/v2/topic/{topic.replace('://', '/')}"
-    with urllib.request.urlopen(url, timeout=ANSWER_SECONDS_MAX) as answer:
-        owner = json.loads(answer.read())["brokerUrl"]
+    try:
+        with urllib.request.urlopen(url, timeout=ANSWER_SECONDS_MAX) as answer:
+            owner = json.loads(answer.read())["brokerUrl"]
+    except urllib.error.HTTPError as answer:
+        answer.close()
+        return None
+    except (OSError, http.client.HTTPException):
+        return None
     return next(each for each in cluster.brokers if owner == f"pulsar://{each.address}:6650")

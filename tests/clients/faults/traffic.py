@@ -18,7 +18,7 @@ SEND_EVERY_SECONDS = 0.02
 RECEIVE_MS = 500
 PENDING_MAX = 1000
 AGAIN_SECONDS = 0.2
-OPERATION_SECONDS_MAX = 20
+OPERATION_SECONDS_MAX = 120
 CONSUMED, KEPT = "consumed", "kept"
 """Subscriptions: read while it happens, and read at the end."""
 CLOSE_SECONDS_MAX = 30.0
