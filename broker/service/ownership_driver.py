@@ -22,7 +22,7 @@ from .load.choosing import ByHash, Chooser
 from .load.heirs import Heirs
 from .lookups import Advertised, Answer
 from .members import Members, parse_broker_data
-from .namespace_bundles import NamespaceBundles
+from .namespace_bundles import CutChanged, NamespaceBundles
 from .ownership import (
     Adopted,
     CloseTopics,
@@ -75,7 +75,8 @@ class BundleOwnership:
         self._heirs = Heirs(members, self._chooser)
         self.on_given_up: Callable[[Bundle], Awaitable[None]] = _nothing
         """Told of a bundle while its topics are closed; the next owner waits for it. It does not fail."""
-        self._split_now: dict[Bundle, None] = {}
+        self._split_now: dict[Bundle, asyncio.Event] = {}
+        """Set when the split has ended, well or not."""
         bundles.on_changed = self._on_cut
         self._machine = OwnershipMachine()
         self._claims: dict[Bundle, Claim] = {}
@@ -150,17 +151,23 @@ class BundleOwnership:
         """The children's nodes are ours before the cut says that there are children, and the parent's goes last: at no moment
         may somebody else serve its topics, which stay open. `cuts` are new boundaries of the namespace; what it raises is."""
         bundle = await self._named(namespace, bundle_range)
+        while (under_way := self._split_now.get(bundle)) is not None:
+            await under_way.wait()
+            bundle = await self._named(namespace, bundle_range)
         if self._machine.holding(bundle) is Holding.FREE:
             elsewhere = await self._owner(bundle, "")
             if elsewhere is not None:
                 return elsewhere
             self._handle(Wanted(bundle))
         await self._settled(bundle)
-        self._split_now[bundle] = None
+        if bundle in self._split_now:  # by somebody who asked meanwhile: two would give up each other's parts
+            raise CutChanged(namespace)
+        done = self._split_now[bundle] = asyncio.Event()
         try:
             children = await self._split(bundle, cuts)
         finally:
             del self._split_now[bundle]
+            done.set()
         if unload:
             for child in children:
                 self._handle(Unwanted(child))

@@ -9,13 +9,16 @@ from ...topic.contract import Topic
 from ..bundles import Bundle, Bundles, topic_hash
 from ..errors import BundleNotFound
 from ..lookups import Answer
+from ..namespace_bundles import CutChanged
 from ..owners import Owners
 from ..topic_name import NamespaceName, TopicName
 from .settings import LoadSettings
-from .splitting import ALGORITHMS, SPECIFIED, CannotSplit, TopicLoad, at_positions, cut_boundaries
+from .splitting import ALGORITHMS, SPECIFIED, BundleReplaced, CannotSplit, TopicLoad, at_positions, cut_boundaries
 
 LARGEST = "LARGEST"
 """Instead of a range: the bundle of the namespace with the most topics."""
+LARGEST_ATTEMPTS_MAX = 5
+"""Each further one means that the namespace was cut otherwise since the largest was found."""
 
 
 class UnsupportedAlgorithm(Exception):
@@ -50,10 +53,28 @@ class BundleSplits:
             raise UnsupportedAlgorithm(
                 f"Unsupported namespace bundle split algorithm, supported algorithms are [{', '.join(supported)}]"
             )
-        topics = await self._names(namespace)
-        if bundle_range == LARGEST:
-            bundle_range = await self._largest(namespace, topics)
+        if bundle_range != LARGEST:
+            return await self._split(namespace, bundle_range, name, positions, await self._names(namespace), unload=unload)
+        for attempt in range(1, LARGEST_ATTEMPTS_MAX + 1):
+            topics = await self._names(namespace)
+            largest = await self._largest(namespace, topics)
+            try:
+                return await self._split(namespace, largest, name, positions, topics, unload=unload)
+            except (BundleNotFound, BundleReplaced, CutChanged):
+                if attempt == LARGEST_ATTEMPTS_MAX:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
 
+    async def _split(
+        self,
+        namespace: NamespaceName,
+        bundle_range: str,
+        name: str,
+        positions: Sequence[int],
+        topics: Sequence[TopicName],
+        *,
+        unload: bool,
+    ) -> Answer | None:
         def cuts(cut: Bundles, bundle: Bundle) -> Sequence[int]:
             inside = at_positions(bundle, positions) if name == SPECIFIED else self._cuts(name, bundle, topics)
             return cut_boundaries(cut.boundaries, bundle, inside, self._settings.load_balancer_namespace_maximum_bundles)

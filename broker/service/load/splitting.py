@@ -15,6 +15,10 @@ class CannotSplit(Exception):
     """The bundle cannot be cut so; says why."""
 
 
+class BundleReplaced(CannotSplit):
+    """The namespace was cut otherwise meanwhile, and has no such bundle any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class SplitRule:
     """What one bundle may hold, and how many a namespace may have; 0 or less: no limit."""
@@ -109,7 +113,7 @@ def at_positions(bundle: Bundle, positions: Sequence[int]) -> list[int]:
 def cut_boundaries(boundaries: Sequence[int], bundle: Bundle, cuts: Sequence[int], bundles_max: int) -> tuple[int, ...]:
     """The namespace's boundaries with the bundle cut. CannotSplit when it is not one of them, or they become too many."""
     if (bundle.low, bundle.high) not in pairwise(boundaries):
-        raise CannotSplit(f"{bundle} is not a bundle of its namespace any more")
+        raise BundleReplaced(f"{bundle} is not a bundle of its namespace any more")
     new = tuple(sorted({*boundaries, *cuts}))
     if 0 < bundles_max < len(new) - 1:
         raise CannotSplit(
