@@ -16,6 +16,7 @@ from metadata.store import Change, MetadataError, MetadataStore, Notification
 from ports.logs import line
 
 from ..errors import BrokerError
+from .absent_owners import AbsentOwners, Refuses, nobody_refuses
 from .bundles import Bundle, Bundles
 from .errors import BundleNotFound, BundleUnsettled, NoSuchBroker
 from .load.choosing import ByHash, Chooser
@@ -68,10 +69,12 @@ class BundleOwnership:
         data: bytes,
         close_topics: Callable[[Callable[[TopicName], bool]], Awaitable[None]],
         chooser: Chooser | None = None,
+        refuses: Refuses = nobody_refuses,
     ) -> None:
         self._store, self._sessions, self._members, self._bundles = store, sessions, members, bundles
         self._data, self._close_topics = data, close_topics
         self._chooser: Chooser = chooser or ByHash()
+        self._absent = AbsentOwners(store, refuses)
         self._heirs = Heirs(members, self._chooser)
         self.on_given_up: Callable[[Bundle], Awaitable[None]] = _nothing
         """Told of a bundle while its topics are closed; the next owner waits for it. It does not fail."""
@@ -232,7 +235,7 @@ class BundleOwnership:
     async def _elsewhere(self, cut: Bundles, bundle: Bundle, listener: str, authoritative: bool) -> Answer | None:
         """None when this broker is to take it."""
         owner = await self._owner(bundle, listener)
-        if owner is not None:
+        if owner is not None and not await self._absent.is_outlived(bundle.path, owner.address):
             return owner
         own, registered = self._members.own_id, await self._members.ids()
         if authoritative and not self._is_closing:

@@ -8,7 +8,8 @@ class ZooKeeperSettings:
     """`metadata_store_url` is `zk:host:port,host:port/chroot`; `zk:` may be missing."""
 
     metadata_store_url: str = ""
-    metadata_store_session_timeout_millis: int = 30000
+    metadata_store_session_timeout_millis: int = 10000
+    """After as long without a word the broker has lost what it owns; ZooKeeper rounds it up to a tick. (Apache: 30000.)"""
     metadata_store_operation_timeout_seconds: int = 30
 
     def __post_init__(self) -> None:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from broker.service.absent_owners import Refuses, nobody_refuses
 from broker.service.broker_service import BrokerService
 from broker.service.load.board import LoadBoard
 from broker.service.load.choosing import ByHash, ByLoad, Chooser
@@ -48,13 +49,23 @@ class House:
         self.members = Members(self.store, self.sessions, broker_id(self.advertised), data)
         self.bundles = NamespaceBundles(self.store, 4)
         self.board = LoadBoard(self.store, clock)
+        self.refuses: Refuses = nobody_refuses
         self.policies = PlacementPolicies(self.store, "c", domains_enabled=True)
         self.chooser: Chooser = ByLoad(self.board, self.policies, 0.85) if by_load else ByHash()
 
     async def start(self) -> None:
         await self.service.namespaces.bootstrap_standalone("c", 4, "", "")
         own, close_topics = ownership_data(self.advertised, {}), self.service.close_topics
-        owners = BundleOwnership(self.store, self.sessions, self.members, self.bundles, own, close_topics, self.chooser)
+        owners = BundleOwnership(
+            self.store,
+            self.sessions,
+            self.members,
+            self.bundles,
+            own,
+            close_topics,
+            self.chooser,
+            lambda address: self.refuses(address),
+        )
         await self.service.start(self.advertised, owners)
         await self.members.join()
 
