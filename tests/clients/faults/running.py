@@ -11,7 +11,7 @@ from tests.clients.faults.schedule import Schedule
 from tests.clients.faults.traffic import Hangs, Traffic
 
 TOPICS = 4
-HEALED_SECONDS_MAX = 180.0
+HEALED_SECONDS_MAX = 300.0
 """After everything is healed, for each of: a message goes through, all is answered, all is received, all copies are there."""
 
 
