@@ -198,6 +198,10 @@ class ManagedLedger(Protocol):
     def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` (on the loop, soon) each time that last_confirmed moved; returns the call that ends it."""
 
+    def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` (on the loop, soon) when somebody else has the managed ledger, whoever finds out: an append, a cursor
+        or the list of ledgers. Returns the call that ends it."""
+
     def next_position(self, position: Position) -> Position:
         """The position after it: the first entry of the next ledger when it was the last of a closed one."""
 

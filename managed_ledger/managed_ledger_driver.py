@@ -77,7 +77,7 @@ class StoredManagedLedger:
             self._trimmed,
             self._write_metadata,
         )
-        self._listeners = ConfirmedListeners()
+        self._listeners, self._fenced_listeners = ConfirmedListeners(), ConfirmedListeners()
         self._closing: asyncio.Task[None] | None = None
         if metadata.terminated is not None:
             self._appender.refuse(ManagedLedgerTerminated(f"{self.name} is terminated"))
@@ -153,6 +153,9 @@ class StoredManagedLedger:
     def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
         return self._listeners.add(listener)
 
+    def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
+        return self._fenced_listeners.add(listener)
+
     async def load_entry_metadata(self) -> None:
         """Go on from the last entry. Before anything is appended; nothing to do without an index."""
         if self._entry_metadata is not None and self._entry_metadata.has_index:
@@ -212,6 +215,7 @@ class StoredManagedLedger:
     def fenced(self, error: ManagedLedgerFenced) -> None:
         _log.warning(line("fenced", managed_ledger=self.name, error=error))
         self._appender.fail(error)
+        self._fenced_listeners.moved()
 
     # metadata
 
@@ -294,6 +298,7 @@ class StoredManagedLedger:
             await self.reads.close()
         finally:  # or whoever opens it again would wait for ever for an end that has been
             self._listeners.clear()
+            self._fenced_listeners.clear()
             self._forget(self)
 
     async def delete(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
-from managed_ledger.contract import ManagedLedger, ManagedLedgerError
+from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced
 from ports.clock import Clock
 
 from .consumer import TopicConsumer
@@ -62,6 +62,7 @@ class PersistentTopic:
         self.upkeep = Upkeep(self, settings, clock)
         self.operations = StoredTopicOperations(self, settings, clock)
         self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available)
+        self._stop_hearing_of_others = ledger.on_fenced(self._fenced)
         self._sampled_at = self._loop.time()
         self._sampling = self._loop.call_later(settings.stats_update_frequency_in_secs, self._sample)
 
@@ -206,6 +207,7 @@ class PersistentTopic:
 
     async def _end_all(self, reason: str) -> None:
         self._stop_listening()
+        self._stop_hearing_of_others()
         self._sampling.cancel()
         self.publishers.end_all(reason)
         for task in list(self._tasks):
@@ -226,6 +228,10 @@ class PersistentTopic:
         if self._closing is None:
             _log.warning("%s: closed after a failure of its log: %s: %s", self.name, type(error).__name__, error)
             self._closing = self._loop.create_task(self._fail())
+
+    def _fenced(self) -> None:
+        """Also where nobody publishes: consumers would wait here for what another broker gets."""
+        self.storage_failed(ManagedLedgerFenced(f"{self.name}: another broker has its log"))
 
     def somebody_left(self) -> None:
         self._last_active_ms = self._clock.now_ms()

@@ -1,4 +1,7 @@
-"""ConfirmedListeners: who wants to hear that last_confirmed moved. Told soon, and once however many runs came meanwhile."""
+"""ConfirmedListeners: who wants to hear that last_confirmed moved, or of another change that needs no particulars.
+
+Told soon, and once however many runs came meanwhile.
+"""
 
 import asyncio
 from collections.abc import Callable

@@ -190,8 +190,15 @@ def test_an_owner_whose_cursor_was_written_by_another_is_fenced() -> None:
         new.cursors["sub"].acknowledge_cumulative(positions[0])
         await new.cursors["sub"].flush()
         old_cursor.acknowledge_cumulative(positions[2])
+        told: list[str] = []
+        old.on_fenced(lambda: told.append("old"))
+        new.on_fenced(lambda: told.append("new"))
+        end = old.on_fenced(lambda: told.append("nobody any more"))
+        end()
         with pytest.raises(ManagedLedgerFenced):
             await old_cursor.flush()
+        await asyncio.sleep(0)
+        assert told == ["old"]
         with pytest.raises(ManagedLedgerFenced):
             await append_each(old, 1)
         assert (await world.reopen()).cursors["sub"].mark_delete == positions[0]

@@ -173,6 +173,7 @@ class MemoryLedger:
         self._runs: dict[int, list[EntryRun]] = {3: []}
         self._held: list[tuple[asyncio.Future[EntryRun], EntryBatch]] = []
         self._listeners: dict[int, Callable[[], None]] = {}
+        self.fenced_listeners: list[Callable[[], None]] = []
 
     # what tests do
 
@@ -258,6 +259,10 @@ class MemoryLedger:
         key = len(self._listeners)
         self._listeners[key] = listener
         return lambda: self._listeners.pop(key, None) and None
+
+    def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
+        self.fenced_listeners.append(listener)
+        return lambda: self.fenced_listeners.remove(listener) if listener in self.fenced_listeners else None
 
     def next_position(self, position: Position) -> Position:
         return next((p for p in self.positions() if p > position), self.end())

@@ -98,6 +98,23 @@ def test_unloading_tells_everybody_flushes_and_refuses_newcomers() -> None:
     run(scenario)
 
 
+def test_a_topic_whose_log_another_broker_has_lets_its_consumers_go_also_where_nobody_publishes() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        _, consumer = await world.consumer()
+        (told,) = world.ledger.fenced_listeners
+        told()
+        assert world.topic.is_closed
+        await settle()
+        assert consumer.heard == [("closed",)]
+        assert world.ledger.fenced_listeners == []
+        told()
+        await settle()
+        assert consumer.heard == [("closed",)], "once"
+
+    run(scenario)
+
+
 def test_a_subscriber_whose_topic_closes_meanwhile_is_refused() -> None:
     async def scenario() -> None:
         world = TopicWorld()
