@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from array import array
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -179,6 +180,14 @@ class Observer:
 
     async def _nothing_is_marked(self) -> bool:
         return [ledger_id async for ledger_id in self.marks.ledger_ids()] == []
+
+    async def most_named(self, counts: Mapping[int, int]) -> str:
+        """The bookie that the most of the ledgers with entries name: it is drawn by chance who holds what."""
+        named: Counter[str] = Counter()
+        for ledger_id, count in counts.items():
+            ledger = await self.registry.read(ledger_id)
+            named.update({bookie for segment in ledger.metadata.segments for bookie in segment.bookies} if count else ())
+        return max(named, key=lambda bookie: (named[bookie], bookie))
 
     async def until_none_names(self, bookie: str, ledger_ids: Iterable[int]) -> None:
         async def is_free() -> bool:

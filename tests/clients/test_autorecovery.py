@@ -74,7 +74,7 @@ def test_ledgers_of_a_bookie_killed_with_nine_get_all_their_copies_back(
         async with observing(servers) as observer:
             await observer.until_present(*bookies)
             counts = await some_ledgers(observer)
-            lost = next(iter(bookies))
+            lost = await observer.most_named(counts)
             bookies[lost].kill()
             await observer.until_none_names(lost, counts)
             await observer.until_whole(counts)
@@ -122,7 +122,7 @@ def test_apaches_autorecovery_repairs_ledgers_on_our_bookies(
             await observer.until_present(*bookies)
             await observer.until(lambda: _is_elected(observer, java.name))
             counts = await some_ledgers(observer)
-            lost = next(iter(bookies))
+            lost = await observer.most_named(counts)
             bookies[lost].kill()
             await observer.until_none_names(lost, counts)
             await observer.until_whole(counts)
@@ -150,7 +150,7 @@ def test_our_autorecovery_repairs_ledgers_on_apaches_bookies(
                 for digest in DIGESTS
                 for closed in (True, False)
             }
-            lost = next(iter(java))
+            lost = await observer.most_named(counts)
             java[lost].kill()
             await observer.until_none_names(lost, counts)
             await observer.until_whole(counts)
