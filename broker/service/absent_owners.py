@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
-from metadata.store import MetadataStore, Notification
+from metadata.looking import until
+from metadata.store import MetadataStore
 
 from .lookups import Advertised
 
@@ -59,19 +60,7 @@ class AbsentOwners:
         return self._found[owner][1]
 
     async def _until_free(self, path: str) -> bool:
-        changed = asyncio.Event()
+        async def is_free() -> bool:
+            return not await self._store.exists(path)
 
-        def on_change(_: Notification) -> None:
-            changed.set()
-
-        unwatch = self._store.watch(path, on_change)
-        try:
-            async with asyncio.timeout(WAIT_SECONDS_MAX):
-                while await self._store.exists(path):
-                    await changed.wait()
-                    changed.clear()
-        except TimeoutError:
-            return False
-        finally:
-            unwatch()
-        return True
+        return await until(self._store, path, is_free, WAIT_SECONDS_MAX)

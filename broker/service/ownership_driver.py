@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from metadata.claim_driver import Claim, ClaimBusy, acquire_lock
+from metadata.looking import until
 from metadata.sessions import Sessions
-from metadata.store import Change, MetadataError, MetadataStore, Notification
+from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 
 from ..errors import BrokerError
@@ -258,23 +259,11 @@ class BundleOwnership:
 
     async def _until_given_up(self, bundle: Bundle) -> bool:
         """False when that takes too long."""
-        changed = asyncio.Event()
 
-        def on_notification(notification: Notification) -> None:
-            if notification.change is Change.DELETED:
-                changed.set()
+        async def is_given_up() -> bool:
+            return await self._owner(bundle, "") is None
 
-        unwatch = self._store.watch(bundle.path, on_notification)
-        try:
-            async with asyncio.timeout(TAKE_OVER_SECONDS_MAX):
-                while await self._owner(bundle, "") is not None:
-                    await changed.wait()
-                    changed.clear()
-        except TimeoutError:
-            return False
-        finally:
-            unwatch()
-        return True
+        return await until(self._store, bundle.path, is_given_up, TAKE_OVER_SECONDS_MAX)
 
     # ---- Doing
 

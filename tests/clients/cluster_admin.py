@@ -3,8 +3,11 @@
 import json
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 import pulsar
 
@@ -16,23 +19,52 @@ NAMESPACE = "/admin/v2/namespaces/public/default"
 FAILOVER_MS = 30_000
 
 
+@contextmanager
+def started_brokers(directory: Path, storage: str, *settings: str) -> Iterator[list[BrokerProcess]]:
+    """Two of one cluster."""
+    both = [BrokerProcess(directory / f"broker-{number}", storage, *settings) for number in range(2)]
+    try:
+        for broker in both:
+            broker.start()
+        yield both
+    finally:
+        for broker in both:
+            broker.stop()
+
+
 class Broker(Protocol):
     """A started one, of ours or of Apache's."""
 
     ready: Ready
 
 
+def id_of(broker: Broker) -> str:
+    return broker.ready.web_url.removeprefix("http://")
+
+
+def get(broker: Broker, path: str) -> Any:
+    with urllib.request.urlopen(broker.ready.web_url + path, timeout=20) as answer:
+        return json.loads(answer.read())
+
+
+def leader_of(asked: Broker) -> str:
+    """Its id; empty while nobody is elected."""
+    try:
+        return str(get(asked, "/admin/v2/brokers/leaderBroker")["brokerId"])
+    except urllib.error.HTTPError as answer:
+        if answer.code != 404:
+            raise
+        return ""
+
+
 def owner_of(topic: str, asked: Broker) -> str:
     """The URL of the broker that serves it, from the lookup over HTTP, redirects followed."""
-    url = f"{asked.ready.web_url}/lookup/v2/topic/{topic.replace('://', '/')}"
-    with urllib.request.urlopen(url, timeout=20) as answer:
-        return str(json.loads(answer.read())["brokerUrl"])
+    return str(get(asked, f"/lookup/v2/topic/{topic.replace('://', '/')}")["brokerUrl"])
 
 
 def ranges(asked: Broker) -> list[str]:
     """Of the bundles of public/default."""
-    with urllib.request.urlopen(f"{asked.ready.web_url}{NAMESPACE}/bundles", timeout=20) as answer:
-        edges = json.loads(answer.read())["boundaries"]
+    edges = get(asked, f"{NAMESPACE}/bundles")["boundaries"]
     return [f"{low}_{high}" for low, high in pairwise(edges)]
 
 

@@ -1,32 +1,10 @@
 """What is asked of a broker in the same way, be it of Apache's or one of ours: who owns what, who is to own it."""
 
-import json
-import urllib.error
 import urllib.request
-from typing import Any
 from zlib import crc32
 
-from tests.clients.cluster_admin import NAMESPACE, Broker, owner_of, put, ranges
+from tests.clients.cluster_admin import NAMESPACE, Broker, id_of, owner_of, put, ranges
 from tests.clients.python_client import until
-
-
-def id_of(broker: Broker) -> str:
-    return broker.ready.web_url.removeprefix("http://")
-
-
-def get(broker: Broker, path: str) -> Any:
-    with urllib.request.urlopen(broker.ready.web_url + path, timeout=20) as answer:
-        return json.loads(answer.read())
-
-
-def leader_of(asked: Broker) -> str:
-    """Its id; empty while nobody is elected."""
-    try:
-        return str(get(asked, "/admin/v2/brokers/leaderBroker")["brokerId"])
-    except urllib.error.HTTPError as answer:
-        if answer.code != 404:
-            raise
-        return ""
 
 
 def bundle_of(topic: str, asked: Broker) -> str:

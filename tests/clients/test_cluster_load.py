@@ -1,18 +1,14 @@
 """Two brokers and what moves between them: bundles are split and sent to the other under clients that notice nothing."""
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from itertools import count
 from threading import Event, Thread
-from typing import Any
 
 import pulsar
 import pytest
 
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.cluster_admin import NAMESPACE, owner_of, put, ranges, receive_all
+from tests.clients.cluster_admin import NAMESPACE, get, id_of, leader_of, owner_of, put, ranges, receive_all, started_brokers
 from tests.clients.python_client import quiet_client, until
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
@@ -20,35 +16,9 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[list[BrokerProcess]]:
-    directory = tmp_path_factory.mktemp("load")
     settings = ("loadBalancerReportUpdateMinIntervalMillis=200", "statsUpdateFrequencyInSecs=1")
-    both = [BrokerProcess(directory / f"broker-{number}", storage, *settings) for number in range(2)]
-    try:
-        for broker in both:
-            broker.start()
+    with started_brokers(tmp_path_factory.mktemp("load"), storage, *settings) as both:
         yield both
-    finally:
-        for broker in both:
-            broker.stop()
-
-
-def get(broker: BrokerProcess, path: str) -> Any:
-    with urllib.request.urlopen(broker.ready.web_url + path, timeout=20) as answer:
-        return json.loads(answer.read())
-
-
-def leader_of(asked: BrokerProcess) -> str:
-    """Its id; empty while nobody is elected."""
-    try:
-        return str(get(asked, "/admin/v2/brokers/leaderBroker")["brokerId"])
-    except urllib.error.HTTPError as answer:
-        if answer.code != 404:
-            raise
-        return ""
-
-
-def id_of(broker: BrokerProcess) -> str:
-    return broker.ready.web_url.removeprefix("http://")
 
 
 class Publishing:

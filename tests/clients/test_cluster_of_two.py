@@ -11,7 +11,7 @@ import pulsar
 import pytest
 
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.cluster_admin import NAMESPACE, by_owner, owner_of, put, ranges, receive_all
+from tests.clients.cluster_admin import NAMESPACE, by_owner, owner_of, put, ranges, receive_all, started_brokers
 from tests.clients.python_client import names, quiet_client, receive, until
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
@@ -21,15 +21,8 @@ COUNT = 300
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[list[BrokerProcess]]:
-    directory = tmp_path_factory.mktemp("cluster")
-    both = [BrokerProcess(directory / f"broker-{number}", storage) for number in range(2)]
-    try:
-        for broker in both:
-            broker.start()
+    with started_brokers(tmp_path_factory.mktemp("cluster"), storage) as both:
         yield both
-    finally:
-        for broker in both:
-            broker.stop()
 
 
 def test_both_brokers_name_the_same_owner_and_a_client_of_either_reaches_it(brokers: list[BrokerProcess], topic: str) -> None:

@@ -16,8 +16,8 @@ import pytest
 from broker.service.load.board import apaches_report
 from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.cluster_admin import Broker, owner_of, receive_all
-from tests.clients.mixed_brokers import bundle_of, create_partitioned, get, id_of, leader_of, move
+from tests.clients.cluster_admin import Broker, get, id_of, leader_of, owner_of, receive_all
+from tests.clients.mixed_brokers import bundle_of, create_partitioned, move
 from tests.clients.python_client import TIMEOUT_MS, names, publish, quiet_client, receive, until
 from tests.clients.test_cluster_load import Publishing
 

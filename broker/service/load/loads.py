@@ -17,16 +17,13 @@ SHORT_SAMPLES, LONG_SAMPLES = 10, 1000
 
 
 @dataclass(frozen=True, slots=True)
-class BundleStats:
-    """Apache's NamespaceBundleStats."""
+class Traffic:
+    """Both ways."""
 
     msg_rate_in: float = 0.0
     msg_rate_out: float = 0.0
     msg_throughput_in: float = 0.0
     msg_throughput_out: float = 0.0
-    topics: int = 0
-    consumer_count: int = 0
-    producer_count: int = 0
 
     @property
     def msg_rate(self) -> float:
@@ -35,6 +32,15 @@ class BundleStats:
     @property
     def msg_throughput(self) -> float:
         return self.msg_throughput_in + self.msg_throughput_out
+
+
+@dataclass(frozen=True, slots=True)
+class BundleStats(Traffic):
+    """Apache's NamespaceBundleStats."""
+
+    topics: int = 0
+    consumer_count: int = 0
+    producer_count: int = 0
 
     def plus(self, other: "BundleStats") -> "BundleStats":
         return BundleStats(
@@ -95,23 +101,11 @@ def _change(before: float, after: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Mean:
+class Mean(Traffic):
     """Apache's TimeAverageMessageData: a mean over the last reports, so many at most, which gives way slowly."""
 
-    samples_max: int
+    samples_max: int = field(kw_only=True)
     samples: int = 0
-    msg_rate_in: float = 0.0
-    msg_rate_out: float = 0.0
-    msg_throughput_in: float = 0.0
-    msg_throughput_out: float = 0.0
-
-    @property
-    def msg_rate(self) -> float:
-        return self.msg_rate_in + self.msg_rate_out
-
-    @property
-    def msg_throughput(self) -> float:
-        return self.msg_throughput_in + self.msg_throughput_out
 
     def after(self, stats: BundleStats) -> "Mean":
         """With one report more."""
@@ -121,12 +115,12 @@ class Mean:
             return ((count - 1) * old + new) / count
 
         return Mean(
-            self.samples_max,
-            count,
             mean(self.msg_rate_in, stats.msg_rate_in),
             mean(self.msg_rate_out, stats.msg_rate_out),
             mean(self.msg_throughput_in, stats.msg_throughput_in),
             mean(self.msg_throughput_out, stats.msg_throughput_out),
+            count,
+            samples_max=self.samples_max,
         )
 
 
@@ -134,8 +128,8 @@ class Mean:
 class BundleHistory:
     """What a bundle has done of late, and for long; it goes with the bundle from broker to broker."""
 
-    short: Mean = Mean(SHORT_SAMPLES)
-    long: Mean = Mean(LONG_SAMPLES)
+    short: Mean = Mean(samples_max=SHORT_SAMPLES)
+    long: Mean = Mean(samples_max=LONG_SAMPLES)
     topics: int = 0
 
     def after(self, stats: BundleStats) -> "BundleHistory":
@@ -174,12 +168,12 @@ def _mean(mean: Mean) -> dict[str, Any]:
 
 def _parse_mean(fields: Mapping[str, Any]) -> Mean:
     return Mean(
-        int(fields["maxSamples"]),
-        int(fields["numSamples"]),
         float(fields["msgRateIn"]),
         float(fields["msgRateOut"]),
         float(fields["msgThroughputIn"]),
         float(fields["msgThroughputOut"]),
+        int(fields["numSamples"]),
+        samples_max=int(fields["maxSamples"]),
     )
 
 

@@ -65,7 +65,7 @@ def test_a_mean_is_that_of_the_reports_until_they_are_too_many(reports: list[Bun
 
 
 def test_an_old_mean_gives_way_slowly() -> None:
-    mean = Mean(10)
+    mean = Mean(samples_max=10)
     for _ in range(50):
         mean = mean.after(BundleStats(msg_rate_in=100.0))
     assert mean.after(BundleStats(msg_rate_in=200.0)).msg_rate_in == pytest.approx(110.0)
