@@ -203,10 +203,11 @@ class Bookie:
             raise unreadable(ledger_id, first_entry_id, "holds other entries than it says")
         return run
 
-    async def fence(self, ledger_id: int, master_key: bytes) -> int:
+    async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         """See `BookieClient.fence`. The fence is durable before this answers, whatever the answer."""
         await self.ensure_fenced(ledger_id, master_key)
-        return await self.last_add_confirmed(ledger_id)
+        last = await self.last_entry_id(ledger_id)
+        return b"" if last < 0 else bytes((await self.read(ledger_id, last, 1, 1)).first_entry)
 
     async def ensure_fenced(self, ledger_id: int, master_key: bytes) -> None:
         """Refuse further adds; done when that is on disk, so at once when it is already. ENOLEDGER when deleted; EUA."""

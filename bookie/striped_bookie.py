@@ -91,7 +91,7 @@ class StripedBookie:
     async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         return await self._of(ledger_id).read(ledger_id, first_entry_id, count_max, bytes_max)
 
-    async def fence(self, ledger_id: int, master_key: bytes) -> int:
+    async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         return await self._of(ledger_id).fence(ledger_id, master_key)
 
     async def ensure_fenced(self, ledger_id: int, master_key: bytes) -> None:

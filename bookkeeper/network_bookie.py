@@ -91,10 +91,9 @@ class NetworkBookie:
         self._entry_bytes = (self._entry_bytes + run.size_bytes // run.count) // 2
         return cut(run, run.first_entry_id, run.count, bytes_max)
 
-    async def fence(self, ledger_id: int, master_key: bytes) -> int:
+    async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         """See `BookieClient.fence`."""
-        entry = await self._read_last(ledger_id, master_key)
-        return -1 if entry is None else int.from_bytes(entry[16:24], signed=True)
+        return await self._read_last(ledger_id, master_key) or b""
 
     async def last_entry_id(self, ledger_id: int) -> int:
         """See `BookieClient.last_entry_id`."""

@@ -7,16 +7,15 @@ another one does.
 """
 
 import asyncio
-from array import array
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from bookkeeper.ensemble import Quorum
 from bookkeeper.ledgers import LedgerError, NoSuchEntry
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
 from bookkeeper.ports import BookieClient, ExtendedBookie, PolledLac
-from bookkeeper.reader import DamagedEntry, EntryReader, sound_entries
+from bookkeeper.reader import DamagedEntry, EntryReader, lac_in_entry
 from wire.bookie_codes import BookieCode, BookieError
-from wire.digests import HEADER_BYTES, lac_in_record
+from wire.digests import lac_in_record
 from wire.run import EntryRun
 
 POLL_SECONDS_MAX = 5.0
@@ -119,12 +118,12 @@ class OpenLedger:
         try:
             if isinstance(bookie, ExtendedBookie):
                 known = await bookie.read_lac(self.ledger_id)
-                return max(self._lac_in_record(known.record), self._lac_in_entry(known.last_entry))
+                return max(self._lac_in_record(known.record), lac_in_entry(known.last_entry, self.ledger_id, self._metadata))
             last = await bookie.last_entry_id(self.ledger_id)
             if last < 0:
                 return -1
             run = await bookie.read(self.ledger_id, last, 1, ENTRY_BYTES_MAX)
-            return self._lac_in_entry(bytes(memoryview(run.buffer)[run.offsets[0] : run.offsets[1]]))
+            return lac_in_entry(bytes(run.first_entry), self.ledger_id, self._metadata)
         except BookieError as error:
             if error.code in NOTHING_CODES:
                 return -1
@@ -137,15 +136,6 @@ class OpenLedger:
         if last is None:
             raise DamagedEntry(f"the explicit last add confirmed of ledger {self.ledger_id} has another digest")
         return last
-
-    def _lac_in_entry(self, entry: bytes) -> int:
-        if not entry:
-            return -1
-        header_bytes = HEADER_BYTES[self._metadata.digest_type]
-        entry_id = int.from_bytes(entry[8:16], signed=True)
-        run = EntryRun(self.ledger_id, entry_id, entry, array("I", (0, len(entry))), header_bytes)
-        sound_entries(run, self.ledger_id, entry_id, self._metadata)
-        return int.from_bytes(entry[16:24], signed=True)
 
     # Waiting
 

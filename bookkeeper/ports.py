@@ -19,8 +19,9 @@ class BookieClient(Protocol):
         """A run that starts at `first_entry_id`: at least one entry, at most `count_max`, and at most `bytes_max` bytes
         unless the first entry alone is larger. Stops at a gap. ENOLEDGER, ENOENTRY, EIO."""
 
-    async def fence(self, ledger_id: int, master_key: bytes) -> int:
-        """Refuse further adds, durably; then the highest last-add-confirmed this bookie knows of the ledger (-1: none)."""
+    async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
+        """Refuse further adds, durably; then the entry with the highest id there, in whose header is what this bookie knows of
+        the last add confirmed. Empty: it has none. The digest is the caller's to check."""
 
     async def last_entry_id(self, ledger_id: int) -> int:
         """The highest entry id stored, -1 for none; ENOLEDGER."""

@@ -7,6 +7,7 @@ Every digest is checked here, because a bookie does not. What is read is known t
 import asyncio
 import dataclasses
 import logging
+from array import array
 from bisect import bisect_right
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
@@ -186,3 +187,16 @@ def sound_entries(run: EntryRun, ledger_id: int, first_entry_id: int, metadata: 
     if damaged == 0:
         raise DamagedEntry(f"the digest of {ledger_id}:{first_entry_id} does not match")
     return run if damaged < 0 else run.entries(first_entry_id, damaged)
+
+
+def lac_in_entry(entry: bytes, ledger_id: int, metadata: LedgerMetadata) -> int:
+    """The last add confirmed in the header of an entry, whichever it is; -1 of none (empty). DamagedEntry."""
+    if not entry:
+        return -1
+    header_bytes = HEADER_BYTES[metadata.digest_type]
+    if len(entry) < header_bytes:
+        raise DamagedEntry(f"an entry of ledger {ledger_id} has {len(entry)} bytes, and its header alone {header_bytes}")
+    entry_id = int.from_bytes(entry[8:16], signed=True)
+    run = EntryRun(ledger_id, entry_id, entry, array("I", (0, len(entry))), header_bytes)
+    sound_entries(run, ledger_id, entry_id, metadata)
+    return int.from_bytes(entry[16:24], signed=True)

@@ -5,6 +5,7 @@ left behind: what is still asked of it when the end is known is cancelled.
 """
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from bookkeeper.ledgers import LedgerError, LedgerUnreadable
 from bookkeeper.metadata_codec import LedgerMetadata, Segment
 from bookkeeper.ports import BookieClient
 from bookkeeper.read_ahead import ReadAhead
-from bookkeeper.reader import DamagedEntry, EntryReader, sound_entries
+from bookkeeper.reader import DamagedEntry, EntryReader, lac_in_entry, sound_entries
 from bookkeeper.recovery import (
     Close,
     Effect,
@@ -38,8 +39,11 @@ from bookkeeper.recovery import (
     length_of,
 )
 from bookkeeper.replicated_adds import ReplicatedAdds
+from ports.logs import line
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryRun
+
+log = logging.getLogger(__name__)
 
 RUN_ENTRIES_MAX = 1000
 RUN_BYTES_MAX = 1 << 20
@@ -147,11 +151,19 @@ class RecoveryDriver:
 
     async def _fence(self, bookie: int) -> Fenced | FenceFailed:
         try:
-            fenced = Fenced(bookie, await self._client(bookie).fence(self._ledger_id, self._master_key))
+            last_entry = await self._client(bookie).fence(self._ledger_id, self._master_key)
         except BookieError as error:
             return FenceFailed(bookie, error.code)
         self._fenced[bookie] = None
-        return fenced
+        return Fenced(bookie, self._confirmed_in(last_entry, bookie))
+
+    def _confirmed_in(self, last_entry: bytes, bookie: int) -> int:
+        """What a damaged entry says counts for nothing; the fence holds. To start earlier is always right."""
+        try:
+            return lac_in_entry(last_entry, self._ledger_id, self._metadata)
+        except DamagedEntry as error:
+            log.warning(line("fenced with a damaged last entry", bookie=self._segment.bookies[bookie], reason=str(error)))
+            return -1
 
     async def _read(self, read: Read) -> Event:
         bookie, entry_id = read.bookie, read.entry_id

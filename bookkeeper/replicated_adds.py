@@ -340,7 +340,7 @@ class AbsentBookie:
     async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         raise self._error(ledger_id)
 
-    async def fence(self, ledger_id: int, master_key: bytes) -> int:
+    async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         raise self._error(ledger_id)
 
     async def last_entry_id(self, ledger_id: int) -> int:

@@ -89,6 +89,11 @@ class EntryRun:
         offsets = self.offsets[start : start + count + 1]
         return EntryRun(self.ledger_id, first_entry_id, self.buffer, offsets, self.header_bytes)
 
+    @property
+    def first_entry(self) -> memoryview:
+        """Its sealed bytes, header included."""
+        return memoryview(self.buffer)[self.offsets[0] : self.offsets[1]]
+
     def payload(self, entry_id: int) -> memoryview:
         """The bytes the client sent for one entry."""
         index = entry_id - self.first_entry_id

@@ -162,7 +162,7 @@ class Operations:
                 raise BookieError(BookieCode.ENOENTRY, ledger_id, "there is none")
         run = await self._bookie.read(ledger_id, entry_id, 1, 1)
         self._stats.read_bytes += run.size_bytes
-        return memoryview(run.buffer)[run.offsets[0] : run.offsets[1]]
+        return run.first_entry
 
     async def _read_batch(self, request: BatchRead) -> tuple[EntryRun, ...]:
         """At least the first entry; stops at whatever cannot be read after it."""

@@ -1,7 +1,6 @@
 """A bookie in memory that can hold answers back, fail, lose requests and rot; and what ledger tests need around it."""
 
 import asyncio
-import struct
 from array import array
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -77,12 +76,12 @@ class FakeBookie:
             entry_id += 1
         return EntryRun(ledger_id, first_entry_id, b"".join(entries), offsets_of(map(len, entries)))
 
-    async def fence(self, ledger_id: int, master_key: bytes) -> int:
+    async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         await self._may_hang("fence")
         self._raise_failure("fence", ledger_id)
         ledger = self._ledger(ledger_id, master_key)
         ledger.fenced = True
-        return max((struct.unpack_from(">q", entry, 16)[0] for entry in ledger.entries.values()), default=-1)
+        return ledger.entries[max(ledger.entries)] if ledger.entries else b""
 
     async def last_entry_id(self, ledger_id: int) -> int:
         self._raise_failure("last_entry_id", ledger_id)
@@ -96,10 +95,10 @@ class FakeBookie:
             answer()
         del self.held[:count]
 
-    def rot(self, ledger_id: int, entry_id: int) -> None:
-        """Flip a bit of the payload."""
+    def rot(self, ledger_id: int, entry_id: int, at: int = -1) -> None:
+        """Flip a bit of this byte of the entry; of the last one of its payload, unless told otherwise."""
         entry = bytearray(self.ledgers[ledger_id].entries[entry_id])
-        entry[-1] ^= 1
+        entry[at] ^= 1
         self.ledgers[ledger_id].entries[entry_id] = bytes(entry)
 
     def lose(self, ledger_id: int, entry_id: int) -> None:

@@ -7,7 +7,6 @@ whether the bookie has seen it or not.
 
 import asyncio
 import copy
-import struct
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -76,16 +75,16 @@ class Link(BookieClient):
 
         return self._request(run.ledger_id, arrive)
 
-    async def fence(self, ledger_id: int, master_key: bytes) -> int:
+    async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         def fence(ledgers: dict[int, Stored]) -> None:
             ledgers.setdefault(ledger_id, Stored()).fenced = True
 
-        def arrive(future: "asyncio.Future[int]") -> None:
-            self.bookie.write(fence, lambda: self._answer(future, last_add_confirmed()))
+        def arrive(future: "asyncio.Future[bytes]") -> None:
+            self.bookie.write(fence, lambda: self._answer(future, last_entry()))
 
-        def last_add_confirmed() -> int:
-            entries = self.bookie.shown[ledger_id].entries.values()
-            return max((int(struct.unpack_from(">q", entry, 16)[0]) for entry in entries), default=-1)
+        def last_entry() -> bytes:
+            entries = self.bookie.shown[ledger_id].entries
+            return entries[max(entries)] if entries else b""
 
         return await self._request(ledger_id, arrive)
 

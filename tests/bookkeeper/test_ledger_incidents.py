@@ -47,7 +47,7 @@ def losing_fences(bookie: FakeBookie, count: int) -> None:
     """Its first fences never arrive: the request is lost, and the connection with it."""
     real, lost = bookie.fence, iter(range(count))
 
-    async def fence(ledger_id: int, master_key: bytes) -> int:
+    async def fence(ledger_id: int, master_key: bytes) -> bytes:
         if next(lost, None) is not None:
             raise BookieError(BookieCode.ETOOMANYREQUESTS, ledger_id, "the connection was lost")
         return await real(ledger_id, master_key)

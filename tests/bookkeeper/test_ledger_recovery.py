@@ -192,6 +192,32 @@ def test_a_confirmed_entry_that_is_damaged_fails_recovery_when_the_length_hangs_
     run(scenario())
 
 
+@pytest.mark.parametrize("byte", [8, 16, 23], ids=["entry id", "far ahead", "a little ahead"])
+def test_a_damaged_last_entry_does_not_say_where_the_ledger_ends(byte: int) -> None:
+    """Seeds 29040 and 65241 of the quorum simulation: recovery went on behind what a rotten header said was confirmed."""
+
+    async def scenario() -> None:
+        cluster = Cluster(3, 3, 2)
+        writer = await written(cluster, b"a", b"b", b"c")
+        cluster.all[0].rot(writer.ledger_id, 2, byte)
+        reader = await cluster.client().open(writer.ledger_id)
+        assert (reader.last_entry_id, reader.length_bytes) == (2, 3)
+
+    run(scenario())
+
+
+def test_a_fence_holds_though_the_last_entry_is_damaged() -> None:
+    async def scenario() -> None:
+        cluster = Cluster(3, 3, 2)
+        writer = await written(cluster, b"a", b"b")
+        cluster.all[0].rot(writer.ledger_id, 1, 16)
+        cluster.all[1].failures["fence"] = BookieCode.EIO  # two fences are needed, and one of them tells nothing else
+        reader = await cluster.client().open(writer.ledger_id)
+        assert (reader.last_entry_id, reader.length_bytes) == (1, 2)
+
+    run(scenario())
+
+
 def test_the_tail_is_written_to_its_whole_write_set_again_with_the_recovery_flag_and_its_own_bytes() -> None:
     async def scenario() -> None:
         cluster = Cluster(3, 3, 2)
