@@ -18,6 +18,7 @@ from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import PersistentTopics
 from broker.topic.settings import TopicSettings
 from cli.configuration import Configuration
+from cli.configuration_changes import ChangingSettings
 from cli.server_settings import ServerSettings
 from managed_ledger.factory import ManagedLedgerFactory
 from managed_ledger.settings import ManagedLedgerSettings
@@ -50,7 +51,8 @@ class BrokerParts:
             self.managed_ledgers, configuration.settings(TopicSettings), configuration.settings(DispatcherSettings), clock
         )
         broker, load = configuration.settings(BrokerSettings), configuration.settings(LoadSettings)
-        self.service = BrokerService(broker, store, clock, topics, load)
+        changing = ChangingSettings(configuration, (ServerSettings, *BROKER_SETTINGS))
+        self.service = BrokerService(broker, store, clock, topics, load, changing)
         self.listener = Listener(self.service, configuration.settings(ConnectionSettings))
 
     async def listen(self) -> None:

@@ -4,12 +4,13 @@ Owns no defaults: each package has a settings dataclass with its own. Never read
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from cli.configuration_keys import apache_broker_keys
 from ports.properties import MalformedProperties, parse_properties
-from ports.settings import BadSetting, build_settings, fold, known_key
+from ports.settings import BadSetting, build_settings, fold, known_key, overwrite
 
 S = TypeVar("S")
 
@@ -18,13 +19,32 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Checked keys and values, later ones first won already."""
+    """Checked keys and values, later ones first won already. Never printed: there are secrets among them."""
 
-    values: Mapping[str, str]
+    values: Mapping[str, str] = field(repr=False)
+    _made: dict[type, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def settings(self, cls: type[S]) -> S:
-        """The settings dataclass `cls`, filled; BadSetting names the key that does not fit."""
-        return build_settings(cls, self.values)
+        """The one instance of the settings dataclass `cls` in this process, filled; BadSetting names the key that does not fit.
+
+        Dynamic keys are changed in it (`change`): who reads a field when it is needed, and keeps no copy, sees the change."""
+        made: S | None = self._made.get(cls)
+        if made is None:
+            made = self._made[cls] = build_settings(cls, self.values)
+        return made
+
+    def check(self, dynamic: Mapping[str, str]) -> None:
+        """BadSetting when these values could not take the place of those in the files."""
+        self._fresh(dynamic)
+
+    def change(self, dynamic: Mapping[str, str]) -> None:
+        """These dynamic values, and no others, are in every instance that was handed out. BadSetting: nothing has changed."""
+        for cls, fresh in self._fresh(dynamic).items():
+            overwrite(self._made[cls], fresh)
+
+    def _fresh(self, dynamic: Mapping[str, str]) -> dict[type, Any]:
+        values = {**self.values, **dynamic}
+        return {cls: build_settings(cls, values) for cls in self._made}
 
     def without_effect(self, *settings: type) -> list[str]:
         """Keys that were set but that none of these dataclasses knows: accepted, and said so in the log."""
@@ -34,8 +54,8 @@ class Configuration:
 
 def known_keys() -> list[str]:
     """Every key of Apache's broker.conf, bookkeeper.conf and proxy.conf, and the few that only we have (`own-keys.txt`)."""
-    names = ("apache-broker-keys.txt", "apache-bookkeeper-keys.txt", "apache-proxy-keys.txt", "own-keys.txt")
-    return [key for name in names for key in (CONF / name).read_text().split()]
+    names = ("apache-bookkeeper-keys.txt", "apache-proxy-keys.txt", "own-keys.txt")
+    return [*apache_broker_keys(), *(key for name in names for key in (CONF / name).read_text().split())]
 
 
 def load_configuration(files: Iterable[tuple[str, str]], overrides: Sequence[str]) -> Configuration:

@@ -24,6 +24,18 @@ def fold(key: str) -> str:
     return key.replace("_", "").lower()
 
 
+def is_secret(key: str) -> bool:
+    """Whether the value of `key` must not be shown to anybody. Apache's keys tell by their names."""
+    name = fold(key)
+    return any(word in name for word in _SECRET_WORDS) and not name.endswith(_OF_SECRETS)
+
+
+_SECRET_WORDS = ("password", "secret", "passwd", "authenticationparameters", "authparameters", "authparams", "pluginparams",
+                 "credential", "privatekey", "masterkey")  # fmt: skip
+_OF_SECRETS = ("path", "passwordprovider")
+"""Where a secret is, is none."""
+
+
 def known_key(key: str, known: Iterable[str]) -> str:
     """`key` if it is known; otherwise BadSetting with the nearest name that is."""
     names = {fold(name): name for name in known}
@@ -47,6 +59,12 @@ def build_settings(cls: type[S], values: Mapping[str, str]) -> S:
         return cls(**given)
     except ValueError as error:
         raise BadSetting(str(error)) from error
+
+
+def overwrite(settings: S, fresh: S) -> None:
+    """Give an instance that others hold the values of `fresh`: frozen means that nobody but the configuration does this."""
+    for field in dataclasses.fields(fresh):  # type: ignore[arg-type]  # S is always a dataclass; typing has no bound for that
+        object.__setattr__(settings, field.name, getattr(fresh, field.name))
 
 
 def _convert(key: str, text: str, hint: Any) -> Any:

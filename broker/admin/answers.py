@@ -14,6 +14,7 @@ from starlette.responses import Response
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
+from ..service.dynamic_configuration import BadDynamicValue, NotDynamic
 from ..service.errors import (
     BadPartitionCount,
     BundleNotFound,
@@ -82,7 +83,7 @@ async def on_broker_error(request: Request, error: Exception) -> Response:
             return refusal(404, "Namespace not found" if topic else "Namespace does not exist")
         case TopicConflict():
             return refusal(409, "This topic already exists")
-        case BundleNotFound():
+        case BundleNotFound() | NotDynamic() | BadDynamicValue():
             return refusal(412, error.message)
         case BundleUnsettled():
             return refusal(503, error.message)
@@ -111,13 +112,19 @@ async def on_http_error(request: Request, error: Exception) -> Response:
     return answer
 
 
-async def read_json(request: Request) -> Any:
+async def read_bytes(request: Request) -> bytes:
     """The body, at most BODY_BYTES_MAX. BadRequest."""
     body = b""
     async for part in request.stream():
         body += part
         if len(body) > BODY_BYTES_MAX:
             raise BadRequest(f"the body is larger than {BODY_BYTES_MAX} bytes")
+    return body
+
+
+async def read_json(request: Request) -> Any:
+    """The body, at most BODY_BYTES_MAX, None when it is empty. BadRequest."""
+    body = await read_bytes(request)
     if not body.strip():
         return None
     try:

@@ -16,6 +16,7 @@ from ports.logs import line
 from ..errors import BrokerError, ServerError
 from ..topic.contract import OpenTopic, Topic
 from ..topic.policies import EXEMPT, TopicPolicies
+from .dynamic_configuration import DynamicConfiguration, DynamicSettings
 from .errors import TopicConflict, TopicElsewhere, TopicNotFound
 from .housekeeping import Housekeeping
 from .load.bundle_splits import BundleSplits
@@ -49,10 +50,12 @@ class BrokerService:
         clock: Clock,
         open_topic: OpenTopic,
         load_settings: LoadSettings | None = None,
+        dynamic_settings: DynamicSettings | None = None,
     ) -> None:
         self.settings = settings
         self.namespaces = Namespaces(store)
-        self.namespace_policies = NamespacePolicies(store, self._apply_policies)
+        self.dynamic_configuration = DynamicConfiguration(store, dynamic_settings)
+        self.namespace_policies = NamespacePolicies(store, settings.cluster_name, self._apply_policies)
         self.partitioned_topics = PartitionedTopics(store, settings.max_num_partitions_per_partitioned_topic)
         self._store = store
         self._open_topic = open_topic
@@ -73,6 +76,7 @@ class BrokerService:
         """Once it is known where clients reach this broker, and, where it has others beside it, who knows what they own.
 
         Its `load`, if it has one, is started and stopped by whoever made it."""
+        await self.dynamic_configuration.start()
         self.owners = owners or self.owners
         self._listeners = parse_listeners(self.settings.advertised_listeners, advertised)
         self._advertised = advertised
@@ -91,6 +95,7 @@ class BrokerService:
     async def close(self) -> None:
         """Unloads all topics; closing twice is fine."""
         self._watchers.close()
+        self.dynamic_configuration.close()
         self.namespace_policies.close()
         if self._housekeeper is not None:
             self._housekeeper.cancel()

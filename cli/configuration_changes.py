@@ -1,0 +1,75 @@
+"""The settings of a broker's process as its dynamic configuration sees them: which keys change, and how a change gets there."""
+
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from cli.configuration import Configuration
+from cli.configuration_keys import apache_broker_keys
+from ports.settings import BadSetting, fold, is_secret
+
+AT_START_ONLY = frozenset(
+    {
+        "bookkeeperUseV2WireProtocol",  # connections to bookies are made with one version of the protocol
+        "failureDomainsEnabled",
+        "loadBalancerBrokerOverloadedThresholdPercentage",
+        "managedLedgerCacheEvictionTimeThresholdMillis",
+        "managedLedgerCacheEvictionWatermark",
+        "managedLedgerCacheSizeMB",
+        "maxConcurrentTopicLoadRequest",
+        "maxMessagePublishBufferSizeInMB",
+        "maxNumPartitionsPerPartitionedTopic",
+    }
+)
+"""Dynamic in Apache's brokers; here they are read when a broker starts: a change is refused, not stored for nothing."""
+MASK = "*****"
+
+
+class ChangingSettings:
+    """The port `DynamicSettings` (broker.service.dynamic_configuration) over a process's configuration."""
+
+    def __init__(self, configuration: Configuration, classes: Sequence[type]) -> None:
+        self._configuration = configuration
+        self._classes = classes
+        self._dynamic: Mapping[str, str] = {}
+
+    @property
+    def dynamic_names(self) -> Collection[str]:
+        return [key.name for key in apache_broker_keys().values() if key.dynamic]
+
+    def check(self, changed: Mapping[str, str]) -> None:
+        for key in changed.keys() & AT_START_ONLY:
+            raise BadSetting(f"{key} is read when a broker starts: set it in broker.conf and restart the brokers, one by one")
+        self._configuration.check(changed)
+
+    def apply(self, changed: Mapping[str, str]) -> None:
+        self._configuration.change(changed)
+        self._dynamic = changed
+
+    def in_effect(self) -> Mapping[str, str]:
+        fields = {fold(field.name): (cls, field.name) for cls in self._classes for field in dataclasses.fields(cls)}
+        given = {**self._configuration.values, **self._dynamic}
+        return {
+            key.name: MASK if is_secret(key.name) and given.get(key.name) else self._value(key.name, key.default, fields, given)
+            for key in apache_broker_keys().values()
+        }
+
+    def _value(self, key: str, default: str, fields: Mapping[str, tuple[type, str]], given: Mapping[str, str]) -> str:
+        """Of a key that nothing reads: what it was set to, or what Apache's broker would have."""
+        found = fields.get(fold(key))
+        if found is None:
+            return given.get(key, default)
+        cls, name = found
+        return setting_text(getattr(self._configuration.settings(cls), name))
+
+
+def setting_text(value: Any) -> str:
+    """As it would stand in a file."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ",".join(value)
+    return str(value)
