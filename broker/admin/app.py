@@ -6,6 +6,7 @@ import socket
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -20,7 +21,9 @@ from .answers import Refusal, on_broker_error, on_http_error, on_refusal
 from .bundles import BundleRoutes
 from .cluster import ClusterRoutes
 from .cursors import CursorRoutes
+from .dispatch import Authorize, Dispatcher, allow_all
 from .elsewhere import to_owner
+from .endpoints import Endpoint
 from .isolation import IsolationRoutes
 from .lookup import LookupRoutes
 from .metrics import MetricsRoutes
@@ -30,9 +33,9 @@ from .topics import TopicRoutes
 from .unloading import UnloadingRoutes
 
 
-def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Starlette:
-    """All routes on one broker."""
-    routes = [
+def admin_app(service: BrokerService, store: MetadataStore, version: str, authorize: Authorize = allow_all) -> Starlette:
+    """All routes on one broker; `authorize` is asked before each."""
+    routes: list[Endpoint | BaseRoute] = [
         *AffinityRoutes(service, store).routes(),
         *BundleRoutes(service).routes(),
         *ClusterRoutes(service, store, version).routes(),
@@ -51,7 +54,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str) -> Sta
         Refusal: on_refusal,
         HTTPException: on_http_error,
     }
-    return Starlette(routes=routes, exception_handlers=handlers)
+    return Starlette(routes=[Dispatcher(routes, authorize)], exception_handlers=handlers)
 
 
 async def serve_admin(app: Starlette, listening: socket.socket) -> asyncio.Server:

@@ -162,7 +162,7 @@ def test_stats_count_what_went_in_and_name_who_is_there() -> None:
 
 def test_a_name_with_a_slash_is_no_topic() -> None:
     async def scenario(world: AdminWorld) -> None:
-        assert (await world.topic("PUT", "a%2Fb")).status == 404
+        assert (await world.topic("PUT", "a%2Fb")).status == 412
         assert (await world.get(TOPICS)).json == []
 
     play(scenario)
