@@ -141,9 +141,14 @@ class QuorumChecker:
             return
         self._known = metadata
         for entry_id, entry in self._entries.items():
-            if entry.is_acknowledged and not self._is_held(entry_id):
+            if entry.is_acknowledged and not self._is_held(entry_id) and not self._may_be_cut(entry_id, metadata):
                 where = self._where(entry_id)
                 raise Violation(f"entry {entry_id} was acknowledged, {sorted(entry.copies)} have it, and it moved to {where}")
+
+    def _may_be_cut(self, entry_id: int, metadata: LedgerMetadata) -> bool:
+        """Whether it is after the end, and the ledger may end there: then it moved nowhere."""
+        end = metadata.last_entry_id
+        return metadata.state == LedgerState.CLOSED and entry_id > end and not self._is_promised(entry_id, end + 1)
 
     def _same_bytes(self, who: str, entry_id: int, stored: bytes) -> _Entry:
         entry = self._entries.setdefault(entry_id, _Entry())

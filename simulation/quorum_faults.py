@@ -48,6 +48,7 @@ class QuorumFaults:
     ) -> None:
         self.counts: dict[str, int] = {}
         self._loop, self._network, self._rng = loop, network, rng
+        self._is_over = False
         self._bookies, self._rotting, self._clients, self._ways = bookies, rotting, clients, ways
         self._kinds: Sequence[tuple[int, Callable[[], None]]] = (
             (9, self._crash),
@@ -79,6 +80,8 @@ class QuorumFaults:
         self._loop.trace.record("fault", name)
 
     def heal(self) -> None:
+        """And nothing more is done: what was planned for later comes too late."""
+        self._is_over = True
         self._network.heal()
         for machine in self._bookies:
             machine.disk.heal()
@@ -100,7 +103,7 @@ class QuorumFaults:
 
     def end(self, machine: BookieMachine) -> None:
         """In one of the ways in which a bookie ends; it comes back."""
-        if not machine.process.alive or machine.is_stopping:
+        if self._is_over or not machine.process.alive or machine.is_stopping:
             return
         cut_power = machine.process.cut_power
         ways = (cut_power,) if machine.disk.is_lying else (machine.process.kill, cut_power, cut_power, machine.stop)
@@ -109,6 +112,8 @@ class QuorumFaults:
 
     def lose(self, machine: BookieMachine, directories: Sequence[str]) -> None:
         """With all that is in these directories."""
+        if self._is_over:
+            return
         self.count("directories lost")
         machine.lose(directories)
         self._revive_later(machine)
@@ -204,7 +209,7 @@ class QuorumFaults:
     def rot_last(self, machine: BookieMachine) -> None:
         """What was flushed last is damaged."""
         logs = self._paths(machine, ".log")
-        if logs:
+        if logs and not self._is_over:
             self.count("last entries rot")
             self._flip(machine, logs[-1], machine.disk.contents(logs[-1]).size)
 

@@ -36,6 +36,9 @@ FOUND = {
 MENDED = {
     29040: "a rotten last entry told a recovery where to go on",
     65241: "the same",
+    17222: "the checker: an entry that a lying disk had lost was after the end of the closed ledger, and held to have moved",
+    64615: "the same",
+    65849: "a bookie was killed after all had been started for the judgement",
 }
 SEARCHED = 2000
 """So many more are tried then. docs/results has the first ones among 2,000."""
