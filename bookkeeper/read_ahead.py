@@ -26,12 +26,19 @@ SECONDS_MAX = 1.0
 
 
 class ReadAhead:
-    """Of one recovery. `client` gives the bookie at an index of the last ensemble, or raises BookieError."""
+    """Of one recovery. `client` gives the bookie at an index of the last ensemble, or raises BookieError; `entries_left` how
+    many entries it may have from one on."""
 
     def __init__(
-        self, ledger_id: int, metadata: LedgerMetadata, client: Callable[[int], BookieClient], on_found: Callable[[], object]
+        self,
+        ledger_id: int,
+        metadata: LedgerMetadata,
+        client: Callable[[int], BookieClient],
+        on_found: Callable[[], object],
+        entries_left: Callable[[int, int], int],
     ) -> None:
         self._ledger_id, self._metadata, self._client, self._on_found = ledger_id, metadata, client, on_found
+        self._entries_left = entries_left
         self._quorum = Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
         self._entry_bytes = BYTES_MAX // FIRST_ENTRIES
         self._found: EntryRun | None = None
@@ -77,7 +84,7 @@ class ReadAhead:
         return min(write_set, key=lambda index: (index in self._failed, index not in good))
 
     async def _read_at(self, index: int, entry_id: int) -> EntryRun:
-        count_max = 1 if self._quorum.is_striped else ENTRIES_MAX
+        count_max = 1 if self._quorum.is_striped else min(ENTRIES_MAX, self._entries_left(index, entry_id))
         run = await self._client(index).read(self._ledger_id, entry_id, count_max, BYTES_MAX)
         return sound_entries(run, self._ledger_id, entry_id, self._metadata)
 

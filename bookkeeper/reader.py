@@ -196,7 +196,12 @@ def lac_in_entry(entry: bytes, ledger_id: int, metadata: LedgerMetadata) -> int:
     header_bytes = HEADER_BYTES[metadata.digest_type]
     if len(entry) < header_bytes:
         raise DamagedEntry(f"an entry of ledger {ledger_id} has {len(entry)} bytes, and its header alone {header_bytes}")
-    entry_id = int.from_bytes(entry[8:16], signed=True)
+    entry_id = entry_id_in(entry)
     run = EntryRun(ledger_id, entry_id, entry, array("I", (0, len(entry))), header_bytes)
     sound_entries(run, ledger_id, entry_id, metadata)
     return int.from_bytes(entry[16:24], signed=True)
+
+
+def entry_id_in(entry: bytes) -> int:
+    """In the header of an entry; -1 of none (empty)."""
+    return int.from_bytes(entry[8:16], signed=True) if entry else -1

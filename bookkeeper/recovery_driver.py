@@ -16,7 +16,7 @@ from bookkeeper.ledgers import LedgerError, LedgerUnreadable
 from bookkeeper.metadata_codec import LedgerMetadata, Segment
 from bookkeeper.ports import BookieClient
 from bookkeeper.read_ahead import ReadAhead
-from bookkeeper.reader import DamagedEntry, EntryReader, lac_in_entry, sound_entries
+from bookkeeper.reader import DamagedEntry, EntryReader, entry_id_in, lac_in_entry, sound_entries
 from bookkeeper.recovery import (
     Close,
     Effect,
@@ -47,6 +47,8 @@ log = logging.getLogger(__name__)
 
 RUN_ENTRIES_MAX = 1000
 RUN_BYTES_MAX = 1 << 20
+UNKNOWN_ENTRIES = 16
+"""Asked for at once of a bookie that has not said where its entries end."""
 NOBODY = -1
 """The bookie of what was read ahead: the machine does not need to know."""
 ABSENT_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER})
@@ -80,10 +82,11 @@ class RecoveryDriver:
         self._ensembles = RecoveryEnsembles(candidates, ledger_id, metadata)
         self._adds: ReplicatedAdds | None = None
         self._events: asyncio.Queue[Event] = asyncio.Queue()
-        self._fenced: dict[int, None] = {}
+        self._fenced: dict[int, int | None] = {}
+        """The last entry that each had then; None where that could not be read."""
         self._next_entry_id: int | None = None
         """That the machine wants; None while it wants none."""
-        self._ahead = ReadAhead(ledger_id, metadata, self._client, self._offer_found)
+        self._ahead = ReadAhead(ledger_id, metadata, self._client, self._offer_found, self._entries_left)
 
     async def recover(self) -> RecoveredEnd:
         try:
@@ -154,16 +157,24 @@ class RecoveryDriver:
             last_entry = await self._client(bookie).fence(self._ledger_id, self._master_key)
         except BookieError as error:
             return FenceFailed(bookie, error.code)
-        self._fenced[bookie] = None
         return Fenced(bookie, self._confirmed_in(last_entry, bookie))
 
     def _confirmed_in(self, last_entry: bytes, bookie: int) -> int:
         """What a damaged entry says counts for nothing; the fence holds. To start earlier is always right."""
+        self._fenced[bookie] = None
         try:
-            return lac_in_entry(last_entry, self._ledger_id, self._metadata)
+            confirmed = lac_in_entry(last_entry, self._ledger_id, self._metadata)
         except DamagedEntry as error:
             log.warning(line("fenced with a damaged last entry", bookie=self._segment.bookies[bookie], reason=str(error)))
             return -1
+        self._fenced[bookie] = entry_id_in(last_entry)
+        return confirmed
+
+    def _entries_left(self, bookie: int, entry_id: int) -> int:
+        """So many are asked for at once, one at least: a bookie says of each entry that it does not have it, and thousands of
+        such answers are what a recovery takes longest for."""
+        last = self._fenced.get(bookie)
+        return UNKNOWN_ENTRIES if last is None else max(1, min(RUN_ENTRIES_MAX, last + 1 - entry_id))
 
     async def _read(self, read: Read) -> Event:
         bookie, entry_id = read.bookie, read.entry_id
@@ -173,7 +184,8 @@ class RecoveryDriver:
                 return ReadFailed(bookie, entry_id, fenced.code, f"not fenced: {fenced.code.name}")
             self._events.put_nowait(fenced)
         try:
-            run = await self._client(bookie).read(self._ledger_id, entry_id, RUN_ENTRIES_MAX, RUN_BYTES_MAX)
+            count_max = self._entries_left(bookie, entry_id)
+            run = await self._client(bookie).read(self._ledger_id, entry_id, count_max, RUN_BYTES_MAX)
             return EntriesFound(bookie, sound_entries(run, self._ledger_id, entry_id, self._metadata))
         except BookieError as error:
             if error.code in ABSENT_CODES:

@@ -146,3 +146,37 @@ def test_entries_too_large_for_a_window_are_recovered_too(monkeypatch: pytest.Mo
         await recovered(client, ledger_id)
 
     on_loop(lambda _: scenario())
+
+
+class CountingBookie(FarBookie):
+    """How many entries it was asked for in vain: of each a bookie on a network says that it does not have it."""
+
+    in_vain = 0
+
+    async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        held = self.ledgers[ledger_id].entries
+        self.in_vain += sum(entry_id not in held for entry_id in range(first_entry_id, first_entry_id + count_max))
+        return await super().read(ledger_id, first_entry_id, count_max, bytes_max)
+
+
+@pytest.mark.parametrize("damage", [False, True])
+def test_a_bookie_is_not_asked_for_a_thousand_entries_after_its_last(damage: bool) -> None:
+    """Twenty ledgers of a killed broker: 60,000 answers and more, a second of two processors, before any was recovered."""
+
+    async def scenario() -> None:
+        cluster = Cluster(3, 3, 2)
+        cluster.bookies = {name: CountingBookie() for name in cluster.bookies}
+        client = cluster.client()
+        await client.initialise()
+        writer = await client.create({})
+        for number in range(20):
+            await writer.append(batch(b"%d" % number))
+        if damage:
+            first = cluster.all[0].ledgers[writer.ledger_id].entries
+            first[19] = first[19][:-1] + b"?"
+        reader = await client.open(writer.ledger_id)
+        assert reader.last_entry_id == 19
+        most = 10 + (4 * recovery_driver.UNKNOWN_ENTRIES if damage else 0)
+        assert sum(bookie.in_vain for bookie in cluster.all if isinstance(bookie, CountingBookie)) <= most
+
+    on_loop(lambda _: scenario())
