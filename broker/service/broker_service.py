@@ -32,6 +32,9 @@ from .producer_names import ProducerNames
 from .settings import BrokerSettings
 from .topic_lists import matching
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
+from .topic_policies import TopicPolicyDocuments
+from .topic_policies_events import change_events_of
+from .topic_policies_log import EventLog, ServedEventLog
 from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers
 
 log = logging.getLogger(__name__)
@@ -57,6 +60,7 @@ class BrokerService:
         self.dynamic_configuration = DynamicConfiguration(store, dynamic_settings)
         self.namespace_policies = NamespacePolicies(store, settings.cluster_name, self._apply_policies)
         self.partitioned_topics = PartitionedTopics(store, settings.max_num_partitions_per_partitioned_topic)
+        self.topic_policies = TopicPolicyDocuments(store, settings.cluster_name, clock, self._change_events)
         self._store = store
         self._open_topic = open_topic
         self._topics = LoadedTopics(
@@ -97,6 +101,7 @@ class BrokerService:
         self._watchers.close()
         self.dynamic_configuration.close()
         self.namespace_policies.close()
+        self.topic_policies.close()
         if self._housekeeper is not None:
             self._housekeeper.cancel()
             await asyncio.gather(self._housekeeper, return_exceptions=True)
@@ -263,9 +268,24 @@ class BrokerService:
 
     async def _load(self, topic: TopicName, may_create: bool) -> Topic:
         self._require_owned(topic)
+        if not topic.is_system:
+            await self.topic_policies.load(topic.namespace)
         if may_create and self.settings.max_topics_per_namespace and not await self.topic_exists(topic):
             await self._require_room(topic.namespace, 1)
         return await self._topics.load(topic, create=may_create)
+
+    async def _change_events(self, namespace: NamespaceName, is_made: bool) -> EventLog | None:
+        """Where the policies of the namespace's topics are written."""
+        topic = change_events_of(namespace)
+        if not is_made and not await self.topic_exists(topic):
+            return None
+        await self.namespaces.require(namespace)
+        if not self.owners.serves(topic):
+            await self.lookup(topic)
+        if not is_made and not self.owners.serves(topic):
+            log.warning(line("topic policies are at another broker, and not in force here", namespace=namespace))
+            return None
+        return ServedEventLog(await self._load(topic, True), self.new_producer_name)
 
     async def _require_room(self, namespace: NamespaceName, more: int) -> None:
         limit = self.settings.max_topics_per_namespace
