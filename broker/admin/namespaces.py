@@ -12,8 +12,8 @@ from starlette.routing import BaseRoute, Route
 
 from ..errors import BrokerError
 from ..service.broker_service import BrokerService
-from ..service.namespace_policies import parse_quota, parse_retention, quota_json
 from ..topic.policies import MEGABYTE, BacklogQuota, QuotaType, RetentionPolicy
+from ..topic.policy_members import parse_quota, parse_retention, quota_json
 from .answers import BadRequest, Refusal, json_answer, no_content, read_json
 from .names import namespace_of
 

@@ -7,14 +7,15 @@ loaded topic when `change` returns; those of others when the watch has told of t
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from metadata.store import BadVersion, MetadataError, MetadataStore, Notification
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
-from ..topic.policies import BacklogQuota, QuotaPolicy, QuotaType, RetentionPolicy, TopicPolicies
+from ..topic.policies import TopicPolicies
+from ..topic.policy_documents import from_namespace_document
 from .errors import NamespaceNotFound
 from .namespaces import policies_path, to_json
 from .topic_name import NamespaceName
@@ -26,10 +27,13 @@ _ATTEMPTS_MAX = 10
 
 
 class NamespacePolicies:
-    """In one metadata store. `apply` puts policies in force on the topics of a namespace."""
+    """In one metadata store, as brokers of one cluster see them. `apply` puts policies in force on a namespace's topics."""
 
-    def __init__(self, store: MetadataStore, apply: Callable[[NamespaceName, TopicPolicies], Awaitable[None]]) -> None:
+    def __init__(
+        self, store: MetadataStore, cluster: str, apply: Callable[[NamespaceName, TopicPolicies], Awaitable[None]]
+    ) -> None:
         self._store = store
+        self._cluster = cluster
         self._apply = apply
         self._cached: dict[str, TopicPolicies] = {}
         self._turn = asyncio.Lock()
@@ -55,7 +59,7 @@ class NamespacePolicies:
         for _ in range(_ATTEMPTS_MAX):
             document, version = await self._document(namespace)
             edit(document)
-            parse_policies(document)
+            from_namespace_document(document, self._cluster)
             try:
                 await self._store.put(policies_path(namespace), to_json(document), version)
             except BadVersion:
@@ -95,7 +99,7 @@ class NamespacePolicies:
         except NamespaceNotFound:
             return TopicPolicies()  # deleted: whoever wants to load a topic of it is told elsewhere
         try:
-            return parse_policies(document)
+            return from_namespace_document(document, self._cluster)
         except BrokerError as error:
             raise MetadataError(f"unreadable value at {policies_path(namespace)}: {error.message}") from error
 
@@ -110,59 +114,3 @@ class NamespacePolicies:
         if not isinstance(document, dict):
             raise MetadataError(f"unreadable value at {policies_path(namespace)}: not an object")
         return document, found.stat.version
-
-
-def parse_policies(document: Mapping[str, Any]) -> TopicPolicies:
-    """What of it concerns topics. BrokerError(METADATA) names the member that cannot be read."""
-    ttl = document.get("message_ttl_in_seconds")
-    retention = document.get("retention_policies")
-    quotas = document.get("backlog_quota_map") or {}
-    return TopicPolicies(
-        None if ttl is None else _number(ttl, "message_ttl_in_seconds"),
-        None if retention is None else parse_retention(retention),
-        {_quota_type(name): parse_quota(quota) for name, quota in _object(quotas, "backlog_quota_map").items()},
-    )
-
-
-def parse_retention(value: Any) -> RetentionPolicy:
-    """Apache's RetentionPolicies; a member that is missing is 0."""
-    fields = _object(value, "retention_policies")
-    return RetentionPolicy(
-        _number(fields.get("retentionTimeInMinutes", 0), "retentionTimeInMinutes"),
-        _number(fields.get("retentionSizeInMB", 0), "retentionSizeInMB"),
-    )
-
-
-def parse_quota(value: Any) -> BacklogQuota:
-    """Apache's BacklogQuotaImpl, in which `limit` is the older name of `limitSize`. No policy given: producers are held."""
-    fields = _object(value, "backlog quota")
-    size = fields.get("limitSize")
-    size = fields.get("limit", -1) if size is None else size
-    policy = fields.get("policy") or QuotaPolicy.PRODUCER_REQUEST_HOLD.value
-    if policy not in list(QuotaPolicy):
-        raise BrokerError(ServerError.METADATA, f"policy: expected one of {', '.join(QuotaPolicy)}, not {policy!r}")
-    return BacklogQuota(_number(size, "limitSize"), _number(fields.get("limitTime", -1), "limitTime"), QuotaPolicy(policy))
-
-
-def quota_json(quota: BacklogQuota) -> dict[str, Any]:
-    """With both names of the size, as Apache writes it."""
-    size = quota.limit_bytes
-    return {"limit": size, "limitSize": size, "limitTime": quota.limit_seconds, "policy": quota.policy.value}
-
-
-def _quota_type(name: str) -> QuotaType:
-    if name not in list(QuotaType):
-        raise BrokerError(ServerError.METADATA, f"backlog_quota_map: expected {' or '.join(QuotaType)}, not {name!r}")
-    return QuotaType(name)
-
-
-def _number(value: Any, name: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise BrokerError(ServerError.METADATA, f"{name}: expected a whole number, not {value!r}")
-    return value
-
-
-def _object(value: Any, name: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise BrokerError(ServerError.METADATA, f"{name}: expected an object, not {value!r}")
-    return value

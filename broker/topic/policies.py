@@ -1,7 +1,7 @@
-"""What a namespace says of its topics, and what holds for one when it says nothing. Pure data.
+"""What is said of topics at three levels: the broker's settings, a namespace's policies, a topic's own. Pure data.
 
-Names are Apache's (Policies: message_ttl_in_seconds, retention_policies, backlog_quota_map; BacklogQuota). A limit of -1 is
-none.
+Names are Apache's (Policies, TopicPolicies, HierarchyTopicPolicies). A member that is None says nothing, and the level above it
+holds. A quota's limit of -1 is none; of a rate 0 or less is none; a maximum of 0 is none.
 """
 
 from collections.abc import Mapping
@@ -24,6 +24,13 @@ class QuotaPolicy(StrEnum):
     PRODUCER_REQUEST_HOLD = "producer_request_hold"
     PRODUCER_EXCEPTION = "producer_exception"
     CONSUMER_BACKLOG_EVICTION = "consumer_backlog_eviction"
+
+
+class InactiveMode(StrEnum):
+    """InactiveTopicDeleteMode: what keeps a topic without producers and consumers alive."""
+
+    NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
+    CAUGHT_UP = "delete_when_subscriptions_caught_up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +59,157 @@ class RetentionPolicy:
 
 
 @dataclass(frozen=True, slots=True)
+class PublishRate:
+    """PublishRate: messages and bytes a second."""
+
+    messages: int = -1
+    bytes: int = -1
+
+    @property
+    def is_limited(self) -> bool:
+        return self.messages > 0 or self.bytes > 0
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchRate:
+    """DispatchRate: messages and bytes in each period. Relative: so much more than is being published."""
+
+    messages: int = -1
+    bytes: int = -1
+    period_seconds: int = 1
+    is_relative_to_publish_rate: bool = False
+
+    @property
+    def is_limited(self) -> bool:
+        return self.messages > 0 or self.bytes > 0
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeRate:
+    """SubscribeRate: how often one consumer may subscribe in each period."""
+
+    per_consumer: int = -1
+    period_seconds: int = 30
+
+    @property
+    def is_limited(self) -> bool:
+        return self.per_consumer > 0 and self.period_seconds > 0
+
+
+@dataclass(frozen=True, slots=True)
+class InactiveTopicPolicy:
+    """InactiveTopicPolicies."""
+
+    is_deleted: bool
+    mode: InactiveMode
+    seconds_min: int
+
+
+@dataclass(frozen=True, slots=True)
+class AutoTopicCreation:
+    """AutoTopicCreationOverride; `partitions` is 0 for topics that are not partitioned."""
+
+    is_allowed: bool
+    partitions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PersistencePolicy:
+    """PersistencePolicies: of ledgers made from now on, and how often a second a cursor stores its place (0: no limit)."""
+
+    ensemble_size: int
+    write_quorum: int
+    ack_quorum: int
+    mark_delete_rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class TopicPolicies:
-    """A namespace's; None, or a type of quota that is missing: as the broker's settings say."""
+    """Of one level, a namespace's or a topic's."""
 
     message_ttl_seconds: int | None = None
     retention: RetentionPolicy | None = None
     quotas: Mapping[QuotaType, BacklogQuota] = field(default_factory=dict)
+    publish_rate: PublishRate | None = None
+    dispatch_rate: DispatchRate | None = None
+    subscription_dispatch_rate: DispatchRate | None = None
+    subscription_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
+    """Of single subscriptions, by name; before `subscription_dispatch_rate`."""
+    subscribe_rate: SubscribeRate | None = None
+    max_producers: int | None = None
+    max_consumers: int | None = None
+    max_subscriptions: int | None = None
+    max_consumers_per_subscription: int | None = None
+    max_unacked_per_consumer: int | None = None
+    max_unacked_per_subscription: int | None = None
+    max_message_size: int | None = None
+    subscription_types: tuple[str, ...] | None = None
+    """Names as in SUBSCRIPTION_TYPE_NAMES."""
+    encryption_required: bool | None = None
+    auto_subscription_creation: bool | None = None
+    inactive: InactiveTopicPolicy | None = None
+    subscription_expiration_minutes: int | None = None
+    persistence: PersistencePolicy | None = None
+    auto_topic_creation: AutoTopicCreation | None = None
+    """Of a namespace; a topic that is not there has no policies."""
+    max_topics: int | None = None
+    """In a namespace."""
 
 
-EXEMPT = TopicPolicies(message_ttl_seconds=0, quotas={each: BacklogQuota() for each in QuotaType})
-"""Of the system's own topics: nothing expires and no producer is held back."""
+NOTHING_SAID = TopicPolicies()
+EXEMPT = TopicPolicies(
+    message_ttl_seconds=0,
+    quotas={each: BacklogQuota() for each in QuotaType},
+    publish_rate=PublishRate(),
+    dispatch_rate=DispatchRate(),
+    subscription_dispatch_rate=DispatchRate(),
+    subscribe_rate=SubscribeRate(),
+    max_producers=0,
+    max_consumers=0,
+    max_subscriptions=0,
+    max_consumers_per_subscription=0,
+    max_message_size=0,
+    encryption_required=False,
+    auto_subscription_creation=True,
+    subscription_expiration_minutes=0,
+)
+"""Of the system's own topics: nothing expires, nobody is held back or turned away."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectivePolicies:
-    """What holds for a topic. `ttl_seconds` 0: nothing expires."""
+    """What holds for a topic. Of `message_ttl_seconds` 0: nothing expires; `persistence` None: as ledgers are by default."""
 
-    ttl_seconds: int
+    message_ttl_seconds: int
     retention: RetentionPolicy
-    size_quota: BacklogQuota
-    age_quota: BacklogQuota
+    quotas: Mapping[QuotaType, BacklogQuota]
+    publish_rate: PublishRate
+    dispatch_rate: DispatchRate
+    subscription_dispatch_rate: DispatchRate
+    subscription_rates: Mapping[str, DispatchRate]
+    subscribe_rate: SubscribeRate
+    max_producers: int
+    max_consumers: int
+    max_subscriptions: int
+    max_consumers_per_subscription: int
+    max_unacked_per_consumer: int
+    max_unacked_per_subscription: int
+    max_message_size: int
+    """0: the broker's, which the connection sees to."""
+    subscription_types: tuple[str, ...]
+    encryption_required: bool
+    auto_subscription_creation: bool
+    inactive: InactiveTopicPolicy
+    subscription_expiration_minutes: int
+    persistence: PersistencePolicy | None
+
+    @property
+    def size_quota(self) -> BacklogQuota:
+        return self.quotas[QuotaType.DESTINATION_STORAGE]
+
+    @property
+    def age_quota(self) -> BacklogQuota:
+        return self.quotas[QuotaType.MESSAGE_AGE]
+
+    def dispatch_rate_of(self, subscription: str) -> DispatchRate:
+        return self.subscription_rates.get(subscription, self.subscription_dispatch_rate)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from .contract import SubscriptionType
-from .policies import QuotaPolicy
+from .policies import InactiveMode, QuotaPolicy
 
 SUBSCRIPTION_TYPE_NAMES = {
     SubscriptionType.EXCLUSIVE: "Exclusive",
@@ -40,6 +40,22 @@ class TopicSettings:
     broker_entry_metadata_interceptors: tuple[str, ...] = ()
     subscription_backlog_scan_max_time_ms: int = 120_000
     subscription_backlog_scan_max_entries: int = 10_000
+    subscription_expiration_time_minutes: int = 0
+    """How long a subscription without consumers is kept; 0 for ever."""
+    broker_delete_inactive_topics_enabled: bool = True
+    broker_delete_inactive_topics_mode: str = InactiveMode.NO_SUBSCRIPTIONS.value
+    broker_delete_inactive_topics_frequency_seconds: int = 60
+    broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = None
+    """None: as often as it is looked for."""
+    max_publish_rate_per_topic_in_messages: int = 0
+    max_publish_rate_per_topic_in_bytes: int = 0
+    dispatch_throttling_rate_per_topic_in_msg: int = 0
+    dispatch_throttling_rate_per_topic_in_byte: int = 0
+    dispatch_throttling_rate_per_subscription_in_msg: int = 0
+    dispatch_throttling_rate_per_subscription_in_byte: int = 0
+    dispatch_throttling_rate_relative_to_publish_rate: bool = False
+    subscribe_throttling_rate_per_consumer: int = 0
+    subscribe_rate_period_per_consumer_in_second: int = 30
 
     def __post_init__(self) -> None:
         names = SUBSCRIPTION_TYPE_NAMES.values()
@@ -52,3 +68,5 @@ class TopicSettings:
             raise ValueError("ttlDurationDefaultInSeconds: expected 0 (nothing expires) or more")
         if self.backlog_quota_default_retention_policy not in list(QuotaPolicy):
             raise ValueError(f"backlogQuotaDefaultRetentionPolicy: expected one of {', '.join(QuotaPolicy)}")
+        if self.broker_delete_inactive_topics_mode not in list(InactiveMode):
+            raise ValueError(f"brokerDeleteInactiveTopicsMode: expected {' or '.join(InactiveMode)}")

@@ -65,7 +65,7 @@ class Upkeep:
 
     async def expire(self) -> None:
         """Acknowledge, on every durable subscription, what is older than its time to live."""
-        ttl_seconds = self.policies.ttl_seconds
+        ttl_seconds = self.policies.message_ttl_seconds
         if ttl_seconds <= 0:
             return
         for subscription in self._durable():

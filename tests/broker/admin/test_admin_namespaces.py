@@ -65,12 +65,12 @@ def test_policies_are_in_force_at_once_on_topics_loaded_before_and_after_and_not
         after = await world.loaded(f"{NAME}/after")
         for topic in (before, after):
             policies = topic.upkeep.policies
-            assert policies.ttl_seconds == 7
+            assert policies.message_ttl_seconds == 7
             assert policies.size_quota == BacklogQuota(1000, 60, QuotaPolicy.PRODUCER_EXCEPTION)
             assert topic.ledger.retention == (300_000, 3 << 20)
-        assert {system.upkeep.policies.ttl_seconds, other.upkeep.policies.ttl_seconds} == {0}
+        assert {system.upkeep.policies.message_ttl_seconds, other.upkeep.policies.message_ttl_seconds} == {0}
         await world.call("DELETE", f"{NAMESPACE}/messageTTL")
-        assert before.upkeep.policies.ttl_seconds == 0
+        assert before.upkeep.policies.message_ttl_seconds == 0
 
     play(scenario)
 
@@ -81,11 +81,11 @@ def test_what_another_broker_changes_is_in_force_when_the_watch_tells_and_garbag
         document = await stored(world)
         await world.store.put(PATH, json.dumps(document | {"message_ttl_in_seconds": 9}).encode())
         await settle()
-        assert topic.upkeep.policies.ttl_seconds == 9
+        assert topic.upkeep.policies.message_ttl_seconds == 9
         for garbage in (b"{", b"[]", b'{"message_ttl_in_seconds": "x"}', b'{"backlog_quota_map": {"size": {}}}'):
             await world.store.put(PATH, garbage)
             await settle()
-            assert topic.upkeep.policies.ttl_seconds == 9
+            assert topic.upkeep.policies.message_ttl_seconds == 9
         await world.store.put("/admin/policies/public/functions", b"[]")
         with pytest.raises(BrokerError, match="unreadable value at /admin/policies/public/functions") as refused:
             await world.loaded("persistent://public/functions/t")

@@ -227,15 +227,15 @@ def test_the_namespaces_word_wins_over_the_brokers_and_can_be_taken_back() -> No
         settings |= {"backlog_quota_default_limit_gb": 0.5, "backlog_quota_default_retention_policy": "producer_exception"}
         world = TopicWorld(settings=TopicSettings(**settings, default_retention_size_in_mb=3))
         upkeep = world.topic.upkeep
-        assert (upkeep.policies.ttl_seconds, upkeep.policies.size_quota.limit_bytes) == (60, 1 << 29)
+        assert (upkeep.policies.message_ttl_seconds, upkeep.policies.size_quota.limit_bytes) == (60, 1 << 29)
         assert upkeep.policies.age_quota.policy is QuotaPolicy.PRODUCER_EXCEPTION
         upkeep.apply(TopicPolicies(0, RetentionPolicy(-1, 5), {QuotaType.MESSAGE_AGE: BacklogQuota(limit_seconds=9)}))
-        assert (upkeep.policies.ttl_seconds, upkeep.policies.age_quota.limit_seconds) == (0, 9)
+        assert (upkeep.policies.message_ttl_seconds, upkeep.policies.age_quota.limit_seconds) == (0, 9)
         assert upkeep.policies.size_quota.limit_bytes == 1 << 29
         assert world.ledger.retention == (-1, 5 << 20)
         upkeep.apply(TopicPolicies())
         assert world.ledger.retention == (7 * 60_000, 3 << 20)
-        assert upkeep.policies.ttl_seconds == 60
+        assert upkeep.policies.message_ttl_seconds == 60
 
     run(scenario)
 
