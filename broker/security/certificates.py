@@ -1,0 +1,24 @@
+"""Certificates: AuthenticationProviderTls. The role is the common name in the subject of a certificate that TLS has checked."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .principals import AuthenticationRefused, Principal, Shown
+
+METHOD = "tls"
+
+
+class CertificateProvider:
+    """Shows nothing by itself: without a certificate on the connection there is nobody."""
+
+    method = METHOD
+
+    def authenticate(self, shown: Shown, now: float) -> Principal:
+        for part in (shown.certificate or {}).get("subject", ()):
+            for name, value in part:
+                if name == "commonName" and value.strip():
+                    return Principal(value, METHOD)
+        raise AuthenticationRefused("no certificate with a common name on the connection")
+
+    def shown_in(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> Shown | None:
+        return Shown(certificate=certificate) if certificate else None

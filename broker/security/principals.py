@@ -1,0 +1,45 @@
+"""Principals: who somebody is, and what they showed to prove it. Pure values.
+
+What was shown is never part of a text: neither an error nor a repr holds a token or a password.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+class AuthenticationRefused(Exception):
+    """Nobody is let in on this. The message is for the log alone: a peer that guesses learns nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a peer shows: the bytes that its method knows, and the certificate of its TLS connection (`ssl`'s form)."""
+
+    data: bytes = field(default=b"", repr=False)
+    certificate: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """`role` is never empty. `expires_at`: seconds since the epoch, after which it has to be proved anew; None: never."""
+
+    role: str
+    method: str
+    expires_at: float | None = None
+
+    def has_expired(self, now: float) -> bool:
+        return self.expires_at is not None and self.expires_at <= now
+
+
+class Provider(Protocol):
+    """One way to prove who one is (Apache's AuthenticationProvider)."""
+
+    method: str
+    """Its name in CONNECT."""
+
+    def authenticate(self, shown: Shown, now: float) -> Principal:
+        """AuthenticationRefused. `now`: seconds since the epoch."""
+
+    def shown_in(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> Shown | None:
+        """What a request of HTTP shows of this kind; names of headers are in small letters. None: nothing."""
