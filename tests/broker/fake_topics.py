@@ -225,7 +225,7 @@ class FakeTopic:
         raise NotImplementedError
 
     async def create_subscription(self, name: str, *, from_earliest: bool, properties: Mapping[str, str]) -> None:
-        raise NotImplementedError
+        """Nothing is kept for it."""
 
     async def delete_subscription(self, name: str, *, force: bool) -> None:
         raise NotImplementedError
