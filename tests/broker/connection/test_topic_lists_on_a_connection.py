@@ -167,7 +167,7 @@ def test_system_topics_are_not_listed() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
             await peer.ask(watch(".*"))
-            await peer.topics.store.put("/managed-ledgers/public/default/persistent/__change_events", b"")
+            await peer.topics.store.put("/managed-ledgers/public/default/persistent/__transaction_buffer_snapshot", b"")
             await make(peer, "t")
             await asyncio.sleep(1)
             update = (await peer.answer()).watch_topic_update
