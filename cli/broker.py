@@ -92,7 +92,7 @@ class BrokerServer:
             bundles,
             own,
             self.service.close_topics,
-            chooser if self._load.load_balancer_enabled else ByHash(),
+            chooser if self._load.load_balancer_enabled else ByHash(board),
             refuses_connections,
         )
         try:
@@ -108,12 +108,18 @@ class BrokerServer:
             self.service.load = load_driver(self.service, self._load, around)
             self.service.load.start()
 
-    async def stop(self) -> None:
-        """Nobody is sent here any more, then topics are unloaded. After a start that failed, too."""
+    async def drain(self) -> None:
+        """Nobody is sent here any more, and bundles are given up in turn; who comes meanwhile, for those whose turn it is not
+        yet or to hear who is next, is let in: refused, a client would wait longer each time. Draining twice is fine."""
         if self.service.load is not None:
             await self.service.load.stop()
         if self._members is not None:
             await self._members.leave()
+        await self.service.owners.close()
+
+    async def stop(self) -> None:
+        """All is given up, then nobody is let in any more. After a start that failed, too."""
+        await self.drain()
         await self._parts.stop()
         await self._bookies.close()
 

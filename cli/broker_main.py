@@ -98,4 +98,5 @@ async def _serve_until(stop: asyncio.Event, server: BrokerServer, store: ZooKeep
         await stop.wait()
         end_on_signal()
         log.info(line("stopping"))
+        await server.drain()
         web.close()

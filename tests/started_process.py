@@ -78,6 +78,15 @@ class StartedProcess:
         """SIGTERM, and wait; the exit code."""
         return self._end(signal.SIGTERM)
 
+    def begin_stop(self) -> None:
+        """SIGTERM; `until_end` waits for what comes of it."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+
+    def until_end(self) -> int:
+        """The exit code."""
+        return self._wait("SIGTERM")
+
     def _end(self, how: signal.Signals) -> int:
         if self._process is None:
             return 0

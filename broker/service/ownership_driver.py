@@ -20,7 +20,7 @@ from ..errors import BrokerError
 from .absent_owners import AbsentOwners, Refuses, nobody_refuses
 from .bundles import Bundle, Bundles
 from .errors import BundleNotFound, BundleUnsettled, NoSuchBroker
-from .load.choosing import ByHash, Chooser
+from .load.choosing import Chooser
 from .load.heirs import Heirs
 from .lookups import Advertised, Answer
 from .members import Members, parse_broker_data
@@ -69,12 +69,12 @@ class BundleOwnership:
         bundles: NamespaceBundles,
         data: bytes,
         close_topics: Callable[[Callable[[TopicName], bool]], Awaitable[None]],
-        chooser: Chooser | None = None,
+        chooser: Chooser,
         refuses: Refuses = nobody_refuses,
     ) -> None:
         self._store, self._sessions, self._members, self._bundles = store, sessions, members, bundles
         self._data, self._close_topics = data, close_topics
-        self._chooser: Chooser = chooser or ByHash()
+        self._chooser = chooser
         self._absent = AbsentOwners(store, refuses)
         self._heirs = Heirs(members, self._chooser)
         self.on_given_up: Callable[[Bundle], Awaitable[None]] = _nothing

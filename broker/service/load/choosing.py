@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from ...errors import BrokerError, ServerError
 from ..bundles import Bundle, Bundles, place
 from .board import LoadBoard, Report
 from .loads import BundleHistory
@@ -22,23 +21,27 @@ class Chooser(Protocol):
         """One of the brokers; None when none of them may. MetadataError."""
 
     async def wish(self, bundle: Bundle, broker: str) -> None:
-        """Whoever is asked for the bundle next chooses this one. BrokerError, MetadataError."""
+        """Whoever is asked for the bundle next chooses this one. MetadataError."""
 
     async def wished(self, bundle: Bundle) -> str | None:
         """The broker of the last wish, if that still counts. MetadataError."""
 
 
 class ByHash:
-    """Whatever they do, each gets as many bundles of a namespace as any other, or one more."""
+    """Whom somebody wished for; else, whatever they do, each gets as many bundles of a namespace as any other, or one more."""
+
+    def __init__(self, board: LoadBoard) -> None:
+        self._board = board
 
     async def choose(self, cut: Bundles, bundle: Bundle, brokers: Collection[str]) -> str | None:
-        return place(cut, bundle, brokers)
+        wished = await self._board.wished(bundle)
+        return wished if wished in brokers else place(cut, bundle, brokers)
 
     async def wish(self, bundle: Bundle, broker: str) -> None:
-        raise BrokerError(ServerError.NOT_ALLOWED, "Where loadBalancerEnabled=false a destination cannot be chosen")
+        await self._board.wish(bundle, broker)
 
     async def wished(self, bundle: Bundle) -> str | None:
-        return None
+        return await self._board.wished(bundle)
 
 
 class ByLoad:

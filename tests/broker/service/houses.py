@@ -51,7 +51,7 @@ class House:
         self.board = LoadBoard(self.store, clock)
         self.refuses: Refuses = nobody_refuses
         self.policies = PlacementPolicies(self.store, "c", domains_enabled=True)
-        self.chooser: Chooser = ByLoad(self.board, self.policies, 0.85) if by_load else ByHash()
+        self.chooser: Chooser = ByLoad(self.board, self.policies, 0.85) if by_load else ByHash(self.board)
 
     async def start(self) -> None:
         await self.service.namespaces.bootstrap_standalone("c", 4, "", "")

@@ -60,9 +60,10 @@ async def range_of(house: House, topic: TopicName) -> str:
 # Drains
 
 
-def test_a_broker_that_stops_tells_each_topic_who_serves_it_next() -> None:
+@pytest.mark.parametrize("by_load", [True, False], ids=["by load", "loadBalancerEnabled=false"])
+def test_a_broker_that_stops_tells_each_topic_who_serves_it_next(by_load: bool) -> None:
     async def scenario() -> None:
-        async with a_cluster(3, by_load=True) as houses:
+        async with a_cluster(3, by_load=by_load) as houses:
             first, *others = houses.values()
             await all_on(first, houses)
             told: dict[TopicName, Advertised | None] = {}
@@ -131,9 +132,10 @@ def test_where_metadata_do_not_answer_a_broker_stops_all_the_same(monkeypatch: p
 # Unloads
 
 
-def test_an_unload_for_somebody_tells_clients_for_whom() -> None:
+@pytest.mark.parametrize("by_load", [True, False], ids=["by load", "loadBalancerEnabled=false"])
+def test_an_unload_for_somebody_tells_clients_for_whom(by_load: bool) -> None:
     async def scenario() -> None:
-        async with a_cluster(3, by_load=True) as houses:
+        async with a_cluster(3, by_load=by_load) as houses:
             first, second, third = houses.values()
             await all_on(first, houses)
             told: list[Advertised | None] = []
@@ -153,9 +155,10 @@ def test_an_unload_for_somebody_tells_clients_for_whom() -> None:
 # Coming without a lookup
 
 
-def test_a_client_that_comes_to_the_heir_before_it_is_free_waits_and_is_served() -> None:
+@pytest.mark.parametrize("by_load", [True, False], ids=["by load", "loadBalancerEnabled=false"])
+def test_a_client_that_comes_to_the_heir_before_it_is_free_waits_and_is_served(by_load: bool) -> None:
     async def scenario() -> None:
-        async with a_cluster(2, by_load=True) as houses:
+        async with a_cluster(2, by_load=by_load) as houses:
             first, second = houses.values()
             await all_on(first, houses)
             is_closing, may_close = asyncio.Event(), asyncio.Event()

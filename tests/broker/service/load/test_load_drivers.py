@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.errors import BrokerError
 from broker.service.bundles import Bundle, Bundles
 from broker.service.errors import NoSuchBroker
 from broker.service.load.auto_split import HITS, AutoSplit
@@ -146,9 +145,10 @@ def test_bundles_that_were_sent_somewhere_count_before_they_are_reported() -> No
     play(scenario)
 
 
-def test_an_unloaded_bundle_goes_where_it_was_wished_to() -> None:
+@pytest.mark.parametrize("by_load", [True, False], ids=["by load", "loadBalancerEnabled=false"])
+def test_an_unloaded_bundle_goes_where_it_was_wished_to(by_load: bool) -> None:
     async def scenario() -> None:
-        async with a_cluster(3, by_load=True) as houses:
+        async with a_cluster(3, by_load=by_load) as houses:
             first, *_ = houses.values()
             owner = await first.follow(TOPICS[0], houses)
             await owner.load(TOPICS[0])
@@ -216,19 +216,6 @@ def test_a_leader_of_apaches_is_told_apart_from_one_of_ours() -> None:
                 assert await ours.apaches_leader() == "http://apache:8080"
             finally:
                 await ours.stop()
-
-    play(scenario)
-
-
-def test_without_load_balancing_there_is_no_choice_of_a_destination() -> None:
-    async def scenario() -> None:
-        async with a_cluster(2) as houses:
-            first, second = houses.values()
-            owner = await first.follow(TOPICS[0], houses)
-            other = second if owner is first else first
-            bundle = (await cut_of(first)).of(TOPICS[0])
-            with pytest.raises(BrokerError, match="loadBalancerEnabled"):
-                await owner.service.owners.unload(DEFAULT, bundle.range, other.members.own_id)
 
     play(scenario)
 
