@@ -20,9 +20,10 @@ from bookkeeper.ledgers import LedgerError
 from bookkeeper.repair.auto_recovery import AutoRecovery
 from cli.autorecovery import SETTINGS, auto_recovery
 from cli.configuration import Configuration, load_configuration
+from cli.configuration_verdicts import BOOKIE
 from cli.ledgers_store import open_ledgers_store
 from cli.ready_file import write_whole
-from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
+from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from metadata.store import MetadataError
 from ports.clock import RealClock
 from ports.logs import configure_logs, line
@@ -44,7 +45,7 @@ def run_autorecovery(config: str | None, overrides: Sequence[str], json_ready: s
 
 
 async def _serve(configuration: Configuration, json_ready: str | None) -> int:
-    tell_without_effect(configuration, *SETTINGS)
+    heed_configuration(configuration, BOOKIE, SETTINGS)
     for settings in SETTINGS:
         configuration.settings(settings)
     stop = stop_on_signal()

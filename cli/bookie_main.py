@@ -22,9 +22,10 @@ from bookie.settings import BookieSettings
 from bookkeeper.ledgers import LedgerError
 from cli.bookie import SETTINGS, BookieFailed, BookieServer
 from cli.configuration import Configuration, load_configuration
+from cli.configuration_verdicts import BOOKIE
 from cli.ledgers_store import open_ledgers_store
 from cli.ready_file import write_whole
-from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
+from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from metadata.store import MetadataError
 from ports.clock import RealClock
 from ports.logs import configure_logs, line
@@ -71,7 +72,7 @@ def _exclusively(directory: Path) -> Iterator[None]:
 
 
 async def _serve(configuration: Configuration, json_ready: str | None) -> int:
-    tell_without_effect(configuration, *SETTINGS)
+    heed_configuration(configuration, BOOKIE, SETTINGS)
     stop = stop_on_signal()
     store = await open_ledgers_store(configuration.settings(BookieServerSettings))
     disk = RealDisk()

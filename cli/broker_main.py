@@ -19,7 +19,8 @@ from cli.broker import SETTINGS, BrokerFailed, BrokerServer
 from cli.broker_process import bound_socket, serve_web, settle_memory, tell_ready
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import Configuration, load_configuration
-from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
+from cli.configuration_verdicts import BROKER
+from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import parse_service_uri, servers_of
 from metadata.zookeeper.kazoo_session import KazooSession
@@ -74,7 +75,7 @@ async def _open_store(configuration: Configuration) -> ZooKeeperStore:
 
 
 async def _serve(configuration: Configuration, json_ready: str | None) -> int:
-    tell_without_effect(configuration, *SETTINGS)
+    heed_configuration(configuration, BROKER, SETTINGS)
     stop = stop_on_signal()
     store = await _open_store(configuration)
     server = BrokerServer(configuration, RealClock(), RealRng(), store, store)

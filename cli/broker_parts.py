@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from bookkeeper.client import BookKeeper
 from bookkeeper.ports import BookieClient
 from bookkeeper.settings import BookKeeperSettings
+from broker.admin.metrics_settings import MetricsSettings
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
 from broker.service.broker_service import BrokerService
@@ -35,6 +36,7 @@ BROKER_SETTINGS = (
     BrokerSettings,
     LoadSettings,
     ConnectionSettings,
+    MetricsSettings,
 )
 
 

@@ -4,17 +4,20 @@ Owns no defaults: each package has a settings dataclass with its own. Never read
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from cli.configuration_keys import apache_broker_keys
 from ports.properties import MalformedProperties, parse_properties
-from ports.settings import BadSetting, build_settings, fold, known_key, overwrite
+from ports.settings import BadSetting, build_settings, known_key, overwrite
 
 S = TypeVar("S")
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
+
+OTHER_NAMES: Mapping[str, str] = {"journalDirectory": "journalDirectories"}
+"""Older names of Apache's that still count where the newer one is not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +49,6 @@ class Configuration:
         values = {**self.values, **dynamic}
         return {cls: build_settings(cls, values) for cls in self._made}
 
-    def without_effect(self, *settings: type) -> list[str]:
-        """Keys that were set but that none of these dataclasses knows: accepted, and said so in the log."""
-        effective = {fold(field.name) for cls in settings for field in fields(cls)}
-        return sorted(key for key in self.values if fold(key) not in effective)
-
 
 def known_keys() -> list[str]:
     """Every key of Apache's broker.conf, bookkeeper.conf and proxy.conf, and the few that only we have (`own-keys.txt`)."""
@@ -74,6 +72,9 @@ def load_configuration(files: Iterable[tuple[str, str]], overrides: Sequence[str
         if not equals:
             raise BadSetting(f"--set {override}: expected KEY=VALUE")
         values[_checked(key.strip(), known, "--set")] = value.strip()
+    for old, key in OTHER_NAMES.items():
+        if old in values:
+            values.setdefault(key, values[old])
     return Configuration(values)
 
 

@@ -8,7 +8,6 @@ import dataclasses
 import inspect
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
@@ -18,6 +17,8 @@ from bookkeeper.security_settings import BookKeeperSecuritySettings
 from broker.proxy.settings import ProxySettings
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import CONF, known_keys, load_configuration
+from cli.configuration_changes import AT_START_ONLY, setting_text
+from cli.configuration_keys import apache_broker_keys
 from cli.standalone import SETTINGS
 from metadata.zookeeper.settings import ZooKeeperSettings
 from ports.settings import fold
@@ -53,8 +54,11 @@ DIFFERENT: Mapping[str, tuple[str, str]] = {
 HEAD = """# Settings in effect
 
 Keys are Apache's. They come from `conf/standalone.conf` (or the file given with `--config`), and `--set KEY=VALUE` wins over
-the file. A key that Apache does not have is refused with the nearest one that it has; one that Apache has and that is not below
-is taken, and a line in the log says that it has no effect. Lists are separated by commas. A maximum of 0 means no limit.
+the file. A key that Apache does not have is refused with the nearest one that it has. One that Apache has and that is not below
+is in `conf/broker-keys-without-effect.txt` (or `bookkeeper-`, `proxy-`) with the reason: it is taken with one line in the log,
+or refused where it asks for something that is not there. `bin/pulsar config check FILE` tells all that for a file of yours,
+`config diff FILE` what it changes, `config explain KEY` what one key does. "Dynamic" is what `pulsar-admin brokers
+update-dynamic-config` changes while brokers run. Lists are separated by commas. A maximum of 0 means no limit.
 
 This page is written by `python -m cli.configuration_doc`.
 """
@@ -80,7 +84,7 @@ def page() -> str:
         for field in dataclasses.fields(cls):
             key = spelling[fold(field.name)]
             if key not in seen:
-                rows.append(_row(key, _text(field.default), shipped, notes.get(field.name, "")))
+                rows.append(_row(key, setting_text(field.default), shipped, notes.get(field.name, "")))
             seen.add(key)
         parts.append("\n".join([f"## {cls.__module__.removesuffix('.settings')}", "", *_HEADINGS, *rows]) + "\n")
     return "\n".join(parts)
@@ -92,19 +96,9 @@ _HEADINGS = ("| key | default | Apache's, where it differs | what is to be known
 def _row(key: str, default: str, shipped: Mapping[str, str], note: str) -> str:
     apache, why = DIFFERENT.get(key, ("", ""))
     in_file = f"`conf/standalone.conf` sets {shipped[key]}" if key in shipped and shipped[key] != default else ""
-    known = ". ".join(part.rstrip(".") for part in (note, why, in_file) if part)
+    is_dynamic = key in apache_broker_keys() and apache_broker_keys()[key].dynamic and key not in AT_START_ONLY
+    known = ". ".join(part.rstrip(".") for part in ("Dynamic" if is_dynamic else "", note, why, in_file) if part)
     return f"| {key} | {default} | {apache} | {known} |"
-
-
-def _text(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ",".join(value)
-    return str(value)
 
 
 def _field_notes(cls: type) -> dict[str, str]:

@@ -17,9 +17,10 @@ from pathlib import Path
 import uvloop
 
 from cli.configuration import Configuration, load_configuration
+from cli.configuration_verdicts import PROXY
 from cli.proxy import SETTINGS, ProxyServer
 from cli.ready_file import write_whole
-from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
+from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import servers_of
 from metadata.zookeeper.kazoo_session import KazooSession
@@ -59,7 +60,7 @@ async def _open_store(configuration: Configuration) -> ZooKeeperStore | None:
 
 
 async def _serve(configuration: Configuration, json_ready: str | None) -> int:
-    tell_without_effect(configuration, *SETTINGS)
+    heed_configuration(configuration, PROXY, SETTINGS)
     stop = stop_on_signal()
     store = await _open_store(configuration)
     try:

@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import signal
+from collections.abc import Sequence
 
 from cli.configuration import Configuration
+from cli.configuration_verdicts import settle
 from ports.logs import line
 
 log = logging.getLogger("magnetar")
@@ -28,8 +30,8 @@ def end_on_signal() -> None:
         loop.remove_signal_handler(number)
 
 
-def tell_without_effect(configuration: Configuration, *settings: type) -> None:
-    """One line with the keys that none of these settings reads."""
-    unused = configuration.without_effect(*settings)
+def heed_configuration(configuration: Configuration, kind: str, settings: Sequence[type]) -> None:
+    """One line with the keys that mean nothing here. BadSetting for those that cannot be followed."""
+    unused = settle(configuration, kind, settings)
     if unused:
         log.warning(line("settings without effect here", keys=",".join(unused)))

@@ -13,7 +13,8 @@ import uvloop
 
 from cli.broker_process import bound_socket, serve_web, settle_memory, tell_ready
 from cli.configuration import CONF, Configuration, load_configuration
-from cli.serving import end_on_signal, stop_on_signal, tell_without_effect
+from cli.configuration_verdicts import STANDALONE
+from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from cli.standalone import SETTINGS, Standalone, StandaloneFailed
 from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataError
@@ -65,7 +66,7 @@ class _exclusively:  # noqa: N801  # reads as a clause
 
 
 async def _serve(configuration: Configuration, directory: Path, json_ready: str | None) -> int:
-    tell_without_effect(configuration, *SETTINGS)
+    heed_configuration(configuration, STANDALONE, SETTINGS)
     stop = stop_on_signal()
     failures: list[str] = []
 

@@ -30,11 +30,6 @@ def test_a_bad_override_is_refused() -> None:
         load_configuration([], ["brokerServicePort"])
 
 
-def test_keys_that_nothing_reads_are_named() -> None:
-    configuration = load_configuration([("a", "brokerServicePort=1\nfunctionsWorkerEnabled=true")], [])
-    assert configuration.without_effect(Ports) == ["functionsWorkerEnabled"]
-
-
 def test_the_shipped_configuration_has_only_known_keys() -> None:
     assert load_configuration([("standalone.conf", (CONF / "standalone.conf").read_text())], []).values["bindAddress"]
 

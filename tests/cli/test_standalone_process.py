@@ -59,6 +59,7 @@ def test_a_taken_port_is_told_by_its_number(tmp_path: Path) -> None:
         (("brokerServisePort=1",), "did you mean brokerServicePort?"),
         (("brokerServicePort=x",), "brokerServicePort=x: expected a whole number"),
         (("webServicePort=70000",), "webServicePort: expected 0 to 65535"),
+        (("functionsWorkerEnabled=true",), "functionsWorkerEnabled=true: there are no functions"),
     ],
 )
 def test_a_bad_setting_is_refused_in_one_line(tmp_path: Path, settings: tuple[str, ...], says: str) -> None:
@@ -70,9 +71,9 @@ def test_a_bad_setting_is_refused_in_one_line(tmp_path: Path, settings: tuple[st
 
 
 def test_a_setting_of_apaches_that_does_nothing_here_is_said_to_do_nothing(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path, ("functionsWorkerEnabled=true",)) as server:
+    with ServerProcess(tmp_path, ("numIOThreads=9",)) as server:
         server.start()
-    assert 'what="settings without effect here" keys=functionsWorkerEnabled' in server.log.read_text()
+    assert 'what="settings without effect here" keys=numIOThreads' in server.log.read_text()
 
 
 def test_what_was_published_is_there_after_a_clean_stop_and_after_kill_9(tmp_path: Path) -> None:

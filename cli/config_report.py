@@ -1,0 +1,141 @@
+"""What a configuration would do in a process: every key with its verdict, what is wrong, what contradicts. Starts nothing."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cli import autorecovery, bookie, broker, proxy, standalone
+from cli.config_contradictions import contradictions
+from cli.configuration import Configuration, known_keys
+from cli.configuration_changes import setting_text
+from cli.configuration_keys import apache_broker_keys
+from cli.configuration_verdicts import BOOKIE, BROKER, PROXY, STANDALONE, Judged, Verdict, judge_all, keys_of, same_value
+from ports.properties import MalformedProperties, Property, parse_properties
+from ports.settings import BadSetting, fold, known_key
+
+SETTINGS: dict[str, Sequence[type]] = {
+    BROKER: broker.SETTINGS,
+    STANDALONE: standalone.SETTINGS,
+    BOOKIE: tuple(dict.fromkeys((*bookie.SETTINGS, *autorecovery.SETTINGS))),
+    PROXY: proxy.SETTINGS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Of one file; `errors` keep a process from starting, `warnings` do not."""
+
+    kind: str
+    values: dict[str, str]
+    judged: list[Judged]
+    errors: list[str]
+    warnings: list[str]
+
+
+def kind_of(file_name: str) -> str:
+    """The process that reads a file of this name; a broker where nothing in the name says so."""
+    named = {"standalone": STANDALONE, "bookkeeper": BOOKIE, "bookie": BOOKIE, "bk_server": BOOKIE, "proxy": PROXY}
+    return next((kind for word, kind in named.items() if word in file_name), BROKER)
+
+
+def report(name: str, text: str, overrides: Sequence[str], kind: str) -> Report:
+    """Everything at once, where a start would stop at the first error."""
+    errors: list[str] = []
+    values = _values(name, text, overrides, errors)
+    judged = judge_all(values, kind, SETTINGS[kind])
+    errors += [f"{one.key}: {one.reason}" for one in judged if one.verdict is Verdict.REFUSED]
+    made = _made(Configuration(values), SETTINGS[kind], errors)
+    return Report(kind, values, judged, errors, [*_twice(name, text), *map(str, contradictions(made))])
+
+
+def _values(name: str, text: str, overrides: Sequence[str], errors: list[str]) -> dict[str, str]:
+    known = known_keys()
+    values: dict[str, str] = {}
+    given = [(f"{name} line {one.line}", one.key, one.value) for one in _properties(name, text, errors)]
+    for where, key, value in [*given, *(("--set", *_split(override)) for override in overrides)]:
+        try:
+            values[known_key(key, known)] = value
+        except BadSetting as error:
+            errors.append(f"{where}: {error}")
+    return values
+
+
+def _properties(name: str, text: str, errors: list[str]) -> list[Property]:
+    try:
+        return parse_properties(text)
+    except MalformedProperties as error:
+        errors.append(f"{name}: {error}")
+        return []
+
+
+def _split(override: str) -> tuple[str, str]:
+    key, _, value = override.partition("=")
+    return key.strip(), value.strip()
+
+
+def _made(configuration: Configuration, classes: Sequence[type], errors: list[str]) -> list[Any]:
+    made: list[Any] = []
+    for cls in classes:
+        try:
+            made.append(configuration.settings(cls))
+        except BadSetting as error:
+            errors.append(str(error))
+    return made
+
+
+def _twice(name: str, text: str) -> Iterator[str]:
+    seen: dict[str, Property] = {}
+    for one in _properties(name, text, []):
+        before = seen.get(one.key)
+        if before is not None and not same_value(before.value, one.value):
+            yield f"{one.key} stands in line {before.line} and in line {one.line}: the later one counts"
+        seen[one.key] = one
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One key. Empty defaults: there is none, or it depends on the machine."""
+
+    key: str
+    read_by: tuple[str, ...]
+    default: str
+    apache_default: str
+    dynamic: bool
+    reasons: tuple[str, ...]
+    """Why it has no effect, or when it is refused; of a process each."""
+
+
+def explain(key: str) -> Explanation:
+    """BadSetting with the nearest name for a key that nobody knows."""
+    key = known_key(key, known_keys())
+    apache = apache_broker_keys().get(key)
+    readers = [kind for kind, classes in SETTINGS.items() if default_of(key, classes) is not None]
+    defaults = [text for kind in readers if (text := default_of(key, SETTINGS[kind])) is not None]
+    return Explanation(
+        key,
+        tuple(readers),
+        defaults[0] if defaults else "",
+        "" if apache is None else apache.default,
+        apache is not None and apache.dynamic,
+        tuple(_reasons(key)),
+    )
+
+
+def _reasons(key: str) -> Iterator[str]:
+    for kind in (BROKER, BOOKIE, PROXY):
+        name = "bookkeeper" if kind == BOOKIE else kind
+        if key in keys_of(name):
+            (judged,) = judge_all({key: "\0"}, kind, SETTINGS[kind])
+            if judged.verdict is not Verdict.IN_EFFECT:
+                effect = "refused when it is changed" if judged.verdict is Verdict.REFUSED else "no effect"
+                yield f"{kind}: {effect}: {judged.reason}"
+
+
+def default_of(key: str, classes: Sequence[type]) -> str | None:
+    """As text; None when none of the dataclasses reads it."""
+    for cls in classes:
+        for field in dataclasses.fields(cls):
+            if fold(field.name) == fold(key):
+                return setting_text(field.default)
+    return None

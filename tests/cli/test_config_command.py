@@ -1,0 +1,105 @@
+"""`bin/pulsar config`: Apache's own files are judged key by key, mistakes are named all at once, nothing secret is shown."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.__main__ import main
+from cli.config_report import SETTINGS, kind_of, report
+from cli.configuration import CONF
+from cli.configuration_keys import apache_broker_keys
+from cli.configuration_verdicts import BROKER, Verdict
+
+
+def write(directory: Path, text: str, name: str = "broker.conf") -> str:
+    path = directory / name
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_file_with_every_key_of_apaches_at_its_default_is_taken() -> None:
+    text = "".join(f"{key.name}={key.default}\n" for key in apache_broker_keys().values())
+    found = report("broker.conf", text, [], BROKER)
+    assert [error for error in found.errors if not error.startswith("managedLedgerDefault")] == []
+    assert len(found.judged) == len(apache_broker_keys())
+    assert {one.verdict for one in found.judged} == {Verdict.IN_EFFECT, Verdict.WITHOUT_EFFECT}
+
+
+@pytest.mark.parametrize("name", ["broker.conf", "standalone.conf", "bookkeeper.conf"])
+def test_the_shipped_files_are_taken_whole(name: str) -> None:
+    found = report(name, (CONF / name).read_text(), [], kind_of(name))
+    assert (found.errors, found.warnings) == ([], [])
+    assert [one.key for one in found.judged if one.verdict is not Verdict.IN_EFFECT] == []
+
+
+def test_check_names_everything_that_is_wrong_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (
+        "brokerServisePort=1\ntransactionCoordinatorEnabled=true\nmaxMessageSize=huge\nnumIOThreads=9\ndefaultNumPartitions=0\n"
+    )
+    assert main(["config", "check", write(tmp_path, text)]) == 1
+    out = capsys.readouterr().out
+    assert "error: broker.conf line 1: unknown setting brokerServisePort; did you mean brokerServicePort?" in out
+    assert "error: transactionCoordinatorEnabled: there are no transactions" in out
+    assert "error: maxMessageSize=huge: expected a whole number" in out
+    assert "error: defaultNumPartitions: expected at least 1" in out
+    assert "no effect: numIOThreads: there are no threads to size" in out
+    assert "a broker would refuse this" in out
+
+
+def test_check_tells_of_settings_that_contradict_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "brokerServicePort=8080\nwebServicePort=8080\nmaxMessageSize=6000000\nttlDurationDefaultInSeconds=60\n"
+    text += "backlogQuotaDefaultLimitSecond=30\nexposeTopicLevelMetricsInPrometheus=false\n"
+    text += "exposeConsumerLevelMetricsInPrometheus=true\n"
+    assert main(["config", "check", "--json", write(tmp_path, text)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [warning.split(":")[0] for warning in told["warnings"]] == [
+        "maxMessageSize, dispatcherMaxReadSizeBytes",
+        "ttlDurationDefaultInSeconds, backlogQuotaDefaultLimitSecond",
+        "exposeTopicLevelMetricsInPrometheus, exposeConsumerLevelMetricsInPrometheus",
+        "brokerServicePort, webServicePort",
+    ]
+
+
+def test_a_key_that_stands_twice_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "check", write(tmp_path, "webServicePort=1\nwebServicePort=01\nwebServicePort=2\n")]) == 0
+    assert "warning: webServicePort stands in line 2 and in line 3: the later one counts" in capsys.readouterr().out
+
+
+def test_diff_shows_what_differs_and_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "maxMessageSize=5242880\nkeepAliveIntervalSeconds=31\nmanagedLedgerPassword=canary\nnumIOThreads=9\n"
+    assert main(["config", "diff", write(tmp_path, text)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "keepAliveIntervalSeconds=31 (default 30)",
+        "managedLedgerPassword=***** (default empty)",
+        "numIOThreads=9 (means nothing here, Apache's 4)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "says"),
+    [
+        ("defaultNumPartitions", "takes effect in: broker, standalone; default: 1"),
+        ("defaultNumPartitions", "changes while brokers run"),
+        ("journalMaxSizeMB", "takes effect in: standalone, bookie"),
+        ("numIOThreads", "broker: no effect: there are no threads to size"),
+        ("transactionCoordinatorEnabled", "broker: refused when it is changed: there are no transactions"),
+    ],
+)
+def test_explain_says_what_a_key_does(key: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "explain", key]) == 0
+    assert says in capsys.readouterr().out
+
+
+def test_explain_knows_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "explain", "defaultNumPartition"]) == 1
+    assert "did you mean defaultNumPartitions?" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "check", str(tmp_path / "none.conf")]) == 2
+    assert "none.conf" in capsys.readouterr().err
+
+
+def test_every_process_has_settings() -> None:
+    assert {"broker", "standalone", "bookie", "proxy"} == set(SETTINGS)

@@ -1,0 +1,98 @@
+"""Every key of Apache's has a verdict; what is refused is refused with its reason, and nothing is ignored in silence."""
+
+import pytest
+
+from cli.autorecovery import SETTINGS as AUTORECOVERY
+from cli.bookie import SETTINGS as BOOKIE_SETTINGS
+from cli.broker import SETTINGS as BROKER_SETTINGS
+from cli.configuration import load_configuration
+from cli.configuration_keys import apache_broker_keys
+from cli.configuration_verdicts import (
+    BOOKIE,
+    BROKER,
+    PROXY,
+    STANDALONE,
+    Verdict,
+    effective_keys,
+    judge,
+    keys_of,
+    same_value,
+    settle,
+    table,
+)
+from cli.proxy import SETTINGS as PROXY_SETTINGS
+from cli.standalone import SETTINGS as STANDALONE_SETTINGS
+from ports.settings import BadSetting, fold
+
+OF = {
+    "broker": frozenset().union(effective_keys(BROKER_SETTINGS), effective_keys(STANDALONE_SETTINGS)),
+    "bookkeeper": effective_keys((*BOOKIE_SETTINGS, *AUTORECOVERY)),
+    "proxy": effective_keys(PROXY_SETTINGS),
+}
+
+
+@pytest.mark.parametrize("name", ["broker", "bookkeeper", "proxy"])
+def test_every_key_takes_effect_or_has_a_reason_why_not(name: str) -> None:
+    judged = table(name)
+    assert sorted(key for key in keys_of(name) if key not in judged and fold(key) not in OF[name]) == []
+    assert sorted(judged.keys() - keys_of(name)) == []
+
+
+def test_apaches_defaults_are_never_refused() -> None:
+    values = {key.name: key.default for key in apache_broker_keys().values()}
+    effective = effective_keys(BROKER_SETTINGS)
+    assert [key for key, value in values.items() if judge(key, value, BROKER, effective).verdict is Verdict.REFUSED] == []
+
+
+def test_a_key_that_would_be_ignored_is_refused_with_the_reason() -> None:
+    configuration = load_configuration([("broker.conf", "transactionCoordinatorEnabled=true\nnumIOThreads=9")], [])
+    with pytest.raises(BadSetting, match="transactionCoordinatorEnabled=true: there are no transactions"):
+        settle(configuration, BROKER, BROKER_SETTINGS)
+
+
+def test_everything_that_is_refused_is_said_at_once() -> None:
+    text = "transactionCoordinatorEnabled=true\nfunctionsWorkerEnabled=true"
+    with pytest.raises(BadSetting, match=r"functionsWorkerEnabled=true: .*; transactionCoordinatorEnabled=true: "):
+        settle(load_configuration([("broker.conf", text)], []), BROKER, BROKER_SETTINGS)
+
+
+def test_keys_that_mean_nothing_here_are_named_and_pass() -> None:
+    text = "numIOThreads=9\nclusterName=a\njournalMaxSizeMB=5"
+    configuration = load_configuration([("broker.conf", text)], [])
+    assert settle(configuration, BROKER, BROKER_SETTINGS) == ["journalMaxSizeMB", "numIOThreads"]
+    assert settle(configuration, STANDALONE, STANDALONE_SETTINGS) == ["numIOThreads"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "value", "reason"),
+    [
+        (BROKER, "journalMaxSizeMB", "5", "it is for a bookie, not for a broker"),
+        (BOOKIE, "brokerDeleteInactiveTopicsEnabled", "false", "it is for a broker, not for a bookie"),
+        (BROKER, "servicePort", "6651", "it is for a proxy, not for a broker"),
+        (PROXY, "bookiePort", "1", "it is for a bookie, not for a proxy"),
+    ],
+)
+def test_a_key_of_another_process_says_whose_it_is(kind: str, key: str, value: str, reason: str) -> None:
+    judged = judge(key, value, kind, frozenset())
+    assert (judged.verdict, judged.reason) == (Verdict.WITHOUT_EFFECT, reason)
+
+
+def test_a_secret_is_not_told_in_a_refusal() -> None:
+    configuration = load_configuration([("broker.conf", "sslFactoryPluginParams=canary")], [])
+    with pytest.raises(BadSetting) as refusal:
+        settle(configuration, BROKER, BROKER_SETTINGS)
+    assert "sslFactoryPluginParams=*****" in str(refusal.value)
+    assert "canary" not in str(refusal.value)
+    assert "canary" not in repr(configuration)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("TRUE", "true"), ("1.0", "1"), ("", "null"), ("a, b", "b,a"), ("-1", "-1.0"), (" x ", "x")]
+)
+def test_values_are_compared_as_they_are_read(one: str, other: str) -> None:
+    assert same_value(one, other)
+
+
+def test_values_that_differ_differ() -> None:
+    assert not same_value("1", "10")
+    assert not same_value("Abc", "abc")
