@@ -161,6 +161,14 @@ class CursorReset:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitsChanged:
+    """How many messages may be unacknowledged, from now on; 0: no limit. Nothing that was delivered is taken back."""
+
+    unacked_per_consumer: int
+    unacked_together: int
+
+
+@dataclass(frozen=True, slots=True)
 class TimerFired:
     """The time of the last SetTimer has come. Harmless when it is early or late."""
 
@@ -179,6 +187,7 @@ Event: TypeAlias = (
     | MarkDeleteMoved
     | RedeliveryRequested
     | CursorReset
+    | LimitsChanged
     | TimerFired
 )
 

@@ -20,6 +20,7 @@ from .contract import (
     EntriesAvailable,
     EntriesRead,
     Event,
+    LimitsChanged,
     MarkDeleteMoved,
     NothingToRead,
     PermitsAdded,
@@ -43,6 +44,7 @@ SubscriptionEvent: TypeAlias = (
     | ConsumerRemoved
     | MarkDeleteMoved
     | CursorReset
+    | LimitsChanged
 )
 """Events that are no answer to a read and no wake-up."""
 

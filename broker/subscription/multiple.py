@@ -23,6 +23,7 @@ from .contract import (
     DispatcherState,
     Effect,
     EntriesAcknowledged,
+    LimitsChanged,
     MarkDeleteMoved,
     PermitsAdded,
     Read,
@@ -109,6 +110,8 @@ class MultipleConsumersDispatcher(Machine):
                 self._on_mark_delete_moved(mark_delete)
             case CursorReset():
                 self._start_again()
+            case LimitsChanged(each, together):
+                self._receivers.limit(each, together)
             case _:
                 assert_never(event)
 

@@ -39,13 +39,19 @@ class Receivers:
     """All of them, in the order in which they came."""
 
     def __init__(self, settings: DispatcherSettings) -> None:
-        self._limit = settings.max_unacked_messages_per_consumer or UNLIMITED
-        self._limit_together = settings.max_unacked_messages_per_subscription or UNLIMITED
         self._by_id: dict[ConsumerId, Receiver] = {}
         self._message_counts: dict[int, dict[int, int]] = {}
         """Ledger, entry: messages of a pending batch that are not acknowledged."""
         self.unacked_messages = 0
         self.is_blocked = False
+        self.limit(settings.max_unacked_messages_per_consumer, settings.max_unacked_messages_per_subscription)
+
+    def limit(self, each: int, together: int) -> None:
+        """From now on. Who is beyond it is blocked, whoever was blocked and is down to half of it is so no more."""
+        self._limit, self._limit_together = each or UNLIMITED, together or UNLIMITED
+        for receiver in self._by_id.values():
+            receiver.is_blocked = _is_blocked(receiver.is_blocked, receiver.unacked_messages, self._limit)
+        self.is_blocked = _is_blocked(self.is_blocked, self.unacked_messages, self._limit_together)
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -152,3 +158,7 @@ class Receivers:
         assert counted == sum(map(len, self._message_counts.values())), "message counts of entries that nobody has"
         assert sum(receiver.unacked_messages for receiver in self._by_id.values()) == self.unacked_messages
         assert self.is_blocked or self.unacked_messages < self._limit_together
+
+
+def _is_blocked(was_blocked: bool, unacked: int, limit: int) -> bool:
+    return unacked >= limit or (was_blocked and unacked > limit // 2)

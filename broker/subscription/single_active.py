@@ -22,6 +22,7 @@ from .contract import (
     Effect,
     EntriesAcknowledged,
     EntriesRead,
+    LimitsChanged,
     MarkDeleteMoved,
     NotifyActive,
     PermitsAdded,
@@ -80,8 +81,8 @@ class SingleActiveDispatcher(Machine):
 
     def _take(self, event: SubscriptionEvent, now_ms: int, effects: list[Effect]) -> None:
         match event:
-            case EntriesAcknowledged() | BatchIndexesAcknowledged():
-                pass  # the cursor knows, and reads are checked against it
+            case EntriesAcknowledged() | BatchIndexesAcknowledged() | LimitsChanged():
+                pass  # the cursor knows, and reads are checked against it; nothing is counted here
             case PermitsAdded() | WritabilityChanged():
                 self._on_consumer_changed(event)
             case MarkDeleteMoved(mark_delete):

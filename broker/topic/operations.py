@@ -8,7 +8,7 @@ from managed_ledger.contract import ManagedLedger
 from wire.position import Position
 from wire.run import EntryRun
 
-from .policies import EffectivePolicies, TopicPolicies
+from .policies import NOTHING_SAID, EffectivePolicies, TopicPolicies
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class TopicUpkeep(Protocol):
 
     @property
     def policies(self) -> EffectivePolicies: ...
-    def apply(self, policies: TopicPolicies) -> None:
-        """The namespace's, from now on."""
+    def apply(self, namespace: TopicPolicies, topic: TopicPolicies = NOTHING_SAID) -> None:
+        """What its namespace and it itself say, from now on."""
 
     async def expire(self) -> None:
         """Acknowledge what is older than the time to live."""

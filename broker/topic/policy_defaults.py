@@ -73,8 +73,6 @@ def _resolved(name: str, levels: tuple[TopicPolicies, TopicPolicies, EffectivePo
     values = [getattr(level, name) for level in levels]
     if name in _MERGED:
         return {**values[2], **values[1], **values[0]}
-    if name == "encryption_required":
-        return any(values)
     return next((value for value in values if value is not None), None)
 
 

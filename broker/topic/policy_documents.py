@@ -70,7 +70,7 @@ def from_namespace_document(document: Mapping[str, Any], cluster: str) -> TopicP
         max_unacked_per_consumer=given.get("max_unacked_messages_per_consumer", parse_number),
         max_unacked_per_subscription=given.get("max_unacked_messages_per_subscription", parse_number),
         subscription_types=given.get("subscription_types_enabled", parse_subscription_types),
-        encryption_required=given.get("encryption_required", parse_flag),
+        encryption_required=given.get("encryption_required", parse_flag) or None,
         auto_subscription_creation=given.get("autoSubscriptionCreationOverride", parse_auto_subscription_creation),
         inactive=given.get("inactive_topic_policies", parse_inactive),
         subscription_expiration_minutes=given.get("subscription_expiration_time_minutes", parse_number),

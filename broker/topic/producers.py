@@ -44,7 +44,8 @@ class ProducerAdmission:
 
     def __init__(self, topic: str, topic_epoch: int | None, *, producers_max: int = 0, same_address_max: int = 0) -> None:
         self._topic = topic
-        self._producers_max = producers_max
+        self.producers_max = producers_max
+        """From the next that comes on; 0: no limit."""
         self._same_address_max = same_address_max
         self._admitted: dict[str, _Member] = {}
         self._owner: _Member | None = None
@@ -193,7 +194,7 @@ class ProducerAdmission:
         message = None
         if name in self._admitted:
             message = f"Producer with name '{name}' is already connected to topic '{self._topic}'"
-        elif 0 < self._producers_max <= len(self._admitted):
+        elif 0 < self.producers_max <= len(self._admitted):
             message = f"Topic '{self._topic}' reached max producers limit"
         elif self._same_address_max > 0:
             host = _host(member.request.address)

@@ -16,6 +16,7 @@ from wire.run import EntryBatch, EntryRun, SendRun
 
 from .contract import ProducerRequest, ProducerSink
 from .errors import broker_error, topic_unavailable
+from .policies_in_force import PoliciesInForce
 from .producer import TopicProducer
 from .producer_events import (
     Admit,
@@ -57,17 +58,15 @@ class PublishersHost(Protocol):
 class Publishers:
     """All producers of a topic, also those that wait."""
 
-    def __init__(self, host: PublishersHost, settings: TopicSettings, clock: Clock) -> None:
+    def __init__(self, host: PublishersHost, policies: PoliciesInForce, settings: TopicSettings, clock: Clock) -> None:
         self.counters = PublishCounters()
         self.rates = PublishRates()
         self.last_publish_ms = 0
         self._host = host
+        self._policies = policies
         self._clock = clock
         self._admission = ProducerAdmission(
-            host.name,
-            _stored_epoch(host.ledger),
-            producers_max=settings.max_producers_per_topic,
-            same_address_max=settings.max_same_address_producers_per_topic,
+            host.name, _stored_epoch(host.ledger), same_address_max=settings.max_same_address_producers_per_topic
         )
         self._producers: dict[ProducerKey, TopicProducer] = {}
         self._arrivals: dict[ProducerKey, asyncio.Future[None]] = {}
@@ -98,6 +97,7 @@ class Publishers:
         producer = TopicProducer(self, key, request, sink, self._clock.now_ms())
         arrival = asyncio.get_running_loop().create_future()
         self._producers[key], self._arrivals[key] = producer, arrival
+        self._admission.producers_max = self._policies.current.max_producers
         self._perform(self._admission.handle(ProducerArrived(key, request)))
         try:
             await arrival

@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from broker.errors import BrokerError, ServerError
-from broker.subscription.contract import ConsumerId, ConsumerRemoved, Dispatcher, EntriesAvailable, Event, MarkDeleteMoved
+from broker.subscription.contract import (
+    ConsumerId,
+    ConsumerRemoved,
+    Dispatcher,
+    EntriesAvailable,
+    Event,
+    LimitsChanged,
+    MarkDeleteMoved,
+)
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
@@ -22,6 +30,7 @@ from .contract import ConsumerSink, ConsumerStats, KeySharedMeta, LastMessage, S
 from .dispatch_driver import DispatchDriver
 from .errors import broker_error
 from .places import first_published_at_or_after, last_message
+from .policies_in_force import PoliciesInForce
 from .rates import DeliveryCounters, Rate
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
@@ -61,6 +70,7 @@ class Subscription:
         host: SubscriptionHost,
         name: str,
         cursor: ManagedCursor,
+        policies: PoliciesInForce,
         settings: TopicSettings,
         dispatcher_settings: DispatcherSettings,
         clock: Clock,
@@ -78,7 +88,7 @@ class Subscription:
         self.gone = DeliveryCounters()
         """What consumers got that are not here any more."""
         self._host = host
-        self._settings = settings
+        self._policies = policies
         self._dispatcher_settings = dispatcher_settings
         self._label = f"{host.name} {name}"
         self._consumers: dict[ConsumerId, TopicConsumer] = {}
@@ -138,7 +148,7 @@ class Subscription:
             raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
         if self._consumers and self.type is not request.type:
             raise BrokerError(ServerError.CONSUMER_BUSY, "Subscription is of different type")
-        if 0 < self._settings.max_consumers_per_subscription <= len(self._consumers):
+        if 0 < self._policies.current.max_consumers_per_subscription <= len(self._consumers):
             raise BrokerError(ServerError.CONSUMER_BUSY, "Subscription reached max consumers limit")
 
     def _driver_for(self, subscription_type: SubscriptionType) -> DispatchDriver:
@@ -147,8 +157,17 @@ class Subscription:
             self.type = subscription_type
             host = self._host
             dispatcher = make_dispatcher(subscription_type, self._dispatcher_settings, host.partition_index)
+            dispatcher.handle(self._limits(), 0)
             self._driver = DispatchDriver(dispatcher, host.ledger, self.cursor, host.scanned, self._label, host.storage_failed)
         return self._driver
+
+    def _limits(self) -> LimitsChanged:
+        policies = self._policies.current
+        return LimitsChanged(max(0, policies.max_unacked_per_consumer), max(0, policies.max_unacked_per_subscription))
+
+    def policies_changed(self) -> None:
+        """What they say of deliveries holds from now on."""
+        self.handle(self._limits())
 
     def consumer_left(self, consumer: TopicConsumer) -> None:
         """It closed, or its connection broke: what it has not acknowledged is for others."""

@@ -19,6 +19,7 @@ from wire.position import Position
 from .consumer import TopicConsumer
 from .contract import KeySharedMode, SubscribeRequest, SubscriptionType
 from .errors import broker_error, topic_unavailable
+from .policies_in_force import PoliciesInForce
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
 from .subscription import Subscription
@@ -53,9 +54,15 @@ class Subscriptions:
     """All subscriptions of a topic by name."""
 
     def __init__(
-        self, host: SubscriptionsHost, settings: TopicSettings, dispatcher_settings: DispatcherSettings, clock: Clock
+        self,
+        host: SubscriptionsHost,
+        policies: PoliciesInForce,
+        settings: TopicSettings,
+        dispatcher_settings: DispatcherSettings,
+        clock: Clock,
     ) -> None:
         self._host = host
+        self._policies = policies
         self._settings = settings
         self._dispatcher_settings = dispatcher_settings
         self._clock = clock
@@ -81,6 +88,10 @@ class Subscriptions:
         for subscription in self.all:
             subscription.entries_available()
 
+    def policies_changed(self) -> None:
+        for subscription in self.all:
+            subscription.policies_changed()
+
     async def open_for(self, request: SubscribeRequest) -> Subscription:
         """The subscription that a consumer asks for, made when it is missing and may be made."""
         name = request.subscription
@@ -98,7 +109,7 @@ class Subscriptions:
             self._check_room(name)
             if not request.durable:
                 return self._open_non_durable(request)
-            if not request.auto_create_subscription:
+            if not (request.auto_create_subscription and self._policies.current.auto_subscription_creation):
                 raise BrokerError(ServerError.SUBSCRIPTION_NOT_FOUND, "Subscription does not exist")
             return await self._create(name, request.from_earliest, request.subscription_properties)
 
@@ -144,20 +155,20 @@ class Subscriptions:
         return subscription
 
     def _subscription(self, name: str, cursor: ManagedCursor) -> Subscription:
-        return Subscription(self._host, name, cursor, self._settings, self._dispatcher_settings, self._clock)
+        return Subscription(self._host, name, cursor, self._policies, self._settings, self._dispatcher_settings, self._clock)
 
     def _check_open(self) -> None:
         if self._host.is_closed:
             raise topic_unavailable()
 
     def _check_room(self, name: str) -> None:
-        if 0 < self._settings.max_subscriptions_per_topic <= len(self._by_name):
+        if 0 < self._policies.current.max_subscriptions <= len(self._by_name):
             message = f"Exceed the maximum number of subscriptions of the topic: {self._host.name}"
             raise BrokerError(ServerError.NOT_ALLOWED, message)
 
     def check_consumer_limits(self, request: SubscribeRequest) -> None:
         settings = self._settings
-        if 0 < settings.max_consumers_per_topic <= self.consumer_count:
+        if 0 < self._policies.current.max_consumers <= self.consumer_count:
             raise BrokerError(ServerError.CONSUMER_BUSY, "Topic reached max consumers limit")
         if settings.max_same_address_consumers_per_topic > 0:
             host = _host(request.address)

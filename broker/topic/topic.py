@@ -17,6 +17,7 @@ from ports.clock import Clock
 from .consumer import TopicConsumer
 from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest, SubscriptionType, TopicActivity
 from .errors import broker_error, topic_unavailable
+from .policies_in_force import PoliciesInForce
 from .producer import TopicProducer
 from .publishers import Publishers
 from .reporting import sample, topic_stats, topic_traffic
@@ -57,9 +58,10 @@ class PersistentTopic:
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._closing: asyncio.Task[None] | None = None
-        self.publishers = Publishers(self, settings, clock)
-        self.subscriptions = Subscriptions(self, settings, dispatcher_settings, clock)
-        self.upkeep = Upkeep(self, settings, clock)
+        self._policies = PoliciesInForce(settings, dispatcher_settings)
+        self.publishers = Publishers(self, self._policies, settings, clock)
+        self.subscriptions = Subscriptions(self, self._policies, settings, dispatcher_settings, clock)
+        self.upkeep = Upkeep(self, self._policies, settings, clock)
         self.operations = StoredTopicOperations(self, settings, clock)
         self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available)
         self._stop_hearing_of_others = ledger.on_fenced(self._fenced)
@@ -76,7 +78,7 @@ class PersistentTopic:
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> TopicProducer:
         self._check_open()
-        if self._settings.encryption_require_on_producer and not request.is_encrypted:
+        if self._policies.current.encryption_required and not request.is_encrypted:
             raise BrokerError(ServerError.METADATA, f"Encryption is required in {self.name}")
         if self.ledger.is_terminated:
             raise BrokerError(ServerError.TOPIC_TERMINATED, "Topic was already terminated")
@@ -92,14 +94,14 @@ class PersistentTopic:
     async def _create_initial_subscription(self, name: str) -> None:
         if self.subscriptions.get(name) is not None:
             return
-        if not self._settings.allow_auto_subscription_creation:
+        if not self._policies.current.auto_subscription_creation:
             message = "Could not create the initial subscription due to the auto subscription creation is not allowed."
             raise BrokerError(ServerError.NOT_ALLOWED, message)
         await self.subscriptions.create(name, from_earliest=True)
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> TopicConsumer:
         self._check_open()
-        if SUBSCRIPTION_TYPE_NAMES[request.type] not in self._settings.subscription_types_enabled:
+        if SUBSCRIPTION_TYPE_NAMES[request.type] not in self._policies.current.subscription_types:
             message = f"Topic[{self.name}] doesn't support {SUBSCRIPTION_TYPE_NAMES[request.type]} sub type!"
             raise BrokerError(ServerError.NOT_ALLOWED, message)
         if request.read_compacted and request.type not in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER):

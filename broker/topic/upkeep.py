@@ -17,8 +17,8 @@ from wire.position import Position
 
 from .backlog import REDUCTION, backlog_bytes, closed_before, entries_to_evict, is_size_exceeded
 from .cursor_operations import CursorOperations
-from .policies import BacklogQuota, QuotaPolicy, QuotaType, TopicPolicies
-from .policy_defaults import effective
+from .policies import NOTHING_SAID, BacklogQuota, EffectivePolicies, QuotaPolicy, QuotaType, TopicPolicies
+from .policies_in_force import PoliciesInForce
 from .publishers import Publishers
 from .settings import TopicSettings
 from .subscription import Subscription
@@ -45,21 +45,28 @@ class UpkeepHost(Protocol):
 
 
 class Upkeep:
-    """Of one topic, by the broker's settings until the namespace's policies are known."""
+    """Of one topic."""
 
-    def __init__(self, host: UpkeepHost, settings: TopicSettings, clock: Clock) -> None:
+    def __init__(self, host: UpkeepHost, policies: PoliciesInForce, settings: TopicSettings, clock: Clock) -> None:
         self._host = host
+        self._policies = policies
         self._settings = settings
         self._clock = clock
         self._operations = CursorOperations(host.ledger)
-        self.policies = effective(TopicPolicies(), settings)
 
-    def apply(self, policies: TopicPolicies) -> None:
-        """From now on, and for retention at once."""
-        new, old = effective(policies, self._settings), self.policies
-        self.policies = new
+    @property
+    def policies(self) -> EffectivePolicies:
+        return self._policies.current
+
+    def apply(self, namespace: TopicPolicies, topic: TopicPolicies = NOTHING_SAID) -> None:
+        """From now on, and for what goes on by itself at once."""
+        old = self._policies.current
+        self._policies.apply(namespace, topic)
+        new = self._policies.current
         if new.retention != old.retention:
             self._host.ledger.set_retention(new.retention.age_ms, new.retention.size_bytes)
+        if new != old:
+            self._host.subscriptions.policies_changed()
 
     # time to live
 

@@ -5,6 +5,7 @@ from array import array
 from collections.abc import Mapping, Sequence
 
 from broker.errors import BrokerError, ServerError
+from broker.subscription.settings import DispatcherSettings
 from broker.topic.contract import (
     Acknowledgement,
     ConsumerSink,
@@ -17,8 +18,8 @@ from broker.topic.contract import (
     TopicActivity,
 )
 from broker.topic.operations import TopicOperations
-from broker.topic.policies import TopicPolicies
-from broker.topic.policy_defaults import effective
+from broker.topic.policies import NOTHING_SAID, TopicPolicies
+from broker.topic.policy_defaults import broker_defaults, effective, resolve
 from broker.topic.settings import TopicSettings
 from broker.topic.stats import TopicStats, TopicTraffic
 from metadata.store import MetadataStore
@@ -157,8 +158,9 @@ class FakeUpkeep:
         self.expiries = 0
         self.quota_checks = 0
 
-    def apply(self, policies: TopicPolicies) -> None:
-        self.applied.append(policies)
+    def apply(self, namespace: TopicPolicies, topic: TopicPolicies = NOTHING_SAID) -> None:
+        self.applied.append(namespace)
+        self.policies = resolve(broker_defaults(TopicSettings(), DispatcherSettings()), namespace, topic)
 
     async def expire(self) -> None:
         self.expiries += 1

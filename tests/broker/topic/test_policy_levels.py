@@ -147,15 +147,14 @@ def test_a_member_that_cannot_be_read_is_refused(member: str, value: Any) -> Non
 def test_each_member_is_the_topic_s_then_the_namespace_s_then_the_broker_s(said: set[str], by_topic: bool) -> None:
     said -= {"quotas", "subscription_rates"}
     level = TopicPolicies(**{name: getattr(NAMESPACE, name) for name in said})
-    other = TopicPolicies(message_ttl_seconds=99, encryption_required=False)
+    other = TopicPolicies(message_ttl_seconds=99)
     found = resolve(DEFAULTS, other, level) if by_topic else resolve(DEFAULTS, level)
-    for name in said - {"encryption_required"}:
+    for name in said:
         expected = getattr(NAMESPACE, name)
         if expected is not None:
             assert getattr(found, name) == expected
     if "message_ttl_seconds" not in said:
         assert found.message_ttl_seconds == (99 if by_topic else DEFAULTS.message_ttl_seconds)
-    assert found.encryption_required == ("encryption_required" in said)
 
 
 def test_quotas_and_rates_of_subscriptions_hold_one_by_one() -> None:
