@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 
+from simulation.cluster_scenario import run_cluster_seed
 from simulation.ledger_scenario import run_ledger_seed
 from simulation.log_scenario import run_log_seed
 from simulation.outcome import Outcome
@@ -19,6 +20,7 @@ SCENARIOS: dict[str, Run] = {
     "ledger": run_ledger_seed,
     "log": run_log_seed,
     "quorum": run_quorum_seed,
+    "cluster": run_cluster_seed,
 }
 
 PROGRESS_SECONDS = 10.0

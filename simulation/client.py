@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 from crc32c import crc32c
 
-from simulation.checker import Checker
 from simulation.history import Connected, Delivered, Event, RoundTrip, Sent
 from simulation.trace import Trace
 from simulation.wire_format import frame, take_frames
@@ -30,17 +29,34 @@ class RequestFailed(Exception):
     """The server answered with an error."""
 
 
+class TopicClient(Protocol):
+    """A client program's way to one topic."""
+
+    @property
+    def recorder(self) -> "Recorder": ...
+    @property
+    def topic(self) -> str: ...
+    async def connection(self) -> "Connection":
+        """To whoever serves the topic. Raises OSError, TimeoutError or RequestFailed; the caller tries again later."""
+
+
 class Handler(Protocol):
     """A producer or consumer on a connection."""
 
     def on_command(self, command: BaseCommand, payload: bytes) -> None: ...
 
 
+class Hearer(Protocol):
+    """A checker."""
+
+    def handle(self, event: Event) -> None: ...
+
+
 @dataclass(slots=True)
 class Recorder:
     """Where events go, and where numbers for sessions and connections come from."""
 
-    checker: Checker
+    checker: Hearer
     trace: Trace
     loop_time: Callable[[], float]
     kinds: dict[str, int] = field(default_factory=dict)

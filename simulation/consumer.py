@@ -8,7 +8,7 @@ import random
 from dataclasses import dataclass
 
 from broker.topic.contract import SubscriptionType
-from simulation.client import Client, Connection, RequestFailed
+from simulation.client import Connection, RequestFailed, TopicClient
 from simulation.history import (
     AckAnswered,
     AckSent,
@@ -70,7 +70,7 @@ class Entry:
 class SimConsumer:
     """One consumer, over all its connections and subscribings."""
 
-    def __init__(self, client: Client, shape: ConsumerShape, rng: random.Random, number: int) -> None:
+    def __init__(self, client: TopicClient, shape: ConsumerShape, rng: random.Random, number: int) -> None:
         self.shape = shape
         self.is_stopping = False
         self.drained = asyncio.Event()

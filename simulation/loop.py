@@ -2,7 +2,8 @@
 
 What is kept of asyncio: callbacks of `call_soon` run first in, first out. What asyncio leaves open is drawn from the seed: the
 order of timers that are due together. Time moves to the next timer when nothing is ready, and a little with every callback.
-Each callback belongs to the process (`Owner`) in whose context it was scheduled; those of a dead process never run.
+Each callback belongs to the process (`Owner`) in whose context it was scheduled; those of a dead process never run, those of
+a stopped one when it goes on.
 A callback that raises, a task whose exception nobody takes, a thread asked for: each ends the run with SimulationFailure.
 """
 
@@ -15,7 +16,7 @@ import sys
 import warnings
 import weakref
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
@@ -43,6 +44,9 @@ class Owner(Protocol):
     def host(self) -> str: ...
     @property
     def alive(self) -> bool: ...
+    @property
+    def held(self) -> "list[SimHandle] | None":
+        """While it is stopped: what it will do when it goes on. None: it runs."""
 
 
 OWNER: contextvars.ContextVar[Owner | None] = contextvars.ContextVar("OWNER", default=None)
@@ -185,7 +189,11 @@ class SimLoop(asyncio.BaseEventLoop):
             due.append(heapq.heappop(timers)[3])
         for _ in range(len(due)):
             handle = due.popleft()
-            if handle.cancelled() or (handle.owner is not None and not handle.owner.alive):
+            owner = handle.owner
+            if handle.cancelled() or (owner is not None and not owner.alive):
+                continue
+            if owner is not None and owner.held is not None:
+                owner.held.append(handle)
                 continue
             self._now += CALLBACK_SECONDS
             self.callbacks += 1
@@ -237,8 +245,9 @@ class SimLoop(asyncio.BaseEventLoop):
         self._tasks.setdefault(task.owner, []).append(weakref.ref(task))
 
     def _pending(self, owner: Owner | None) -> list[asyncio.Task[Any]]:
-        tasks = [reference() for reference in self._tasks.pop(owner, ())]
-        return [task for task in tasks if task is not None and not task.done()]
+        tasks = self.unfinished(owner)
+        self._tasks.pop(owner, None)
+        return tasks
 
     # Failures
 
@@ -272,6 +281,16 @@ class SimLoop(asyncio.BaseEventLoop):
 
     # The end
 
+    def go_on(self, handles: "Sequence[SimHandle]") -> None:
+        """What a stopped process was held from doing, in that order."""
+        if not self._is_over:
+            self._due.extend(handles)
+
+    def unfinished(self, owner: Owner | None) -> list[asyncio.Task[Any]]:
+        """Tasks of a process, or of none, that are not done."""
+        tasks = [reference() for reference in self._tasks.get(owner, ())]
+        return [task for task in tasks if task is not None and not task.done()]
+
     def bury(self, owner: Owner) -> None:
         """Keep what a dead process was doing: letting go of a coroutine would run its `finally` blocks."""
         self._graveyard += self._pending(owner)
@@ -286,9 +305,10 @@ class SimLoop(asyncio.BaseEventLoop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # as asyncio.gather does with its own
                 with suppress(Exception):  # `finally` blocks of code that has been killed: what they say means nothing
                     task.get_coro().close()
-        self._due.clear()
-        self._timers.clear()
-        self._graveyard.clear()
-        gc.collect()
+            left.clear()
+            self._due.clear()
+            self._timers.clear()
+            self._graveyard.clear()
+            gc.collect()  # what those blocks began is not awaited either
         gc.unfreeze()
         self.close()

@@ -16,8 +16,9 @@ class Publishes:
     def __init__(self) -> None:
         self.acknowledged: dict[MessageId, MessageKey] = {}
         self.first_sent: dict[MessageKey, float] = {}
+        self.places: dict[MessageId, MessageKey] = {}
+        """As receipts and readers say."""
         self._sent: dict[MessageKey, Message] = {}
-        self._places: dict[MessageId, MessageKey] = {}
         self._producers: dict[int, str] = {}
         self._pending: dict[int, deque[Sent]] = {}
         self._last: dict[str, tuple[int, Position]] = {}
@@ -74,7 +75,7 @@ class Publishes:
         self._place(where, message.id)
 
     def _place(self, where: MessageId, key: MessageKey) -> None:
-        known = self._places.setdefault(where, key)
+        known = self.places.setdefault(where, key)
         if known != key:
             raise Violation(f"{_text(where)} holds {known} and {key}")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from simulation.disk import SimDisk
-from simulation.loop import HARDWARE, OWNER, SimLoop
+from simulation.loop import HARDWARE, OWNER, SimHandle, SimLoop
 from simulation.network import SimNetwork
 
 T = TypeVar("T")
@@ -25,6 +25,7 @@ class Incarnation:
     host: str
     number: int
     alive: bool = True
+    held: list[SimHandle] | None = None
 
 
 class SimProcess:
@@ -70,11 +71,29 @@ class SimProcess:
         self._task = self._loop.create_task(self._main(), name=life.name, context=self._context)
         self._task.add_done_callback(lambda task: self._on_end(life, task), context=HARDWARE)
 
-    def spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+    @property
+    def life(self) -> Incarnation | None:
+        """The one that it lives now."""
+        return self._life
+
+    def pause(self) -> None:
+        """SIGSTOP: nothing of it runs, its kernel goes on. Nothing happens if it is not running."""
+        if self._life is not None and self._life.held is None:
+            self._loop.trace.record(self._life.name, "stopped")
+            self._life.held = []
+
+    def go_on(self) -> None:
+        """SIGCONT."""
+        if self._life is not None and self._life.held is not None:
+            self._loop.trace.record(self._life.name, "goes on")
+            held, self._life.held = self._life.held, None
+            self._loop.go_on(held)
+
+    def spawn(self, work: Coroutine[Any, Any, T], name: str | None = None) -> "asyncio.Task[T]":
         """Run `work` as a part of the process as it lives now."""
         if self._life is None:
             raise RuntimeError(f"{self.host} is not running")
-        return self._loop.create_task(work, context=self._context.copy())
+        return self._loop.create_task(work, name=name, context=self._context.copy())
 
     def kill(self) -> None:
         """SIGKILL: at once. Nothing happens if it is not running."""

@@ -5,7 +5,7 @@ import random
 from collections import deque
 from dataclasses import dataclass
 
-from simulation.client import Client, Connection, RequestFailed
+from simulation.client import Connection, RequestFailed, TopicClient
 from simulation.history import Acknowledged, Message, MessageKey, ProducerOpened, Refused, Sent
 from simulation.wire_format import encode_entry, payload_for, signed
 from wire.generated import pulsar_api_pb2 as pb
@@ -31,7 +31,7 @@ class ProducerShape:
 class SimProducer:
     """One producer, over all its connections."""
 
-    def __init__(self, client: Client, shape: ProducerShape, rng: random.Random, number: int) -> None:
+    def __init__(self, client: TopicClient, shape: ProducerShape, rng: random.Random, number: int) -> None:
         self.shape = shape
         self.sent_entries = 0
         self._client, self._rng, self._id = client, rng, number
