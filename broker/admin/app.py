@@ -29,6 +29,7 @@ from .lookup import LookupRoutes
 from .metrics import MetricsRoutes
 from .namespaces import NamespaceRoutes
 from .subscriptions import SubscriptionRoutes
+from .topic_policies import TopicPolicyRoutes
 from .topics import TopicRoutes
 from .unloading import UnloadingRoutes
 
@@ -47,6 +48,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
         *SubscriptionRoutes(service).routes(),
         *UnloadingRoutes(service).routes(),
         *TopicRoutes(service).routes(),
+        *TopicPolicyRoutes(service).routes(),
     ]
     handlers = {
         TopicElsewhere: to_owner(service),
