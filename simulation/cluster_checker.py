@@ -47,6 +47,7 @@ class ClusterChecker:
         self.publishes = Publishes()
         self.truth = LogTruth(topic)
         self.subscriptions: dict[str, ClusterSubscription] = {}
+        self._opened_at = 0.0
         self._by_session: dict[int, ClusterSubscription] = {}
         self._handlers: Mapping[type, Callable[[Any], None]] = {
             ProducerOpened: self.publishes.on_opened,
@@ -72,7 +73,7 @@ class ClusterChecker:
     def _on_subscribed(self, event: Subscribed) -> None:
         model = self.subscriptions.get(event.subscription)
         if model is None:
-            model = ClusterSubscription(event.subscription, event.type, self.publishes, event.at)
+            model = ClusterSubscription(event.subscription, event.type, self.publishes, event.at, lambda: self._opened_at)
             self.subscriptions[event.subscription] = model
         self._by_session[event.session] = model
         model.on_subscribed(event)
@@ -82,13 +83,15 @@ class ClusterChecker:
     ) -> Opening:
         """A broker has opened the log; it began so at `began`."""
         opening = self.truth.on_opened(life, ledgers)
+        self._opened_at = began
         for where in self.publishes.acknowledged:
             if where.entry_id >= opening.entries.get(where.ledger_id, 0):
                 self._check_gone(where, life)
         for name, model in self.subscriptions.items():
             if name in cursors:
                 what = f"{self.topic}, {name}, opened by {life}"
-                check_cursor(what, cursors[name], model.stored_before(began), model.owed())
+                stored = [where for where in model.stored_before(began) if opening.has(where.position)]
+                check_cursor(what, cursors[name], stored, model.owed())
             elif model.made < began:
                 raise Violation(f"{self.topic}: {life} does not find the subscription {name}")
         return opening

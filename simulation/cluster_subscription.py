@@ -3,11 +3,12 @@
 Weaker than `subscription_model`, which knows a single server: for a while two brokers may deliver, each from what it knows, and
 what was acknowledged and not yet stored comes again with the next owner (Apache permits both). Checked here:
 - In Exclusive and Failover what is seen first is seen in the order of the log, in Key_Shared in that order for each key.
-- What was answered as acknowledged does not come again once everybody has gone and everything is healed.
+- What was answered as acknowledged does not come again from a broker that opened the log later, when all is healed. (One that
+  opened it before may not know: another that still believed to own it stored that, and it notices as soon as it stores too.)
 - In the end everything has come whose receipt a producer has, and that nobody acknowledged.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from broker.topic.contract import SubscriptionType
@@ -44,8 +45,11 @@ class State:
 class ClusterSubscription:
     """One subscription."""
 
-    def __init__(self, name: str, kind: SubscriptionType, publishes: Publishes, made: float) -> None:
-        self.name, self.type, self.made = name, kind, made
+    def __init__(
+        self, name: str, kind: SubscriptionType, publishes: Publishes, made: float, opened_at: Callable[[], float]
+    ) -> None:
+        """`opened_at`: when the broker that has the log now began to open it."""
+        self.name, self.type, self.made, self._opened_at = name, kind, made, opened_at
         self.sessions: dict[int, None] = {}
         self.states: dict[MessageId, State] = {}
         self._publishes = publishes
@@ -70,7 +74,7 @@ class ClusterSubscription:
                 self._check_first(where, message)
                 self.states[where] = State(event.session, event.at)
                 continue
-            if self._drain_since is not None and state.stored is not None:
+            if self._drain_since is not None and state.stored is not None and state.stored < self._opened_at():
                 raise Violation(
                     f"{self.name}: {text_of(where)} comes again, that it is acknowledged was answered {state.stored:.6f}"
                 )
