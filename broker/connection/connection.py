@@ -8,6 +8,7 @@ connection. What a command means is decided in the handlers' modules.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Protocol, cast
 
 from ports.logs import line
@@ -21,11 +22,15 @@ from wire.kernels.sends import take_sends
 from wire.run import HEADER_BYTES_CRC32C
 
 from ..errors import BrokerError, ServerError
+from ..security.callers import Caller
+from ..security.security import Security
 from ..service.broker_service import BrokerService
 from . import consumer_requests, consumers, lookups, producers, refused, replies, topic_lists
+from .command_needs import ANSWERED_AT_ONCE
 from .consumer_requests import ConsumerRequests
 from .consumers import Consumers
 from .errors import ProtocolViolation, to_broker_error
+from .guard import SERVER_VERSION, Guard
 from .liveness import Liveness
 from .lookups import Lookups
 from .producers import Producers
@@ -37,10 +42,11 @@ from .topic_lists import TopicLists
 
 log = logging.getLogger(__name__)
 
-SERVER_VERSION = "Pulsar Server (Magnetar)"
 RUN_ENTRIES_MAX = 1 << 16
 REQUESTS_MAX = 1000
 """Requests under way at which reading stops, until half of them are answered."""
+HANDSHAKE_BYTES_MAX = 256 * 1024
+"""Of a frame before CONNECT is answered: the largest is a CONNECT with its credentials."""
 LINGER_SECONDS = 5.0
 """How long a connection that we end may take to send what was written."""
 _GIVEN_UP = BrokerError(ServerError.SERVICE_NOT_READY, "What the request waited for has ended: the topic is being closed")
@@ -68,6 +74,8 @@ class Server(Protocol):
     settings: ConnectionSettings
     room: SharedRoom
     memory: PublishMemory
+    security: Security | None
+    """None: everybody may do everything."""
 
     def admit(self, connection: "Connection", host: str) -> str | None:
         """Why the connection cannot be taken; None when it can."""
@@ -98,7 +106,10 @@ class Connection(asyncio.BufferedProtocol):
             Refused(self),
         )
         self._requests: dict[asyncio.Task[None], None] = {}
-        self._frame_bytes_max = settings.frame_bytes_max
+        self._frame_bytes_max = min(HANDSHAKE_BYTES_MAX, settings.frame_bytes_max)
+        self._guard: Guard | None = None
+        self._asked: BaseCommand | None = None
+        """The command whose work waits for a permission: the next `run` is it."""
         self._header_bytes = HEADER_BYTES_CRC32C
         self._is_reading = True
         self._has_too_many_requests = False
@@ -126,6 +137,11 @@ class Connection(asyncio.BufferedProtocol):
         return self._session.protocol_version
 
     @property
+    def caller(self) -> Caller | None:
+        """Who the peer is; None where nobody is asked."""
+        return None if self._guard is None else self._guard.caller
+
+    @property
     def gets_broker_entry_metadata(self) -> bool:
         is_exposed = self._server.settings.exposing_broker_entry_metadata_to_client_enabled
         return is_exposed and self._session.knows_broker_entry_metadata
@@ -145,6 +161,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def run(self, work: Coroutine[Any, Any, None], on_failure: Callable[[BrokerError], None]) -> None:
         """A request outlives its connection when that ends first: what it began is undone at its end, not cut off."""
+        if self._asked is not None and self._guard is not None:
+            work, self._asked = self._guard.permitted(self._asked, work), None
         task = self._loop.create_task(work)
         self._requests[task] = None
         task.add_done_callback(lambda task: self._request_done(task, on_failure))
@@ -174,6 +192,8 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername") or ("unknown", 0)
         self._host, self.address = str(peer[0]), f"{peer[0]}:{peer[1]}"
         self.is_open = True
+        if self._server.security is not None:
+            self._guard = Guard(self._server.security, self, transport.get_extra_info("peercert"))
         refusal = self._server.admit(self, self._host)
         if refusal is not None:
             self._refuse(ServerError.NOT_ALLOWED, refusal)
@@ -212,6 +232,8 @@ class Connection(asyncio.BufferedProtocol):
         self._consumers.close()
         self._topic_lists.close()
         self._liveness.ended()
+        if self._guard is not None:
+            self._guard.close()
 
     def _overflowed(self) -> None:
         """The peer does not read; nor would it read an error."""
@@ -241,7 +263,7 @@ class Connection(asyncio.BufferedProtocol):
         if verdict in (Tick.HANDSHAKE_UNFINISHED, Tick.PEER_SILENT):
             self.end(verdict.value)
             return
-        if verdict is Tick.SEND_PING:
+        if verdict is Tick.SEND_PING or not self._is_reading:  # whom we do not read hears that we are there all the same
             self.answer(PING)
         self._timer = self._loop.call_later(self._server.settings.keep_alive_interval_seconds, self._tick)
 
@@ -301,18 +323,52 @@ class Connection(asyncio.BufferedProtocol):
             self._connect(command.connect)
         elif command.type == BaseCommand.PING:
             self.answer(PONG)
+        elif command.type == BaseCommand.AUTH_RESPONSE and self._guard is not None:
+            self._guarded(partial(self._guard.respond, command))
         elif command.type != BaseCommand.PONG:
             route = _ROUTES.get(command.type)
             if route is None:
                 raise ProtocolViolation(f"{BaseCommand.Type.Name(command.type)} was not asked for")
-            index, method = route
-            method(self._families[index], command, frame.payload)
+            self._perform(self._families[route[0]], route[1], frame)
+
+    def _perform(self, family: Any, method: Callable[[Any, BaseCommand, memoryview], None], frame: Frame) -> None:
+        command = frame.command
+        if self._guard is None or not self._guard.must_ask(command.type):
+            method(family, command, frame.payload)
+            return
+        self._asked = command
+        try:
+            if command.type in ANSWERED_AT_ONCE:
+                told = partial(replies.denied, command)
+                self.run(_called(method, family, command), lambda failure: self.answer(told(failure)))
+            else:
+                method(family, command, frame.payload)
+        finally:
+            self._asked = None
 
     def _connect(self, command: CommandConnect) -> None:
         if not self._server.service.is_started:
             self._refuse(ServerError.SERVICE_NOT_READY, "The broker is starting")
             return
+        if self._guard is not None and not self._guarded(partial(self._guard.connect, command)):
+            return
         version = self._session.connect(command)
-        log.info(line("connected", peer=self.address, client=self.client_version, protocol=version))
+        self._frame_bytes_max = self._server.settings.frame_bytes_max
+        who = {} if self.caller is None else {"role": str(self.caller)[:300]}
+        log.info(line("connected", peer=self.address, client=self.client_version, protocol=version, **who))
         watchers = self._server.service.settings.enable_broker_topic_list_watcher
         self.answer(replies.connected(SERVER_VERSION, version, self._server.settings.max_message_size, watchers=watchers))
+
+    def _guarded(self, door: Callable[[], None]) -> bool:
+        """Whether the peer is let in, or stays. It is told when not, and the connection ends."""
+        try:
+            door()
+        except BrokerError as refusal:
+            self._refuse(refusal.code, refusal.message)
+            return False
+        return True
+
+
+async def _called(method: Callable[[Any, BaseCommand, memoryview], None], family: Any, command: BaseCommand) -> None:
+    """A handler that is called once its command may be done; such a command has no payload."""
+    method(family, command, memoryview(b""))

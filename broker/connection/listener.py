@@ -6,6 +6,7 @@ from collections import Counter
 from ports.read_buffer import SharedRoom
 from ports.server_port import ServerPort
 
+from ..security.security import Security
 from ..service.broker_service import BrokerService
 from .connection import LINGER_SECONDS, Connection
 from .publish_gate import PublishMemory
@@ -19,8 +20,9 @@ BACKLOG = 1024
 class Listener:
     """One broker's. Implements `connection.Server`."""
 
-    def __init__(self, service: BrokerService, settings: ConnectionSettings) -> None:
+    def __init__(self, service: BrokerService, settings: ConnectionSettings, security: Security | None = None) -> None:
         self.service = service
+        self.security = security
         self.settings = settings
         self.room = SharedRoom()
         self.memory = PublishMemory(settings.max_message_publish_buffer_size_in_mb << 20)

@@ -107,6 +107,12 @@ class ProducerHandle:
             self._link.answer(self._errors(run.sequence_ids, code, message))
         self._finish(run)
 
+    def hold_reading(self) -> None:
+        self._gate.hold()
+
+    def resume_reading(self) -> None:
+        self._gate.resume()
+
     def ready(self, topic_epoch: int) -> None:
         if self.producer is not None:
             name, last = self.producer.name, self.producer.last_sequence_id

@@ -1,7 +1,8 @@
 """How much a peer may publish before it is stored: at the limit its socket is not read, and at half of it again.
 
 One `PublishGate` per connection (messages and bytes), one `PublishMemory` over all of them (maxMessagePublishBufferSizeInMB).
-Only receipts open a gate, so that it cannot stay shut (surface section 2, back-pressure). Pure; the driver is told by callback.
+Only receipts, and the time that a rate takes, open a gate: it cannot stay shut (surface section 2, back-pressure). Pure; the
+driver is told by callback.
 """
 
 from collections.abc import Callable
@@ -45,10 +46,23 @@ class PublishGate:
         self._bytes = 0
         self._is_full = False
         self._waits_for_memory = False
+        self._holds = 0
+        """Producers that have published more than a rate allows."""
 
     @property
     def is_shut(self) -> bool:
-        return self._is_full or self._waits_for_memory
+        return self._is_full or self._waits_for_memory or self._holds > 0
+
+    def hold(self) -> None:
+        """Once more: shut until as many `resume`."""
+        was_shut, self._holds = self.is_shut, self._holds + 1
+        if not was_shut:
+            self._on_change()
+
+    def resume(self) -> None:
+        self._holds -= 1
+        if not self.is_shut:
+            self._on_change()
 
     def began(self, messages: int, size: int) -> None:
         self._messages += messages

@@ -61,6 +61,23 @@ def connected(server_version: str, protocol_version: int, max_message_size: int,
     return encode(BaseCommand(type=BaseCommand.CONNECTED, connected=told))
 
 
+def auth_challenge(server_version: str, protocol_version: int, method: str, challenge: bytes) -> bytes:
+    """AUTH_CHALLENGE."""
+    data = api.AuthData(auth_method_name=method, auth_data=challenge)
+    told = api.CommandAuthChallenge(server_version=server_version, protocol_version=protocol_version, challenge=data)
+    return encode(BaseCommand(type=BaseCommand.AUTH_CHALLENGE, auth_challenge=told))
+
+
+def denied(command: BaseCommand, failure: BrokerError) -> bytes:
+    """Of a command whose handler was not called, in the response that it has."""
+    if command.type == BaseCommand.GET_SCHEMA:
+        return no_schema(command.get_schema.request_id, failure.code, failure.message)
+    if command.type == BaseCommand.GET_OR_CREATE_SCHEMA:
+        return schema_refused(command.get_or_create_schema.request_id, failure.code, failure.message)
+    body = next(value for field, value in command.ListFields() if field.number == command.type)
+    return error(body.request_id, failure)
+
+
 def partitions(request_id: int, count: int) -> bytes:
     told = api.CommandPartitionedTopicMetadataResponse(
         request_id=request_id, partitions=count, response=api.CommandPartitionedTopicMetadataResponse.Success

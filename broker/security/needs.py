@@ -1,0 +1,48 @@
+"""Needs: what somebody has to be allowed for a command or a route. Operations are constants of Apache's enums. Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a permission is asked for. The texts are those of the routes' declarations."""
+
+    ANYBODY = "anybody"
+    AUTHENTICATED = "authenticated"
+    SUPER_USER = "super-user"
+    CLUSTER = "cluster"
+    CLUSTER_POLICY = "cluster policy"
+    BROKER = "broker"
+    TENANT_ADMIN = "tenant admin"
+    TENANT = "tenant"
+    NAMESPACE = "namespace"
+    NAMESPACE_POLICY = "namespace policy"
+    TOPIC = "topic"
+    TOPIC_POLICY = "topic policy"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Names are empty where the kind has none. `topic`: the full name."""
+
+    kind: Kind
+    operation: str = ""
+    tenant: str = ""
+    namespace: str = ""
+    """`tenant/namespace`."""
+    topic: str = ""
+    subscription: str = ""
+
+    def __str__(self) -> str:
+        what = self.topic or self.namespace or self.tenant
+        return " ".join(part for part in (self.kind.value, self.operation, what) if part)
+
+
+def topic_need(operation: str, topic: str, subscription: str = "") -> Need:
+    """`topic`: a full name, `domain://tenant/namespace/local`."""
+    tenant, namespace, _ = topic.partition("://")[2].split("/", 2)
+    return Need(Kind.TOPIC, operation, tenant, f"{tenant}/{namespace}", topic, subscription)
+
+
+def namespace_need(operation: str, namespace: str) -> Need:
+    return Need(Kind.NAMESPACE, operation, namespace.partition("/")[0], namespace)
