@@ -111,6 +111,12 @@ class _Writing:
     def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
         self._fail(BrokerError(code, message))
 
+    def hold_reading(self) -> None:
+        """One message: there is nothing to hold back."""
+
+    def resume_reading(self) -> None:
+        """As above."""
+
     def ready(self, topic_epoch: int) -> None:
         """A shared producer never waits for its turn."""
 
@@ -126,18 +132,20 @@ class _Writing:
 
 
 class ServedEventLog:
-    """An `EventLog` on the topic, which this broker serves."""
+    """An `EventLog` on the topic, which this broker serves. `only_new`: nothing is kept for it, and the old is not read."""
 
-    def __init__(self, topic: Topic, new_name: Callable[[], str]) -> None:
+    def __init__(self, topic: Topic, new_name: Callable[[], str], *, only_new: bool = False) -> None:
         self._topic = topic
         self._new_name = new_name
+        self._only_new = only_new
         self._reading: _Reading | None = None
 
     async def read(self, on_message: OnMessage, on_end: Callable[[str], None]) -> Position:
-        await self._topic.create_subscription(COMPACTION_CURSOR, from_earliest=True, properties={})
+        if not self._only_new:
+            await self._topic.create_subscription(COMPACTION_CURSOR, from_earliest=True, properties={})
         self._reading = reading = _Reading(on_message, on_end)
         name = f"{_READER}-{self._new_name()}"
-        consumer = await self._topic.subscribe(_reader_request(name), reading)
+        consumer = await self._topic.subscribe(_reader_request(name, from_earliest=not self._only_new), reading)
         reading.consumer = consumer
         consumer.flow(_PERMITS)
         return (await consumer.last_message()).position
@@ -168,7 +176,7 @@ def _send_run(section: bytes, header_bytes: int) -> SendRun:
     return SendRun(0, batch, array("Q", (0,)), array("Q", (0,)), 0, 0)
 
 
-def _reader_request(name: str) -> SubscribeRequest:
+def _reader_request(name: str, *, from_earliest: bool) -> SubscribeRequest:
     return SubscribeRequest(
         consumer_id=0,
         subscription=name,
@@ -179,7 +187,7 @@ def _reader_request(name: str) -> SubscribeRequest:
         start=None,
         start_batch_index=-1,
         start_rollback_seconds=0,
-        from_earliest=True,
+        from_earliest=from_earliest,
         metadata={},
         subscription_properties={},
         key_shared=KeySharedMeta(),

@@ -64,6 +64,11 @@ class ProducerSink(Protocol):
     def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
         """The whole run was not stored; called in the same order as receipts."""
 
+    def hold_reading(self) -> None:
+        """It has published more than a rate allows: read nothing from its connection until `resume_reading`, which comes also
+        when the producer ends. What was read already is published all the same."""
+
+    def resume_reading(self) -> None: ...
     def ready(self, topic_epoch: int) -> None:
         """A WaitForExclusive producer may publish now (the second PRODUCER_SUCCESS)."""
 

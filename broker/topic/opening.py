@@ -4,6 +4,7 @@ from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedgerError, ManagedLedgers
 from ports.clock import Clock
 
+from .broker_limits import BrokerLimits
 from .errors import broker_error
 from .settings import TopicSettings
 from .topic import PersistentTopic
@@ -19,10 +20,13 @@ class PersistentTopics:
         self._settings = settings
         self._dispatcher_settings = dispatcher_settings
         self._clock = clock
+        self._limits = BrokerLimits(settings)
 
     async def __call__(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> PersistentTopic:
         try:
             ledger = await self._ledgers.open(managed_ledger_name, create=create)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
-        return PersistentTopic(name, ledger, partition_index, self._settings, self._dispatcher_settings, self._clock)
+        return PersistentTopic(
+            name, ledger, partition_index, self._settings, self._dispatcher_settings, self._clock, self._limits
+        )

@@ -22,7 +22,7 @@ class ProducerHost(Protocol):
     """What a producer needs of its topic."""
 
     def append(self, entries: EntryBatch) -> "asyncio.Future[EntryRun]": ...
-    def count_published(self, run: SendRun, chunks: int) -> None: ...
+    def count_published(self, producer: "TopicProducer", run: SendRun, chunks: int) -> None: ...
     def storage_failed(self, error: BaseException) -> None:
         """The log cannot be trusted with more: the topic closes, and with it this producer."""
 
@@ -54,6 +54,8 @@ class TopicProducer:
         self._host = host
         self._sink = sink
         self._is_held = False
+        self._holds = 0
+        """Rates that keep its connection from being read."""
         self._is_broken = False
         """Nothing more is answered but by `send_failed`."""
         self._unanswered: deque[tuple[SendRun, asyncio.Future[EntryRun] | _Refused]] = deque()
@@ -78,7 +80,7 @@ class TopicProducer:
         entries = run.entries
         chunks = entries.count if run.flags & FLAG_CHUNK else 0
         self.counters.add(entries.message_count, entries.payload_bytes, chunks)
-        self._host.count_published(run, chunks)
+        self._host.count_published(self, run, chunks)
         future = self._host.append(entries)
         self._unanswered.append((run, future))
         future.add_done_callback(self._answer)
@@ -147,6 +149,24 @@ class TopicProducer:
         """Soon the broker ends it: take nothing new on, so that what is on its way can be answered before."""
         self._is_held = True
 
+    def hold_reading(self) -> None:
+        """A rate was exceeded."""
+        self._holds += 1
+        if self._holds == 1 and not self.is_closed:
+            self._sink.hold_reading()
+
+    def resume_reading(self) -> None:
+        """There is room again."""
+        self._holds -= 1
+        if self._holds == 0 and not self.is_closed:
+            self._sink.resume_reading()
+
+    def _let_go(self) -> None:
+        """It has ended; its connection has others."""
+        self.is_closed = True
+        if self._holds:
+            self._sink.resume_reading()
+
     def admitted(self, topic_epoch: int | None) -> None:
         """It may publish now; tells the client if it has waited for this."""
         self.topic_epoch = topic_epoch
@@ -168,18 +188,18 @@ class TopicProducer:
 
     def close(self) -> None:
         if not self.is_closed:
-            self.is_closed = True
+            self._let_go()
             self._host.producer_left(self)
 
     def replaced(self) -> None:
         """Its client is on another connection already. Runs published before are answered to whoever still listens here."""
-        self.is_closed = True
+        self._let_go()
 
     def end(self, reason: str) -> None:
         """The broker ends it."""
         if self.is_closed:
             return
-        self.is_closed = True
+        self._let_go()
         if self.is_introduced:
             self._sink.closed(reason)
         self._fail_rest()

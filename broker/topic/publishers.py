@@ -14,8 +14,10 @@ from managed_ledger.contract import ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
 from wire.run import EntryBatch, EntryRun, SendRun
 
+from .broker_limits import BrokerLimits
 from .contract import ProducerRequest, ProducerSink
 from .errors import broker_error, topic_unavailable
+from .policies import PublishRate
 from .policies_in_force import PoliciesInForce
 from .producer import TopicProducer
 from .producer_events import (
@@ -35,6 +37,7 @@ from .producer_events import (
     StoreEpoch,
 )
 from .producers import ProducerAdmission
+from .publish_throttle import PublishThrottle
 from .rates import PublishCounters, PublishRates
 from .settings import TopicSettings
 
@@ -58,12 +61,17 @@ class PublishersHost(Protocol):
 class Publishers:
     """All producers of a topic, also those that wait."""
 
-    def __init__(self, host: PublishersHost, policies: PoliciesInForce, settings: TopicSettings, clock: Clock) -> None:
+    def __init__(
+        self, host: PublishersHost, policies: PoliciesInForce, limits: BrokerLimits, settings: TopicSettings, clock: Clock
+    ) -> None:
         self.counters = PublishCounters()
         self.rates = PublishRates()
         self.last_publish_ms = 0
+        self.rate_limited_times = 0
+        """Publishes that were too much for a rate (publishRateLimitedTimes)."""
         self._host = host
         self._policies = policies
+        self._limits = limits
         self._clock = clock
         self._admission = ProducerAdmission(
             host.name, _stored_epoch(host.ledger), same_address_max=settings.max_same_address_producers_per_topic
@@ -73,6 +81,11 @@ class Publishers:
         self._keys_given = 0
         self._epoch_turn = asyncio.Lock()
         self._has_ended = False
+        self._rate = PublishRate()
+        self._throttle: PublishThrottle | None = None
+        self._throttles: tuple[PublishThrottle, ...] = ()
+        """This topic's and the broker's, where there are rates."""
+        self.policies_changed()
 
     @property
     def all(self) -> list[TopicProducer]:
@@ -112,9 +125,28 @@ class Publishers:
     def append(self, entries: EntryBatch) -> "asyncio.Future[EntryRun]":
         return self._host.ledger.append(entries)
 
-    def count_published(self, run: SendRun, chunks: int) -> None:
+    def policies_changed(self) -> None:
+        """What they say of rates holds from now on; a rate that stays as it was goes on."""
+        rate = self._policies.current.publish_rate
+        if rate != self._rate:
+            self._rate = rate
+            if self._throttle is not None:
+                self._throttle.close()
+            self._throttle = PublishThrottle(rate.messages, rate.bytes) if rate.is_limited else None
+        self._limits.refresh()
+        self._throttles = tuple(each for each in (self._throttle, self._limits.publish) if each is not None)
+
+    def count_published(self, producer: TopicProducer, run: SendRun, chunks: int) -> None:
         self.counters.add(run.entries.message_count, run.entries.payload_bytes, chunks)
         self.last_publish_ms = self._clock.now_ms()
+        if self._throttles:
+            self._count_against_rates(producer, run)
+
+    def _count_against_rates(self, producer: TopicProducer, run: SendRun) -> None:
+        messages, size = run.entries.message_count, run.entries.payload_bytes
+        exceeded = [each for each in self._throttles if each.published(producer, messages, size)]
+        if exceeded:
+            self.rate_limited_times += 1
 
     def storage_failed(self, error: BaseException) -> None:
         self._host.storage_failed(error)
@@ -137,6 +169,8 @@ class Publishers:
     def end_all(self, reason: str) -> None:
         """The topic closes: whoever publishes is told, whoever asked is refused. Nobody is taken on any more."""
         self._has_ended = True
+        if self._throttle is not None:
+            self._throttle.close()
         producers, self._producers = self._producers, {}
         arrivals, self._arrivals = self._arrivals, {}
         for arrival in arrivals.values():

@@ -47,13 +47,21 @@ class TopicSettings:
     broker_delete_inactive_topics_frequency_seconds: int = 60
     broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = None
     """None: as often as it is looked for."""
+    broker_publisher_throttling_max_message_rate: int = 0
+    """Of all topics together, as is the next; 0: no limit, as for the other rates."""
+    broker_publisher_throttling_max_byte_rate: int = 0
     max_publish_rate_per_topic_in_messages: int = 0
     max_publish_rate_per_topic_in_bytes: int = 0
+    dispatch_throttling_rate_in_msg: int = 0
+    """Of all topics together, as is the next."""
+    dispatch_throttling_rate_in_byte: int = 0
     dispatch_throttling_rate_per_topic_in_msg: int = 0
     dispatch_throttling_rate_per_topic_in_byte: int = 0
     dispatch_throttling_rate_per_subscription_in_msg: int = 0
     dispatch_throttling_rate_per_subscription_in_byte: int = 0
     dispatch_throttling_rate_relative_to_publish_rate: bool = False
+    dispatch_throttling_on_batch_message_enabled: bool = False
+    """A batch counts as one message."""
     subscribe_throttling_rate_per_consumer: int = 0
     subscribe_rate_period_per_consumer_in_second: int = 30
 

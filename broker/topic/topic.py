@@ -14,6 +14,7 @@ from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced
 from ports.clock import Clock
 
+from .broker_limits import BrokerLimits
 from .consumer import TopicConsumer
 from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest, SubscriptionType, TopicActivity
 from .errors import broker_error, topic_unavailable
@@ -46,6 +47,7 @@ class PersistentTopic:
         settings: TopicSettings,
         dispatcher_settings: DispatcherSettings,
         clock: Clock,
+        limits: BrokerLimits | None = None,
     ) -> None:
         self.name = name
         self.ledger = ledger
@@ -59,7 +61,8 @@ class PersistentTopic:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._closing: asyncio.Task[None] | None = None
         self._policies = PoliciesInForce(settings, dispatcher_settings)
-        self.publishers = Publishers(self, self._policies, settings, clock)
+        limits = limits or BrokerLimits(settings)
+        self.publishers = Publishers(self, self._policies, limits, settings, clock)
         self.subscriptions = Subscriptions(self, self._policies, settings, dispatcher_settings, clock)
         self.upkeep = Upkeep(self, self._policies, settings, clock)
         self.operations = StoredTopicOperations(self, settings, clock)

@@ -65,8 +65,8 @@ class Upkeep:
         new = self._policies.current
         if new.retention != old.retention:
             self._host.ledger.set_retention(new.retention.age_ms, new.retention.size_bytes)
-        if new != old:
-            self._host.subscriptions.policies_changed()
+        self._host.publishers.policies_changed()
+        self._host.subscriptions.policies_changed()
 
     # time to live
 

@@ -55,6 +55,12 @@ class ProducerEnd:
     def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
         self.heard.append(("send_failed", list(run.sequence_ids), code))
 
+    def hold_reading(self) -> None:
+        self.heard.append(("hold_reading",))
+
+    def resume_reading(self) -> None:
+        self.heard.append(("resume_reading",))
+
     def ready(self, topic_epoch: int) -> None:
         self.heard.append(("ready", topic_epoch))
 

@@ -1,0 +1,35 @@
+"""Rates that all topics of a broker share: brokerPublisherThrottlingMax..., dispatchThrottlingRateIn..."""
+
+import asyncio
+
+from .publish_throttle import PublishThrottle
+from .settings import TopicSettings
+from .token_buckets import RateLimiter
+
+
+class BrokerLimits:
+    """`publish` and `dispatch` are None where nothing is limited. `refresh` before they are looked at; on the loop."""
+
+    def __init__(self, settings: TopicSettings) -> None:
+        self._settings = settings
+        self._publish_rate = self._dispatch_rate = (0, 0)
+        self.publish: PublishThrottle | None = None
+        self.dispatch: RateLimiter | None = None
+
+    def refresh(self) -> None:
+        """Settings change while brokers run; a rate that stays keeps its state."""
+        settings = self._settings
+        publish_rate = (
+            settings.broker_publisher_throttling_max_message_rate,
+            settings.broker_publisher_throttling_max_byte_rate,
+        )
+        dispatch_rate = (settings.dispatch_throttling_rate_in_msg, settings.dispatch_throttling_rate_in_byte)
+        if publish_rate != self._publish_rate:
+            self._publish_rate = publish_rate
+            if self.publish is not None:
+                self.publish.close()
+            self.publish = PublishThrottle(*publish_rate) if max(publish_rate) > 0 else None
+        if dispatch_rate != self._dispatch_rate:
+            self._dispatch_rate = dispatch_rate
+            now = asyncio.get_running_loop().time()
+            self.dispatch = RateLimiter(*dispatch_rate, 1.0, now) if max(dispatch_rate) > 0 else None

@@ -1,0 +1,52 @@
+"""Rates as token buckets: what is taken may run a bucket into debt, which time pays back. Pure; `now` is in seconds.
+
+Apache's AsyncTokenBucket: a bucket begins full and holds what comes in one period. Decided on whole runs, so that one may
+overshoot; what it was too much is waited for afterwards, and the mean is the rate.
+"""
+
+WAIT_SECONDS_MIN = 0.01
+"""So that a low limit does not wake for each token."""
+
+
+class TokenBucket:
+    """`tokens` in each period of `seconds`."""
+
+    __slots__ = ("_at", "_capacity", "_per_second", "_tokens")
+
+    def __init__(self, tokens: float, seconds: float, now: float) -> None:
+        self._capacity = float(tokens)
+        self._per_second = tokens / seconds
+        self._tokens = float(tokens)
+        self._at = now
+
+    def take(self, tokens: float, now: float) -> None:
+        """Also what is not there."""
+        self._tokens = self.available(now) - tokens
+        self._at = now
+
+    def available(self, now: float) -> float:
+        """Below 0: debt."""
+        return min(self._capacity, self._tokens + (now - self._at) * self._per_second)
+
+    def wait_seconds(self, now: float) -> float:
+        """Until there is a whole token; 0 when there is one."""
+        missing = 1 - self.available(now)
+        return max(WAIT_SECONDS_MIN, missing / self._per_second) if missing > 0 else 0.0
+
+
+class RateLimiter:
+    """Messages and bytes, each limited if it is more than 0; whichever has run out is waited for."""
+
+    def __init__(self, messages: int, size: int, seconds: float, now: float) -> None:
+        self.messages = TokenBucket(messages, seconds, now) if messages > 0 else None
+        self.bytes = TokenBucket(size, seconds, now) if size > 0 else None
+
+    def take(self, messages: int, size: int, now: float) -> None:
+        if self.messages is not None:
+            self.messages.take(messages, now)
+        if self.bytes is not None:
+            self.bytes.take(size, now)
+
+    def wait_seconds(self, now: float) -> float:
+        """0: there is room for something."""
+        return max((bucket.wait_seconds(now) for bucket in (self.messages, self.bytes) if bucket is not None), default=0.0)
