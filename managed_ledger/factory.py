@@ -19,6 +19,7 @@ from .ledger.info import ListedLedger, decode_info
 from .ledger.metadata_driver import ROOT, LogMetadata
 from .ledger.sequence import LedgerSequence
 from .managed_ledger_driver import StoredManagedLedger
+from .meters import LedgerMeters, SharedMeters
 from .settings import MEGABYTE, ManagedLedgerSettings
 from .skipping import Skipping, remedy
 from .surroundings import Surroundings
@@ -54,6 +55,32 @@ class ManagedLedgerFactory:
     @property
     def cached_bytes(self) -> int:
         return self._cache.size_bytes
+
+    @property
+    def cache_evictions(self) -> int:
+        return self._cache.evictions
+
+    @property
+    def count(self) -> int:
+        """Of what is open or being opened."""
+        return len(self._opened)
+
+    @property
+    def meters(self) -> SharedMeters:
+        """Of all of them together."""
+        return self._around.meters
+
+    def reads_in_flight_bytes(self) -> tuple[int, int]:
+        """On their way into memory, and how much more may be; -1 each where there is no bound."""
+        in_flight = self._cache.in_flight
+        return (in_flight.size_bytes, in_flight.bytes_max - in_flight.size_bytes) if in_flight.bytes_max else (-1, -1)
+
+    def meters_of(self, name: str) -> LedgerMeters | None:
+        """None: it is not open."""
+        task = self._opened.get(name)
+        if task is None or not task.done() or task.cancelled() or task.exception() is not None:
+            return None
+        return task.result().meters
 
     async def open(self, name: str, *, create: bool = True) -> ManagedLedger:
         while True:

@@ -34,6 +34,7 @@ from .ledger.search import find_first, last_readable
 from .ledger.sequence import LedgerSequence
 from .ledger.trim_driver import Trimming
 from .ledger.trimming import Retention, retention
+from .meters import LedgerMeters
 from .surroundings import Surroundings
 from .tasks import all_tried, take_error, unbroken
 
@@ -60,12 +61,22 @@ class StoredManagedLedger:
         self._cache = CachedLog(around.cache)
         self._forget = forget
         self._loop = asyncio.get_running_loop()
+        self.meters = LedgerMeters(around.meters, self._loop.time())
         self._deletion = LedgerDeletion(metadata, around.ledgers)
         limits = rollover_limits(around.settings)
         creation = LedgerCreation(metadata, around.ledgers, self._deletion)
-        self._appender = Appender(metadata, around.ledgers, creation, limits, around.clock, self._confirmed, self._began)
+        self._appender = Appender(
+            metadata, around.ledgers, creation, limits, around.clock, self._confirmed, self._began, self.meters
+        )
         self.reads = LedgerReads(
-            self.name, self.sequence, around.ledgers, self._cache, self._appender.writer_of, around.settings, self._lost
+            self.name,
+            self.sequence,
+            around.ledgers,
+            self._cache,
+            self._appender.writer_of,
+            around.settings,
+            self._lost,
+            self.meters,
         )
         self._cursors = LedgerCursors(self, around, self.name, metadata.path)
         self._trimming = Trimming(

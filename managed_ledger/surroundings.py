@@ -8,6 +8,7 @@ from ports.clock import Clock
 
 from .cache.entry_cache import EntryCache
 from .cursor.hole_cache import HoleCache
+from .meters import SharedMeters
 from .settings import MEGABYTE, ManagedLedgerSettings
 from .skipping import Skipping
 
@@ -23,6 +24,7 @@ class Surroundings:
     cache: EntryCache
     holes: HoleCache = field(init=False)
     skipping: Skipping = field(init=False)
+    meters: SharedMeters = field(default_factory=SharedMeters, init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "skipping", Skipping(self.settings))

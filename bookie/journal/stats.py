@@ -6,7 +6,7 @@ Measured for each write: all that share it are counted as long as the one among 
 from collections.abc import Sequence
 
 from bookie.journal.format_v1 import Record
-from bookie.op_stats import OpStats
+from ports.op_stats import OpStats
 from wire.run import EntryMix, EntryRun
 
 

@@ -6,11 +6,11 @@ Nothing here costs an add more than a statement for each run: the rest is read f
 from collections.abc import Iterable, Iterator, Mapping
 
 from bookie.bookie import Bookie
-from bookie.op_stats import OpStats, quantile_ms
 from bookie.server.request_stats import RequestStats
 from bookie.storage.compaction_plan import LogUse
 from bookie.striped_bookie import AnyBookie
 from ports.disk import DiskUsage
+from ports.op_stats import OpStats, quantile_ms
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 QUANTILES = (0.5, 0.75, 0.95, 0.99, 0.999, 0.9999, 1.0)

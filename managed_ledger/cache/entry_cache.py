@@ -70,6 +70,8 @@ class EntryCache:
         self.in_flight = in_flight or ReadsInFlight(0, 0)
         """What is on its way into memory; not part of `size_bytes` before it is in."""
         self.size_bytes = 0
+        self.evictions = 0
+        """Runs that went because of their age, or for want of room."""
         self.ahead_bytes = 0
         """Of it: fetched for readers that catch up; with what is promised to them."""
         self._filled = filled
@@ -106,6 +108,7 @@ class EntryCache:
                 queue.append(cached)
                 self._skip_removed()
             else:
+                self.evictions += 1
                 self.remove(cached)
 
     def remove(self, cached: _Cached) -> None:

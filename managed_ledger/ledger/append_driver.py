@@ -20,6 +20,7 @@ from ports.clock import Clock
 from ports.logs import line
 from wire.run import EntryBatch, EntryRun
 
+from ..meters import LedgerMeters
 from .creation_driver import LedgerCreation
 from .metadata_driver import LogMetadata
 from .rollover import RolloverLimits
@@ -47,6 +48,7 @@ class Appender:
         clock: Clock,
         confirmed: Callable[[EntryRun], None],
         switched: Callable[[], None],
+        meters: LedgerMeters,
     ) -> None:
         self._metadata = metadata
         self._sequence = metadata.sequence
@@ -56,6 +58,7 @@ class Appender:
         self._clock = clock
         self._confirmed = confirmed
         self._switched = switched
+        self._meters = meters
         self._loop = asyncio.get_running_loop()
         self._writer: LedgerWriter | None = None
         self._retiring: LedgerWriter | None = None
@@ -68,6 +71,8 @@ class Appender:
         self._sent: deque[_Append] = deque()
         self._waiting: deque[_Append] = deque()
         self._waiting_bytes = 0
+        self._begun: deque[float] = deque()
+        """When each append that is not answered began. They are answered in order, from whichever ledger."""
         self._heard: asyncio.Future[None] | None = None
         self._switching: asyncio.Task[None] | None = None
         self._age_timer: asyncio.TimerHandle | None = None
@@ -80,7 +85,9 @@ class Appender:
         writer = self._writer
         if self._refusal is not None:
             future.set_exception(_again(self._refusal))
-        elif writer is not None and not self._has_to_end(writer):
+            return future
+        self._begun.append(self._loop.time())
+        if writer is not None and not self._has_to_end(writer):
             self._send(writer, batch, future)
         else:
             self._wait(batch, future)
@@ -105,6 +112,7 @@ class Appender:
         self._failure = self._refusal = failure
         self._stop_timer()
         unanswered = [*self._sent, *self._waiting]
+        self._begun.clear()
         self._sent.clear()
         self._waiting.clear()
         self._waiting_bytes = 0
@@ -147,6 +155,7 @@ class Appender:
         _, future = self._sent.popleft()
         self._fruitless = 0
         self._sequence.confirm(run.count, run.payload_bytes)
+        self._meters.stored(self._loop.time() - self._begun.popleft(), run.count, run.payload_bytes)
         self._confirmed(run)
         if not future.done():
             future.set_result(run)

@@ -19,6 +19,7 @@ from managed_ledger.cache.entry_cache import CachedLog
 from managed_ledger.cache.pieces import Pieces
 from managed_ledger.cache.places import ReadingPlaces
 from managed_ledger.errors import ManagedLedgerError
+from managed_ledger.meters import LedgerMeters
 from managed_ledger.settings import ManagedLedgerSettings
 from managed_ledger.tasks import take_error
 from wire.position import Position
@@ -46,8 +47,10 @@ class LedgerReads:
         writer_of: Callable[[int], LedgerWriter | None],
         settings: ManagedLedgerSettings,
         lost: Callable[[int, BitMap], None],
+        meters: LedgerMeters,
     ) -> None:
         self._name = name
+        self._meters = meters
         self._sequence = sequence
         self._cache = cache
         self._in_flight = cache.shared.in_flight
@@ -81,6 +84,7 @@ class LedgerReads:
                 except LedgerError as error:
                     place = self._after(found, error)
                     continue
+                self._meters.missed(run.count, run.size_bytes)
                 self._read_on(position, Position(run.ledger_id, run.last_entry_id + 1))
                 return run
             return None
@@ -111,6 +115,7 @@ class LedgerReads:
     def _cached(self, position: Position, found: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         run = self._cache.get(found.ledger_id, found.entry_id, entries_max, bytes_max, self._loop.time())
         if run is not None:
+            self._meters.hit(run.count, run.size_bytes)
             self._read_on(position, Position(run.ledger_id, run.last_entry_id + 1))
             end = self._pieces.entered_ahead(found)
             if end is not None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.op_stats import BUCKETS, WINDOW_SECONDS, Latencies, OpStats, bucket_end_ms, bucket_of, quantile_ms
+from ports.op_stats import BUCKETS, WINDOW_SECONDS, Latencies, OpStats, bucket_end_ms, bucket_of, quantile_ms
 from bookie.server.request_stats import NAMES
 from bookie.web.metrics import QUANTILES, metrics_text, summary_text
 from tests.bookie.runs import KEY
