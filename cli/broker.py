@@ -56,6 +56,7 @@ class BrokerServer:
         self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
         self.server_settings = self._parts.server_settings
         self.service = self._parts.service
+        self.security = self._parts.security
         self._members: Members | None = None
 
     async def start(self) -> None:

@@ -93,7 +93,7 @@ async def _serve_until(stop: asyncio.Event, server: BrokerServer, store: ZooKeep
     with bound_socket(where.bind_address, where.web_service_port) as web_socket:
         await server.start()
         await server.serve(web_socket.getsockname()[1])
-        web = await serve_web(server.service, store, web_socket)
+        web = await serve_web(server.service, store, web_socket, server.security)
         settle_memory()
         tell_ready(server.service, json_ready)
         await stop.wait()

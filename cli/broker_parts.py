@@ -3,6 +3,7 @@
 Owns the order in which these parts start and stop. Whose the bookies and the metadata are, its owner knows.
 """
 
+import os
 from collections.abc import Mapping
 
 from bookkeeper.client import BookKeeper
@@ -11,6 +12,8 @@ from bookkeeper.settings import BookKeeperSettings
 from broker.admin.metrics_settings import MetricsSettings
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
+from broker.security.security import security_of
+from broker.security.settings import SecuritySettings
 from broker.service.broker_service import BrokerService
 from broker.service.load.settings import LoadSettings
 from broker.service.lookups import Advertised
@@ -37,6 +40,7 @@ BROKER_SETTINGS = (
     LoadSettings,
     ConnectionSettings,
     MetricsSettings,
+    SecuritySettings,
 )
 
 
@@ -55,7 +59,9 @@ class BrokerParts:
         broker, load = configuration.settings(BrokerSettings), configuration.settings(LoadSettings)
         changing = ChangingSettings(configuration, (ServerSettings, *BROKER_SETTINGS))
         self.service = BrokerService(broker, store, clock, topics, load, changing)
-        self.listener = Listener(self.service, configuration.settings(ConnectionSettings))
+        security = configuration.settings(SecuritySettings)
+        self.security = security_of(security, store, os.environ, lambda: clock.now_ms() / 1000)
+        self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security)
 
     async def listen(self) -> None:
         await self.listener.listen(self.server_settings.bind_address, self.server_settings.broker_service_port)
@@ -69,5 +75,7 @@ class BrokerParts:
         self.listener.stop_accepting()
         await self.service.close()
         await self.listener.close()
+        if self.security is not None:
+            self.security.close()
         await self.managed_ledgers.close()
         await self.ledgers.close()

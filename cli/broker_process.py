@@ -8,6 +8,7 @@ import os
 import socket
 from pathlib import Path
 
+from broker.security.security import Security
 from broker.service.broker_service import BrokerService
 from cli.broker_parts import VERSION
 from cli.ready_file import write_whole
@@ -34,11 +35,14 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-async def serve_web(service: BrokerService, store: MetadataStore, web_socket: socket.socket) -> asyncio.Server:
+async def serve_web(
+    service: BrokerService, store: MetadataStore, web_socket: socket.socket, security: Security | None = None
+) -> asyncio.Server:
     """Last, and imported only now: a fifth of the time to start is this import, and publishing does not need it."""
     from broker.admin.app import admin_app, serve_admin
+    from broker.admin.authorize import authorizer
 
-    return await serve_admin(admin_app(service, store, VERSION), web_socket)
+    return await serve_admin(admin_app(service, store, VERSION, authorizer(security)), web_socket)
 
 
 def settle_memory() -> None:

@@ -45,6 +45,7 @@ class Standalone:
         self.server_settings = self._parts.server_settings
         self.managed_ledgers = self._parts.managed_ledgers
         self.service = self._parts.service
+        self.security = self._parts.security
 
     async def start(self) -> None:
         """Storage first; clients are let in last. StandaloneFailed."""

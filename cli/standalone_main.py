@@ -81,7 +81,7 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
     where = standalone.server_settings
     web_socket = bound_socket(where.bind_address, where.web_service_port)
     await standalone.serve(web_socket.getsockname()[1])
-    web = await serve_web(standalone.service, store, web_socket)
+    web = await serve_web(standalone.service, store, web_socket, standalone.security)
     settle_memory()
     tell_ready(standalone.service, json_ready)
     await stop.wait()

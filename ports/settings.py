@@ -31,7 +31,7 @@ def is_secret(key: str) -> bool:
 
 
 _SECRET_WORDS = ("password", "secret", "passwd", "authenticationparameters", "authparameters", "authparams", "pluginparams",
-                 "credential", "privatekey", "masterkey")  # fmt: skip
+                 "credential", "privatekey", "masterkey", "basicauthconf")  # fmt: skip
 _OF_SECRETS = ("path", "passwordprovider")
 """Where a secret is, is none."""
 
