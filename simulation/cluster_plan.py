@@ -127,7 +127,7 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
         max(3, quorum[0] + rng.choice((0, 1))),
         clients,
         _broker_settings(rng, quorum),
-        {"autoRecoveryDaemonEnabled": "false", "flushInterval": str(rng.choice((100, 1000))), "journalAlignmentSize": "512"},
+        {"autoRecoveryDaemonEnabled": "false", "flushInterval": str(rng.choice((500, 2000))), "journalAlignmentSize": "512"},
         tuple(_topic(rng, number, clients) for number in range(rng.choice((1, 1, 2)))),
         rng.random() < 0.7,
         _faults(rng),

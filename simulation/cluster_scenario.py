@@ -122,6 +122,7 @@ class ClusterScenario:
         await asyncio.gather(*(self._drain(topic, name) for topic in self.topics for name in sorted(topic.subscriptions)))
         for topic in self.topics:
             topic.checker.check_order()
+            self._check_one_owner(topic)
         await self._stop(self.brokers)
         await self._stop(self.bookies)
         self._sum_up()
@@ -249,6 +250,13 @@ class ClusterScenario:
         consumer.stop()
         await task
         topic.recorder.record(DrainEnded(topic.recorder.clock(), name))
+
+    def _check_one_owner(self, topic: TopicWork) -> None:
+        """Nothing has gone wrong for long: whoever believes to own it does."""
+        name = TopicName.parse(topic.plan.name)
+        owners = [each.host for each in self.brokers if each.server is not None and each.server.service.owners.serves(name)]
+        if len(owners) > 1:
+            raise Violation(f"{name} is owned by {' and by '.join(owners)}")
 
     async def _stop(self, machines: "list[BrokerMachine] | list[BookieMachine]") -> None:
         for machine in machines:

@@ -24,6 +24,8 @@ from managed_ledger.cursor.segments_v1 import encode_marker
 from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
 from managed_ledger.cursor_store import CursorStore
 from managed_ledger.ledger import trim_driver
+from simulation.cluster_plants import CLUSTER_PLANTS
+from simulation.cluster_scenario import run_cluster_seed
 from simulation.ledger_scenario import run_ledger_seed
 from simulation.log_scenario import run_log_seed
 from simulation.outcome import Outcome
@@ -189,5 +191,9 @@ PLANTED: Mapping[str, Plant] = {
     **{
         name: Plant(what, run_quorum_seed, target, attribute, replacement)
         for name, (what, target, attribute, replacement) in QUORUM_PLANTS.items()
+    },
+    **{
+        name: Plant(what, run_cluster_seed, target, attribute, replacement)
+        for name, (what, target, attribute, replacement) in CLUSTER_PLANTS.items()
     },
 }  # fmt: skip

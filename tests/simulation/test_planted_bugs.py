@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from simulation.cluster_plants import CLUSTER_PLANTS
 from simulation.planted import PLANTED
 from simulation.quorum_plants import QUORUM_PLANTS
 
@@ -16,9 +17,9 @@ SEEDS_FROM = {"close-forgotten": 29}
 """Where the search begins: many seeds before it know nothing of the bug."""
 
 
-@pytest.mark.parametrize("name", sorted(PLANTED.keys() - QUORUM_PLANTS.keys()))
+@pytest.mark.parametrize("name", sorted(PLANTED.keys() - QUORUM_PLANTS.keys() - CLUSTER_PLANTS.keys()))
 def test_a_planted_bug_is_found(name: str) -> None:
-    """Those of the ledger protocol: test_quorum_seeds.py."""
+    """Those of the ledger protocol: test_quorum_seeds.py; of a cluster: test_cluster_seeds.py."""
     plant = PLANTED[name]
     with plant.planted():
         failure = next(filter(None, (plant.run(seed, None).failure for seed in _seeds(name))), None)
