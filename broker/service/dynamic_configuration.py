@@ -8,7 +8,7 @@ the value of the configuration file again (BrokerService.handleDynamicConfigurat
 import asyncio
 import json
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Protocol
 
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Notification
@@ -69,8 +69,15 @@ class NothingDynamic:
 class DynamicConfiguration:
     """Of all brokers on one metadata store. `start` before topics are loaded; `close` twice is fine."""
 
-    def __init__(self, store: MetadataStore, settings: DynamicSettings | None = None) -> None:
+    def __init__(
+        self,
+        store: MetadataStore,
+        settings: DynamicSettings | None = None,
+        applied: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`applied` brings in force what has taken its values from the settings, whenever these have changed."""
         self._store = store
+        self._applied = applied
         self._settings: DynamicSettings = settings or NothingDynamic()
         self._turn = asyncio.Lock()
         self._in_force: dict[str, str] = {}
@@ -150,6 +157,8 @@ class DynamicConfiguration:
             sound = self._sound(stored)
             if sound != self._in_force:
                 self._settings.apply(sound)
+                if self._applied is not None:
+                    await self._applied()
                 log.info(line("dynamic settings are in force", keys=",".join(sorted(sound)) or "none"))
             self._in_force = sound
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from ..topic.policies import AutoTopicCreation
+
 DELETE_WHEN_NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
 DELETE_WHEN_CAUGHT_UP = "delete_when_subscriptions_caught_up"
 _TOPIC_TYPES = ("non-partitioned", "partitioned")
@@ -48,6 +50,11 @@ class BrokerSettings:
             raise ValueError("brokerDeleteInactiveTopicsFrequencySeconds, retentionCheckIntervalInSeconds: at least 1")
         if min(self.message_expiry_check_interval_in_minutes, self.backlog_quota_check_interval_in_seconds) < 1:
             raise ValueError("messageExpiryCheckIntervalInMinutes, backlogQuotaCheckIntervalInSeconds: at least 1")
+
+    @property
+    def auto_topic_creation(self) -> AutoTopicCreation:
+        partitions = self.default_num_partitions if self.allow_auto_topic_creation_type == "partitioned" else 0
+        return AutoTopicCreation(self.allow_auto_topic_creation, partitions)
 
     @property
     def inactive_seconds_min(self) -> int:

@@ -1,0 +1,99 @@
+"""Policies of namespaces and topics reach the topics that are loaded, whoever changed them; so does what is made by itself."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from broker.errors import BrokerError, ServerError
+from broker.service.errors import TopicNotFound
+from broker.service.settings import BrokerSettings
+from broker.service.topic_name import NamespaceName, TopicName
+from tests.broker.admin.admin_world import NAME, AdminWorld, play
+
+NAMESPACE = NamespaceName("public", "default")
+PARTITIONED = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3}
+NEVER = {"allowAutoTopicCreation": False, "topicType": "non-partitioned"}
+
+
+async def say(world: AdminWorld, **members: Any) -> None:
+    await world.service.namespace_policies.change(NAMESPACE, lambda document: document.update(members))
+
+
+async def say_of(world: AdminWorld, topic: str, **members: Any) -> None:
+    await world.service.topic_policies.change(TopicName.parse(topic), lambda document: document.update(members))
+
+
+def test_a_topic_s_own_policies_hold_before_its_namespace_s_on_it_and_on_its_partitions() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        service, parts = world.service, TopicName.parse(f"{NAME}/parts")
+        await service.create_partitioned_topic(parts, 2)
+        topics = [await world.loaded(f"{NAME}/own"), await world.loaded(str(parts.partition(1)))]
+        other = await world.loaded(f"{NAME}/parts-partition")
+        await say(world, max_producers_per_topic=5)
+        assert [topic.upkeep.policies.max_producers for topic in (*topics, other)] == [5, 5, 5]
+        await say_of(world, f"{NAME}/own", maxProducerPerTopic=2)
+        await say_of(world, str(parts), maxProducerPerTopic=2)
+        assert [topic.upkeep.policies.max_producers for topic in (*topics, other)] == [2, 2, 5]
+        await service.topic_policies.remove(parts)
+        assert topics[1].upkeep.policies.max_producers == 5
+        await service.unload_topic(TopicName.parse(f"{NAME}/own"))
+        assert (await world.loaded(f"{NAME}/own")).upkeep.policies.max_producers == 2
+
+    play(scenario)
+
+
+def test_a_namespace_says_whether_topics_are_made_and_with_how_many_partitions() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        service = world.service
+        await say(world, autoTopicCreationOverride=PARTITIONED)
+        assert (await service.partitions(TopicName.parse(f"{NAME}/p"), may_create=True)).partitions == 3
+        await say(world, autoTopicCreationOverride=NEVER)
+        with pytest.raises(TopicNotFound):
+            await service.partitions(TopicName.parse(f"{NAME}/q"), may_create=True)
+        with pytest.raises(BrokerError) as refusal:
+            await world.loaded(f"{NAME}/q")
+        assert refusal.value.code is ServerError.TOPIC_NOT_FOUND
+        await say(world, autoTopicCreationOverride=None)
+        await world.loaded(f"{NAME}/q")
+
+    play(scenario)
+
+
+def test_a_namespace_may_allow_what_the_broker_does_not() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        with pytest.raises(BrokerError):
+            await world.loaded(f"{NAME}/q")
+        await say(world, autoTopicCreationOverride={"allowAutoTopicCreation": True, "topicType": "non-partitioned"})
+        await world.loaded(f"{NAME}/q")
+
+    play(scenario, BrokerSettings(allow_auto_topic_creation=False))
+
+
+def test_a_namespace_has_room_for_as_many_topics_as_it_says() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        await say(world, max_topics_per_namespace=2)
+        await world.loaded(f"{NAME}/a")
+        await world.loaded(f"{NAME}/b")
+        with pytest.raises(BrokerError, match="maximum number of topics") as refusal:
+            await world.loaded(f"{NAME}/c")
+        assert refusal.value.code is ServerError.NOT_ALLOWED
+        await say(world, max_topics_per_namespace=0)
+        await world.loaded(f"{NAME}/c")
+
+    play(scenario, BrokerSettings(max_topics_per_namespace=1))
+
+
+def test_a_change_by_an_apache_broker_is_in_force_when_the_watch_has_told() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        topic = await world.loaded(f"{NAME}/t")
+        path = "/admin/policies/public/default"
+        found = await world.store.get(path)
+        assert found is not None
+        document = {**json.loads(found.value), "publishMaxMessageRate": {"standalone": {"publishThrottlingRateInMsg": 7}}}
+        await world.store.put(path, json.dumps(document).encode())
+        await asyncio.sleep(1)
+        assert topic.upkeep.policies.publish_rate.messages == 7
+
+    play(scenario)
