@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from bookkeeper.client import BookKeeper
 from bookkeeper.ports import BookieClient
 from bookkeeper.settings import BookKeeperSettings
-from broker.admin.metrics_settings import MetricsSettings
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
 from broker.security.security import security_of
+from broker.metrics_settings import MetricsSettings
 from broker.security.settings import SecuritySettings
 from broker.service.broker_service import BrokerService
 from broker.service.load.settings import LoadSettings
@@ -65,8 +65,18 @@ class BrokerParts:
 
     async def listen(self) -> None:
         await self.listener.listen(self.server_settings.bind_address, self.server_settings.broker_service_port)
+        self._fill_meters(configuration)
+        self.tls_settings = configuration.settings(TlsSettings)
+        self.tls = self.tls_settings.server(asyncio.get_running_loop().time) if self.tls_settings.is_on else None
 
     def advertised(self, host: str, web_port: int) -> Advertised:
+    def _fill_meters(self, configuration: Configuration) -> None:
+        meters = self.service.meters
+        meters.settings, meters.version = configuration.settings(MetricsSettings), VERSION
+        meters.managed_ledgers = self.managed_ledgers
+        meters.copies = configuration.settings(BookKeeperSettings).managed_ledger_default_write_quorum
+        meters.sample_seconds = configuration.settings(TopicSettings).stats_update_frequency_in_secs
+
         """Once it listens."""
         return Advertised(f"pulsar://{host}:{self.listener.port}", f"http://{host}:{web_port}")
 

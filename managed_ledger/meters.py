@@ -26,6 +26,18 @@ class SharedMeters:
     hit_bytes: int = 0
     misses: int = 0
     missed_bytes: int = 0
+    rates: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0)
+    """Per second: hits, their bytes, misses, their bytes."""
+    _last: tuple[int, ...] = (0, 0, 0, 0)
+    _sampled_at: float = 0.0
+
+    def sample(self, now: float, seconds_min: float) -> None:
+        """Take the rates of the time since they were last taken, if that is long enough."""
+        seconds = now - self._sampled_at
+        if seconds >= seconds_min:
+            totals = (self.hits, self.hit_bytes, self.misses, self.missed_bytes)
+            self.rates = tuple((total - last) / seconds for total, last in zip(totals, self._last, strict=True))
+            self._last, self._sampled_at = totals, now
 
 
 class LedgerMeters:

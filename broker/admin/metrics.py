@@ -1,18 +1,26 @@
-"""Metrics of a broker in Prometheus' text format: its sums over topics, under the names that Apache's broker has for them.
+"""GET /metrics: a broker's metrics in Prometheus' text form, collected and written in slices.
 
-Read from what the topics keep anyway. Apache's names per topic, namespace and subscription are not here.
+Between two slices the loop has its turn, so that a scrape of any number of topics holds up no publish. Owns no counts: they are
+the topics', the managed ledgers' and `BrokerMeters`. Nothing is kept from one scrape to the next.
 """
 
-from collections.abc import Iterable, Iterator
+import asyncio
+from collections.abc import Iterator
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
 from ..service.broker_service import BrokerService
-from ..topic.stats import TopicStats
+from ..service.topic_name import TopicName
+from .answers import refusal
+from .metrics_broker import broker_text, namespaces_text
+from .metrics_text import CONTENT_TYPE, family
+from .metrics_topics import Tables
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+TOPICS_AT_A_TIME = 20
+"""Collected between two turns of the loop: about a millisecond."""
 
 
 class MetricsRoutes:
@@ -25,25 +33,54 @@ class MetricsRoutes:
         return [Route("/metrics", self.metrics, methods=["GET"]), Route("/metrics/", self.metrics, methods=["GET"])]
 
     async def metrics(self, request: Request) -> Response:
-        stats = [topic.stats() for topic in self._service.loaded_topics.values()]
-        return Response(metrics_text(self._service.settings.cluster_name, stats), media_type=CONTENT_TYPE)
+        timeout = self._service.meters.settings.metrics_servlet_timeout_ms / 1000
+        try:
+            async with asyncio.timeout(timeout):
+                tables = await self.collect()
+        except TimeoutError:
+            return refusal(503, f"The metrics were not collected within metricsServletTimeoutMs ({timeout:g} s)")
+        return _Pieces(self._texts(tables))
+
+    async def collect(self) -> Tables:
+        """Of all topics that are loaded now, and loaded still when their turn comes."""
+        meters, topics = self._service.meters, self._service.loaded_topics
+        tables = Tables(self._service.settings.cluster_name, meters.settings, meters.copies)
+        loop = asyncio.get_running_loop()
+        for count, name in enumerate(list(topics), 1):
+            topic = topics.get(name)
+            if topic is not None:
+                parsed = TopicName.parse(name)
+                ledger = meters.managed_ledgers and meters.managed_ledgers.meters_of(parsed.managed_ledger_name)
+                if ledger:
+                    ledger.sample(loop.time(), meters.sample_seconds)
+                tables.add(parsed, topic.stats(), ledger or None)
+            if count % TOPICS_AT_A_TIME == 0:
+                await asyncio.sleep(0)
+        tables.finish()
+        return tables
+
+    def _texts(self, tables: Tables) -> Iterator[str]:
+        meters, cluster = self._service.meters, self._service.settings.cluster_name
+        now, connections = asyncio.get_running_loop().time(), meters.connections_opened - meters.connections_closed
+        yield "".join(broker_text(cluster, tables.broker, meters, connections, now))
+        with_ledgers = meters.settings.expose_managed_ledger_metrics_in_prometheus
+        yield from namespaces_text(cluster, tables.by_namespace, with_ledgers=with_ledgers)
+        for table in tables.all():
+            for column, (name, kind) in enumerate(table.names):
+                yield from family(name, kind, table.series, table.rows, column)
 
 
-def metrics_text(cluster: str, stats: Iterable[TopicStats]) -> str:
-    """Gauges, each with the label of its cluster."""
-    label = cluster.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-    return "".join(f'# TYPE {name} gauge\n{name}{{cluster="{label}"}} {value}\n' for name, value in _samples(list(stats)))
+class _Pieces(Response):
+    """A body that is made while it is sent, at the speed of its reader; the loop has its turn between two pieces."""
 
+    def __init__(self, texts: Iterator[str]) -> None:
+        super().__init__(media_type=CONTENT_TYPE)
+        self._texts = texts
+        del self.headers["content-length"]
 
-def _samples(stats: list[TopicStats]) -> Iterator[tuple[str, float]]:
-    subscriptions = [each for topic in stats for each in topic.subscriptions.values()]
-    yield "pulsar_broker_topics_count", len(stats)
-    yield "pulsar_broker_subscriptions_count", len(subscriptions)
-    yield "pulsar_broker_producers_count", sum(len(topic.publishers) for topic in stats)
-    yield "pulsar_broker_consumers_count", sum(len(each.consumers) for each in subscriptions)
-    yield "pulsar_broker_rate_in", sum(topic.msg_rate_in for topic in stats)
-    yield "pulsar_broker_rate_out", sum(topic.msg_rate_out for topic in stats)
-    yield "pulsar_broker_throughput_in", sum(topic.msg_throughput_in for topic in stats)
-    yield "pulsar_broker_throughput_out", sum(topic.msg_throughput_out for topic in stats)
-    yield "pulsar_broker_storage_size", sum(topic.storage_size for topic in stats)
-    yield "pulsar_broker_msg_backlog", sum(each.msg_backlog for each in subscriptions)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for text in self._texts:
+            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+            await asyncio.sleep(0)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -47,6 +47,13 @@ class Listener:
         if 0 < settings.broker_max_connections_per_ip < self._per_host[host]:
             return f"Reached the maximum number of connections on address {host}: {settings.broker_max_connections_per_ip}"
         return None
+        refusal = self._refusal(host)
+        self.service.meters.connections_opened += 1
+        self.service.meters.connections_refused += refusal is not None
+        return refusal
+
+    def _refusal(self, host: str) -> str | None:
+        settings = self.settings
 
     def dismiss(self, connection: Connection, host: str) -> None:
         self.server_port.gone(connection)
@@ -55,6 +62,7 @@ class Listener:
             del self._per_host[host]
 
     async def listen(self, host: str, port: int) -> None:
+        self.service.meters.connections_closed += 1
         await self.server_port.listen(lambda: Connection(self), host, port, BACKLOG)
 
     def stop_accepting(self) -> None:

@@ -4,9 +4,12 @@ SERVICE_NOT_READY in them makes C++ and Go clients close the connection with eve
 broker serves.
 """
 
+import asyncio
+
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ..service.broker_service import BrokerService
+from ..service.lookups import Answer
 from ..service.topic_name import TopicName
 from . import replies
 from .link import Link, Routes
@@ -34,10 +37,23 @@ class Lookups:
 
         async def answer() -> None:
             topic = TopicName.parse(asked.topic)
-            found = await self._service.lookup(topic, asked.advertised_listener_name, authoritative=asked.authoritative)
+            found = await self._measured(topic, asked.advertised_listener_name, asked.authoritative)
             self._link.answer(replies.lookup(asked.request_id, found))
 
         self._link.run(answer(), lambda failure: self._link.answer(replies.lookup_failed(asked.request_id, failure)))
+
+    async def _measured(self, topic: TopicName, listener: str, authoritative: bool) -> Answer:
+        meters, loop = self._service.meters, asyncio.get_running_loop()
+        began, has_failed = loop.time(), True
+        meters.lookups_pending += 1
+        try:
+            found = await self._service.lookup(topic, listener, authoritative=authoritative)
+            meters.lookups_redirected += found.is_redirect
+            has_failed = False
+            return found
+        finally:
+            meters.lookups_pending -= 1
+            meters.lookups.record(loop.time() - began, has_failed=has_failed)
 
 
 ROUTES: Routes[Lookups] = {

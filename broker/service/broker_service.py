@@ -14,6 +14,7 @@ from ports.clock import Clock
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
+from ..meters import BrokerMeters
 from ..topic.contract import OpenTopic, Topic
 from ..topic.policies import AutoTopicCreation
 from .dynamic_configuration import DynamicConfiguration, DynamicSettings
@@ -54,6 +55,7 @@ class BrokerService:
     ) -> None:
         self.settings = settings
         self.namespaces = Namespaces(store)
+        self.meters = BrokerMeters()
         self.dynamic_configuration = DynamicConfiguration(store, dynamic_settings, lambda: self.policies.settings_changed())
         self.partitioned_topics = PartitionedTopics(store, settings.max_num_partitions_per_partitioned_topic)
         self.topic_policies = TopicPolicyDocuments(store, settings.cluster_name, clock, self._change_events)
@@ -62,7 +64,7 @@ class BrokerService:
         self._store = store
         self._open_topic = open_topic
         self._topics = LoadedTopics(
-            self._open_by_policies, settings.max_concurrent_topic_load_request, settings.topic_load_timeout_seconds
+            self._open_by_policies, settings.max_concurrent_topic_load_request, settings.topic_load_timeout_seconds, self.meters
         )
         self._watchers = TopicWatchers(store)
         self._housekeeping = Housekeeping(settings, clock, self._topics.all, self._delete_inactive)

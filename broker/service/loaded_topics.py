@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from ..errors import BrokerError, ServerError
+from ..meters import BrokerMeters
 from ..topic.contract import OpenTopic, Topic
 from .topic_name import TopicName
 
@@ -14,9 +15,12 @@ from .topic_name import TopicName
 class LoadedTopics:
     """All topics of this broker."""
 
-    def __init__(self, open_topic: OpenTopic, loads_max: int, load_seconds_max: float) -> None:
+    def __init__(
+        self, open_topic: OpenTopic, loads_max: int, load_seconds_max: float, meters: BrokerMeters | None = None
+    ) -> None:
         self._open_topic = open_topic
         self._load_seconds_max = load_seconds_max
+        self._meters = meters or BrokerMeters()
         self._turns = asyncio.Semaphore(loads_max)
         self._topics: dict[str, Topic] = {}
         self._busy: dict[str, asyncio.Task[Topic | None]] = {}
@@ -84,10 +88,23 @@ class LoadedTopics:
         old = self._topics.pop(str(name), None)
         if old is not None:
             await old.close()
-        async with self._turns:
-            topic = await self._open_topic(str(name), name.managed_ledger_name, name.partition_index, create=create)
+        topic = await self._open(name, create)
         self._topics[str(name)] = topic
         return topic
+
+    async def _open(self, name: TopicName, create: bool) -> Topic:
+        """Counted from the moment that it waits for its turn."""
+        meters, loop = self._meters, asyncio.get_running_loop()
+        began, has_failed = loop.time(), True
+        meters.topic_loads_pending += 1
+        try:
+            async with self._turns:
+                topic = await self._open_topic(str(name), name.managed_ledger_name, name.partition_index, create=create)
+            has_failed = False
+            return topic
+        finally:
+            meters.topic_loads_pending -= 1
+            meters.topic_loads.record(loop.time() - began, has_failed=has_failed)
 
     async def remove(self, name: str, end: Callable[[Topic], Awaitable[None]]) -> bool:
         """`end` (close or delete) the topic with nobody loading it meanwhile; False when it is not loaded.

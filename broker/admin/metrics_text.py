@@ -1,0 +1,51 @@
+"""Prometheus' text format: labels, families, and the lines of many series of one family. Pure."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ports.op_stats import OpStats, quantile_ms
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LINES_AT_A_TIME = 2000
+"""What is written between two turns of the loop: about a millisecond."""
+Sample = tuple[str, str, float]
+"""Name, kind (gauge or counter), value."""
+
+
+def labels(**values: str) -> str:
+    """`{name="value",...} `, as it stands between a name and a value."""
+    return "{" + ",".join(f'{name}="{escaped(value)}"' for name, value in values.items()) + "} "
+
+
+def escaped(value: str) -> str:
+    if '"' in value or "\\" in value or "\n" in value:
+        return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return value
+
+
+def family(name: str, kind: str, series: Sequence[str], rows: Sequence[Sequence[float]], column: int) -> Iterator[str]:
+    """All series of one name, whose values are a column of `rows`, in pieces of LINES_AT_A_TIME lines."""
+    head = f"# TYPE {name} {kind}\n"
+    for start in range(0, len(series), LINES_AT_A_TIME):
+        end = start + LINES_AT_A_TIME
+        pairs = zip(series[start:end], rows[start:end], strict=True)
+        yield head + "".join([f"{name}{label}{row[column]}\n" for label, row in pairs])
+        head = ""
+
+
+def samples_text(label: str, samples: Iterable[Sample]) -> str:
+    """Single series, each a family of its own."""
+    return "".join(f"# TYPE {name} {kind}\n{name}{label}{value}\n" for name, kind, value in samples)
+
+
+def summary_text(name: str, cluster: str, stats: OpStats, quantiles: Sequence[float], now: float) -> str:
+    """Latencies in milliseconds, failed ones too."""
+    stats.look(now)
+    parts = (stats.succeeded, stats.failed)
+    lines = [f"# TYPE {name} summary"]
+    for quantile in quantiles:
+        value = quantile_ms(parts, quantile)
+        lines.append(f'{name}{{cluster="{escaped(cluster)}",quantile="{quantile}"}} {"NaN" if value != value else value}')
+    label = labels(cluster=cluster)
+    lines.append(f"{name}_count{label}{sum(part.count for part in parts)}")
+    lines.append(f"{name}_sum{label}{1000 * sum(part.seconds for part in parts)}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,284 @@
+"""The metrics of topics, subscriptions, consumers and producers as columns: a name, and its value for each series. Pure.
+
+Names, and what they mean, are those of Apache's broker (TopicStats.printTopicStats of its prometheus package); what belongs to
+a feature that is not there is left out. Buckets of latencies and sizes are not cumulative, as Apache's are not.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from managed_ledger.meters import LedgerMeters
+
+from ..metrics_settings import MetricsSettings
+from ..service.topic_name import TopicName
+from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
+from .metrics_text import escaped
+
+GAUGE, COUNTER = "gauge", "counter"
+_LATENCY_ENDS = ("le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000", "overflow")
+_SIZE_ENDS = ("le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb", "le_overflow")
+
+_TOPIC = (
+    ("pulsar_subscriptions_count", GAUGE),
+    ("pulsar_producers_count", GAUGE),
+    ("pulsar_consumers_count", GAUGE),
+    ("pulsar_rate_in", GAUGE),
+    ("pulsar_rate_out", GAUGE),
+    ("pulsar_throughput_in", GAUGE),
+    ("pulsar_throughput_out", GAUGE),
+    ("pulsar_average_msg_size", GAUGE),
+    ("pulsar_in_bytes_total", COUNTER),
+    ("pulsar_in_messages_total", COUNTER),
+    ("pulsar_msg_backlog", GAUGE),
+    ("pulsar_storage_size", GAUGE),
+    ("pulsar_storage_logical_size", GAUGE),
+    ("pulsar_storage_backlog_size", GAUGE),
+    ("pulsar_storage_offloaded_size", GAUGE),
+    ("pulsar_storage_backlog_quota_limit", GAUGE),
+    ("pulsar_storage_backlog_quota_limit_time", GAUGE),
+    ("pulsar_storage_write_rate", GAUGE),
+    ("pulsar_storage_read_rate", GAUGE),
+    ("pulsar_storage_read_cache_misses_rate", GAUGE),
+)
+_WRITTEN = tuple(
+    [(f"pulsar_storage_write_latency_{end}", GAUGE) for end in (*_LATENCY_ENDS, "sum", "count")]
+    + [(f"pulsar_storage_ledger_write_latency_{end}", GAUGE) for end in (*_LATENCY_ENDS, "sum", "count")]
+    + [(f"pulsar_entry_size_{end}", GAUGE) for end in (*_SIZE_ENDS, "overflow", "sum", "count")]
+)
+"""Only of topics to which something was written since they were loaded: of the others all would be 0."""
+_SUBSCRIPTION = (
+    ("pulsar_subscription_back_log", GAUGE),
+    ("pulsar_subscription_back_log_no_delayed", GAUGE),
+    ("pulsar_subscription_delayed", GAUGE),
+    ("pulsar_subscription_in_replay", GAUGE),
+    ("pulsar_subscription_msg_rate_redeliver", GAUGE),
+    ("pulsar_subscription_unacked_messages", GAUGE),
+    ("pulsar_subscription_blocked_on_unacked_messages", GAUGE),
+    ("pulsar_subscription_msg_rate_out", GAUGE),
+    ("pulsar_subscription_msg_ack_rate", GAUGE),
+    ("pulsar_subscription_msg_throughput_out", GAUGE),
+    ("pulsar_subscription_msg_rate_expired", GAUGE),
+    ("pulsar_subscription_total_msg_expired", COUNTER),
+    ("pulsar_subscription_last_expire_timestamp", GAUGE),
+    ("pulsar_subscription_last_acked_timestamp", GAUGE),
+    ("pulsar_subscription_last_consumed_flow_timestamp", GAUGE),
+    ("pulsar_subscription_last_consumed_timestamp", GAUGE),
+    ("pulsar_subscription_last_mark_delete_advanced_timestamp", GAUGE),
+    ("pulsar_subscription_consumers_count", GAUGE),
+    ("pulsar_out_bytes_total", COUNTER),
+    ("pulsar_out_messages_total", COUNTER),
+)
+_BACKLOG_SIZE = (("pulsar_subscription_backlog_size", GAUGE),)
+_CONSUMER = (
+    ("pulsar_consumer_msg_rate_redeliver", GAUGE),
+    ("pulsar_consumer_unacked_messages", GAUGE),
+    ("pulsar_consumer_blocked_on_unacked_messages", GAUGE),
+    ("pulsar_consumer_msg_rate_out", GAUGE),
+    ("pulsar_consumer_msg_ack_rate", GAUGE),
+    ("pulsar_consumer_msg_throughput_out", GAUGE),
+    ("pulsar_consumer_available_permits", GAUGE),
+)
+_PRODUCER = (
+    ("pulsar_producer_msg_rate_in", GAUGE),
+    ("pulsar_producer_msg_throughput_in", GAUGE),
+    ("pulsar_producer_msg_average_Size", GAUGE),
+)
+NOT_SUMMED = {"pulsar_average_msg_size", "pulsar_storage_backlog_quota_limit", "pulsar_storage_backlog_quota_limit_time"}
+"""Of a namespace or a broker: the largest."""
+
+Row = tuple[float, ...]
+
+
+@dataclass(slots=True)
+class Table:
+    """Series of the same names: a label each, and a row of values in the order of `names`."""
+
+    names: Sequence[tuple[str, str]]
+    series: list[str] = field(default_factory=list)
+    rows: list[Sequence[float]] = field(default_factory=list)
+
+    def add(self, label: str, row: Sequence[float]) -> None:
+        self.series.append(label)
+        self.rows.append(row)
+
+
+class Totals:
+    """Of a namespace or of the broker, over its topics."""
+
+    __slots__ = ("subscriptions", "topic_count", "topics", "written")
+
+    def __init__(self) -> None:
+        self.topic_count = 0
+        self.topics: list[float] = [0] * len(_TOPIC)
+        self.written: list[float] = [0] * len(_WRITTEN)
+        self.subscriptions: list[float] = [0] * len(_SUBSCRIPTION)
+
+    def topic_value(self, name: str) -> float:
+        return self.topics[_TOPIC_PLACES[name]]
+
+    def out_bytes(self) -> float:
+        return self.subscriptions[_OUT_BYTES]
+
+
+_TOPIC_PLACES = {name: index for index, (name, _) in enumerate(_TOPIC)}
+_OUT_BYTES = [name for name, _ in _SUBSCRIPTION].index("pulsar_out_bytes_total")
+_LARGEST_OF_TOPICS = [name in NOT_SUMMED for name, _ in _TOPIC]
+_ALL_WRITTEN = [False] * len(_WRITTEN)
+_ALL_SUBSCRIPTIONS = [False] * len(_SUBSCRIPTION)
+
+
+class Tables:
+    """Everything that hangs on topics, and the totals of each namespace and of the broker."""
+
+    def __init__(self, cluster: str, settings: MetricsSettings, copies: int) -> None:
+        self._cluster = escaped(cluster)
+        self._settings = settings
+        self._copies = copies
+        self._with_topics = settings.expose_topic_level_metrics_in_prometheus
+        self.topics, self.written = Table(_TOPIC), Table(_WRITTEN)
+        self.subscriptions, self.backlog_sizes = Table(_SUBSCRIPTION), Table(_BACKLOG_SIZE)
+        self.consumers, self.producers = Table(_CONSUMER), Table(_PRODUCER)
+        self.by_namespace: dict[str, Totals] = {}
+        self.broker = Totals()
+
+    def add(self, topic: TopicName, stats: TopicStats, meters: LedgerMeters | None) -> None:
+        """One topic."""
+        namespace = str(topic.namespace)
+        label = self._label(namespace, topic)
+        totals = (self.by_namespace.setdefault(namespace, Totals()), self.broker)
+        row = topic_row(stats, meters, self._copies)
+        for each in totals:
+            each.topic_count += 1
+            add_to(each.topics, row, _LARGEST_OF_TOPICS)
+        if self._with_topics:
+            self.topics.add(label + "} ", row)
+        if meters is not None and meters.entries:
+            self._add_written(label, written_row(meters), totals)
+        for name, subscription in stats.subscriptions.items():
+            self._add_subscription(f'{label},subscription="{escaped(name)}"', subscription, totals)
+        if self._with_topics and self._settings.expose_producer_level_metrics_in_prometheus:
+            for publisher in stats.publishers:
+                who = f'{label},producer_name="{escaped(publisher.producer_name)}",producer_id="{publisher.producer_id}"}} '
+                self.producers.add(who, producer_row(publisher))
+
+    def finish(self) -> None:
+        """All topics are in: without series of topics there are those of namespaces."""
+        if not self._with_topics:
+            for namespace, totals in self.by_namespace.items():
+                label = f'{{cluster="{self._cluster}",namespace="{escaped(namespace)}"}} '
+                self.topics.add(label, totals.topics)
+                self.written.add(label, totals.written)
+                self.subscriptions.add(label, totals.subscriptions)
+
+    def all(self) -> tuple[Table, ...]:
+        return (self.topics, self.written, self.subscriptions, self.backlog_sizes, self.consumers, self.producers)
+
+    def _label(self, namespace: str, topic: TopicName) -> str:
+        """Without its end, so that more can follow."""
+        start = f'{{cluster="{self._cluster}",namespace="{escaped(namespace)}",topic="'
+        if not self._settings.split_topic_and_partition_label_in_prometheus:
+            return f'{start}{escaped(str(topic))}"'
+        partition = topic.partition_index if topic.is_partition else -1
+        return f'{start}{escaped(str(topic.partitioned))}",partition="{partition}"'
+
+    def _add_written(self, label: str, row: Row, totals: Sequence[Totals]) -> None:
+        for each in totals:
+            add_to(each.written, row, _ALL_WRITTEN)
+        if self._with_topics:
+            self.written.add(label + "} ", row)
+
+    def _add_subscription(self, label: str, stats: SubscriptionStats, totals: Sequence[Totals]) -> None:
+        row = subscription_row(stats)
+        for each in totals:
+            add_to(each.subscriptions, row, _ALL_SUBSCRIPTIONS)
+        if not self._with_topics:
+            return
+        self.subscriptions.add(label + "} ", row)
+        if self._settings.expose_subscription_backlog_size_in_prometheus:
+            self.backlog_sizes.add(label + "} ", (stats.backlog_size,))
+        if self._settings.expose_consumer_level_metrics_in_prometheus:
+            for place, consumer in enumerate(stats.consumers):
+                who = f'{label},consumer_name="{escaped(consumer.consumer_name)}",consumer_id="{place}"}} '
+                self.consumers.add(who, consumer_row(consumer))
+
+
+def topic_row(stats: TopicStats, meters: LedgerMeters | None, copies: int) -> Row:
+    subscriptions = stats.subscriptions.values()
+    rates = (0.0, 0.0, 0.0) if meters is None else (meters.write_rate, meters.read_rate, meters.missed_rate)
+    return (
+        len(stats.subscriptions),
+        len(stats.publishers),
+        sum([len(each.consumers) for each in subscriptions]),
+        stats.msg_rate_in,
+        stats.msg_rate_out,
+        stats.msg_throughput_in,
+        stats.msg_throughput_out,
+        stats.average_msg_size,
+        stats.bytes_in_counter,
+        stats.msg_in_counter,
+        sum([each.msg_backlog for each in subscriptions]),
+        stats.storage_size * copies,
+        stats.storage_size,
+        stats.backlog_size,
+        0,
+        stats.backlog_quota_limit_size,
+        stats.backlog_quota_limit_time,
+        *rates,
+    )
+
+
+def written_row(meters: LedgerMeters) -> Row:
+    """An append is written by the ledger as soon as it is asked for: both latencies are the same."""
+    latencies = (*meters.append_latencies, meters.append_seconds * 1000, meters.entries)
+    sizes = meters.entry_sizes
+    return (*latencies, *latencies, *sizes, sizes[-1], meters.payload_bytes, meters.entries)
+
+
+def subscription_row(stats: SubscriptionStats) -> Row:
+    return (
+        stats.msg_backlog,
+        stats.msg_backlog,
+        0,
+        stats.msg_in_replay,
+        stats.msg_rate_redeliver,
+        stats.unacked_messages,
+        int(stats.blocked_subscription_on_unacked_msgs),
+        stats.msg_rate_out,
+        stats.message_ack_rate,
+        stats.msg_throughput_out,
+        stats.msg_rate_expired,
+        stats.total_msg_expired,
+        stats.last_expire_timestamp,
+        stats.last_acked_timestamp,
+        stats.last_consumed_flow_timestamp,
+        stats.last_consumed_timestamp,
+        stats.last_mark_delete_advanced_timestamp,
+        len(stats.consumers),
+        stats.bytes_out_counter,
+        stats.msg_out_counter,
+    )
+
+
+def consumer_row(stats: SubscriberStats) -> Row:
+    return (
+        stats.msg_rate_redeliver,
+        stats.unacked_messages,
+        int(stats.blocked_consumer_on_unacked_msgs),
+        stats.msg_rate_out,
+        stats.message_ack_rate,
+        stats.msg_throughput_out,
+        stats.available_permits,
+    )
+
+
+def producer_row(stats: PublisherStats) -> Row:
+    return (stats.msg_rate_in, stats.msg_throughput_in, stats.average_msg_size)
+
+
+def add_to(totals: list[float], row: Row, is_largest: Sequence[bool]) -> None:
+    """In place: sums, and the largest where `is_largest`."""
+    for index, value in enumerate(row):
+        if is_largest[index]:
+            totals[index] = max(totals[index], value)
+        else:
+            totals[index] += value

@@ -1,0 +1,45 @@
+"""BrokerMeters: what a broker counts of its work beside its topics, for /metrics. Owns the counts; layers add to it."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from managed_ledger.meters import LedgerMeters, SharedMeters
+from ports.op_stats import OpStats
+
+from .metrics_settings import MetricsSettings
+
+
+class ManagedLedgersMetered(Protocol):
+    """What the managed ledgers of a process tell of themselves."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def cached_bytes(self) -> int: ...
+    @property
+    def cache_evictions(self) -> int: ...
+    @property
+    def meters(self) -> SharedMeters: ...
+    def reads_in_flight_bytes(self) -> tuple[int, int]: ...
+    def meters_of(self, name: str) -> LedgerMeters | None: ...
+
+
+@dataclass(slots=True)
+class BrokerMeters:
+    """Since the broker began. `copies` of each entry there are on bookies."""
+
+    settings: MetricsSettings = field(default_factory=MetricsSettings)
+    managed_ledgers: ManagedLedgersMetered | None = None
+    """None where a broker has been given other topics (tests)."""
+    copies: int = 1
+    sample_seconds: float = 60.0
+    """Rates are taken over at least so long (statsUpdateFrequencyInSecs)."""
+    version: str = ""
+    lookups: OpStats = field(default_factory=OpStats)
+    lookups_redirected: int = 0
+    lookups_pending: int = 0
+    topic_loads: OpStats = field(default_factory=OpStats)
+    topic_loads_pending: int = 0
+    connections_opened: int = 0
+    connections_closed: int = 0
+    connections_refused: int = 0
