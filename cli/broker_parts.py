@@ -66,8 +66,6 @@ class BrokerParts:
     async def listen(self) -> None:
         await self.listener.listen(self.server_settings.bind_address, self.server_settings.broker_service_port)
         self._fill_meters(configuration)
-        self.tls_settings = configuration.settings(TlsSettings)
-        self.tls = self.tls_settings.server(asyncio.get_running_loop().time) if self.tls_settings.is_on else None
 
     def advertised(self, host: str, web_port: int) -> Advertised:
     def _fill_meters(self, configuration: Configuration) -> None:
