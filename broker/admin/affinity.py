@@ -4,12 +4,11 @@ Paths, statuses and reasons as there. What they say counts for bundles that are 
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore, NoNode
 
@@ -18,7 +17,9 @@ from ..service.load.rules_driver import ANTI_AFFINITY_GROUP, decode_brokers, dec
 from ..service.namespace_bundles import LOCAL_POLICIES
 from ..service.namespaces import to_json
 from ..service.topic_name import NamespaceName
-from .answers import BadRequest, Refusal, json_answer, no_content, read_json, text_answer
+from .answers import BadRequest, Refusal, json_answer, no_content, text_answer
+from .bodies import Brokers
+from .endpoints import SUPER_USER, Access, Endpoint, Query, Scope, Text
 from .names import namespace_of, require_cluster
 
 _DOMAINS = "/admin/v2/clusters/{cluster}/failureDomains"
@@ -32,18 +33,25 @@ class AffinityRoutes:
     def __init__(self, service: BrokerService, store: MetadataStore) -> None:
         self._service, self._store = service, store
 
-    def routes(self) -> list[BaseRoute]:
-        table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
-            ("GET", _DOMAINS, self.domains),
-            ("GET", _DOMAINS + "/{domain}", self.domain),
-            ("POST", _DOMAINS + "/{domain}", self.set_domain),
-            ("DELETE", _DOMAINS + "/{domain}", self.delete_domain),
-            ("GET", _GROUP, self.group),
-            ("POST", _GROUP, self.set_group),
-            ("DELETE", _GROUP, self.delete_group),
-            ("GET", "/admin/v2/namespaces/{cluster}/antiAffinity/{group}", self.namespaces),
+    def routes(self) -> list[Endpoint]:
+        def cluster(operation: str) -> Access:
+            return Access(Scope.CLUSTER, operation)
+
+        def group(*, writes: bool) -> Access:
+            return Access(Scope.NAMESPACE_POLICY, "ANTI_AFFINITY", writes)
+
+        one, of_group = _DOMAINS + "/{domain}", "/admin/v2/namespaces/{cluster}/antiAffinity/{group}"
+        tenant = (Query("property"), Query("tenant", description="Another name of `property`."))
+        return [
+            Endpoint("GET", _DOMAINS, self.domains, cluster("GET_FAILURE_DOMAIN"), answer=dict[str, Brokers]),
+            Endpoint("GET", one, self.domain, cluster("GET_FAILURE_DOMAIN"), answer=Brokers),
+            Endpoint("POST", one, self.set_domain, cluster("UPDATE_FAILURE_DOMAIN"), body=Brokers),
+            Endpoint("DELETE", one, self.delete_domain, cluster("DELETE_FAILURE_DOMAIN"), answer=Text.NOTHING),
+            Endpoint("GET", _GROUP, self.group, group(writes=False), answer=Text.LABELLED_JSON),
+            Endpoint("POST", _GROUP, self.set_group, group(writes=True), body=str),
+            Endpoint("DELETE", _GROUP, self.delete_group, group(writes=True)),
+            Endpoint("GET", of_group, self.namespaces, SUPER_USER, tenant, answer=list[str]),
         ]
-        return [Route(path, handler, methods=[method]) for method, path, handler in table]
 
     # ---- Failure domains
 
@@ -62,7 +70,7 @@ class AffinityRoutes:
     async def set_domain(self, request: Request) -> Response:
         """Made or replaced; a broker is in one domain only (409)."""
         cluster, name = await require_cluster(request, self._store), request.path_params["domain"]
-        brokers = _brokers(await read_json(request))
+        brokers = list(dict.fromkeys(request.state.body.brokers))
         for other, held in (await self._domains(cluster)).items():
             twice = [broker for broker in held if broker in brokers]
             if other != name and twice:
@@ -97,8 +105,8 @@ class AffinityRoutes:
 
     async def set_group(self, request: Request) -> Response:
         """The body is the name as a JSON string."""
-        group = await read_json(request)
-        if not isinstance(group, str) or not group.strip():
+        group = request.state.body
+        if not group.strip():
             raise Refusal(412, "antiAffinityGroup can't be empty")
         await self._change(namespace_of(request), lambda document: document | {ANTI_AFFINITY_GROUP: group})
         return no_content()
@@ -110,7 +118,8 @@ class AffinityRoutes:
     async def namespaces(self, request: Request) -> Response:
         """`property`: of this tenant. Those of one group, whose name is compared without its case."""
         await require_cluster(request, self._store)
-        tenant, group = request.query_params.get("property", ""), request.path_params["group"]
+        query, group = request.state.query, request.path_params["group"]
+        tenant = query["property"] or query["tenant"]
         if not tenant:
             raise BadRequest("property: the tenant whose namespaces are asked for")
         names = [NamespaceName(tenant, name) for name in await self._store.children(f"/admin/policies/{tenant}")]
@@ -134,10 +143,3 @@ class AffinityRoutes:
                 continue  # somebody else was first: on top of that
             return
         raise Refusal(409, f"the local policies of {namespace} are changed by others all the time: try again")
-
-
-def _brokers(document: Any) -> list[str]:
-    found = document.get("brokers") if isinstance(document, dict) else None
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise BadRequest("expected an object with brokers, a list of broker ids (host:port)")
-    return list(dict.fromkeys(found))

@@ -64,6 +64,11 @@ def no_content() -> Response:
     return Response(status_code=204)
 
 
+def nothing() -> Response:
+    """200 without a body, which Apache answers where a method returns no value but its Response."""
+    return Response()
+
+
 def refusal(status: int, reason: str) -> Response:
     """Apache's ErrorData."""
     return json_answer({"reason": reason}, status)
@@ -97,6 +102,12 @@ async def on_broker_error(request: Request, error: Exception) -> Response:
     if status == 500:
         log.error(line("a request failed", reason=error.message, method=request.method, path=request.url.path))
     return refusal(status, error.message)
+
+
+async def on_metadata_error(request: Request, error: Exception) -> Response:
+    """What metadata could not do, or holds that cannot be read."""
+    log.error(line("a request failed", reason=error, method=request.method, path=request.url.path))
+    return refusal(500, str(error))
 
 
 async def on_refusal(request: Request, error: Exception) -> Response:

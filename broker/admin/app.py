@@ -11,15 +11,18 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from metadata.store import MetadataStore
+from metadata.store import MetadataError, MetadataStore
 
 from ..errors import BrokerError
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
 from .affinity import AffinityRoutes
-from .answers import Refusal, on_broker_error, on_http_error, on_refusal
+from .answers import Refusal, on_broker_error, on_http_error, on_metadata_error, on_refusal
+from .bookies import BookieRoutes
+from .broker_stats import BrokerStatsRoutes
+from .brokers import BrokerRoutes
 from .bundles import BundleRoutes
-from .cluster import ClusterRoutes
+from .clusters import ClusterRoutes
 from .cursors import CursorRoutes
 from .dispatch import Authorize, Dispatcher, allow_all
 from .elsewhere import to_owner
@@ -27,8 +30,15 @@ from .endpoints import Endpoint
 from .isolation import IsolationRoutes
 from .lookup import LookupRoutes
 from .metrics import MetricsRoutes
+from .namespace_backlogs import NamespaceBacklogRoutes
+from .namespace_policies import NamespacePolicyRoutes
+from .namespace_settings import NamespaceSettingRoutes
 from .namespaces import NamespaceRoutes
+from .permissions import PermissionRoutes
+from .resource_quotas import ResourceQuotaRoutes
+from .schemas import SchemaRoutes
 from .subscriptions import SubscriptionRoutes
+from .tenants import TenantRoutes
 from .topic_policies import TopicPolicyRoutes
 from .topics import TopicRoutes
 from .unloading import UnloadingRoutes
@@ -39,13 +49,23 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
     routes: list[Endpoint | BaseRoute] = [
         *AffinityRoutes(service, store).routes(),
         *BundleRoutes(service).routes(),
-        *ClusterRoutes(service, store, version).routes(),
+        *BookieRoutes(store).routes(),
+        *BrokerRoutes(service, store, version).routes(),
+        *BrokerStatsRoutes(service).routes(),
+        *ClusterRoutes(store).routes(),
         *CursorRoutes(service).routes(),
         *IsolationRoutes(service, store).routes(),
         *LookupRoutes(service).routes(),
         *MetricsRoutes(service).routes(),
-        *NamespaceRoutes(service).routes(),
+        *NamespaceBacklogRoutes(service).routes(),
+        *NamespacePolicyRoutes(service).routes(),
+        *NamespaceRoutes(service, store).routes(),
+        *NamespaceSettingRoutes(service, store).routes(),
+        *PermissionRoutes(service).routes(),
+        *ResourceQuotaRoutes(service, store).routes(),
+        *SchemaRoutes().routes(),
         *SubscriptionRoutes(service).routes(),
+        *TenantRoutes(service, store).routes(),
         *UnloadingRoutes(service).routes(),
         *TopicRoutes(service).routes(),
         *TopicPolicyRoutes(service).routes(),
@@ -53,6 +73,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
     handlers = {
         TopicElsewhere: to_owner(service),
         BrokerError: on_broker_error,
+        MetadataError: on_metadata_error,
         Refusal: on_refusal,
         HTTPException: on_http_error,
     }

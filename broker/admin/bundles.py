@@ -1,18 +1,20 @@
 """Routes for how a namespace is cut into bundles (Apache: Namespaces.getBundlesData, splitNamespaceBundle)."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
 from ..service.broker_service import BrokerService
+from ..service.bundles import HASH_MAX, Bundles
+from ..service.errors import NamespaceNotFound
 from ..service.load.bundle_splits import UnsupportedAlgorithm
 from ..service.load.splitting import SPECIFIED, CannotSplit
 from ..service.topic_name import NamespaceName
-from .answers import BadRequest, Refusal, json_answer, no_content, read_json
+from .answers import Refusal, json_answer, no_content
+from .bodies import BundlesData, Long
 from .elsewhere import redirect
+from .endpoints import SUPER_USER, Access, Endpoint, Query, Scope
 from .names import namespace_of
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
@@ -24,34 +26,32 @@ class BundleRoutes:
     def __init__(self, service: BrokerService) -> None:
         self._service = service
 
-    def routes(self) -> list[BaseRoute]:
-        table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
-            ("GET", _NAMESPACE + "/bundles", self.get),
-            ("PUT", _NAMESPACE + "/{bundle}/split", self.split),
+    def routes(self) -> list[Endpoint]:
+        split = (
+            Query("unload", bool, False, "The parts are given up, so that others may take them."),
+            Query("splitAlgorithmName"),
+        )
+        get = Access(Scope.NAMESPACE, "GET_BUNDLE")
+        return [
+            Endpoint("GET", _NAMESPACE + "/bundles", self.get, get, answer=BundlesData),
+            Endpoint(
+                "PUT", _NAMESPACE + "/{bundle}/split", self.split, SUPER_USER, split, list[Long] | None, body_optional=True
+            ),
         ]
-        return [Route(path, handler, methods=[method]) for method, path, handler in table]
 
     async def get(self, request: Request) -> Response:
         """BundlesData."""
         namespace = namespace_of(request)
         await self._service.namespaces.require(namespace)
-        cut = await self._service.owners.cut(namespace)
-        if cut is None:
-            return json_answer(await self._configured(namespace))
-        edges = [f"0x{edge:08x}" for edge in cut.boundaries]
-        return json_answer({"boundaries": edges, "numBundles": len(edges) - 1})
-
-    async def _configured(self, namespace: NamespaceName) -> Any:
-        """Of a standalone, which serves them all and leaves them as they were made."""
-        return (await self._service.namespace_policies.document(namespace)).get("bundles")
+        return json_answer(bundles_data(await bundles_of(self._service, namespace)))
 
     async def split(self, request: Request) -> Response:
         """`unload`, `splitAlgorithmName`; the body has the positions of specified_positions_divide."""
         namespace, text = namespace_of(request), request.path_params["bundle"]
         await self._service.namespaces.require(namespace)
-        algorithm = request.query_params.get("splitAlgorithmName") or None
-        positions = await _positions(request) if algorithm == SPECIFIED else []
-        unload = request.query_params.get("unload", "false").lower() == "true"
+        query = request.state.query
+        algorithm, unload = query["splitAlgorithmName"], query["unload"]
+        positions = (request.state.body or []) if algorithm == SPECIFIED else []
         try:
             elsewhere = await self._service.splits.split(namespace, text, algorithm, positions, unload=unload)
         except UnsupportedAlgorithm as error:
@@ -61,8 +61,20 @@ class BundleRoutes:
         return no_content() if elsewhere is None else redirect(request, elsewhere.address.http_url)
 
 
-async def _positions(request: Request) -> list[int]:
-    found = await read_json(request)
-    if not isinstance(found, list) or not all(isinstance(each, int) and not isinstance(each, bool) for each in found):
-        raise BadRequest("expected a list of positions in the hash space")
-    return found
+async def bundles_of(service: BrokerService, namespace: NamespaceName) -> Bundles:
+    """As they are cut. A standalone serves them all, and leaves them as they were made; a broker's own namespace is one."""
+    cut = await service.owners.cut(namespace)
+    if cut is not None:
+        return cut
+    try:
+        made = (await service.namespace_policies.document(namespace)).get("bundles") or {}
+    except NamespaceNotFound:
+        made = {}
+    edges = tuple(int(edge, 16) for edge in made.get("boundaries") or ())
+    return Bundles(namespace, edges or (0, HASH_MAX))
+
+
+def bundles_data(cut: Bundles) -> dict[str, Any]:
+    """BundlesData."""
+    edges = [f"0x{edge:08x}" for edge in cut.boundaries]
+    return {"boundaries": edges, "numBundles": len(edges) - 1}

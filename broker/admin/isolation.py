@@ -3,12 +3,10 @@
 Paths, statuses and reasons as there. A policy is written by compare-and-set; setting one unloads what it concerns.
 """
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore
 
@@ -26,7 +24,8 @@ from ..service.load.isolation import (
 from ..service.load.rules_driver import isolation_path
 from ..service.lookups import BROKERS, broker_id
 from ..service.topic_name import NamespaceName
-from .answers import BadRequest, Refusal, flag, json_answer, no_content, read_json
+from .answers import BadRequest, Refusal, json_answer, no_content
+from .endpoints import Access, Endpoint, Query, Scope
 from .names import require_cluster
 from .unloading import unload_namespace
 
@@ -40,16 +39,22 @@ class IsolationRoutes:
     def __init__(self, service: BrokerService, store: MetadataStore) -> None:
         self._service, self._store = service, store
 
-    def routes(self) -> list[BaseRoute]:
-        table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
-            ("GET", _POLICIES, self.all),
-            ("GET", _POLICIES + "/brokers", self.brokers),
-            ("GET", _POLICIES + "/brokers/{broker}", self.broker),
-            ("GET", _POLICIES + "/{policy}", self.get),
-            ("POST", _POLICIES + "/{policy}", self.set),
-            ("DELETE", _POLICIES + "/{policy}", self.delete),
+    def routes(self) -> list[Endpoint]:
+        def access(*, writes: bool = False) -> Access:
+            return Access(Scope.CLUSTER_POLICY, "NAMESPACE_ISOLATION", writes)
+
+        one, of_broker, found = _POLICIES + "/{policy}", _POLICIES + "/brokers/{broker}", dict[str, Any]
+        unloads = (
+            Query("unloadBundles", bool, True, "Whether what the policy concerns is unloaded, so that it holds at once."),
+        )
+        return [
+            Endpoint("GET", _POLICIES, self.all, access(), answer=dict[str, found]),  # type: ignore[valid-type]
+            Endpoint("GET", _POLICIES + "/brokers", self.brokers, access(), answer=list[found]),  # type: ignore[valid-type]
+            Endpoint("GET", of_broker, self.broker, access(), answer=found),
+            Endpoint("GET", one, self.get, access(), answer=found),
+            Endpoint("POST", one, self.set, access(writes=True), unloads, dict[str, Any]),
+            Endpoint("DELETE", one, self.delete, access(writes=True)),
         ]
-        return [Route(path, handler, methods=[method]) for method, path, handler in table]
 
     async def all(self, request: Request) -> Response:
         cluster = await require_cluster(request, self._store, 404)
@@ -78,11 +83,11 @@ class IsolationRoutes:
         """`unloadBundles=false` (Apache 3), or the policy's unload_scope, leaves everything where it is served."""
         cluster, name = await require_cluster(request, self._store), request.path_params["policy"]
         try:
-            policy = parse_policy(await read_json(request))
+            policy = parse_policy(request.state.body)
         except InvalidPolicy as error:
             raise BadRequest(f"Invalid format of input policy data. policy: {name}; {error}") from error
         old = await self._change(cluster, name, policy)
-        if flag(request, "unloadBundles", True):
+        if request.state.query["unloadBundles"]:
             for namespace in to_unload(await self._namespaces(cluster), old, policy):
                 await unload_namespace(self._service, NamespaceName.parse(namespace))
         return no_content()

@@ -2,11 +2,12 @@
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
 from ..service.broker_service import BrokerService
-from .answers import json_answer
+from .answers import json_answer, text_answer
+from .bundles import bundles_of
 from .elsewhere import redirect
+from .endpoints import Access, Endpoint, Query, Scope, Text
 from .names import topic_of
 
 
@@ -16,14 +17,26 @@ class LookupRoutes:
     def __init__(self, service: BrokerService) -> None:
         self._service = service
 
-    def routes(self) -> list[BaseRoute]:
-        return [Route("/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic:path}", self.lookup, methods=["GET"])]
+    def routes(self) -> list[Endpoint]:
+        topic = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
+        query = (Query("authoritative", bool, False), Query("listenerName", default=""))
+        access = Access(Scope.TOPIC, "LOOKUP")
+        return [
+            Endpoint("GET", topic, self.lookup, access, query, answer=dict[str, str]),
+            Endpoint("GET", topic + "/bundle", self.bundle, access, answer=Text.LABELLED_JSON),
+        ]
+
+    async def bundle(self, request: Request) -> Response:
+        """The range of the bundle that the topic is in, as bare text."""
+        topic = topic_of(request)
+        await self._service.namespaces.require(topic.namespace)
+        return text_answer((await bundles_of(self._service, topic.namespace)).of(topic).range)
 
     async def lookup(self, request: Request) -> Response:
-        """`brokerUrlSsl` is always there: the C++ client takes the answer for malformed without it."""
-        topic, parameters = topic_of(request), request.query_params
-        authoritative = parameters.get("authoritative", "").lower() == "true"
-        answer = await self._service.lookup(topic, parameters.get("listenerName", ""), authoritative=authoritative)
+        """Who serves a topic. `brokerUrlSsl` is always there: the C++ client takes the answer for malformed without it."""
+        topic, query = topic_of(request), request.state.query
+        listener = query["listenerName"] or request.headers.get("X-Pulsar-ListenerName", "")
+        answer = await self._service.lookup(topic, listener, authoritative=query["authoritative"])
         found = answer.address
         if answer.is_redirect:
             return redirect(request, found.http_url, authoritative="true")

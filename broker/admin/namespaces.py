@@ -1,157 +1,152 @@
-"""Routes for the policies of a namespace that say how long messages stay: retention, time to live, backlog quotas.
+"""Routes for namespaces as such: list, make, delete, their topics, who may use them (Apache: Namespaces, NamespacesBase).
 
-(Apache: Namespaces.) Statuses and reasons are Apache's. Decides whether values fit together; storing is the service's.
+Single policies are `namespace_policies`'. Statuses and reasons are Apache's.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from enum import StrEnum
+from typing import Any
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
-from ..errors import BrokerError
+from metadata.store import MetadataStore
+
 from ..service.broker_service import BrokerService
-from ..topic.policies import MEGABYTE, BacklogQuota, QuotaType, RetentionPolicy
-from ..topic.policy_members import parse_quota, parse_retention, quota_json
-from .answers import BadRequest, Refusal, json_answer, no_content, read_json
+from ..service.namespaces import bundles as even_bundles
+from ..service.namespaces import default_policies, policies_path
+from ..service.topic_name import NamespaceName
+from .answers import BadRequest, Refusal, json_answer, no_content
+from .bodies import BundlesData
+from .bundles import bundles_data, bundles_of
+from .documents import Documents
+from .endpoints import Access, Endpoint, Query, Scope
 from .names import namespace_of
+from .namespace_deletion import NamespaceDeletion
+from .namespace_policy_table import check_document
+from .tenants import ROOT, require_name
 
-Policy = TypeVar("Policy", RetentionPolicy, BacklogQuota)
+_NAMESPACES = "/admin/v2/namespaces/{tenant}"
+_NAMESPACE = _NAMESPACES + "/{namespace}"
+BUNDLES_MAX = 1 << 16
+"""Of a new namespace: what a node in ZooKeeper holds. Apache takes four thousand million, and dies of it."""
 
-_NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
+
+class Mode(StrEnum):
+    """CommandGetTopicsOfNamespace.Mode."""
+
+    PERSISTENT = "PERSISTENT"
+    NON_PERSISTENT = "NON_PERSISTENT"
+    ALL = "ALL"
 
 
 class NamespaceRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._policies = service.namespace_policies
+    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
+        self._service, self._store, self._documents = service, store, Documents(store)
+        self._deletion = NamespaceDeletion(service, store)
 
-    def routes(self) -> list[BaseRoute]:
-        table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
-            ("GET", "/retention", self.get_retention),
-            ("POST", "/retention", self.set_retention),
-            ("DELETE", "/retention", self.remove_retention),
-            ("GET", "/messageTTL", self.get_ttl),
-            ("POST", "/messageTTL", self.set_ttl),
-            ("DELETE", "/messageTTL", self.remove_ttl),
-            ("GET", "/backlogQuotaMap", self.get_quotas),
-            ("POST", "/backlogQuota", self.set_quota),
-            ("DELETE", "/backlogQuota", self.remove_quota),
+    def routes(self) -> list[Endpoint]:
+        def tenant(operation: str) -> Access:
+            return Access(Scope.TENANT, operation)
+
+        policies = Access(Scope.NAMESPACE_POLICY, "ALL")
+        forced = (Query("force", bool, False, "Its topics too, where forceDeleteNamespaceAllowed is set."),)
+        which = (Query("mode", Mode), Query("includeSystemTopic", bool, False))
+        topics = Access(Scope.NAMESPACE, "GET_TOPICS")
+        create = Endpoint(
+            "PUT", _NAMESPACE, self.create, tenant("CREATE_NAMESPACE"), body=dict[str, Any] | None, body_optional=True
+        )
+        return [
+            Endpoint("GET", _NAMESPACES, self.names, tenant("LIST_NAMESPACES"), answer=list[str]),
+            Endpoint("GET", _NAMESPACE, self.get, policies, answer=dict[str, Any]),
+            create,
+            Endpoint("DELETE", _NAMESPACE, self.delete, tenant("DELETE_NAMESPACE"), forced),
+            Endpoint("GET", _NAMESPACE + "/topics", self.topics, topics, which, answer=list[str]),
         ]
-        return [Route(_NAMESPACE + path, handler, methods=[method]) for method, path, handler in table]
 
-    async def get_retention(self, request: Request) -> Response:
-        return await self._get(request, "retention_policies")
+    async def names(self, request: Request) -> Response:
+        """The namespaces of a tenant."""
+        tenant = request.path_params["tenant"]
+        if not await self._store.exists(f"{ROOT}/{tenant}"):
+            raise Refusal(404, "Tenant not found")
+        return json_answer([f"{tenant}/{name}" for name in await self._store.children(f"{ROOT}/{tenant}")])
 
-    async def set_retention(self, request: Request) -> Response:
-        retention = _read(parse_retention, await read_json(request))
-        _check_retention(retention)
+    async def get(self, request: Request) -> Response:
+        """All its policies; its bundles as they are cut now."""
+        namespace = namespace_of(request)
+        document = await self._service.namespace_policies.document(namespace)
+        return json_answer(document | {"bundles": bundles_data(await bundles_of(self._service, namespace))})
 
-        def edit(document: dict[str, Any]) -> None:
-            if _conflict(_size_quota(document), retention):
-                raise Refusal(412, "Retention Quota must exceed configured backlog quota for namespace.")
-            value = {"retentionTimeInMinutes": retention.minutes, "retentionSizeInMB": retention.megabytes}
-            document["retention_policies"] = value
-
-        return await self._change(request, edit)
-
-    async def remove_retention(self, request: Request) -> Response:
-        return await self._change(request, lambda document: document.update(retention_policies=None))
-
-    async def get_ttl(self, request: Request) -> Response:
-        return await self._get(request, "message_ttl_in_seconds")
-
-    async def set_ttl(self, request: Request) -> Response:
-        seconds = await read_json(request)
-        if not isinstance(seconds, int) or isinstance(seconds, bool):
-            raise BadRequest("expected a number of seconds")
-        if seconds < 0:
-            raise Refusal(412, "Invalid value for message TTL")
-        return await self._change(request, lambda document: document.update(message_ttl_in_seconds=seconds))
-
-    async def remove_ttl(self, request: Request) -> Response:
-        return await self._change(request, lambda document: document.update(message_ttl_in_seconds=None))
-
-    async def get_quotas(self, request: Request) -> Response:
-        document = await self._policies.document(namespace_of(request))
-        return json_answer(document.get("backlog_quota_map") or {})
-
-    async def set_quota(self, request: Request) -> Response:
-        kind, quota = _quota_type(request), _read(parse_quota, await read_json(request))
-
-        def edit(document: dict[str, Any]) -> None:
-            retention = document.get("retention_policies")
-            is_size = kind is QuotaType.DESTINATION_STORAGE
-            if is_size and retention is not None and _conflict(quota, parse_retention(retention)):
-                reason = (
-                    "Backlog Quota exceeds configured retention quota for namespace. Please increase retention quota and retry"
-                )
-                raise Refusal(412, reason)
-            document["backlog_quota_map"] = (document.get("backlog_quota_map") or {}) | {kind.value: quota_json(quota)}
-
-        return await self._change(request, edit)
-
-    async def remove_quota(self, request: Request) -> Response:
-        kind = _quota_type(request)
-
-        def edit(document: dict[str, Any]) -> None:
-            quotas = document.get("backlog_quota_map") or {}
-            document["backlog_quota_map"] = {name: value for name, value in quotas.items() if name != kind}
-
-        return await self._change(request, edit)
-
-    async def _get(self, request: Request, member: str) -> Response:
-        """204 when it is not set, as Apache answers null."""
-        value = (await self._policies.document(namespace_of(request))).get(member)
-        return no_content() if value is None else json_answer(value)
-
-    async def _change(self, request: Request, edit: Callable[[dict[str, Any]], None]) -> Response:
-        def without_nulls(document: dict[str, Any]) -> None:
-            edit(document)
-            for member in [member for member, value in document.items() if value is None]:
-                del document[member]
-
-        await self._policies.change(namespace_of(request), without_nulls)
+    async def create(self, request: Request) -> Response:
+        """Make a namespace, with policies if some are given; maxNamespacesPerTenant is the most of a tenant."""
+        given = request.state.body or {}
+        namespace = self._new_name(request)
+        tenant = await self._documents.get(f"{ROOT}/{namespace.tenant}")
+        if tenant is None:
+            raise Refusal(404, "Tenant does not exist")
+        document = self._document(given)
+        self._check_clusters(document["replication_clusters"], namespace.tenant, tenant.get("allowedClusters") or [])
+        limit = self._service.settings.max_namespaces_per_tenant
+        if limit > 0 and len(await self._store.children(f"{ROOT}/{namespace.tenant}")) >= limit:
+            raise Refusal(412, f"Exceed the maximum number of namespace in tenant :{namespace.tenant}")
+        if not await self._documents.create(policies_path(namespace), document):
+            raise Refusal(409, "Namespace already exists")
+        local = {"bundles": document["bundles"], "migrated": False}
+        await self._documents.create(f"/admin/local-policies/{namespace}", local)
         return no_content()
 
+    async def delete(self, request: Request) -> Response:
+        """A namespace without topics, unless it is forced."""
+        is_forced = request.state.query["force"]
+        if is_forced and not self._service.settings.force_delete_namespace_allowed:
+            raise Refusal(405, "Broker doesn't allow forced deletion of namespaces")
+        await self._deletion.delete(namespace_of(request), is_forced=is_forced)
+        return no_content()
 
-def _read(parse: Callable[[Any], Policy], body: Any) -> Policy:
+    async def topics(self, request: Request) -> Response:
+        """Its topics, partitions one by one; what is not persistent is not stored anywhere."""
+        query = request.state.query
+        topics = await self._service.list_topics(namespace_of(request), system_topics=query["includeSystemTopic"])
+        return json_answer([] if query["mode"] is Mode.NON_PERSISTENT else [str(topic) for topic in topics])
+
+    def _new_name(self, request: Request) -> NamespaceName:
+        tenant, name = request.path_params["tenant"], request.path_params["namespace"]
+        return NamespaceName(require_name(tenant, "Tenant"), require_name(name, "Namespace"))
+
+    def _document(self, given: dict[str, Any]) -> dict[str, Any]:
+        settings = self._service.settings
+        policies = check_document(given, settings.cluster_name)
+        defaults = default_policies(settings.cluster_name, 1)
+        cut = _bundles(given.get("bundles"), settings.default_number_of_namespace_bundles)
+        clusters = given.get("replication_clusters") or [settings.cluster_name]
+        if not isinstance(clusters, list) or not all(isinstance(each, str) for each in clusters):
+            raise BadRequest("replication_clusters: expected a list of names")
+        return defaults | policies | {"bundles": cut, "replication_clusters": clusters}
+
+    def _check_clusters(self, clusters: list[str], tenant: str, allowed: list[str]) -> None:
+        for cluster in clusters:
+            if cluster not in allowed:
+                reason = f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{tenant}]"
+                raise Refusal(403, reason)
+            if cluster != self._service.settings.cluster_name:
+                raise Refusal(501, f"Replication to another cluster ({cluster}) is not supported: geo-replication is missing")
+
+
+def _bundles(given: Any, default_count: int) -> dict[str, Any]:
+    """BundlesData; boundaries count beside their number alone."""
     try:
-        return parse(body)
-    except BrokerError as error:
-        raise BadRequest(error.message) from error
-
-
-def _quota_type(request: Request) -> QuotaType:
-    name = request.query_params.get("backlogQuotaType") or QuotaType.DESTINATION_STORAGE.value
-    if name not in list(QuotaType):
-        raise BadRequest(f"backlogQuotaType: expected {' or '.join(QuotaType)}, not {name}")
-    return QuotaType(name)
-
-
-def _check_retention(retention: RetentionPolicy) -> None:
-    if retention.megabytes < -1:
-        raise Refusal(412, "Invalid retention policy: size limit must be >= -1")
-    if retention.minutes < -1:
-        raise Refusal(412, "Invalid retention policy: time limit must be >= -1")
-    if (retention.minutes == 0) != (retention.megabytes == 0):
-        raise Refusal(
-            412,
-            "Invalid retention policy: Setting a single time or size limit to 0 is invalid when one of the limits has a"
-            " non-zero value. Use the value of -1 instead of 0 to ignore a specific limit. To disable retention both limits"
-            " must be set to 0.",
-        )
-
-
-def _size_quota(document: dict[str, Any]) -> BacklogQuota | None:
-    found = (document.get("backlog_quota_map") or {}).get(QuotaType.DESTINATION_STORAGE.value)
-    return None if found is None else parse_quota(found)
-
-
-def _conflict(quota: BacklogQuota | None, retention: RetentionPolicy) -> bool:
-    """A backlog that may grow as large or as old as what is retained (NamespacesBase.checkBacklogQuota)."""
-    if quota is None or retention.megabytes <= 0 or retention.minutes <= 0:
-        return False
-    return quota.limit_bytes >= retention.megabytes * MEGABYTE or quota.limit_seconds >= retention.minutes * 60
+        data = msgspec.convert(given or {}, BundlesData)
+        edges = sorted({int(edge, 16) for edge in data.boundaries or ()})
+    except (msgspec.ValidationError, ValueError) as error:
+        raise Refusal(412, f"Invalid bundles: {error}") from error
+    if data.num_bundles <= 0:
+        return even_bundles(default_count)
+    if data.num_bundles > BUNDLES_MAX:
+        raise Refusal(412, f"Invalid number of bundles. Number of bundles has to be in the range of (0, {BUNDLES_MAX}].")
+    if not data.boundaries:
+        return even_bundles(data.num_bundles)
+    if len(edges) != data.num_bundles + 1 or edges[0] != 0 or edges[-1] != 0xFFFFFFFF:
+        raise Refusal(412, "Invalid bundles: boundaries are one more than bundles, from 0x00000000 to 0xffffffff")
+    return {"boundaries": [f"0x{edge:08x}" for edge in edges], "numBundles": data.num_bundles}

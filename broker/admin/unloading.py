@@ -1,10 +1,7 @@
 """Routes that unload: a namespace, one bundle of it, a topic, wherever in the cluster they are served."""
 
-from collections.abc import Awaitable, Callable
-
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
 from metadata.paths import encode_name
 
@@ -14,6 +11,7 @@ from ..service.errors import BundleNotFound, TopicNotFound
 from ..service.topic_name import NamespaceName, TopicName
 from .answers import no_content
 from .elsewhere import ask, redirect
+from .endpoints import SUPER_USER, Access, Endpoint, Query, Scope
 from .names import TOPIC, namespace_of, topic_of
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
@@ -26,13 +24,15 @@ class UnloadingRoutes:
     def __init__(self, service: BrokerService) -> None:
         self._service = service
 
-    def routes(self) -> list[BaseRoute]:
-        table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
-            ("PUT", _NAMESPACE + "/unload", self.namespace),
-            ("PUT", _NAMESPACE + "/{bundle}/unload", self.bundle),
-            ("PUT", TOPIC + "/unload", self.topic),
+    def routes(self) -> list[Endpoint]:
+        destination = (Query(_DESTINATION, description="The id of the broker that is to serve it next."),)
+        return [
+            Endpoint("PUT", _NAMESPACE + "/unload", self.namespace, SUPER_USER),
+            Endpoint("PUT", _NAMESPACE + "/{bundle}/unload", self.bundle, SUPER_USER, destination),
+            Endpoint(
+                "PUT", TOPIC + "/unload", self.topic, Access(Scope.TOPIC, "UNLOAD"), (Query("authoritative", bool, False),)
+            ),
         ]
-        return [Route(path, handler, methods=[method]) for method, path, handler in table]
 
     async def namespace(self, request: Request) -> Response:
         """Bundle by bundle, each where it is served."""
@@ -47,7 +47,7 @@ class UnloadingRoutes:
         if await self._service.owners.cut(namespace) is None:
             await self._close(namespace, text)
             return no_content()
-        destination = request.query_params.get(_DESTINATION, "")
+        destination = request.state.query[_DESTINATION] or ""
         leader = await self._service.load.apaches_leader() if destination and self._service.load is not None else ""
         if leader:
             await self._service.owners.wish(namespace, text, destination)

@@ -36,6 +36,10 @@ class BrokerSettings:
     enable_broker_side_subscription_pattern_evaluation: bool = True
     subscription_pattern_max_length: int = 50
     enable_broker_topic_list_watcher: bool = True
+    max_tenants: int = 0
+    max_namespaces_per_tenant: int = 0
+    force_delete_tenant_allowed: bool = False
+    force_delete_namespace_allowed: bool = False
 
     def __post_init__(self) -> None:
         if self.allow_auto_topic_creation_type not in _TOPIC_TYPES:

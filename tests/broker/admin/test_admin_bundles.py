@@ -30,7 +30,7 @@ def test_a_standalone_tells_how_its_namespace_was_made_and_splits_nothing() -> N
     ("query", "body", "status", "reason"),
     [
         ("?splitAlgorithmName=by_taste", None, 406, "supported algorithms are [range_equally_divide, topic"),
-        ("?splitAlgorithmName=specified_positions_divide", {"a": 1}, 400, "positions"),
+        ("?splitAlgorithmName=specified_positions_divide", {"a": 1}, 400, "Expected `array | null`, got `object`"),
     ],
 )  # fmt: skip
 def test_a_split_that_cannot_be_asked_for(query: str, body: object, status: int, reason: str) -> None:

@@ -124,7 +124,7 @@ def test_an_offer_of_http_2_is_declined_without_a_line_in_the_log(caplog: pytest
         server = await serve_admin(AdminWorld().app, socket.create_server(("127.0.0.1", 0)))
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(
-            b"GET /admin/v2/brokers/health HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+            b"GET /admin/v2/brokers/ready HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\n"
             b"Upgrade: h2c\r\nHTTP2-Settings: AAEAAEAA\r\n\r\n"
         )
         answer = await reader.readuntil(b"ok")

@@ -1,0 +1,74 @@
+"""Routes for what this broker measures: load, topics, sums by namespace (Apache: BrokerStatsBase)."""
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..service.broker_service import BrokerService
+from ..service.load.loads import BrokerLoad, load_fields
+from ..service.topic_name import TopicName
+from ..topic.stats import TopicStats
+from .answers import json_answer
+from .bundles import bundles_of
+from .endpoints import SUPER_USER, Endpoint
+from .stats import topic_stats_json
+
+_STATS = "/admin/v2/broker-stats"
+
+
+class BrokerStatsRoutes:
+    """The handlers; one instance per server."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+
+    def routes(self) -> list[Endpoint]:
+        return [
+            Endpoint("GET", _STATS + "/load-report", self.load_report, SUPER_USER, answer=dict[str, Any]),
+            Endpoint("GET", _STATS + "/topics", self.topics, SUPER_USER, answer=dict[str, Any]),
+            Endpoint("GET", _STATS + "/metrics", self.metrics, SUPER_USER, answer=list[dict[str, Any]]),
+        ]
+
+    async def load_report(self, request: Request) -> Response:
+        """What the load manager was told last, LocalBrokerData's changing half."""
+        load = self._service.load
+        return json_answer(load_fields(BrokerLoad() if load is None else load.reported()))
+
+    async def topics(self, request: Request) -> Response:
+        """TopicStats of every topic that is served here, by namespace, bundle and domain."""
+        found: dict[str, Any] = {}
+        for text, topic in list(self._service.loaded_topics.items()):
+            name = TopicName.parse(text)
+            bundle = (await bundles_of(self._service, name.namespace)).of(name).range
+            domains = found.setdefault(str(name.namespace), {}).setdefault(bundle, {})
+            domains.setdefault(name.domain, {})[text] = topic_stats_json(topic)
+        return json_answer(found)
+
+    async def metrics(self, request: Request) -> Response:
+        """Sums over the topics of each namespace, under the names of Apache's NamespaceStats."""
+        by_namespace: dict[str, list[TopicStats]] = {}
+        for text, topic in list(self._service.loaded_topics.items()):
+            by_namespace.setdefault(str(TopicName.parse(text).namespace), []).append(topic.stats())
+        cluster = self._service.settings.cluster_name
+        return json_answer(
+            [
+                {"metrics": _sums(stats), "dimensions": {"cluster": cluster, "namespace": namespace}}
+                for namespace, stats in by_namespace.items()
+            ]
+        )
+
+
+def _sums(stats: list[TopicStats]) -> dict[str, float]:
+    subscriptions = [each for topic in stats for each in topic.subscriptions.values()]
+    return {
+        "brk_in_rate": sum(topic.msg_rate_in for topic in stats),
+        "brk_in_tp_rate": sum(topic.msg_throughput_in for topic in stats),
+        "brk_out_rate": sum(topic.msg_rate_out for topic in stats),
+        "brk_out_tp_rate": sum(topic.msg_throughput_out for topic in stats),
+        "brk_storage_size": sum(topic.storage_size for topic in stats),
+        "brk_msg_backlog": sum(each.msg_backlog for each in subscriptions),
+        "brk_no_of_producers": sum(len(topic.publishers) for topic in stats),
+        "brk_no_of_subscriptions": len(subscriptions),
+        "brk_no_of_consumers": sum(len(each.consumers) for each in subscriptions),
+    }

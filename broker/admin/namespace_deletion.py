@@ -1,0 +1,74 @@
+"""Deletes namespaces: their topics wherever they are served, then what metadata says of them (Apache: internalDeleteNamespace).
+
+While it is being deleted a namespace is marked (`deleted` in its policies), as there. Owns nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from metadata.paths import encode_name
+from metadata.store import MetadataStore
+
+from ..service.broker_service import BrokerService
+from ..service.errors import TopicElsewhere, TopicNotFound
+from ..service.namespaces import policies_path
+from ..service.topic_name import NamespaceName, TopicName
+from .answers import Refusal
+from .documents import Documents
+from .elsewhere import ask
+from .unloading import unload_namespace
+
+_LEFT_BEHIND = (
+    "/admin/local-policies",
+    "/admin/partitioned-topics",
+    "/managed-ledgers",
+    "/loadbalance/bundle-data",
+    "/loadbalance/resource-quota",
+)
+_DOMAINS = ("persistent", "non-persistent")
+
+
+class NamespaceDeletion:
+    """Of one cluster."""
+
+    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
+        self._service, self._store, self._documents = service, store, Documents(store)
+
+    async def delete(self, namespace: NamespaceName, *, is_forced: bool) -> None:
+        """Refusal: 404, or 409 when there are topics in it and it is not forced."""
+        path = policies_path(namespace)
+        if not await self._store.exists(path):
+            raise Refusal(404, f"Namespace {namespace} does not exist.")
+        await self._mark(path, is_deleted=True)
+        topics = await self._service.list_topics(namespace, system_topics=True)
+        partitioned = [each for domain in _DOMAINS for each in await self._partitioned(namespace, domain)]
+        if not is_forced and (partitioned or not all(topic.is_system for topic in topics)):
+            await self._mark(path, is_deleted=False)
+            raise Refusal(409, "Cannot delete non empty namespace")
+        for topic in sorted(topics, key=lambda each: each.is_system):  # the system's say how the others are to be treated
+            await self._delete_topic(topic)
+        await unload_namespace(self._service, namespace)
+        for root in _LEFT_BEHIND:
+            await self._documents.delete_tree(f"{root}/{namespace}")
+        await self._documents.delete(path)
+
+    async def _partitioned(self, namespace: NamespaceName, domain: str) -> list[TopicName]:
+        return await self._service.partitioned_topics.list_in(namespace, domain)
+
+    async def _delete_topic(self, topic: TopicName) -> None:
+        try:
+            await self._service.delete_topic(topic, force=True)
+        except TopicNotFound:
+            return  # somebody else was first
+        except TopicElsewhere:
+            url = (await self._service.lookup(topic)).address.http_url
+            name = f"{topic.namespace}/{encode_name(topic.local_name)}"
+            await ask(url, "DELETE", f"/admin/v2/persistent/{name}?force=true&authoritative=true")
+
+    async def _mark(self, path: str, *, is_deleted: bool) -> None:
+        def edit(document: Mapping[str, Any] | None) -> Any:
+            if document is None:
+                raise Refusal(404, "Namespace does not exist")
+            return {**document, "deleted": is_deleted}
+
+        await self._documents.change(path, edit)

@@ -1,0 +1,88 @@
+"""What a policy of a namespace may be, and what two of them may be together. Pure; Refusal in Apache's words."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..topic.policies import MEGABYTE, BacklogQuota, QuotaType, RetentionPolicy
+from ..topic.policy_members import parse_quota, parse_retention
+from .answers import Refusal
+
+ENSEMBLE_MAX = 5
+"""Apache's broker takes no more either."""
+
+
+def non_negative(reason: str) -> Callable[[Any], None]:
+    """412 for less than 0; None is fine."""
+
+    def check(value: int | None) -> None:
+        if value is not None and value < 0:
+            raise Refusal(412, reason)
+
+    return check
+
+
+def check_retention(value: Any) -> None:
+    """PolicyValidation of RetentionPolicies."""
+    minutes, megabytes = value["retentionTimeInMinutes"], value["retentionSizeInMB"]
+    if megabytes < -1:
+        raise Refusal(400, "Invalid retention policy: size limit must be >= -1")
+    if minutes < -1:
+        raise Refusal(400, "Invalid retention policy: time limit must be >= -1")
+    if (minutes == 0) != (megabytes == 0):
+        raise Refusal(
+            400,
+            "Invalid retention policy: Setting a single time or size limit to 0 is invalid when one of the limits has a"
+            " non-zero value. Use the value of -1 instead of 0 to ignore a specific limit. To disable retention both limits"
+            " must be set to 0.",
+        )
+
+
+def check_persistence(value: Any) -> None:
+    """BookKeeper's order of the three, and Apache's bounds."""
+    ensemble, writes, acks = (value[f"bookkeeper{name}"] for name in ("Ensemble", "WriteQuorum", "AckQuorum"))
+    for name, size in (("Ensemble", ensemble), ("WriteQuorum", writes), ("AckQuorum", acks)):
+        if not 0 < size <= ENSEMBLE_MAX:
+            raise Refusal(400, f"Bookkeeper-{name} must be <= {ENSEMBLE_MAX} and > 0.")
+    if not ensemble >= writes >= acks:
+        raise Refusal(400, f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({writes}) >= AckQuorum ({acks})")
+    if value["managedLedgerMaxMarkDeleteRate"] < 0:
+        raise Refusal(400, "managedLedgerMaxMarkDeleteRate must be >= 0")
+
+
+def check_auto_topic(value: Any) -> None:
+    """AutoTopicCreationOverride.validateOverride; what it says of the type counts where topics may be made."""
+    if not value.get("allowAutoTopicCreation"):
+        return
+    kind, partitions = value.get("topicType"), value.get("defaultNumPartitions")
+    wrong = ""
+    if kind not in ("partitioned", "non-partitioned"):
+        wrong = f"Unknown topic type [{'null' if kind is None else kind}]"
+    elif kind == "partitioned" and (partitions is None or partitions < 1):
+        wrong = "[defaultNumPartitions] cannot be less than 1 for partition type."
+        wrong = "[defaultNumPartitions] cannot be null when the type is partitioned." if partitions is None else wrong
+    elif kind == "non-partitioned" and partitions is not None:
+        wrong = "[defaultNumPartitions] is not allowed to be set when the type is non-partition."
+    if wrong:
+        raise Refusal(412, f"Invalid configuration for autoTopicCreationOverride. the detail is {wrong}")
+
+
+def check_entry_filters(value: Any) -> None:
+    """There are no filters to be loaded, so that none is ever found."""
+    names = [name.strip() for name in (value.get("entryFilterNames") or "").split(",") if name.strip()]
+    if not names:
+        raise Refusal(400, "entryFilterNames can't be empty. To remove entry filters use the remove method.")
+    raise Refusal(400, f"Entry filter '{names[0]}' not found")
+
+
+def fits_quota(document: Mapping[str, Any], value: Any) -> None:
+    """A retention beside the quota that stands there."""
+    quota = (document.get("backlog_quota_map") or {}).get(QuotaType.DESTINATION_STORAGE.value)
+    if quota is not None and conflict(parse_quota(quota), parse_retention(value)):
+        raise Refusal(412, "Retention Quota must exceed configured backlog quota for namespace.")
+
+
+def conflict(quota: BacklogQuota, retention: RetentionPolicy) -> bool:
+    """A backlog that may grow as large or as old as what is retained (NamespacesBase.checkBacklogQuota)."""
+    if retention.megabytes <= 0 or retention.minutes <= 0:
+        return False
+    return quota.limit_bytes >= retention.megabytes * MEGABYTE or quota.limit_seconds >= retention.minutes * 60
