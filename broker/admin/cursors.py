@@ -4,11 +4,10 @@ On a partitioned topic each partition is done that has the subscription, where A
 topic's to say; here paths and bodies become positions.
 """
 
-from collections.abc import Awaitable, Callable
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
 from managed_ledger.contract import LATEST
 from wire.position import Position
@@ -18,12 +17,13 @@ from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 from .answers import Refusal, json_answer, no_content, read_json
+from .endpoints import Access, Endpoint, Handler, Query, Scope
 from .internal_stats import internal_stats_json
 from .messages import message_answer
 from .names import TOPIC, topic_of
-from .positions import first_position, message_id_json, read_place
+from .positions import first_position, last_message_id_json, message_id_json, read_place
 
-_SUBSCRIPTION = TOPIC + "/subscription/{subscription:path}"
+_SUBSCRIPTION = TOPIC + "/subscription/{subscription}"
 
 
 class CursorRoutes:
@@ -32,40 +32,48 @@ class CursorRoutes:
     def __init__(self, service: BrokerService) -> None:
         self._service = service
 
-    def routes(self) -> list[BaseRoute]:
-        table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
-            ("POST", _SUBSCRIPTION + "/skip_all", self.skip_all),
-            ("POST", _SUBSCRIPTION + "/skip/{count:int}", self.skip),
-            ("POST", _SUBSCRIPTION + "/expireMessages/{seconds:int}", self.expire),
-            ("POST", _SUBSCRIPTION + "/expireMessages", self.expire_through),
-            ("POST", TOPIC + "/all_subscription/expireMessages/{seconds:int}", self.expire_all),
-            ("POST", _SUBSCRIPTION + "/resetcursor/{timestamp:int}", self.reset_to_time),
-            ("POST", _SUBSCRIPTION + "/resetcursor", self.reset),
-            ("GET", _SUBSCRIPTION + "/position/{number:int}", self.peek),
-            ("POST", _SUBSCRIPTION + "/analyzeBacklog", self.analyze),
-            ("GET", TOPIC + "/ledger/{ledger:int}/entry/{entry:int}", self.message),
-            ("GET", TOPIC + "/messageid/{timestamp:int}", self.message_id),
-            ("GET", TOPIC + "/getMessageIdByIndex", self.message_id_by_index),
-            ("GET", TOPIC + "/internalStats", self.internal_stats),
-            ("DELETE", TOPIC + "/truncate", self.truncate),
-            ("POST", TOPIC + "/trim", self.trim),
-            ("POST", TOPIC + "/terminate", self.terminate),
-            ("POST", TOPIC + "/terminate/partitions", self.terminate_partitions),
+    def routes(self) -> list[Endpoint]:
+        table: list[tuple[str, str, str, Handler, Any]] = [
+            ("POST", _SUBSCRIPTION + "/skip_all", "SKIP", self.skip_all, None),
+            ("POST", _SUBSCRIPTION + "/skip/{count:int}", "SKIP", self.skip, None),
+            ("POST", _SUBSCRIPTION + "/expireMessages/{seconds:int}", "EXPIRE_MESSAGES", self.expire, None),
+            ("POST", _SUBSCRIPTION + "/expireMessages", "EXPIRE_MESSAGES", self.expire_through, None),
+            ("POST", TOPIC + "/all_subscription/expireMessages/{seconds:int}", "EXPIRE_MESSAGES", self.expire_all, None),
+            ("POST", _SUBSCRIPTION + "/resetcursor/{timestamp:int}", "RESET_CURSOR", self.reset_to_time, None),
+            ("POST", _SUBSCRIPTION + "/resetcursor", "RESET_CURSOR", self.reset, None),
+            ("GET", _SUBSCRIPTION + "/position/{number:int}", "PEEK_MESSAGES", self.peek, bytes),
+            ("POST", _SUBSCRIPTION + "/analyzeBacklog", "CONSUME", self.analyze, dict[str, Any]),
+            ("GET", TOPIC + "/ledger/{ledger:int}/entry/{entry:int}", "PEEK_MESSAGES", self.message, bytes),
+            ("GET", TOPIC + "/messageid/{timestamp:int}", "PEEK_MESSAGES", self.message_id, dict[str, int]),
+            ("GET", TOPIC + "/getMessageIdByIndex", "PEEK_MESSAGES", self.message_id_by_index, dict[str, int]),
+            ("GET", TOPIC + "/internalStats", "GET_STATS", self.internal_stats, dict[str, Any]),
+            ("POST", TOPIC + "/trim", "TRIM_TOPIC", self.trim, None),
+            ("POST", TOPIC + "/terminate", "TERMINATE", self.terminate, dict[str, int]),
+            ("POST", TOPIC + "/terminate/partitions", "TERMINATE", self.terminate_partitions, dict[str, dict[str, int]]),
         ]
-        return [Route(path, handler, methods=[method]) for method, path, handler in table]
+        query = (Query("authoritative", bool, False),)
+        return [
+            *(
+                Endpoint(method, path, handler, Access(Scope.TOPIC, operation), query, answer=answer)
+                for method, path, operation, handler, answer in table
+            ),
+            Endpoint("DELETE", TOPIC + "/truncate", self.truncate, Access(Scope.TENANT_ADMIN), query),
+        ]
 
     async def skip_all(self, request: Request) -> Response:
+        """Passes over all messages of a subscription."""
         for topic, name in await self._having(request):
             await topic.operations.clear_backlog(name)
         return no_content()
 
     async def skip(self, request: Request) -> Response:
+        """Passes over so many messages of a subscription."""
         topic, name = await self._one(request, "Skip messages on a partitioned topic is not allowed")
         await topic.operations.skip(name, request.path_params["count"])
         return no_content()
 
     async def expire(self, request: Request) -> Response:
-        """409 when nothing is before it: Apache says so to whoever asks for what cannot be done."""
+        """Acknowledges what is older. 409 when there is nothing, as Apache says to whoever asks for what cannot be done."""
         having = await self._having(request)
         if not any(topic.operations.backlog_entries(name) for topic, name in having):
             raise Refusal(409, _nothing_to_expire(request))
@@ -74,6 +82,7 @@ class CursorRoutes:
         return no_content()
 
     async def expire_through(self, request: Request) -> Response:
+        """Acknowledges what comes before a message, and it."""
         topic, name = await self._one(request, "Expire message at position is not supported for partitioned-topic")
         place = read_place(await read_json(request))
         if not topic.operations.backlog_entries(name):
@@ -83,23 +92,27 @@ class CursorRoutes:
         return no_content()
 
     async def expire_all(self, request: Request) -> Response:
+        """Acknowledges what is older, on every subscription."""
         for topic in await self._topics(topic_of(request)):
             for name in [name for name, stats in topic.stats().subscriptions.items() if stats.is_durable]:
                 await topic.operations.expire_older_than(name, request.path_params["seconds"])
         return no_content()
 
     async def reset_to_time(self, request: Request) -> Response:
+        """Goes back, or on, to the first message published then or later."""
         for topic, name in await self._having(request):
             await topic.operations.reset_to_time(name, request.path_params["timestamp"])
         return no_content()
 
     async def reset(self, request: Request) -> Response:
+        """Goes back, or on, to a message."""
         topic, name = await self._one(request, "Reset-cursor at position is not allowed for partitioned-topic")
         place = read_place(await read_json(request))
         await topic.operations.reset(name, *await first_position(topic, place))
         return no_content()
 
     async def peek(self, request: Request) -> Response:
+        """Answers with the message that is so many from the first that is not acknowledged."""
         topic, name = await self._one(request, "Peek messages on a partitioned topic is not allowed")
         number = request.path_params["number"]
         run = await topic.operations.peek(name, number) if number > 0 else None
@@ -108,6 +121,7 @@ class CursorRoutes:
         return message_answer(run)
 
     async def analyze(self, request: Request) -> Response:
+        """Counts the backlog of a subscription by reading it."""
         topic, name = await self._one(request, "Analyze backlog on a partitioned topic is not allowed")
         body = await read_json(request)
         found = await topic.operations.analyze_backlog(name, None if body is None else read_place(body).position)
@@ -127,14 +141,15 @@ class CursorRoutes:
         )
 
     async def message(self, request: Request) -> Response:
+        """Answers with one message."""
         topic = await self._whole(topic_of(request), "GetMessageById is not allowed on partitioned-topic")
         run = await topic.operations.read(Position(request.path_params["ledger"], request.path_params["entry"]))
         if run is None:
-            raise Refusal(404, "Message not found")
+            raise Refusal(404, "Message id not found")
         return message_answer(run)
 
     async def message_id(self, request: Request) -> Response:
-        """Of the first message published then or later; else of the last one there is."""
+        """Tells the id of the first message published then or later; else of the last one there is."""
         name = topic_of(request)
         topic = await self._whole(name, "Get message ID by timestamp on a partitioned topic is not allowed")
         position = await topic.operations.first_published_at_or_after(request.path_params["timestamp"])
@@ -142,7 +157,7 @@ class CursorRoutes:
         return json_answer(message_id_json(found, name.partition_index))
 
     async def message_id_by_index(self, request: Request) -> Response:
-        """Of the entry that holds the message of that index (PIP-415); a subscription that is reset to it begins there."""
+        """Tells the entry that holds the message of an index (PIP-415); a subscription that is reset to it begins there."""
         name = topic_of(request)
         what = "Get message id by index on partitioned topic is not allowed, please use do it on specific topic partition"
         topic = await self._whole(name, what)
@@ -160,35 +175,38 @@ class CursorRoutes:
         return json_answer(message_id_json(found, name.partition_index))
 
     async def internal_stats(self, request: Request) -> Response:
+        """Tells the ledgers of a topic and the places of its cursors."""
         topic = await self._whole(topic_of(request), "Internal stats are of partitions: ask for one of them")
         return json_answer(internal_stats_json(topic.operations.log))
 
     async def truncate(self, request: Request) -> Response:
+        """Lets go of everything that is stored of a topic."""
         for topic in await self._topics(topic_of(request)):
             await topic.operations.truncate()
         return no_content()
 
     async def trim(self, request: Request) -> Response:
+        """Lets go of the ledgers that nobody needs."""
         for topic in await self._topics(topic_of(request)):
             await topic.trim()
         return no_content()
 
     async def terminate(self, request: Request) -> Response:
-        """The id of the last message that there will ever be."""
+        """Ends a topic, and tells the id of the last message that there will ever be."""
         name = topic_of(request)
         topic = await self._whole(name, "Termination of a partitioned topic is not allowed")
         await topic.terminate()
-        return json_answer(message_id_json(topic.operations.log.last_confirmed, name.partition_index))
+        return json_answer(last_message_id_json(topic.operations.log.last_confirmed, name.partition_index))
 
     async def terminate_partitions(self, request: Request) -> Response:
-        """By the index of the partition."""
+        """Ends each partition, and tells their last messages by the index of the partition."""
         name = topic_of(request)
         if not (await self._service.partitioned_topics.get(name)).partitions:
             raise Refusal(405, "Termination of a non-partitioned topic is not allowed using partitioned-terminate")
         last = {}
         for index, topic in enumerate(await self._topics(name)):
             await topic.terminate()
-            last[str(index)] = message_id_json(topic.operations.log.last_confirmed, index)
+            last[str(index)] = last_message_id_json(topic.operations.log.last_confirmed, index)
         return json_answer(last)
 
     # whose place
@@ -206,7 +224,7 @@ class CursorRoutes:
 
     async def _having(self, request: Request) -> list[tuple[Topic, str]]:
         name, subscription = topic_of(request), request.path_params["subscription"]
-        found = [(topic, subscription) for topic in await self._topics(name) if _has(topic, subscription)]
+        found = [(topic, subscription) for topic in await self._topics(name) if topic.operations.has_subscription(subscription)]
         if not found:
             raise Refusal(404, f"Subscription {subscription} not found for topic {name}")
         return found
@@ -214,19 +232,9 @@ class CursorRoutes:
     async def _one(self, request: Request, otherwise: str) -> tuple[Topic, str]:
         name, subscription = topic_of(request), request.path_params["subscription"]
         topic = await self._whole(name, otherwise)
-        if not _has(topic, subscription):
+        if not topic.operations.has_subscription(subscription):
             raise Refusal(404, f"Subscription {subscription} not found for topic {name}")
         return topic, subscription
-
-
-def _has(topic: Topic, subscription: str) -> bool:
-    try:
-        topic.operations.backlog_entries(subscription)
-    except BrokerError as error:
-        if error.code is ServerError.SUBSCRIPTION_NOT_FOUND:
-            return False
-        raise
-    return True
 
 
 def _nothing_to_expire(request: Request) -> str:

@@ -1,15 +1,16 @@
 """PersistentTopicInternalStats: the ledgers of a log and the places of its cursors, as Apache's JSON. Pure.
 
-What does not exist here is left out, but for members that clients read without asking (`_ABSENT`). Of very many holes only
+Members of Apache's that nothing here corresponds to have its value for none: a cursor's ledger, reads under way, the times of
+ledgers that are not known any more. `entriesAddedCounter` counts the entries that are there. Of very many holes only
 some of those are shown that are in memory (`_RANGES_SHOWN_MAX`); how many there are is told.
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from managed_ledger.contract import HoleStats, LedgerFacts, ManagedCursor, ManagedLedger, Skipped, ranges
-from wire.position import Position
 
 _ABSENT: dict[str, Any] = {
     "schemaLedgers": [],
@@ -23,19 +24,28 @@ _RANGES_SHOWN_MAX = 10_000
 def internal_stats_json(log: ManagedLedger) -> dict[str, Any]:
     ledgers = log.ledgers()
     current = ledgers[-1] if ledgers and ledgers[-1].is_open else None
+    cursors = {name: _cursor(cursor, ledgers, log) for name, cursor in log.cursors.items()}
     return {
+        "entriesAddedCounter": log.entry_count,
         "numberOfEntries": log.entry_count,
         "totalSize": log.size_bytes,
         "currentLedgerEntries": 0 if current is None else current.entries,
         "currentLedgerSize": 0 if current is None else current.size_bytes,
+        "lastLedgerCreatedTimestamp": _iso(ledgers[-2].closed_at_ms if len(ledgers) > 1 else 0),
+        "waitingCursorsCount": sum(cursor["waitingReadOp"] for cursor in cursors.values()),
+        "pendingAddEntriesCount": 0,
         "lastConfirmedEntry": str(log.last_confirmed),
         "state": "Terminated" if log.is_terminated else "LedgerOpened" if current else "ClosedLedger",
         "ledgers": [_ledger(ledger) for ledger in ledgers],
-        "cursors": {name: _cursor(cursor, ledgers, log.active_from()) for name, cursor in log.cursors.items()},
+        "cursors": cursors,
         "properties": dict(log.properties),
         **_ABSENT,
         **_skipped(log.skipped),
     }
+
+
+def _iso(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _skipped(skipped: Skipped) -> dict[str, Any]:
@@ -63,18 +73,26 @@ def _ledger(ledger: LedgerFacts) -> dict[str, Any]:
     }
 
 
-def _cursor(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts], active_from: Position) -> dict[str, Any]:
-    stats = cursor.hole_stats()
+def _cursor(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts], log: ManagedLedger) -> dict[str, Any]:
+    stats, first, backlog = cursor.hole_stats(), cursor.first_unacknowledged(), cursor.backlog_entries()
     holes = (text for ledger in ledgers for text in _ranges(cursor, ledger.ledger_id))
     return {
         "markDeletePosition": str(cursor.mark_delete),
         **({"persistentMarkDeletePosition": str(cursor.persistent_mark_delete)} if cursor.durable else {}),
-        "readPosition": str(cursor.first_unacknowledged()),
+        "readPosition": str(first),
+        "waitingReadOp": not backlog,
+        "pendingReadOps": 0,
+        "messagesConsumedCounter": max(0, log.entry_count - backlog),
+        "cursorLedger": -1,
+        "cursorLedgerLastEntry": -1,
+        "lastLedgerSwitchTimestamp": _iso(0),
         "individuallyDeletedMessages": "[" + ",".join(islice(holes, _RANGES_SHOWN_MAX)) + "]",
         "totalNonContiguousDeletedMessagesRange": stats.ranges,
-        "numberOfEntriesSinceFirstNotAckedMessage": cursor.backlog_entries(),
+        "numberOfEntriesSinceFirstNotAckedMessage": backlog,
+        "subscriptionHavePendingRead": False,
+        "subscriptionHavePendingReplayRead": False,
         "state": "Open" if cursor.durable else "NoLedger",
-        "active": cursor.first_unacknowledged() >= active_from,
+        "active": first >= log.active_from(),
         "properties": dict(cursor.properties),
         "cursorProperties": dict(cursor.cursor_properties),
         **_segments(stats),

@@ -67,7 +67,13 @@ async def _batch_size(topic: Topic, position: Position) -> int:
 
 
 def message_id_json(position: Position, partition_index: int) -> dict[str, int]:
+    """Apache's MessageIdImpl."""
     return {"ledgerId": position.ledger_id, "entryId": position.entry_id, "partitionIndex": partition_index}
+
+
+def last_message_id_json(position: Position, partition_index: int) -> dict[str, int]:
+    """Apache's BatchMessageIdImpl, of an entry as a whole."""
+    return message_id_json(position, partition_index) | {"batchSize": 0, "batchIndex": -1}
 
 
 def _number(body: Mapping[str, Any], name: str, default: int) -> int:

@@ -1,26 +1,94 @@
-"""Stats values as Apache's JSON: TopicStats, PartitionedTopicStats and what they hold. Pure.
+"""Stats values as Apache's JSON: TopicStats, PartitionedTopicStats and what they hold.
 
-A field goes by its name in camel case. What a feature would count that does not exist here is left out rather than made up, but
-for the members that clients read without asking whether they are there; those are in `_ABSENT_...` with the value for "none".
+A field goes by its name in camel case. What a feature would count that does not exist here has the value that Apache has for
+none of it (`_..._NEUTRAL`), so that every member of Apache's is there.
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
+from ..service.lookups import Advertised, broker_id
 from ..topic.contract import Topic
 from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
+from .endpoints import Query
 
-_ABSENT_IN_TOPIC: dict[str, Any] = {"replication": {}, "deduplicationStatus": "Disabled", "offloadedStorageSize": 0}
-_ABSENT_IN_SUBSCRIPTION: dict[str, Any] = {
-    "isReplicated": False,
-    "msgDelayed": 0,
+STATS_QUERY = (
+    Query("getPreciseBacklog", bool, False, "Backlogs are exact in any case."),
+    Query("subscriptionBacklogSize", bool, True, "In bytes; otherwise -1."),
+    Query("getEarliestTimeInBacklog", bool, False, "Reads the first message of each backlog."),
+    Query("excludePublishers", bool, False),
+    Query("excludeConsumers", bool, False),
+)
+
+_HOLES_NEUTRAL: Mapping[str, Any] = {
+    "nonContiguousDeletedMessagesRanges": 0,
+    "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+    "delayedMessageIndexSizeInBytes": 0,
 }
-_SUMMED = ("msg_rate_in", "msg_throughput_in", "msg_rate_out", "msg_throughput_out", "bytes_in_counter", "msg_in_counter",
-           "bytes_out_counter", "msg_out_counter", "storage_size", "backlog_size")  # fmt: skip
-_SUMMED_OF_SUBSCRIPTION = ("msg_rate_out", "msg_throughput_out", "bytes_out_counter", "msg_out_counter", "msg_rate_redeliver",
-                           "message_ack_rate", "msg_backlog", "backlog_size", "msg_in_replay", "unacked_messages")  # fmt: skip
+_TOPIC_NEUTRAL: Mapping[str, Any] = {
+    "systemTopicBytesInCounter": 0,
+    "bytesOutInternalCounter": 0,
+    "oldestBacklogMessageAgeSeconds": -1,
+    "publishRateLimitedTimes": 0,
+    "earliestMsgPublishTimeInBacklogs": 0,
+    "offloadedStorageSize": 0,
+    "lastOffloadLedgerId": 0,
+    "lastOffloadSuccessTimeStamp": 0,
+    "lastOffloadFailureTimeStamp": 0,
+    "ongoingTxnCount": 0,
+    "abortedTxnCount": 0,
+    "committedTxnCount": 0,
+    "replication": {},
+    "deduplicationStatus": "Disabled",
+    **_HOLES_NEUTRAL,
+    "compaction": {
+        "lastCompactionRemovedEventCount": 0,
+        "lastCompactionSucceedTimestamp": 0,
+        "lastCompactionFailedTimestamp": 0,
+        "lastCompactionDurationTimeInMills": 0,
+    },
+}
+_THROTTLED = tuple(
+    f"dispatchThrottled{what}EventsBy{level}Limit" for what in ("Msg", "Bytes") for level in ("Subscription", "Topic", "Broker")
+)
+_SUBSCRIPTION_NEUTRAL: Mapping[str, Any] = {
+    "chunkedMessageRate": 0.0,
+    "earliestMsgPublishTimeInBacklog": 0,
+    "msgDelayed": 0,
+    "isReplicated": False,
+    "replicated": False,
+    "consumersAfterMarkDeletePosition": {},
+    "drainingHashesClearedTotal": 0,
+    "drainingHashesUnackedMessages": 0,
+    **_HOLES_NEUTRAL,
+    "filterProcessedMsgCount": 0,
+    "filterAcceptedMsgCount": 0,
+    "filterRejectedMsgCount": 0,
+    "filterRescheduledMsgCount": 0,
+    **dict.fromkeys(_THROTTLED, 0),
+}
+_CONSUMER_NEUTRAL: Mapping[str, Any] = {
+    "chunkedMessageRate": 0.0,
+    "drainingHashesCount": 0,
+    "drainingHashesClearedTotal": 0,
+    "drainingHashesUnackedMessages": 0,
+}
+_SUMMED = ("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut", "bytesInCounter", "msgInCounter",
+           "systemTopicBytesInCounter", "bytesOutCounter", "msgOutCounter", "bytesOutInternalCounter", "storageSize",
+           "backlogSize", "publishRateLimitedTimes", "offloadedStorageSize", "ongoingTxnCount", "abortedTxnCount",
+           "committedTxnCount", "waitingPublishers", *_HOLES_NEUTRAL)  # fmt: skip
+_SUMMED_OF_SUBSCRIPTION = (
+    "msgRateOut", "msgThroughputOut", "bytesOutCounter", "msgOutCounter", "msgRateRedeliver", "messageAckRate",
+    "chunkedMessageRate", "msgBacklog", "backlogSize", "msgBacklogNoDelayed", "msgDelayed", "msgInReplay", "unackedMessages",
+    "msgRateExpired", "totalMsgExpired", "drainingHashesCount", "drainingHashesClearedTotal", "drainingHashesUnackedMessages",
+    "filterProcessedMsgCount", "filterAcceptedMsgCount", "filterRejectedMsgCount", "filterRescheduledMsgCount",
+    *_THROTTLED, *_HOLES_NEUTRAL,
+)  # fmt: skip
+_LATEST_OF_SUBSCRIPTION = ("lastExpireTimestamp", "lastConsumedFlowTimestamp", "lastConsumedTimestamp", "lastAckedTimestamp",
+                           "lastMarkDeleteAdvancedTimestamp")  # fmt: skip
 
 
 def topic_stats_json(topic: Topic) -> dict[str, Any]:
@@ -28,20 +96,46 @@ def topic_stats_json(topic: Topic) -> dict[str, Any]:
     return _topic(topic.stats())
 
 
-def partitioned_stats_json(partitions: int, stats: Mapping[str, Mapping[str, Any]], *, per_partition: bool) -> dict[str, Any]:
+async def told_stats(topic: Topic, query: Mapping[str, Any], here: Advertised) -> dict[str, Any]:
+    """As asked for with STATS_QUERY."""
+    body = topic_stats_json(topic)
+    body["ownerBroker"] = broker_id(here)
+    if query["excludePublishers"]:
+        body["publishers"] = []
+    for name, one in body["subscriptions"].items():
+        if query["excludeConsumers"]:
+            one["consumers"] = []
+        if not query["subscriptionBacklogSize"]:
+            one["backlogSize"] = -1
+        if query["getEarliestTimeInBacklog"]:
+            one["earliestMsgPublishTimeInBacklog"] = await topic.operations.earliest_publish_time_ms(name)
+    times = [one["earliestMsgPublishTimeInBacklog"] for one in body["subscriptions"].values()]
+    body["earliestMsgPublishTimeInBacklogs"] = min((time for time in times if time > 0), default=0)
+    return body
+
+
+def partitioned_stats_json(
+    metadata: Mapping[str, Any], stats: Mapping[str, Mapping[str, Any]], *, per_partition: bool
+) -> dict[str, Any]:
     """PartitionedTopicStats: sums over the partitions' TopicStats, ours and other brokers', and each by itself if asked."""
-    held = [one.get("subscriptions") or {} for one in stats.values()]
+    parts = list(stats.values())
+    held = [one.get("subscriptions") or {} for one in parts]
     names = sorted({name for one in held for name in one})
-    subscriptions = {name: [one[name] for one in held if name in one] for name in names}
-    sums = _sums(stats.values(), _SUMMED)
+    sums = _sums(parts, _SUMMED)
     count = sums["msgInCounter"]
+    earliest = [time for one in parts if (time := one.get("earliestMsgPublishTimeInBacklogs") or 0) > 0]
     return {
+        **_TOPIC_NEUTRAL,
         **sums,
         "averageMsgSize": sums["bytesInCounter"] / count if count else 0.0,
-        "publishers": [],
-        "subscriptions": {name: _merged(parts) for name, parts in subscriptions.items()},
-        **_ABSENT_IN_TOPIC,
-        "metadata": {"partitions": partitions, "deleted": False},
+        "msgChunkPublished": any(one.get("msgChunkPublished") for one in parts),
+        "backlogQuotaLimitSize": max((one.get("backlogQuotaLimitSize") or 0 for one in parts), default=0),
+        "backlogQuotaLimitTime": max((one.get("backlogQuotaLimitTime") or 0 for one in parts), default=0),
+        "earliestMsgPublishTimeInBacklogs": min(earliest, default=0),
+        "lastPublishTimeStamp": max((one.get("lastPublishTimeStamp") or 0 for one in parts), default=0),
+        "publishers": _by_name(parts, "publishers", "producerName", ("msgRateIn", "msgThroughputIn", "averageMsgSize")),
+        "subscriptions": {name: _merged([one[name] for one in held if name in one]) for name in names},
+        "metadata": dict(metadata),
         "partitions": dict(stats) if per_partition else {},
     }
 
@@ -49,22 +143,55 @@ def partitioned_stats_json(partitions: int, stats: Mapping[str, Mapping[str, Any
 def _topic(stats: TopicStats) -> dict[str, Any]:
     body = _fields(stats, leave_out=("publishers", "subscriptions", "last_confirmed_position", "is_terminated"))
     body["publishers"] = [_publisher(one) for one in stats.publishers]
-    body["subscriptions"] = {name: _subscription(one) for name, one in stats.subscriptions.items()}
-    return body | _ABSENT_IN_TOPIC
+    body["subscriptions"] = subscriptions = {name: _subscription(one) for name, one in stats.subscriptions.items()}
+    neutral = dict(_TOPIC_NEUTRAL)
+    for name in ("nonContiguousDeletedMessagesRanges", "nonContiguousDeletedMessagesRangesSerializedSize"):
+        neutral[name] = sum(one[name] for one in subscriptions.values())
+    return neutral | body
 
 
 def _subscription(stats: SubscriptionStats) -> dict[str, Any]:
-    body = _fields(stats, leave_out=("consumers", "mark_delete_position"))
+    body = _fields(stats, leave_out=("consumers", "mark_delete_position", "active_consumer_name", "key_shared_mode"))
     body["consumers"] = [_consumer(one) for one in stats.consumers]
     body["msgBacklogNoDelayed"] = stats.msg_backlog
     body["durable"] = stats.is_durable
-    return body | _ABSENT_IN_SUBSCRIPTION
+    if stats.active_consumer_name:
+        body["activeConsumerName"] = stats.active_consumer_name
+    if stats.key_shared_mode:
+        body["keySharedMode"] = stats.key_shared_mode
+    return {**_SUBSCRIPTION_NEUTRAL, **body}
 
 
 def _merged(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
-    body, is_durable = _sums(parts, _SUMMED_OF_SUBSCRIPTION), bool(parts[0].get("durable", True))
-    body |= {"type": parts[0].get("type"), "isDurable": is_durable, "durable": is_durable, "consumers": []}
-    return body | {"msgBacklogNoDelayed": body["msgBacklog"]} | _ABSENT_IN_SUBSCRIPTION
+    first = parts[0]
+    body = dict(_SUBSCRIPTION_NEUTRAL) | _sums(parts, _SUMMED_OF_SUBSCRIPTION)
+    body |= {name: max(one.get(name) or 0 for one in parts) for name in _LATEST_OF_SUBSCRIPTION}
+    is_durable = bool(first.get("durable", True))
+    earliest = [time for one in parts if (time := one.get("earliestMsgPublishTimeInBacklog") or 0) > 0]
+    body |= {
+        "type": next((one.get("type") for one in parts if one.get("type") not in (None, "None")), first.get("type")),
+        "blockedSubscriptionOnUnackedMsgs": any(one.get("blockedSubscriptionOnUnackedMsgs") for one in parts),
+        "earliestMsgPublishTimeInBacklog": min(earliest, default=0),
+        "isDurable": is_durable,
+        "durable": is_durable,
+        "allowOutOfOrderDelivery": bool(first.get("allowOutOfOrderDelivery")),
+        "subscriptionProperties": dict(first.get("subscriptionProperties") or {}),
+        "consumers": _by_name(parts, "consumers", "consumerName", _SUMMED_OF_CONSUMER),
+    }
+    return body
+
+
+_SUMMED_OF_CONSUMER = ("msgRateOut", "msgThroughputOut", "bytesOutCounter", "msgOutCounter", "msgRateRedeliver",
+                       "messageAckRate", "availablePermits", "unackedMessages")  # fmt: skip
+
+
+def _by_name(parts: Iterable[Mapping[str, Any]], member: str, name: str, summed: Iterable[str]) -> list[dict[str, Any]]:
+    """A client's producer, or consumer, of all partitions is one."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for part in parts:
+        for one in part.get(member) or ():
+            found.setdefault(one.get(name) or "", []).append(one)
+    return [dict(each[0]) | _sums(each, summed) for each in found.values()]
 
 
 def _publisher(stats: PublisherStats) -> dict[str, Any]:
@@ -75,28 +202,40 @@ def _publisher(stats: PublisherStats) -> dict[str, Any]:
 def _consumer(stats: SubscriberStats) -> dict[str, Any]:
     body = _fields(stats, leave_out=("connected_since_ms", "key_hash_ranges"))
     body["connectedSince"] = _iso(stats.connected_since_ms)
-    body["keyHashRangeArrays"] = [list(one) for one in stats.key_hash_ranges]
-    return body
+    body["lastAckedTime"] = _iso(stats.last_acked_timestamp)
+    body["lastConsumedTime"] = _iso(stats.last_consumed_timestamp)
+    if stats.key_hash_ranges:
+        body["keyHashRangeArrays"] = [list(one) for one in stats.key_hash_ranges]
+    return {**_CONSUMER_NEUTRAL, **body}
 
 
 def _sums(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
     parts = list(parts)
-    return {_camel(name): _plain(name, sum(one.get(_camel(name)) or 0 for one in parts)) for name in names}
+    return {name: _plain(name, sum(one.get(name) or 0 for one in parts)) for name in names}
 
 
 def _fields(stats: Any, leave_out: tuple[str, ...]) -> dict[str, Any]:
     """Plain fields under Apache's names; None is left out, as Jackson does."""
-    found = {field.name: getattr(stats, field.name) for field in dataclasses.fields(stats) if field.name not in leave_out}
-    return {
-        _camel(name): dict(value) if isinstance(value, Mapping) else _plain(name, value)
-        for name, value in found.items()
-        if value is not None
-    }
+    body = {}
+    for name, called in _names(cast(Hashable, type(stats)), leave_out):
+        value = getattr(stats, name)
+        if value is not None:
+            body[called] = dict(value) if isinstance(value, Mapping) else _plain(called, value)
+    return body
+
+
+@lru_cache
+def _names(kind: Hashable, leave_out: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Of a dataclass: a field's name and Apache's."""
+    return tuple(
+        (field.name, _camel(field.name)) for field in dataclasses.fields(cast(Any, kind)) if field.name not in leave_out
+    )
 
 
 def _plain(name: str, value: Any) -> Any:
     """A sum of no rates is the int 0; a rate is a float, and 0.0 in JSON."""
-    return float(value) if "_rate" in name or "_throughput" in name else value
+    is_rate = "Rate" in name and "Limited" not in name
+    return float(value) if is_rate or "Throughput" in name or name == "messageAckRate" else value
 
 
 def _camel(name: str) -> str:

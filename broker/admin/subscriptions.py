@@ -2,7 +2,6 @@
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
 
 from managed_ledger.contract import EARLIEST, LATEST
 
@@ -10,7 +9,8 @@ from ..errors import BrokerError, ServerError
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
-from .answers import Refusal, flag, json_answer, no_content, read_json
+from .answers import Refusal, json_answer, no_content, read_json
+from .endpoints import Access, Endpoint, Query, Scope
 from .names import TOPIC, topic_of
 from .positions import Place, first_position, read_place
 
@@ -21,27 +21,32 @@ class SubscriptionRoutes:
     def __init__(self, service: BrokerService) -> None:
         self._service = service
 
-    def routes(self) -> list[BaseRoute]:
-        one = TOPIC + "/subscription/{subscription:path}"
+    def routes(self) -> list[Endpoint]:
+        one, plain = TOPIC + "/subscription/{subscription}", (Query("authoritative", bool, False),)
+        names, make = Access(Scope.TOPIC, "GET_SUBSCRIPTIONS"), Access(Scope.TOPIC, "SUBSCRIBE")
+        remove, replicated = Access(Scope.TOPIC, "UNSUBSCRIBE"), (*plain, Query("replicated", bool, False))
         return [
-            Route(TOPIC + "/subscriptions", self.names, methods=["GET"]),
-            Route(one, self.create, methods=["PUT"]),
-            Route(one, self.delete, methods=["DELETE"]),
+            Endpoint("GET", TOPIC + "/subscriptions", self.names, names, plain, answer=list[str]),
+            Endpoint("PUT", one, self.create, make, replicated),
+            Endpoint("DELETE", one, self.delete, remove, (*plain, Query("force", bool, False))),
         ]
 
     async def names(self, request: Request) -> Response:
+        """Tells the subscriptions of a topic."""
         found: set[str] = set()
         for name in await self._parts(topic_of(request)):
             found |= (await self._service.topic(name, may_create=False)).stats().subscriptions.keys()
         return json_answer(sorted(found))
 
     async def create(self, request: Request) -> Response:
-        """On each partition of a partitioned topic. As with a consumer, a missing topic is made if the settings allow it."""
+        """Makes a subscription, also on each partition. A missing topic is made if the settings allow it, as by a consumer."""
+        if request.state.query["replicated"]:
+            raise Refusal(501, "replicated: replication between clusters is not there yet")
         topic, subscription = topic_of(request), request.path_params["subscription"]
         body = await read_json(request)
         place = Place(LATEST) if body is None else read_place(body)
         topics = [await self._service.topic(name, may_create=True) for name in await self._parts(topic)]
-        if all(subscription in each.stats().subscriptions for each in topics):
+        if all(each.operations.has_subscription(subscription) for each in topics):
             raise Refusal(409, "Subscription already exists for topic")
         for each in topics:
             # made at the earliest, so that a crash before the next step leaves it too much to read rather than too little
@@ -52,17 +57,18 @@ class SubscriptionRoutes:
         return no_content()
 
     async def delete(self, request: Request) -> Response:
+        """Deletes a subscription, also of each partition."""
         topic, subscription = topic_of(request), request.path_params["subscription"]
         names = await self._parts(topic)
         topics = [await self._service.topic(name, may_create=False) for name in names]
-        having = [each for each in topics if subscription in each.stats().subscriptions]
+        having = [each for each in topics if each.operations.has_subscription(subscription)]
         if not having:
             is_whole = names == [topic]
             raise Refusal(
                 404, f"Subscription {subscription} not found for topic {topic}" if is_whole else "Subscription not found"
             )
         for each in having:
-            await _delete(each, subscription, force=flag(request, "force"))
+            await _delete(each, subscription, force=request.state.query["force"])
         return no_content()
 
     async def _parts(self, topic: TopicName) -> list[TopicName]:

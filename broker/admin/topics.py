@@ -1,22 +1,26 @@
 """Routes below /admin/v2/persistent: create, list, delete, partitions and stats of topics (PersistentTopics)."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
-
-from metadata.paths import encode_name
 
 from ..service.broker_service import BrokerService
-from ..service.errors import TopicConflict, TopicElsewhere, TopicNotFound
+from ..service.bundles import parse_range
+from ..service.errors import TopicConflict, TopicNotFound
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
-from .answers import BadRequest, Refusal, flag, json_answer, no_content, read_json
-from .elsewhere import ask_json
+from .answers import BadRequest, Refusal, json_answer, no_content, read_json
+from .each_partition import on_each_partition
+from .endpoints import Access, Endpoint, Query, Scope
 from .names import TOPIC, namespace_of, topic_of
-from .stats import partitioned_stats_json, topic_stats_json
+from .stats import STATS_QUERY, partitioned_stats_json, told_stats
+from .topic_facts import TopicFactRoutes
+from .topic_properties import TopicPropertyRoutes
+
+_AUTHORITATIVE = Query("authoritative", bool, False)
+_FORCE = Query("force", bool, False)
+_SYSTEM_TOPICS = Query("includeSystemTopic", bool, False)
 
 
 class TopicRoutes:
@@ -25,38 +29,65 @@ class TopicRoutes:
     def __init__(self, service: BrokerService) -> None:
         self._service = service
 
-    def routes(self) -> list[BaseRoute]:
-        table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
-            ("GET", "/admin/v2/persistent/{tenant}/{namespace}", self.list_all),
-            ("GET", "/admin/v2/persistent/{tenant}/{namespace}/partitioned", self.list_partitioned),
-            ("GET", TOPIC + "/partitions", self.get_partitions),
-            ("PUT", TOPIC + "/partitions", self.create_partitioned),
-            ("POST", TOPIC + "/partitions", self.update_partitions),
-            ("DELETE", TOPIC + "/partitions", self.delete_partitioned),
-            ("GET", TOPIC + "/stats", self.stats),
-            ("GET", TOPIC + "/partitioned-stats", self.partitioned_stats),
-            ("PUT", TOPIC, self.create),
-            ("DELETE", TOPIC, self.delete),
+    def routes(self) -> list[Endpoint]:
+        def needs(operation: str) -> Access:
+            return Access(Scope.TOPIC, operation)
+
+        create, topics = Access(Scope.NAMESPACE, "CREATE_TOPIC"), Access(Scope.NAMESPACE, "GET_TOPICS")
+        delete, resize = Access(Scope.NAMESPACE, "DELETE_TOPIC"), Access(Scope.NAMESPACE_POLICY, "PARTITION", writes=True)
+        namespace, parts = "/admin/v2/persistent/{tenant}/{namespace}", TOPIC + "/partitions"
+        resized = (_AUTHORITATIVE, _FORCE, Query("updateLocalTopicOnly", bool, False))
+        created = (_AUTHORITATIVE, Query("createLocalTopicOnly", bool, False))
+        looked_up = (_AUTHORITATIVE, Query("checkAllowAutoCreation", bool, False))
+        listed = (_SYSTEM_TOPICS, Query("bundle"), Query("properties", bool, False))
+        whole = (*STATS_QUERY, _AUTHORITATIVE)
+        return [
+            Endpoint("GET", namespace, self.list_all, topics, listed, answer=list[str]),
+            Endpoint("GET", namespace + "/partitioned", self.list_partitioned, topics, (_SYSTEM_TOPICS,), answer=list[str]),
+            Endpoint("GET", parts, self.get_partitions, needs("LOOKUP"), looked_up, answer=dict[str, Any]),
+            Endpoint("PUT", parts, self.create_partitioned, create, created),
+            Endpoint("POST", parts, self.update_partitions, resize, resized),
+            Endpoint("DELETE", parts, self.delete_partitioned, delete, (_AUTHORITATIVE, _FORCE)),
+            Endpoint("GET", TOPIC + "/stats", self.stats, needs("GET_STATS"), whole, answer=dict[str, Any]),
+            Endpoint(
+                "GET",
+                TOPIC + "/partitioned-stats",
+                self.partitioned_stats,
+                needs("GET_STATS"),
+                (*whole, Query("perPartition", bool, True)),
+                answer=dict[str, Any],
+            ),
+            Endpoint("PUT", TOPIC, self.create, create, (_AUTHORITATIVE,), dict[str, str], body_optional=True),
+            Endpoint("DELETE", TOPIC, self.delete, delete, (_AUTHORITATIVE, _FORCE)),
+            *TopicPropertyRoutes(self._service).routes(),
+            *TopicFactRoutes(self._service).routes(),
         ]
-        return [Route(path, handler, methods=[method]) for method, path, handler in table]
 
     async def list_all(self, request: Request) -> Response:
-        topics = await self._service.list_topics(namespace_of(request), system_topics=flag(request, "includeSystemTopic"))
+        """Tells the topics of a namespace, or of one bundle of it."""
+        namespace, query = namespace_of(request), request.state.query
+        topics = await self._service.list_topics(namespace, system_topics=query["includeSystemTopic"])
+        if query["bundle"]:
+            bundle = parse_range(namespace, query["bundle"])
+            topics = [topic for topic in topics if bundle is not None and bundle.covers(topic)]
         return json_answer([str(topic) for topic in topics])
 
     async def list_partitioned(self, request: Request) -> Response:
+        """Tells the partitioned topics of a namespace."""
         namespace = namespace_of(request)
         await self._service.namespaces.require(namespace)
         return json_answer([str(topic) for topic in await self._service.partitioned_topics.list_in(namespace)])
 
     async def get_partitions(self, request: Request) -> Response:
-        found = await self._service.partitions(topic_of(request), may_create=flag(request, "checkAllowAutoCreation"))
+        """Tells how many partitions a topic has; 0: it is not partitioned."""
+        found = await self._service.partitions(topic_of(request), may_create=request.state.query["checkAllowAutoCreation"])
         body: dict[str, Any] = {"partitions": found.partitions, "deleted": False}
         if found.properties:
             body["properties"] = dict(found.properties)
         return json_answer(body)
 
     async def create_partitioned(self, request: Request) -> Response:
+        """Makes a partitioned topic. The body is a number, or partitions and properties."""
         topic = topic_of(request)
         if topic.is_partition:
             raise Refusal(412, "Partitioned Topic Name should not contain '-partition-'")
@@ -67,6 +98,7 @@ class TopicRoutes:
         return no_content()
 
     async def update_partitions(self, request: Request) -> Response:
+        """Adds partitions to a topic, up to this number."""
         topic = topic_of(request)
         partitions, _ = _partitions_of(await read_json(request))
         now = (await self._service.partitions(topic, may_create=True)).partitions
@@ -79,63 +111,55 @@ class TopicRoutes:
         return no_content()
 
     async def delete_partitioned(self, request: Request) -> Response:
+        """Deletes a partitioned topic with its partitions."""
         topic = topic_of(request)
         if not (await self._service.partitioned_topics.get(topic)).partitions:
             if not await self._service.topic_exists(topic):
                 raise Refusal(404, f"Topic {topic} not found.")
             advice = "Instead of calling delete-partitioned-topic please call delete."
             raise Refusal(409, f"{topic} is a non-partitioned topic. {advice}")
-        await self._service.delete_partitioned_topic(topic, force=flag(request, "force"))
+        await self._service.delete_partitioned_topic(topic, force=request.state.query["force"])
         return no_content()
 
     async def create(self, request: Request) -> Response:
-        """The body is properties, which topics have nowhere to keep yet: refused rather than lost."""
-        topic = topic_of(request)
-        body = await read_json(request)
-        if body is not None and not isinstance(body, dict):
-            raise BadRequest("expected an object of properties")
-        if body:
-            raise Refusal(501, "Properties of a topic that is not partitioned are not kept yet")
+        """Makes a topic that is not partitioned; the body is its properties."""
+        topic, properties = topic_of(request), request.state.body
         await self._service.namespaces.require(topic.namespace)
         await self._check_new(topic)
-        await self._service.create_topic(topic)
+        made = await self._service.create_topic(topic)
+        if properties:
+            await made.operations.change_properties(lambda before: before.update(properties))
         return no_content()
 
     async def delete(self, request: Request) -> Response:
+        """Deletes a topic that is not partitioned."""
         topic = topic_of(request)
         if (await self._service.partitioned_topics.get(topic)).partitions:
             advice = "instead of calling delete topic, please call delete-partitioned-topic."
             raise Refusal(409, f"{topic} is a partitioned topic, {advice}")
-        await self._service.delete_topic(topic, force=flag(request, "force"))
+        await self._service.delete_topic(topic, force=request.state.query["force"])
         return no_content()
 
     async def stats(self, request: Request) -> Response:
-        return json_answer(topic_stats_json(await self._loaded(topic_of(request))))
+        """Tells what goes in and out of a topic, and what its subscriptions have still to get."""
+        topic = await self._loaded(topic_of(request))
+        return json_answer(await told_stats(topic, request.state.query, self._service.advertised))
 
     async def partitioned_stats(self, request: Request) -> Response:
-        topic = topic_of(request)
+        """Tells the stats of a partitioned topic: sums, and each partition by itself."""
+        topic, query = topic_of(request), request.state.query
         found = await self._service.partitioned_topics.get(topic)
         if not found.partitions:
             raise Refusal(404, f"Partitioned Topic {topic} not found")
-        stats = {}
-        for index in range(found.partitions):
-            name = topic.partition(index)
-            one = await self._partition_stats(name) if await self._service.topic_exists(name) else None
-            if one is not None:
-                stats[str(name)] = one
-        return json_answer(partitioned_stats_json(found.partitions, stats, per_partition=flag(request, "perPartition", True)))
 
-    async def _partition_stats(self, name: TopicName) -> Any:
-        """Whoever serves it is asked; None when it is not there any more. To send the whole request on would send it in circles
-        where partitions are served by several brokers."""
-        try:
-            return topic_stats_json(await self._loaded(name))
-        except TopicElsewhere:
-            found = await self._service.lookup(name)
-            if found.address == self._service.advertised:
-                return topic_stats_json(await self._loaded(name))
-            path = f"/admin/v2/persistent/{name.namespace}/{encode_name(name.local_name)}/stats"
-            return await ask_json(found.address.http_url, path)
+        async def tell(one: Topic) -> dict[str, Any]:
+            return await told_stats(one, query, self._service.advertised)
+
+        route = "stats" + (f"?{request.url.query}" if request.url.query else "")
+        stats = await on_each_partition(self._service, topic, found.partitions, route, tell)
+        metadata: dict[str, Any] = {"partitions": found.partitions, "deleted": False}
+        metadata |= {"properties": dict(found.properties)} if found.properties else {}
+        return json_answer(partitioned_stats_json(metadata, stats, per_partition=query["perPartition"]))
 
     async def _check_new(self, topic: TopicName) -> None:
         """That a topic of this name may be created by hand, as Apache puts it."""

@@ -35,18 +35,18 @@ class PartitionedTopics:
     """The partitioned topics in one metadata store."""
 
     def __init__(self, store: MetadataStore, partitions_max: int) -> None:
-        self._store = store
+        self.store = store
         self._partitions_max = min(partitions_max or PARTITIONS_MAX, PARTITIONS_MAX)
 
     async def get(self, topic: TopicName) -> PartitionedTopicMetadata:
         """Of the topic itself, not of the one that it is a partition of."""
-        found = await self._store.get(topic.partitions_path)
+        found = await self.store.get(topic.partitions_path)
         if found is None or not found.value:
             return NOT_PARTITIONED
         return _decode(topic, found.value, found.stat.version)
 
     async def list_in(self, namespace: NamespaceName, domain: str = "persistent") -> list[TopicName]:
-        names = await self._store.children(f"/admin/partitioned-topics/{namespace}/{domain}")
+        names = await self.store.children(f"/admin/partitioned-topics/{namespace}/{domain}")
         return [TopicName.of_metadata(domain, namespace, name) for name in names]
 
     async def create(self, topic: TopicName, partitions: int, properties: Mapping[str, str]) -> None:
@@ -55,7 +55,7 @@ class PartitionedTopics:
         value = _encode(partitions, properties)
         marks = await self._missing_partitions(topic, range(partitions))
         try:
-            await self._store.commit([Put(topic.partitions_path, value, MUST_NOT_EXIST), *marks])
+            await self.store.commit([Put(topic.partitions_path, value, MUST_NOT_EXIST), *marks])
         except BadVersion:
             raise TopicConflict(str(topic)) from None
 
@@ -70,13 +70,34 @@ class PartitionedTopics:
         marks = await self._missing_partitions(topic, range(now.partitions, partitions))
         value = _encode(partitions, now.properties)
         try:
-            await self._store.commit([Put(topic.partitions_path, value, now.version), *marks])
+            await self.store.commit([Put(topic.partitions_path, value, now.version), *marks])
         except BadVersion:
             raise BrokerError(ServerError.METADATA, f"The partitions of {topic} were changed at the same time") from None
 
+    async def create_missed(self, topic: TopicName) -> None:
+        """Mark the partitions that are missing as existing. TopicNotFound."""
+        now = await self.get(topic)
+        if not now.partitions:
+            raise TopicNotFound(str(topic))
+        marks = await self._missing_partitions(topic, range(now.partitions))
+        try:
+            await self.store.commit([*marks])
+        except BadVersion:
+            raise BrokerError(ServerError.METADATA, f"The partitions of {topic} were changed at the same time") from None
+
+    async def set_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
+        """In place of those before. TopicNotFound."""
+        now = await self.get(topic)
+        if not now.partitions:
+            raise TopicNotFound(str(topic))
+        try:
+            await self.store.put(topic.partitions_path, _encode(now.partitions, properties), now.version)
+        except BadVersion:
+            raise BrokerError(ServerError.METADATA, f"The metadata of {topic} was changed at the same time") from None
+
     async def delete(self, topic: TopicName) -> None:
         try:
-            await self._store.commit([Delete(topic.partitions_path)])
+            await self.store.commit([Delete(topic.partitions_path)])
         except NoNode:
             raise TopicNotFound(str(topic)) from None
 
@@ -87,7 +108,7 @@ class PartitionedTopics:
     async def _missing_partitions(self, topic: TopicName, indexes: range) -> list[Put]:
         """An empty managed-ledger node is what Apache leaves of a partition that nobody has opened yet."""
         paths = [topic.partition(index).managed_ledger_path for index in indexes]
-        return [Put(path, b"", MUST_NOT_EXIST) for path in paths if not await self._store.exists(path)]
+        return [Put(path, b"", MUST_NOT_EXIST) for path in paths if not await self.store.exists(path)]
 
 
 def _encode(partitions: int, properties: Mapping[str, str]) -> bytes:

@@ -1,6 +1,6 @@
 """The contract of a topic towards those who run it: upkeep by policies, and what operators do to places. See `contract.py`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +45,7 @@ class TopicOperations(Protocol):
     def log(self) -> ManagedLedger:
         """For looking at, not for writing."""
 
+    def has_subscription(self, subscription: str) -> bool: ...
     def backlog_entries(self, subscription: str) -> int: ...
     async def skip(self, subscription: str, entries: int) -> int:
         """Acknowledge the oldest entries of the backlog; how many they were."""
@@ -75,5 +76,19 @@ class TopicOperations(Protocol):
     async def analyze_backlog(self, subscription: str, start: Position | None) -> BacklogAnalysis:
         """Counted by reading, within the bounds of the settings."""
 
+    async def examine(self, number: int, *, from_earliest: bool) -> EntryRun | None:
+        """The `number`-th entry (from 1) from either end, or the last one that way; None: there is no entry."""
+
+    def size_after(self, position: Position) -> int:
+        """Bytes from that entry on, about (`backlog_bytes`)."""
+
+    async def earliest_publish_time_ms(self, subscription: str) -> int:
+        """Of the first message that is not acknowledged; 0 when all are."""
+
+    async def change_properties(self, edit: Callable[[dict[str, str]], object]) -> None:
+        """Store what `edit` makes of the topic's properties, which `log` has."""
+
+    def subscription_properties(self, subscription: str) -> Mapping[str, str]: ...
+    async def set_subscription_properties(self, subscription: str, properties: Mapping[str, str]) -> None: ...
     async def truncate(self) -> None:
         """Clear the backlog of every subscription and let go of every ledger but the open one, whatever retention says."""

@@ -3,15 +3,17 @@
 Owns nothing. What was moved is stored when the call returns (Apache leaves it to the cursor's next write).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
+from wire.kernels.metadata import publish_times
 from wire.position import Position
 from wire.run import EntryRun
 
+from .backlog import backlog_bytes
 from .cursor_operations import CursorOperations
 from .errors import broker_error
 from .operations import BacklogAnalysis
@@ -42,6 +44,9 @@ class StoredTopicOperations:
     @property
     def log(self) -> ManagedLedger:
         return self._topic.ledger
+
+    def has_subscription(self, subscription: str) -> bool:
+        return self._topic.subscriptions.get(subscription) is not None
 
     def backlog_entries(self, subscription: str) -> int:
         return self._found(subscription).cursor.backlog_entries()
@@ -97,6 +102,46 @@ class StoredTopicOperations:
             found, start, settings.subscription_backlog_scan_max_entries, lambda: self._clock.now_ms() >= deadline_ms
         )
 
+    async def examine(self, number: int, *, from_earliest: bool) -> EntryRun | None:
+        """As Apache: a number below 1 is 1 (PersistentTopicsBase.internalExamineMessageAsync)."""
+        log = self._topic.ledger
+        if not log.entry_count:
+            return None
+        nth = min(max(number, 1), log.entry_count)
+        return await self._cursors.read(_nth_of(log, nth if from_earliest else log.entry_count - nth + 1))
+
+    def size_after(self, position: Position) -> int:
+        log = self._topic.ledger
+        first = max(position, log.first_position())
+        return backlog_bytes(log.ledgers(), Position(first.ledger_id, first.entry_id - 1))
+
+    async def earliest_publish_time_ms(self, subscription: str) -> int:
+        cursor = self._found(subscription).cursor
+        if not cursor.backlog_entries():
+            return 0
+        try:
+            run = await self._topic.ledger.read(cursor.first_unacknowledged(), 1, 1)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+        return 0 if run is None else publish_times(run)[0]
+
+    async def change_properties(self, edit: Callable[[dict[str, str]], object]) -> None:
+        properties = dict(self._topic.ledger.properties)
+        edit(properties)
+        try:
+            await self._topic.ledger.set_properties(properties)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+
+    def subscription_properties(self, subscription: str) -> Mapping[str, str]:
+        return self._found(subscription).cursor.cursor_properties
+
+    async def set_subscription_properties(self, subscription: str, properties: Mapping[str, str]) -> None:
+        try:
+            await self._found(subscription).cursor.set_cursor_properties(properties)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+
     async def truncate(self) -> None:
         for subscription in self._topic.subscriptions.all:
             self._cursors.clear(subscription)
@@ -116,6 +161,15 @@ class StoredTopicOperations:
         if subscription.is_fenced:
             raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
         return subscription
+
+
+def _nth_of(log: ManagedLedger, number: int) -> Position:
+    """Of all entries there are, of which there are so many."""
+    for ledger in log.ledgers():
+        if number <= ledger.entries:
+            return Position(ledger.ledger_id, number - 1)
+        number -= ledger.entries
+    return log.last_confirmed
 
 
 async def _stored(subscription: Subscription, count: int) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.admin import topics
+from broker.admin import each_partition
 from broker.admin.answers import Refusal
 from broker.admin.elsewhere import REDIRECTS_MAX, ask_json
 from broker.service.lookups import Advertised, Answer
@@ -37,7 +37,7 @@ def test_partitions_of_other_brokers_are_asked_for_there(monkeypatch: pytest.Mon
         sub = {"msgBacklog": 4, "type": "Shared", "durable": True}
         return {"msgInCounter": 5, "bytesInCounter": 50, "msgRateIn": 1.5, "subscriptions": {"s": sub}}
 
-    monkeypatch.setattr(topics, "ask_json", there)
+    monkeypatch.setattr(each_partition, "ask_json", there)
 
     async def scenario(world: AdminWorld) -> None:
         await world.done("PUT", "t/partitions", 3)

@@ -32,10 +32,18 @@ def test_topics_are_created_by_hand_where_they_are_not_made_by_asking() -> None:
     play(scenario, BrokerSettings(allow_auto_topic_creation=False))
 
 
-def test_properties_are_refused_rather_than_lost() -> None:
+def test_properties_of_a_topic_are_kept_added_to_and_removed_one_by_one() -> None:
     async def scenario(world: AdminWorld) -> None:
-        assert (await world.topic("PUT", "t", {"a": "b"})).status == 501
-        assert (await world.get(TOPICS)).json == []
+        await world.done("PUT", "t", {"a": "b"})
+        await world.done("PUT", "p/partitions", {"partitions": 1, "properties": {"a": "b"}})
+        for topic in ("t", "p"):
+            await world.done("PUT", f"{topic}/properties", {"c": "d", "e": "f"})
+            await world.done("DELETE", f"{topic}/properties?key=c")
+            assert (await world.topic("GET", f"{topic}/properties")).json == {"a": "b", "e": "f"}
+            assert (await world.topic("DELETE", f"{topic}/properties")).status == 412
+        assert (await world.topic("GET", "p/partitions")).json["properties"] == {"a": "b", "e": "f"}
+        assert (await world.topic("GET", "none/properties")).status == 404
+        assert (await world.topic("PUT", "t/properties", [1])).status == 400
 
     play(scenario)
 
