@@ -9,13 +9,14 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 
-from metadata.store import MetadataError, MetadataStore
+from metadata.store import MetadataStore
 from ports.clock import Clock
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
+from ..meters import BrokerMeters
 from ..topic.contract import OpenTopic, Topic
-from ..topic.policies import EXEMPT, TopicPolicies
+from ..topic.policies import AutoTopicCreation
 from .dynamic_configuration import DynamicConfiguration, DynamicSettings
 from .errors import TopicConflict, TopicElsewhere, TopicNotFound
 from .heartbeat import Heartbeat, heartbeat_topic
@@ -25,10 +26,10 @@ from .load.load_driver import LoadDriver
 from .load.settings import LoadSettings
 from .loaded_topics import LoadedTopics
 from .lookups import Advertised, Answer, address_for, parse_listeners
-from .namespace_policies import NamespacePolicies
 from .namespaces import Namespaces
 from .owners import Owners, SoleOwner
 from .partitions import PartitionedTopicMetadata, PartitionedTopics
+from .policy_enforcement import PolicyEnforcement
 from .producer_names import ProducerNames
 from .settings import BrokerSettings
 from .topic_lists import matching
@@ -39,9 +40,6 @@ from .topic_policies_log import EventLog, ServedEventLog
 from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers
 
 log = logging.getLogger(__name__)
-
-_SLICE = 50
-"""Topics that one turn of the loop may be spent on when policies change."""
 
 
 class BrokerService:
@@ -57,15 +55,17 @@ class BrokerService:
         dynamic_settings: DynamicSettings | None = None,
     ) -> None:
         self.settings = settings
+        self.meters = BrokerMeters()
         self.namespaces = Namespaces(store)
-        self.dynamic_configuration = DynamicConfiguration(store, dynamic_settings)
-        self.namespace_policies = NamespacePolicies(store, settings.cluster_name, self._apply_policies)
+        self.dynamic_configuration = DynamicConfiguration(store, dynamic_settings, lambda: self.policies.settings_changed())
         self.partitioned_topics = PartitionedTopics(store, settings.max_num_partitions_per_partitioned_topic)
         self.topic_policies = TopicPolicyDocuments(store, settings.cluster_name, clock, self._change_events)
+        self.policies = PolicyEnforcement(store, settings.cluster_name, self.topic_policies, lambda: self._topics.all)
+        self.namespace_policies = self.policies.namespaces
         self._store = store
         self._open_topic = open_topic
         self._topics = LoadedTopics(
-            self._open_by_policies, settings.max_concurrent_topic_load_request, settings.topic_load_timeout_seconds
+            self._open_by_policies, settings.max_concurrent_topic_load_request, settings.topic_load_timeout_seconds, self.meters
         )
         self._watchers = TopicWatchers(store)
         self._housekeeping = Housekeeping(settings, clock, self._topics.all, self._delete_inactive)
@@ -103,7 +103,7 @@ class BrokerService:
         self._watchers.close()
         await self.heartbeat.close()
         self.dynamic_configuration.close()
-        self.namespace_policies.close()
+        self.policies.close()
         self.topic_policies.close()
         if self._housekeeper is not None:
             self._housekeeper.cancel()
@@ -163,8 +163,9 @@ class BrokerService:
         await self._check_consistency(topic)
         if not self.owners.serves(topic):
             await self.owners.take_over(topic)
-        may_create = topic.is_partition or (may_create and self.settings.allow_auto_topic_creation)
-        return await self._load(topic, may_create)
+        if not topic.is_partition:
+            may_create = may_create and (await self._auto_creation(topic)).is_allowed
+        return await self._load(topic, may_create or topic.is_partition)
 
     async def create_topic(self, topic: TopicName) -> Topic:
         """Of which there may be none yet, partitioned or not (TopicConflict). Not subject to auto-creation settings."""
@@ -223,10 +224,11 @@ class BrokerService:
         found = await self.partitioned_topics.get(topic)
         if found.partitions or await self._is_there(topic):
             return found
-        if not may_create or not self.settings.allow_auto_topic_creation:
+        creation = await self._auto_creation(topic)
+        if not may_create or not creation.is_allowed:
             raise TopicNotFound(str(topic))
-        if self.settings.allow_auto_topic_creation_type == "partitioned" and not topic.is_partition:
-            return await self._create_default_partitions(topic)
+        if creation.partitions and not topic.is_partition:
+            return await self._create_default_partitions(topic, creation.partitions)
         return found
 
     async def create_partitioned_topic(
@@ -277,7 +279,7 @@ class BrokerService:
         self._require_owned(topic)
         if not topic.is_system:
             await self.topic_policies.load(topic.namespace)
-        if may_create and self.settings.max_topics_per_namespace and not await self.topic_exists(topic):
+        if may_create and await self._topics_max(topic.namespace) and not await self.topic_exists(topic):
             await self._require_room(topic.namespace, 1)
         return await self._topics.load(topic, create=may_create)
 
@@ -294,9 +296,13 @@ class BrokerService:
             return None
         return ServedEventLog(await self._load(topic, True), self.new_producer_name)
 
+    async def _topics_max(self, namespace: NamespaceName) -> int:
+        said = (await self.policies.of_namespace(namespace)).max_topics
+        return self.settings.max_topics_per_namespace if said is None else said
+
     async def _require_room(self, namespace: NamespaceName, more: int) -> None:
-        limit = self.settings.max_topics_per_namespace
-        if limit and len(await self.list_topics(namespace)) + more > limit:
+        limit = await self._topics_max(namespace)
+        if limit > 0 and len(await self.list_topics(namespace)) + more > limit:
             raise BrokerError(ServerError.NOT_ALLOWED, f"Exceed maximum number of topics in namespace {namespace}: {limit}")
 
     async def _check_consistency(self, topic: TopicName) -> None:
@@ -316,9 +322,16 @@ class BrokerService:
             return True
         return topic.is_partition and topic.partition_index < (await self.partitioned_topics.get(topic.partitioned)).partitions
 
-    async def _create_default_partitions(self, topic: TopicName) -> PartitionedTopicMetadata:
+    async def _auto_creation(self, topic: TopicName) -> AutoTopicCreation:
+        """Of a topic that is missing: the system's own always, others as their namespace says, or else the settings."""
+        if topic.is_system:
+            return AutoTopicCreation(True)
+        said = (await self.policies.of_namespace(topic.namespace)).auto_topic_creation
+        return said or self.settings.auto_topic_creation
+
+    async def _create_default_partitions(self, topic: TopicName, partitions: int) -> PartitionedTopicMetadata:
         try:
-            await self.create_partitioned_topic(topic, self.settings.default_num_partitions)
+            await self.create_partitioned_topic(topic, partitions)
         except TopicConflict:
             log.debug(line("somebody else made the partitions first", topic=topic))
         return await self.partitioned_topics.get(topic)
@@ -326,25 +339,14 @@ class BrokerService:
     async def _open_by_policies(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> Topic:
         """The namespace's policies are in force before anybody gets to see the topic."""
         parsed = TopicName.parse(name)
-        try:
-            await self.namespace_policies.load(parsed.namespace)
-        except MetadataError as error:
-            raise BrokerError(ServerError.METADATA, str(error)) from error
+        await self.policies.of_namespace(parsed.namespace)
         self._require_owned(parsed)
         topic = await self._open_topic(name, managed_ledger_name, partition_index, create=create)
         if not self._serves(parsed):  # given up while it was opened
             await topic.close()
             self._require_owned(parsed)
-        topic.upkeep.apply(EXEMPT if parsed.is_system else self.namespace_policies.of(parsed.namespace))
+        self.policies.put_in_force(parsed, topic)
         return topic
-
-    async def _apply_policies(self, namespace: NamespaceName, policies: TopicPolicies) -> None:
-        prefix = f"persistent://{namespace}/"
-        for place, (name, topic) in enumerate(list(self._topics.all.items())):
-            if place % _SLICE == 0:
-                await asyncio.sleep(0)
-            if name.startswith(prefix) and not TopicName.parse(name).is_system:
-                topic.upkeep.apply(policies)
 
     async def _delete_inactive(self, name: str) -> None:
         await self._topics.remove(name, lambda loaded: loaded.delete(force=False))
