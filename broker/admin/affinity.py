@@ -61,6 +61,7 @@ class AffinityRoutes:
         return json_answer({name: {"brokers": brokers} for name, brokers in found.items()})
 
     async def domain(self, request: Request) -> Response:
+        """The brokers of one failure domain."""
         cluster, name = await require_cluster(request, self._store), request.path_params["domain"]
         found = await self._store.get(f"{domains_path(cluster)}/{name}")
         if found is None:
@@ -79,6 +80,7 @@ class AffinityRoutes:
         return no_content()
 
     async def delete_domain(self, request: Request) -> Response:
+        """Its brokers are in none any more."""
         cluster, name = await require_cluster(request, self._store), request.path_params["domain"]
         try:
             await self._store.delete(f"{domains_path(cluster)}/{name}")
@@ -112,6 +114,7 @@ class AffinityRoutes:
         return no_content()
 
     async def delete_group(self, request: Request) -> Response:
+        """The namespace is in no group any more."""
         await self._change(namespace_of(request), lambda document: {**document, ANTI_AFFINITY_GROUP: None})
         return no_content()
 

@@ -34,6 +34,7 @@ from .namespace_backlogs import NamespaceBacklogRoutes
 from .namespace_policies import NamespacePolicyRoutes
 from .namespace_settings import NamespaceSettingRoutes
 from .namespaces import NamespaceRoutes
+from .openapi import OpenApiRoutes
 from .permissions import PermissionRoutes
 from .resource_quotas import ResourceQuotaRoutes
 from .schemas import SchemaRoutes
@@ -46,6 +47,7 @@ from .unloading import UnloadingRoutes
 
 def admin_app(service: BrokerService, store: MetadataStore, version: str, authorize: Authorize = allow_all) -> Starlette:
     """All routes on one broker; `authorize` is asked before each."""
+    dispatcher: Dispatcher
     routes: list[Endpoint | BaseRoute] = [
         *AffinityRoutes(service, store).routes(),
         *BundleRoutes(service).routes(),
@@ -61,6 +63,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
         *NamespacePolicyRoutes(service).routes(),
         *NamespaceRoutes(service, store).routes(),
         *NamespaceSettingRoutes(service, store).routes(),
+        *OpenApiRoutes(version, lambda: dispatcher.endpoints).routes(),
         *PermissionRoutes(service).routes(),
         *ResourceQuotaRoutes(service, store).routes(),
         *SchemaRoutes().routes(),
@@ -77,7 +80,8 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
         Refusal: on_refusal,
         HTTPException: on_http_error,
     }
-    return Starlette(routes=[Dispatcher(routes, authorize)], exception_handlers=handlers)
+    dispatcher = Dispatcher(routes, authorize)
+    return Starlette(routes=[dispatcher], exception_handlers=handlers)
 
 
 async def serve_admin(app: Starlette, listening: socket.socket) -> asyncio.Server:

@@ -76,6 +76,8 @@ class Text(StrEnum):
     TEXT = "text/plain"
     LABELLED_JSON = "application/json"
     """Text that Apache labels as JSON unless the client asks for something else."""
+    HTML = "text/html"
+    BYTES = "application/octet-stream"
     NOTHING = ""
     """200 without a body, where Apache answers so."""
 

@@ -57,11 +57,13 @@ class IsolationRoutes:
         ]
 
     async def all(self, request: Request) -> Response:
+        """All isolation policies of a cluster, by name."""
         cluster = await require_cluster(request, self._store, 404)
         policies = await self._require(cluster)
         return json_answer({name: policy_document(policy) for name, policy in policies.by_name.items()})
 
     async def get(self, request: Request) -> Response:
+        """One isolation policy."""
         cluster, name = await require_cluster(request, self._store), request.path_params["policy"]
         policy = (await self._require(cluster)).by_name.get(name)
         if policy is None:

@@ -33,6 +33,7 @@ class MetricsRoutes:
         return [Route("/metrics", self.metrics, methods=["GET"]), Route("/metrics/", self.metrics, methods=["GET"])]
 
     async def metrics(self, request: Request) -> Response:
+        """What this broker measures, in the text format of Prometheus."""
         timeout = self._service.meters.settings.metrics_servlet_timeout_ms / 1000
         try:
             async with asyncio.timeout(timeout):

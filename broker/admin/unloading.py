@@ -42,6 +42,7 @@ class UnloadingRoutes:
         return no_content()
 
     async def bundle(self, request: Request) -> Response:
+        """Given up by its owner, for the broker that is named or for any."""
         namespace, text = namespace_of(request), request.path_params["bundle"]
         await self._service.namespaces.require(namespace)
         if await self._service.owners.cut(namespace) is None:
