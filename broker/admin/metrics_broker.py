@@ -106,7 +106,7 @@ def _ledger_lines(label: str, totals: Totals) -> Iterator[str]:
     for name, source in _LEDGER_RATES:
         yield f"pulsar_ml_{name}{label}}} {totals.topic_value(source)}\n"
     latencies = len(LATENCY_BUCKETS_MS) + 1
-    sizes = totals.written[2 * (latencies + 2) :]
+    sizes = totals.written[latencies + 2 :]
     for name, bounds, counts in (
         ("AddEntryLatencyBuckets", LATENCY_BUCKETS_MS, totals.written),
         ("LedgerAddEntryLatencyBuckets", LATENCY_BUCKETS_MS, totals.written),

@@ -6,6 +6,7 @@ a feature that is not there is left out. Buckets of latencies and sizes are not 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import add
 
 from managed_ledger.meters import LedgerMeters
 
@@ -42,7 +43,6 @@ _TOPIC = (
 )
 _WRITTEN = tuple(
     [(f"pulsar_storage_write_latency_{end}", GAUGE) for end in (*_LATENCY_ENDS, "sum", "count")]
-    + [(f"pulsar_storage_ledger_write_latency_{end}", GAUGE) for end in (*_LATENCY_ENDS, "sum", "count")]
     + [(f"pulsar_entry_size_{end}", GAUGE) for end in (*_SIZE_ENDS, "overflow", "sum", "count")]
 )
 """Only of topics to which something was written since they were loaded: of the others all would be 0."""
@@ -86,7 +86,7 @@ _PRODUCER = (
 NOT_SUMMED = {"pulsar_average_msg_size", "pulsar_storage_backlog_quota_limit", "pulsar_storage_backlog_quota_limit_time"}
 """Of a namespace or a broker: the largest."""
 
-Row = tuple[float, ...]
+Row = Sequence[float]
 
 
 @dataclass(slots=True)
@@ -113,6 +113,12 @@ class Totals:
         self.written: list[float] = [0] * len(_WRITTEN)
         self.subscriptions: list[float] = [0] * len(_SUBSCRIPTION)
 
+    def include(self, other: "Totals") -> None:
+        self.topic_count += other.topic_count
+        add_to(self.topics, other.topics, _LARGEST_OF_TOPICS)
+        add_to(self.written, other.written, ())
+        add_to(self.subscriptions, other.subscriptions, ())
+
     def topic_value(self, name: str) -> float:
         return self.topics[_TOPIC_PLACES[name]]
 
@@ -122,9 +128,7 @@ class Totals:
 
 _TOPIC_PLACES = {name: index for index, (name, _) in enumerate(_TOPIC)}
 _OUT_BYTES = [name for name, _ in _SUBSCRIPTION].index("pulsar_out_bytes_total")
-_LARGEST_OF_TOPICS = [name in NOT_SUMMED for name, _ in _TOPIC]
-_ALL_WRITTEN = [False] * len(_WRITTEN)
-_ALL_SUBSCRIPTIONS = [False] * len(_SUBSCRIPTION)
+_LARGEST_OF_TOPICS = [index for index, (name, _) in enumerate(_TOPIC) if name in NOT_SUMMED]
 
 
 class Tables:
@@ -145,11 +149,10 @@ class Tables:
         """One topic."""
         namespace = str(topic.namespace)
         label = self._label(namespace, topic)
-        totals = (self.by_namespace.setdefault(namespace, Totals()), self.broker)
+        totals = self.by_namespace.get(namespace) or self.by_namespace.setdefault(namespace, Totals())
         row = topic_row(stats, meters, self._copies)
-        for each in totals:
-            each.topic_count += 1
-            add_to(each.topics, row, _LARGEST_OF_TOPICS)
+        totals.topic_count += 1
+        add_to(totals.topics, row, _LARGEST_OF_TOPICS)
         if self._with_topics:
             self.topics.add(label + "} ", row)
         if meters is not None and meters.entries:
@@ -162,7 +165,9 @@ class Tables:
                 self.producers.add(who, producer_row(publisher))
 
     def finish(self) -> None:
-        """All topics are in: without series of topics there are those of namespaces."""
+        """All topics are in: the broker's totals follow, and without series of topics those of namespaces."""
+        for totals in self.by_namespace.values():
+            self.broker.include(totals)
         if not self._with_topics:
             for namespace, totals in self.by_namespace.items():
                 label = f'{{cluster="{self._cluster}",namespace="{escaped(namespace)}"}} '
@@ -181,16 +186,14 @@ class Tables:
         partition = topic.partition_index if topic.is_partition else -1
         return f'{start}{escaped(str(topic.partitioned))}",partition="{partition}"'
 
-    def _add_written(self, label: str, row: Row, totals: Sequence[Totals]) -> None:
-        for each in totals:
-            add_to(each.written, row, _ALL_WRITTEN)
+    def _add_written(self, label: str, row: Row, totals: Totals) -> None:
+        add_to(totals.written, row, ())
         if self._with_topics:
             self.written.add(label + "} ", row)
 
-    def _add_subscription(self, label: str, stats: SubscriptionStats, totals: Sequence[Totals]) -> None:
+    def _add_subscription(self, label: str, stats: SubscriptionStats, totals: Totals) -> None:
         row = subscription_row(stats)
-        for each in totals:
-            add_to(each.subscriptions, row, _ALL_SUBSCRIPTIONS)
+        add_to(totals.subscriptions, row, ())
         if not self._with_topics:
             return
         self.subscriptions.add(label + "} ", row)
@@ -228,10 +231,9 @@ def topic_row(stats: TopicStats, meters: LedgerMeters | None, copies: int) -> Ro
 
 
 def written_row(meters: LedgerMeters) -> Row:
-    """An append is written by the ledger as soon as it is asked for: both latencies are the same."""
-    latencies = (*meters.append_latencies, meters.append_seconds * 1000, meters.entries)
     sizes = meters.entry_sizes
-    return (*latencies, *latencies, *sizes, sizes[-1], meters.payload_bytes, meters.entries)
+    latencies = (*meters.append_latencies, meters.append_seconds * 1000, meters.entries)
+    return (*latencies, *sizes, sizes[-1], meters.payload_bytes, meters.entries)
 
 
 def subscription_row(stats: SubscriptionStats) -> Row:
@@ -275,10 +277,9 @@ def producer_row(stats: PublisherStats) -> Row:
     return (stats.msg_rate_in, stats.msg_throughput_in, stats.average_msg_size)
 
 
-def add_to(totals: list[float], row: Row, is_largest: Sequence[bool]) -> None:
-    """In place: sums, and the largest where `is_largest`."""
-    for index, value in enumerate(row):
-        if is_largest[index]:
-            totals[index] = max(totals[index], value)
-        else:
-            totals[index] += value
+def add_to(totals: list[float], row: Row, largest: Sequence[int]) -> None:
+    """In place: sums, and the largest of the columns that `largest` names."""
+    kept = [max(totals[index], row[index]) for index in largest]
+    totals[:] = map(add, totals, row)
+    for index, value in zip(largest, kept, strict=True):
+        totals[index] = value
