@@ -1,6 +1,8 @@
 // Publishes at a paced rate to several topics in turn until its input ends; a line on stdout for each answer.
 // Arguments: service URL, messages a second, send time-out in milliseconds, topics. Times are System.nanoTime().
+// A message begins with its number (8 bytes, big endian), which the line of its answer names.
 
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -35,21 +37,22 @@ public final class PacedProducer {
                     .sendTimeout(Integer.parseInt(arguments[2]), TimeUnit.MILLISECONDS).create());
         }
         long step = (long) (1e9 / Double.parseDouble(arguments[1]));
-        byte[] payload = new byte[1024];
         long due = System.nanoTime();
-        for (int number = 0; !ends.get(); number = (number + 1) % producers.size(), due += step) {
+        for (long number = 0; !ends.get(); number++, due += step) {
             long left = due - System.nanoTime();
             if (left > 0) {
                 TimeUnit.NANOSECONDS.sleep(left);
             }
-            send(producers.get(number), number, due, payload);
+            int topic = (int) (number % producers.size());
+            send(producers.get(topic), topic, due, number);
         }
     }
 
-    private static void send(Producer<byte[]> producer, int topic, long due, byte[] payload) {
+    private static void send(Producer<byte[]> producer, int topic, long due, long number) {
+        byte[] payload = ByteBuffer.allocate(1024).putLong(number).array();
         producer.sendAsync(payload).whenComplete((id, error) -> {
             String line = error == null
-                    ? "answered " + topic + " " + due + " " + (System.nanoTime() - due)
+                    ? "answered " + topic + " " + due + " " + (System.nanoTime() - due) + " " + number
                     : "failed " + topic + " " + error;
             synchronized (System.out) {
                 System.out.println(line);

@@ -3,7 +3,8 @@
 A ZooKeeper, four bookies and two brokers (E3 Qw3 Qa2), each a process. A client publishes at a paced rate to topics in all
 bundles; all are moved to the second broker before that is hit, and the client knows the first one's address (or, with `--both`,
 both: then it tries the dead one as often). Printed for each fault: the longest time that a publish took around each, counted
-from when it was due, at p50 and worst; percentiles of all publishes; how many failed.
+from when it was due, at p50 and worst; percentiles of all publishes; how many failed, and how many of those that were
+acknowledged no message has at the end. `--through-proxy`: the client knows a `bin/pulsar proxy` alone.
 """
 
 import argparse
@@ -17,7 +18,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.failover_publishers import JavaPublisher, Publisher, PythonPublisher
+from benchmarks.cluster_members import Command, sets
+from benchmarks.failover_publishers import GoPublisher, JavaPublisher, Kept, Publisher, PythonPublisher
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import NAMESPACE, owner_of, put, ranges
@@ -72,6 +74,7 @@ def kill_bookie(cluster: Cluster) -> Callable[[], object]:
     return bookie.start
 
 
+CLIENTS: dict[str, type[Publisher]] = {"python": PythonPublisher, "java": JavaPublisher, "go": GoPublisher}
 FAULTS: dict[str, Fault] = {"kill": kill, "stop": stop, "bookie": kill_bookie}
 
 
@@ -122,10 +125,15 @@ def cluster_of(scratch: Path, options: argparse.Namespace) -> Iterator[Cluster]:
         ]
         known = brokers if options.both else brokers[:1]
         url = "pulsar://" + ",".join(broker.ready.broker_url.removeprefix("pulsar://") for broker in known)
+        if options.through_proxy:
+            where = (f"metadataStoreUrl=zk:{zookeeper.servers}", "bindAddress=127.0.0.1", "servicePort=0", "webServicePort=0")
+            url = running.enter_context(Command(scratch / "proxy")).start("proxy", *sets(*where))["serviceUrl"]
         topics = [f"persistent://public/default/failover-{number}" for number in range(options.topics)]
-        kind = JavaPublisher if options.client == "java" else PythonPublisher
-        publisher = running.enter_context(kind(url, topics, options.rate, scratch))
-        yield Cluster(brokers, bookies, publisher)
+        kept = Kept(brokers[0].ready.broker_url, topics)
+        with CLIENTS[options.client](url, topics, options.rate, scratch) as publisher:
+            yield Cluster(brokers, bookies, publisher)
+        missing, count = kept.missing(publisher.acknowledged), sum(map(len, publisher.acknowledged))
+        print(f"{count} acknowledged publishes, of which no message has: {missing or 'none'}", flush=True)
 
 
 def main() -> None:
@@ -134,9 +142,10 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--rate", type=float, default=200, help="messages of 1 KB a second, of all topics together")
     parser.add_argument("--topics", type=int, default=20)
-    parser.add_argument("--session", type=int, default=30, help="seconds; of brokers with ZooKeeper")
+    parser.add_argument("--session", type=int, default=10, help="seconds; of brokers with ZooKeeper")
     parser.add_argument("--both", action="store_true", help="the client knows the addresses of both brokers")
-    parser.add_argument("--client", choices=("python", "java"), default="python")
+    parser.add_argument("--through-proxy", action="store_true", help="the client knows the address of a proxy")
+    parser.add_argument("--client", choices=tuple(CLIENTS), default="python")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="magnetar-failover-") as scratch, cluster_of(Path(scratch), options) as cluster:
         for name in options.faults.split(","):

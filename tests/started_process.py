@@ -45,6 +45,12 @@ class StartedProcess:
     def ready_file(self) -> Path:
         return self.directory / "ready.json"
 
+    @property
+    def process_id(self) -> int:
+        """Of what was launched, which runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def launch_command(self, command: Sequence[str]) -> None:
         """Starts it, and does not wait."""
         assert self._process is None, "it runs already"
