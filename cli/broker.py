@@ -56,7 +56,7 @@ class BrokerServer:
         self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
         self.server_settings = self._parts.server_settings
         self.service = self._parts.service
-        self.security = self._parts.security
+        self.security, self.tls, self.tls_settings = self._parts.security, self._parts.tls, self._parts.tls_settings
         self._members: Members | None = None
 
     async def start(self) -> None:
@@ -74,9 +74,9 @@ class BrokerServer:
             )
         await self._parts.listen()
 
-    async def serve(self, web_port: int) -> None:
+    async def serve(self, web_port: int | None, web_port_tls: int | None = None) -> None:
         """Once it is known where the web server listens: others find the broker from now on. BrokerFailed."""
-        advertised = self._parts.advertised(advertised_host(self.server_settings), web_port)
+        advertised = self._parts.advertised(advertised_host(self.server_settings), web_port, web_port_tls)
         await initialise_missing_cluster(self._store, self._rng, self._cluster_name, self._bundle_count, advertised)
         listeners = parse_listeners(self.service.settings.advertised_listeners, advertised)
         data = broker_data(advertised, listeners, VERSION)

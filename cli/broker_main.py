@@ -8,6 +8,7 @@ import errno
 import logging
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -16,11 +17,12 @@ import uvloop
 from bookkeeper.paths import ROOT
 from broker.service.settings import BrokerSettings
 from cli.broker import SETTINGS, BrokerFailed, BrokerServer
-from cli.broker_process import bound_socket, serve_web, settle_memory, tell_ready
+from cli.broker_process import settle_memory, tell_ready
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import BROKER
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
+from cli.web_ports import bound_web_ports
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import parse_service_uri, servers_of
 from metadata.zookeeper.kazoo_session import KazooSession
@@ -89,15 +91,13 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
 
 
 async def _serve_until(stop: asyncio.Event, server: BrokerServer, store: ZooKeeperStore, json_ready: str | None) -> None:
-    where = server.server_settings
-    with bound_socket(where.bind_address, where.web_service_port) as web_socket:
+    with closing(bound_web_ports(server.server_settings, server.tls_settings)) as web:
         await server.start()
-        await server.serve(web_socket.getsockname()[1])
-        web = await serve_web(server.service, store, web_socket, server.security)
+        await server.serve(web.number, web.tls_number)
+        await web.serve(server.service, store, server.security, server.tls)
         settle_memory()
         tell_ready(server.service, json_ready)
         await stop.wait()
         end_on_signal()
         log.info(line("stopping"))
         await server.drain()
-        web.close()

@@ -3,6 +3,7 @@
 Owns the order in which these parts start and stop. Whose the bookies and the metadata are, its owner knows.
 """
 
+import asyncio
 import os
 from collections.abc import Mapping
 
@@ -11,9 +12,10 @@ from bookkeeper.ports import BookieClient
 from bookkeeper.settings import BookKeeperSettings
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
-from broker.security.security import security_of
 from broker.metrics_settings import MetricsSettings
+from broker.security.security import security_of
 from broker.security.settings import SecuritySettings
+from broker.security.tls_settings import TlsSettings
 from broker.service.broker_service import BrokerService
 from broker.service.load.settings import LoadSettings
 from broker.service.lookups import Advertised
@@ -29,6 +31,7 @@ from managed_ledger.settings import ManagedLedgerSettings
 from metadata.store import MetadataStore
 from ports.clock import Clock
 from ports.rng import Rng
+from ports.settings import BadSetting
 
 VERSION = "0.1.0"
 BROKER_SETTINGS = (
@@ -41,6 +44,7 @@ BROKER_SETTINGS = (
     ConnectionSettings,
     MetricsSettings,
     SecuritySettings,
+    TlsSettings,
 )
 
 
@@ -61,13 +65,11 @@ class BrokerParts:
         self.service = BrokerService(broker, store, clock, topics, load, changing)
         security = configuration.settings(SecuritySettings)
         self.security = security_of(security, store, os.environ, lambda: clock.now_ms() / 1000)
+        self._fill_meters(configuration)
+        self.tls_settings = configuration.settings(TlsSettings)
+        self.tls = self.tls_settings.server(asyncio.get_running_loop().time) if self.tls_settings.is_on else None
         self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security)
 
-    async def listen(self) -> None:
-        await self.listener.listen(self.server_settings.bind_address, self.server_settings.broker_service_port)
-        self._fill_meters(configuration)
-
-    def advertised(self, host: str, web_port: int) -> Advertised:
     def _fill_meters(self, configuration: Configuration) -> None:
         meters = self.service.meters
         meters.settings, meters.version = configuration.settings(MetricsSettings), VERSION
@@ -75,8 +77,27 @@ class BrokerParts:
         meters.copies = configuration.settings(BookKeeperSettings).managed_ledger_default_write_quorum
         meters.sample_seconds = configuration.settings(TopicSettings).stats_update_frequency_in_secs
 
+    async def listen(self) -> None:
+        """BadSetting when there is no port at all."""
+        where, tls_port = self.server_settings, self.tls_settings.broker_service_port_tls
+        if where.broker_service_port is None and tls_port is None:
+            raise BadSetting("brokerServicePort and brokerServicePortTls are both empty: clients could not connect")
+        if where.broker_service_port is not None:
+            await self.listener.listen(where.bind_address, where.broker_service_port)
+        if tls_port is not None and self.tls is not None:
+            self.listener.listen_tls(where.bind_address, tls_port, self.tls)
+
+    def advertised(self, host: str, web_port: int | None, web_port_tls: int | None = None) -> Advertised:
         """Once it listens."""
-        return Advertised(f"pulsar://{host}:{self.listener.port}", f"http://{host}:{web_port}")
+
+        def url(scheme: str, port: int | None) -> str:
+            return "" if port is None else f"{scheme}://{host}:{port}"
+
+        own = self.listener
+        plain = None if self.server_settings.broker_service_port is None else own.port
+        return Advertised(
+            url("pulsar", plain), url("http", web_port), url("pulsar+ssl", own.port_tls), url("https", web_port_tls)
+        )
 
     async def stop(self) -> None:
         """Nobody new is let in, topics are unloaded and their marks written."""

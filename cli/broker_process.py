@@ -1,6 +1,5 @@
 """What a process that runs a broker does, be it a standalone or one of a cluster: the web port, memory, the ready line."""
 
-import asyncio
 import gc
 import json
 import logging
@@ -8,11 +7,8 @@ import os
 import socket
 from pathlib import Path
 
-from broker.security.security import Security
 from broker.service.broker_service import BrokerService
-from cli.broker_parts import VERSION
 from cli.ready_file import write_whole
-from metadata.store import MetadataStore
 from ports.logs import line
 from wire.kernels import sends
 
@@ -35,16 +31,6 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-async def serve_web(
-    service: BrokerService, store: MetadataStore, web_socket: socket.socket, security: Security | None = None
-) -> asyncio.Server:
-    """Last, and imported only now: a fifth of the time to start is this import, and publishing does not need it."""
-    from broker.admin.app import admin_app, serve_admin
-    from broker.admin.authorize import authorizer
-
-    return await serve_admin(admin_app(service, store, VERSION, authorizer(security)), web_socket)
-
-
 def settle_memory() -> None:
     """What was made at the start stays: the collector need not look at it again."""
     gc.collect()
@@ -58,7 +44,13 @@ def tell_ready(service: BrokerService, json_ready: str | None) -> None:
     kernels = (
         "compiled" if not sends.__file__.endswith(".py") else "NOT COMPILED (no C compiler at installation): slower, see README"
     )
-    log.info(line("ready", brokerServiceUrl=found.broker_url, webServiceUrl=found.http_url, pid=os.getpid(), kernels=kernels))
+    urls = {
+        "brokerServiceUrl": found.broker_url,
+        "webServiceUrl": found.http_url,
+        "brokerServiceUrlTls": found.broker_url_tls,
+        "webServiceUrlTls": found.http_url_tls,
+    }
+    served = {name: url for name, url in urls.items() if url}
+    log.info(line("ready", **served, pid=os.getpid(), kernels=kernels))
     if json_ready:
-        ready = {"brokerServiceUrl": found.broker_url, "webServiceUrl": found.http_url, "pid": os.getpid()}
-        write_whole(Path(json_ready), json.dumps(ready))
+        write_whole(Path(json_ready), json.dumps({**served, "pid": os.getpid()}))

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 class ServerSettings:
     """Port 0 picks a free one. `bind_address` 0.0.0.0 is Apache's default; conf/standalone.conf says why it sets another."""
 
-    broker_service_port: int = 6650
-    web_service_port: int = 8080
+    broker_service_port: int | None = 6650
+    """Empty: none; then brokerServicePortTls is set."""
+    web_service_port: int | None = 8080
+    """Empty: none; then webServicePortTls is set."""
     bind_address: str = "0.0.0.0"
     advertised_address: str | None = None
 
     def __post_init__(self) -> None:
         for name, port in (("brokerServicePort", self.broker_service_port), ("webServicePort", self.web_service_port)):
-            if not 0 <= port <= 65535:
+            if port is not None and not 0 <= port <= 65535:
                 raise ValueError(f"{name}: expected 0 to 65535, not {port}")
 
     @property

@@ -45,7 +45,7 @@ class Standalone:
         self.server_settings = self._parts.server_settings
         self.managed_ledgers = self._parts.managed_ledgers
         self.service = self._parts.service
-        self.security = self._parts.security
+        self.security, self.tls, self.tls_settings = self._parts.security, self._parts.tls, self._parts.tls_settings
 
     async def start(self) -> None:
         """Storage first; clients are let in last. StandaloneFailed."""
@@ -66,9 +66,9 @@ class Standalone:
         collector = GarbageCollector(bookie, self.store, ledger_path, ROOT, wait_seconds)
         self._collector = asyncio.create_task(collector.run(), name="bookie garbage collection")
 
-    async def serve(self, web_port: int) -> None:
+    async def serve(self, web_port: int | None, web_port_tls: int | None = None) -> None:
         """Once it is known where the web server listens."""
-        advertised = self._parts.advertised(self.server_settings.known_as, web_port)
+        advertised = self._parts.advertised(self.server_settings.known_as, web_port, web_port_tls)
         await self.service.bootstrap_standalone(advertised)
         await self.service.start(advertised)
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import uvloop
 
-from cli.broker_process import bound_socket, serve_web, settle_memory, tell_ready
+from cli.broker_process import settle_memory, tell_ready
 from cli.configuration import CONF, Configuration, load_configuration
 from cli.configuration_verdicts import STANDALONE
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from cli.standalone import SETTINGS, Standalone, StandaloneFailed
+from cli.web_ports import bound_web_ports
 from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataError
 from ports.clock import RealClock
@@ -78,10 +79,9 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
     store = await EmbeddedStore.open(str(directory / "metadata"), clock, fail)
     standalone = Standalone(configuration, str(directory), disk, clock, RealRng(), store)
     await standalone.start()
-    where = standalone.server_settings
-    web_socket = bound_socket(where.bind_address, where.web_service_port)
-    await standalone.serve(web_socket.getsockname()[1])
-    web = await serve_web(standalone.service, store, web_socket, standalone.security)
+    web = bound_web_ports(standalone.server_settings, standalone.tls_settings)
+    await standalone.serve(web.number, web.tls_number)
+    await web.serve(standalone.service, store, standalone.security, standalone.tls)
     settle_memory()
     tell_ready(standalone.service, json_ready)
     await stop.wait()

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from ports.logs import line
+from ports.tls import RenewedTls
+from ports.tls_port import TlsPort, bound_listener
 
 
 class Closable(Protocol):
@@ -27,6 +29,7 @@ class ServerPort(Generic[C]):
         self._is_empty = asyncio.Event()
         self._is_empty.set()
         self._server: asyncio.Server | None = None
+        self._tls: TlsPort | None = None
 
     @property
     def connections(self) -> tuple[C, ...]:
@@ -43,6 +46,11 @@ class ServerPort(Generic[C]):
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
+    @property
+    def tls_number(self) -> int | None:
+        """Where it listens for TLS; None: nowhere."""
+        return None if self._tls is None else self._tls.number
+
     def opened(self, connection: C) -> None:
         self._connections[connection] = None
         self._is_empty.clear()
@@ -57,9 +65,16 @@ class ServerPort(Generic[C]):
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(accept, host, port, backlog=backlog)
 
+    def listen_tls(self, accept: Callable[[], asyncio.BaseProtocol], host: str, port: int, tls: RenewedTls) -> None:
+        """As `listen`, for connections that begin with a handshake; the port may have both."""
+        self._tls = TlsPort(bound_listener(host, port), accept, tls)
+        self._tls.start()
+
     def stop_accepting(self) -> None:
         if self._server is not None:
             self._server.close()
+        if self._tls is not None:
+            self._tls.close()
 
     async def close(self) -> None:
         """Nobody new is let in; every connection sends what was written for it and ends. Closing twice is fine."""

@@ -6,7 +6,7 @@ Whoever reads the settings names the key of each file, so that an error can say 
 import logging
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -44,6 +44,12 @@ class TlsFiles:
     """Of PROTOCOLS; empty: all of them."""
     checks_host: bool = False
     """Of a client: the other side's certificate must be of the host that was connected to."""
+    ciphers: str = ""
+    """For TLSv1.2, as OpenSSL lists them; empty: its own choice."""
+    demands_certificate: bool = True
+    """Of a server with `trust`: who shows no certificate is not let in. False: one that is shown is checked all the same."""
+    trusts_everybody: bool = False
+    """Of a client: the other side may be anybody."""
 
     def all(self) -> tuple[TlsFile, ...]:
         return tuple(file for file in (self.certificate, self.key, self.key_password, self.trust) if file is not None)
@@ -58,15 +64,47 @@ def make_context(side: Literal["client", "server"], files: TlsFiles) -> ssl.SSLC
         context.check_hostname = files.checks_host
     for file in files.all():
         _check_readable(file)
+    if files.ciphers:
+        _set_ciphers(context, files.ciphers)
     if files.certificate is not None and files.key is not None:
         _load_certificate(context, files.certificate, files.key, files.key_password)
     if files.trust is not None:
-        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_mode = ssl.CERT_REQUIRED if files.demands_certificate or side == "client" else ssl.CERT_OPTIONAL
         try:
             context.load_verify_locations(files.trust.path)
         except ssl.SSLError as error:
             raise BadTls(f"{files.trust.setting}={files.trust.path}: no certificates in PEM form ({error.reason})") from error
+    elif side == "client" and not files.trusts_everybody:
+        context.load_default_certs()
+    if side == "client" and files.trusts_everybody:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context
+
+
+def openssl_ciphers(names: Iterable[str]) -> str:
+    """As OpenSSL lists them. Names of IANA (`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`), which Java uses, are put in its form."""
+    return ":".join(_openssl_name(name) for name in names)
+
+
+def _openssl_name(name: str) -> str:
+    if not name.startswith("TLS_") or "_WITH_" not in name:
+        return name
+    exchange, _, cipher = name.removeprefix("TLS_").partition("_WITH_")
+    cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    for size in ("128", "256"):
+        cipher = cipher.replace(f"AES_{size}", f"AES{size}").replace("_CBC_", "_")
+    prefix = "" if exchange == "RSA" else f"{exchange}_"
+    return f"{prefix}{cipher}".replace("_", "-")
+
+
+def _set_ciphers(context: ssl.SSLContext, ciphers: str) -> None:
+    known = [name for name in ciphers.split(":") if not name.startswith("TLS_")]
+    if not known:
+        return
+    try:
+        context.set_ciphers(":".join(known))
+    except ssl.SSLError as error:
+        raise BadTls(f"tlsCiphers={ciphers}: none of them is known to OpenSSL") from error
 
 
 def _check_readable(file: TlsFile) -> None:

@@ -5,6 +5,7 @@ from collections import Counter
 
 from ports.read_buffer import SharedRoom
 from ports.server_port import ServerPort
+from ports.tls import RenewedTls
 
 from ..security.security import Security
 from ..service.broker_service import BrokerService
@@ -38,15 +39,14 @@ class Listener:
         """Where it listens, also when any free port was asked for."""
         return self.server_port.number
 
+    @property
+    def port_tls(self) -> int | None:
+        """As `port`, for TLS; None: it does not listen for that."""
+        return self.server_port.tls_number
+
     def admit(self, connection: Connection, host: str) -> str | None:
-        settings = self.settings
         self.server_port.opened(connection)
         self._per_host[host] += 1
-        if 0 < settings.broker_max_connections < self.connection_count:
-            return f"Reached the maximum number of connections: {settings.broker_max_connections}"
-        if 0 < settings.broker_max_connections_per_ip < self._per_host[host]:
-            return f"Reached the maximum number of connections on address {host}: {settings.broker_max_connections_per_ip}"
-        return None
         refusal = self._refusal(host)
         self.service.meters.connections_opened += 1
         self.service.meters.connections_refused += refusal is not None
@@ -54,16 +54,25 @@ class Listener:
 
     def _refusal(self, host: str) -> str | None:
         settings = self.settings
+        if 0 < settings.broker_max_connections < self.connection_count:
+            return f"Reached the maximum number of connections: {settings.broker_max_connections}"
+        if 0 < settings.broker_max_connections_per_ip < self._per_host[host]:
+            return f"Reached the maximum number of connections on address {host}: {settings.broker_max_connections_per_ip}"
+        return None
 
     def dismiss(self, connection: Connection, host: str) -> None:
         self.server_port.gone(connection)
+        self.service.meters.connections_closed += 1
         self._per_host[host] -= 1
         if not self._per_host[host]:
             del self._per_host[host]
 
     async def listen(self, host: str, port: int) -> None:
-        self.service.meters.connections_closed += 1
         await self.server_port.listen(lambda: Connection(self), host, port, BACKLOG)
+
+    def listen_tls(self, host: str, port: int, tls: RenewedTls) -> None:
+        """Beside the plain port, or instead of it."""
+        self.server_port.listen_tls(lambda: Connection(self), host, port, tls)
 
     def stop_accepting(self) -> None:
         """First of all at a stop; then the service is closed, so that clients hear of their topics' end; then `close`."""
