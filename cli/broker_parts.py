@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from bookkeeper.client import BookKeeper
 from bookkeeper.ports import BookieClient
 from bookkeeper.settings import BookKeeperSettings
+from broker.admin.audit_settings import AuditSettings
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
 from broker.metrics_settings import MetricsSettings
@@ -43,6 +44,7 @@ BROKER_SETTINGS = (
     LoadSettings,
     ConnectionSettings,
     MetricsSettings,
+    AuditSettings,
     SecuritySettings,
     TlsSettings,
 )

@@ -5,9 +5,10 @@ import logging
 import signal
 from collections.abc import Sequence
 
+from broker.admin.audit_settings import AuditSettings
 from cli.configuration import Configuration
 from cli.configuration_verdicts import settle
-from ports.logs import line
+from ports.logs import line, send_to_file
 
 log = logging.getLogger("magnetar")
 
@@ -33,5 +34,15 @@ def end_on_signal() -> None:
 def heed_configuration(configuration: Configuration, kind: str, settings: Sequence[type]) -> None:
     """One line with the keys that mean nothing here. BadSetting for those that cannot be followed."""
     unused = settle(configuration, kind, settings)
+    if AuditSettings in settings:
+        set_up_audit(configuration.settings(AuditSettings))
     if unused:
         log.warning(line("settings without effect here", keys=",".join(unused)))
+
+
+def set_up_audit(settings: AuditSettings) -> None:
+    """Who changed what over REST. OSError where its file cannot be written."""
+    if not settings.audit_log_enabled:
+        logging.getLogger("audit").setLevel(logging.CRITICAL)
+    elif settings.audit_log_file:
+        send_to_file("audit", settings.audit_log_file)

@@ -1,17 +1,41 @@
-"""Logs: the standard library's logging as key=value lines on stderr. Owns the set-up; decides nothing about levels of others.
+"""Logs: the standard library's logging, one line an event, on stderr: key=value, or JSON where it is asked for.
 
-A line is `time=... level=... at=<logger> <message>`; messages are made with `line("journal rolled", file=name)`.
+Owns the set-up and the two forms; decides nothing about levels of others. A line is `time=... level=... at=<logger> <message>`;
+messages are made with `line("journal rolled", file=name)`, whose fields are members of their own in JSON. The environment
+chooses for every process alike: PULSAR_LOG_FORMAT=json (else text), PULSAR_LOG_LEVEL=debug, info (default), warn or error, as
+Apache's scripts call it.
 """
 
+import json
 import logging
+import os
 import sys
 import time
+from collections.abc import Mapping
 from typing import TextIO
 
+FORMATS = ("text", "json")
+_LEVELS = {"debug": "DEBUG", "info": "INFO", "warn": "WARNING", "warning": "WARNING", "error": "ERROR"}
 
-def line(what: str, **fields: object) -> str:
+
+class BadLogSetting(SystemExit):
+    """A format or level that there is not; the message names the variable and what it may be. It ends a process, told on stderr:
+    there is no log yet to say it in."""
+
+
+class LogLine(str):
+    """The text of a message, and what it is made of."""
+
+    __slots__ = ("fields", "what")
+    what: str
+    fields: Mapping[str, object]
+
+
+def line(what: str, **fields: object) -> LogLine:
     """`what` as the sentence, then the fields as key=value, quoted where needed."""
-    return " ".join([f"what={_quote(what)}", *(f"{key}={_quote(value)}" for key, value in fields.items())])
+    text = LogLine(" ".join([f"what={_quote(what)}", *(f"{key}={_quote(value)}" for key, value in fields.items())]))
+    text.what, text.fields = what, fields
+    return text
 
 
 def _quote(value: object) -> str:
@@ -22,26 +46,75 @@ def _quote(value: object) -> str:
     return f'"{escaped}"'
 
 
+def _moment(record: logging.LogRecord) -> str:
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z"
+
+
 class KeyValueFormatter(logging.Formatter):
     """One line per record; a traceback follows in one quoted field."""
 
     def format(self, record: logging.LogRecord) -> str:
-        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         message = record.getMessage()
         if not message.startswith("what="):
             message = line(message)
-        text = f"time={moment}.{int(record.msecs):03d}Z level={record.levelname.lower()} at={record.name} {message}"
+        text = f"time={_moment(record)} level={record.levelname.lower()} at={record.name} {message}"
         if record.exc_info:
             text += f" traceback={_quote(self.formatException(record.exc_info))}"
         return text
 
 
-def configure_logs(level: str = "info", stream: TextIO | None = None) -> None:
-    """Send everything at `level` or above to `stream` (stderr when None). Calling it again replaces the earlier set-up."""
+class JsonFormatter(logging.Formatter):
+    """One object per record and line: time, level, at, what, the message's fields, traceback. Numbers stay numbers."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event: dict[str, object] = {"time": _moment(record), "level": record.levelname.lower(), "at": record.name}
+        if isinstance(record.msg, LogLine) and not record.args:
+            event["what"] = record.msg.what
+            event |= {key: _plain(value) for key, value in record.msg.fields.items() if key not in event}
+        else:
+            event["what"] = record.getMessage()
+        if record.exc_info:
+            event["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(event, ensure_ascii=False)
+
+
+def _plain(value: object) -> object:
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def configure_logs(level: str | None = None, stream: TextIO | None = None, form: str | None = None) -> None:
+    """Send everything at `level` or above to `stream` (stderr when None). What is None is as the environment says.
+
+    Calling it again replaces the earlier set-up. BadLogSetting.
+    """
+    level = (level or os.environ.get("PULSAR_LOG_LEVEL") or "info").lower()
+    if level not in _LEVELS:
+        raise BadLogSetting(f"PULSAR_LOG_LEVEL={level}: expected one of {', '.join(_LEVELS)}")
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(KeyValueFormatter())
+    handler.setFormatter(_formatter(form))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
     root.addHandler(handler)
-    root.setLevel(level.upper())
+    root.setLevel(_LEVELS[level])
+
+
+def send_to_file(logger: str, path: str, form: str | None = None) -> None:
+    """What this logger says goes to the end of a file and nowhere else; a file that is moved away is made anew. OSError."""
+    from logging.handlers import WatchedFileHandler
+
+    found = logging.getLogger(logger)
+    for old in list(found.handlers):
+        found.removeHandler(old)
+        old.close()
+    handler = WatchedFileHandler(path, encoding="utf-8")
+    handler.setFormatter(_formatter(form))
+    found.addHandler(handler)
+    found.propagate = False
+
+
+def _formatter(form: str | None) -> logging.Formatter:
+    form = (form or os.environ.get("PULSAR_LOG_FORMAT") or "text").lower()
+    if form not in FORMATS:
+        raise BadLogSetting(f"PULSAR_LOG_FORMAT={form}: expected {' or '.join(FORMATS)}")
+    return JsonFormatter() if form == "json" else KeyValueFormatter()

@@ -75,7 +75,7 @@ def _convert(key: str, text: str, hint: Any) -> Any:
     try:
         return _READERS[typing.get_origin(hint) or hint](text)
     except ValueError as error:
-        raise BadSetting(f"{key}={text}: {error}") from error
+        raise BadSetting(f"{key}={'*****' if is_secret(key) else text}: {error}") from error
 
 
 def _read_bool(text: str) -> bool:

@@ -6,6 +6,7 @@ import socket
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -18,6 +19,7 @@ from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
 from .affinity import AffinityRoutes
 from .answers import Refusal, on_broker_error, on_http_error, on_metadata_error, on_refusal
+from .audit import Audit
 from .bookies import BookieRoutes
 from .broker_stats import BrokerStatsRoutes
 from .brokers import BrokerRoutes
@@ -81,7 +83,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
         HTTPException: on_http_error,
     }
     dispatcher = Dispatcher(routes, authorize)
-    return Starlette(routes=[dispatcher], exception_handlers=handlers)
+    return Starlette(routes=[dispatcher], exception_handlers=handlers, middleware=[Middleware(Audit)])
 
 
 async def serve_admin(app: Starlette, listening: socket.socket) -> asyncio.Server:

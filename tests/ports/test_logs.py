@@ -1,12 +1,14 @@
 """Log records become lines of key=value."""
 
 import io
+import json
 import logging
 import re
+from pathlib import Path
 
 import pytest
 
-from ports.logs import configure_logs, line
+from ports.logs import BadLogSetting, configure_logs, line, send_to_file
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +50,52 @@ def test_a_traceback_stays_on_the_line() -> None:
         logging.getLogger("bookie").exception("failed")
     assert stream.getvalue().count("\n") == 1
     assert "ValueError: x" in stream.getvalue()
+
+
+def test_in_json_a_line_is_an_object_whose_members_are_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSAR_LOG_FORMAT", "json")
+    stream = io.StringIO()
+    configure_logs(stream=stream)
+    logging.getLogger("bookie").info(line("journal rolled", file="a b", size=7, why=ValueError("x"), level="mine"))
+    logging.getLogger("other").warning("%s: closed\nbecause", "t")
+    try:
+        raise ValueError("y")
+    except ValueError:
+        logging.getLogger("bookie").exception("failed")
+    first, second, third = map(json.loads, stream.getvalue().splitlines())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", first.pop("time"))
+    assert first == {"level": "info", "at": "bookie", "what": "journal rolled", "file": "a b", "size": 7, "why": "x"}
+    assert second["what"] == "t: closed\nbecause"
+    assert "ValueError: y" in third["traceback"]
+
+
+def test_the_environment_chooses_the_level_as_apaches_scripts_call_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PULSAR_LOG_LEVEL", "WARN")
+    stream = io.StringIO()
+    configure_logs(stream=stream)
+    logging.getLogger("bookie").info("not this")
+    logging.getLogger("bookie").warning("this")
+    assert stream.getvalue().count("\n") == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("PULSAR_LOG_FORMAT", "xml"), ("PULSAR_LOG_LEVEL", "loud")])
+def test_what_the_environment_may_not_say_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(BadLogSetting, match=f"{name}={value}: expected"):
+        configure_logs(stream=io.StringIO())
+
+
+def test_a_logger_with_a_file_of_its_own_writes_there_alone_and_follows_a_rotation(tmp_path: Path) -> None:
+    stream, path = io.StringIO(), tmp_path / "audit.log"
+    configure_logs(stream=stream)
+    audit = logging.getLogger("audit-of-this-test")
+    send_to_file(audit.name, str(path))
+    audit.info(line("one"))
+    path.rename(tmp_path / "audit.log.1")
+    audit.info(line("two"))
+    for handler in list(audit.handlers):
+        audit.removeHandler(handler)
+        handler.close()
+    assert "what=one" in (tmp_path / "audit.log.1").read_text()
+    assert path.read_text().count("\n") == 1
+    assert stream.getvalue() == ""

@@ -1,0 +1,13 @@
+"""AuditSettings: whether mutations over REST are written down, and where. These keys are ours: Apache's broker has none."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSettings:
+    """Lines of the logger `audit`."""
+
+    audit_log_enabled: bool = True
+    """Every mutation over REST is logged: who, what, when, from where, how it ended."""
+    audit_log_file: str | None = None
+    """Where these lines go, and nowhere else; a file that is moved away is made anew. None: with the other lines."""
