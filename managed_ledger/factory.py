@@ -1,7 +1,8 @@
 """ManagedLedgerFactory: opens managed ledgers, once per name, and owns what they share.
 
-Opening reads the node (or makes it: one metadata write is all that a new topic costs), recovers the last ledger so that nobody
-else can append to it, and recovers each cursor. The next ledger is made by the first append.
+Opening reads the node and writes it as it is (or makes it: one metadata write is all that a new topic costs), so that nobody
+else can list a ledger, recovers the last ledger so that nobody else can append to it, and recovers each cursor. The next ledger
+is made by the first append.
 """
 
 import asyncio
@@ -24,6 +25,9 @@ from .settings import MEGABYTE, ManagedLedgerSettings
 from .skipping import Skipping, remedy
 from .surroundings import Surroundings
 from .tasks import all_tried
+
+OPEN_ATTEMPTS_MAX = 5
+"""Each further one means that another broker wrote the log's node meanwhile."""
 
 
 class ManagedLedgerFactory:
@@ -127,24 +131,33 @@ class ManagedLedgerFactory:
 
     async def _open(self, name: str, create: bool) -> StoredManagedLedger:
         try:
-            found = await self._store.get(ROOT + name)
-            if found is None:
-                return await self._create(name, create)
-            return await self._load(name, found)
+            for _ in range(OPEN_ATTEMPTS_MAX):
+                found = await self._store.get(ROOT + name)
+                opened = await (self._create(name, create) if found is None else self._take_over(name, found))
+                if opened is not None:
+                    return opened
         except MetadataError as error:
             raise ManagedLedgerError(f"{name}: {error}") from error
+        raise ManagedLedgerError(f"{name}: others write its metadata all the time")
 
-    async def _create(self, name: str, create: bool) -> StoredManagedLedger:
+    async def _create(self, name: str, create: bool) -> StoredManagedLedger | None:
+        """None when somebody else was faster."""
         if not create:
             raise ManagedLedgerNotFound(f"{name} does not exist")
         try:
             stat = await self._store.put(ROOT + name, b"", MUST_NOT_EXIST)
         except BadVersion:
-            found = await self._store.get(ROOT + name)
-            if found is None:
-                raise ManagedLedgerError(f"{name}: it is made and deleted at the same time") from None
-            return await self._load(name, found)
+            return None
         return self._built(name, Versioned(b"", stat), LedgerSequence())
+
+    async def _take_over(self, name: str, found: Versioned) -> StoredManagedLedger | None:
+        """Written as it is, the node has another version: an owner who does not know that it is none any more can list no
+        further ledger, where nobody would read until this one appends (Apache lists a new one here). None: it just did."""
+        try:
+            stat = await self._store.put(ROOT + name, found.value, found.stat.version)
+        except BadVersion:
+            return None
+        return await self._load(name, Versioned(found.value, stat))
 
     def _built(self, name: str, found: Versioned, sequence: LedgerSequence) -> StoredManagedLedger:
         info = decode_info(name, found.value)

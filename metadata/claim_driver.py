@@ -27,7 +27,7 @@ from metadata.claim import (
     Wanted,
 )
 from metadata.sessions import Sessions
-from metadata.store import MUST_NOT_EXIST, BadVersion, Change, MetadataError, MetadataStore, NoNode, Notification
+from metadata.store import MUST_NOT_EXIST, BadVersion, Change, MetadataError, MetadataStore, NoNode, Notification, StoreClosed
 from ports.logs import line
 
 _log = logging.getLogger(__name__)
@@ -147,6 +147,9 @@ class Claim:
             self._handle(Taken(attempt, None if found is None else found.value, is_ours))
 
     def _fail(self, attempt: int, error: MetadataError) -> None:
+        if isinstance(error, StoreClosed):
+            self._handle(Given())  # nobody will ever answer
+            return
         _log.warning(line("a claim waits for the metadata store", path=self._path, reason=error))
         self._handle(Failed(attempt))
 
@@ -167,7 +170,7 @@ class Claim:
 
 
 async def acquire_lock(store: MetadataStore, sessions: Sessions, path: str, value: bytes, lost: Callable[[], None]) -> Claim:
-    """A lock that is held now; ClaimBusy when somebody else has it. `lost` is called when it is no longer sure to be ours."""
+    """A lock that is held now; ClaimBusy when somebody else has it, StoreClosed. `lost` is called when it may not be ours."""
 
     def told(hold: Hold, _holder: bytes) -> None:
         if was_held and hold is not Hold.HELD:
@@ -180,6 +183,8 @@ async def acquire_lock(store: MetadataStore, sessions: Sessions, path: str, valu
     if hold is not Hold.HELD:
         holder = claim.holder
         await claim.close()
+        if hold is Hold.FREE:
+            raise StoreClosed(f"{path} cannot be had: the metadata store is closed")
         raise ClaimBusy(path, holder)
     was_held = True
     return claim
