@@ -29,6 +29,7 @@ from bookie.reading import is_what_it_says, last_add_confirmed, read_tables
 from bookie.replaying import apply_frames
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.sizes import Sizes
+from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.storage import CHECKPOINT, LedgerStorage
 from bookie.upkeep import Upkeep
 from ports.clock import Clock
@@ -74,6 +75,8 @@ class Bookie:
         self._journal: Journal
         self._flusher: Flusher
         self._admission: Admission
+        self.deleted_ledgers = 0
+        """Since the start."""
         directories = (settings.journal_directory, settings.ledger_directory)
         self.health = Health(disk, settings, directories, lambda: self._admission.refuse_waiting())
         self._read_only = self.health.reasons
@@ -312,12 +315,22 @@ class Bookie:
         """For metrics."""
         return self._journal
 
+    def read_cache(self) -> ReadAhead:
+        """For metrics."""
+        return self._storage.ahead
+
     def sizes(self) -> Sizes:
         """For metrics."""
         memtable_bytes = sum(table.size_bytes for table in self._flusher.tables)
         journal = self._journal
         return Sizes(
-            len(self.ledger_ids()), memtable_bytes, journal.written_bytes, journal.durable.sequence, self._storage.uses()
+            len(self.ledger_ids()),
+            memtable_bytes,
+            journal.written_bytes,
+            journal.durable.sequence,
+            self._storage.uses(),
+            sum(span.count for span in self._storage.index.all_spans()),
+            len(self._admission.waiting),
         )
 
     def at_rest(self, ledger_id: int) -> int | None:
@@ -331,6 +344,7 @@ class Bookie:
         self._ledgers.expire_tombstones(now_ms)
         for ledger_id in ledger_ids:
             if ledger_id in self._ledgers:
+                self.deleted_ledgers += 1
                 self._ledgers.delete(ledger_id, now_ms, is_elsewhere=are_elsewhere)
                 self._storage.forget(ledger_id)
                 for table in self._flusher.tables:

@@ -13,3 +13,7 @@ class Sizes(NamedTuple):
     journal_bytes: int
     journal_frames: int
     logs: list[LogUse]
+    entries: int
+    """On disk; those in memory alone are not counted."""
+    adds_waiting: int
+    """For room in memory."""

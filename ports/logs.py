@@ -19,8 +19,8 @@ _LEVELS = {"debug": "DEBUG", "info": "INFO", "warn": "WARNING", "warning": "WARN
 
 
 class BadLogSetting(SystemExit):
-    """A format or level that there is not; the message names the variable and what it may be. It ends a process, told on stderr:
-    there is no log yet to say it in."""
+    """A format or level that there is not; the message names the variable and what it may be. It ends a process, told on
+    stderr: there is no log yet to say it in."""
 
 
 class LogLine(str):

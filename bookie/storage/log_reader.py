@@ -55,6 +55,10 @@ class LogReader:
         self._tables_bytes = 0
         self._ahead = ahead or ReadAhead(0, 0, 0)
 
+    @property
+    def ahead(self) -> ReadAhead:
+        return self._ahead
+
     async def read(self, ledger_id: int, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         """From an entry of the span: at least that one, else within both bounds."""
         file = await self._file(span.log_id)

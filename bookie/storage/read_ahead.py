@@ -27,6 +27,16 @@ class ReadAhead:
         self._pieces: OrderedDict[Place, tuple[int, Buffer]] = OrderedDict()
         self._pieces_bytes = 0
         self._next: OrderedDict[int, int] = OrderedDict()
+        self.hits = self.misses = 0
+        """Of `find`."""
+
+    @property
+    def size_bytes(self) -> int:
+        return self._pieces_bytes
+
+    @property
+    def count(self) -> int:
+        return len(self._pieces)
 
     def goes_on(self, ledger_id: int, first_entry_id: int) -> bool:
         """The read follows the last one of its ledger."""
@@ -50,7 +60,9 @@ class ReadAhead:
         """The piece that has these bytes of a block."""
         piece = self._pieces.get(place)
         if piece is None or not piece[0] <= begin <= end <= piece[0] + len(piece[1]):
+            self.misses += 1
             return None
+        self.hits += 1
         self._pieces.move_to_end(place)
         return piece
 

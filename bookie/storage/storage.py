@@ -102,6 +102,11 @@ class LedgerStorage:
         self.suspect = False
         """Some log and its index could not be read: entries may be missing from the index."""
 
+    @property
+    def ahead(self) -> ReadAhead:
+        """What is kept of reads beyond what was asked for."""
+        return self._reader.ahead
+
     async def load(self) -> list[LedgerState]:
         """Read the checkpoint and what it names; remove what it does not name. Ledger states as stored."""
         self.checkpoint = await self._load_checkpoint()

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from bookie.bookie import Bookie
 from bookie.server.request_stats import RequestStats
+from bookie.sizes import Sizes
 from bookie.storage.compaction_plan import LogUse
+from bookie.storage.read_ahead import ReadAhead
 from bookie.striped_bookie import AnyBookie
 from ports.disk import DiskUsage
 from ports.op_stats import OpStats, quantile_ms
@@ -38,8 +40,21 @@ def metrics_text(bookie: AnyBookie, usage: DiskUsage, connections: int, requests
 
 
 def counters_text(counters: Mapping[str, int]) -> str:
-    """Each by its name."""
-    return "".join(f"# TYPE {name} counter\n{name} {value}\n" for name, value in counters.items())
+    """Each by its name; those that Apache's auto-recovery keeps as a summary also as its sum and count."""
+    text = "".join(f"# TYPE {name} counter\n{name} {value}\n" for name, value in counters.items())
+    return text + "".join(
+        f'{name}_sum{{success="true"}} {counters[name]}\n{name}_count{{success="true"}} {counters[counted]}\n'
+        for name, counted in _SUMMARIES.items()
+        if name in counters
+    )
+
+
+_SUMMARIES = {
+    "auditor_NUM_UNDER_REPLICATED_LEDGERS": "auditor_NUM_UNDER_REPLICATED_LEDGERS",
+    "replication_worker_NUM_BYTES_READ": "replication_worker_NUM_ENTRIES_READ",
+    "replication_worker_NUM_BYTES_WRITTEN": "replication_worker_NUM_ENTRIES_WRITTEN",
+}
+"""Name, and the counter that says how often something was added to it."""
 
 
 def _summaries(bookie: AnyBookie, requests: RequestStats) -> Iterator[str]:
@@ -71,6 +86,13 @@ def summary_text(name: str, parts: list[OpStats], now: float) -> str:
 def _samples(stripe: Bookie) -> Iterator[Sample]:
     sizes = stripe.sizes()
     yield "bookie_ledgers_count", "gauge", sizes.ledgers
+    yield "bookie_entries_count", "gauge", sizes.entries
+    yield "bookkeeper_server_ADD_ENTRY_IN_PROGRESS", "gauge", stripe.journal.queue_size
+    yield "bookkeeper_server_ADD_ENTRY_BLOCKED", "gauge", sizes.adds_waiting
+    yield "bookie_journal_JOURNAL_FORCE_WRITE_QUEUE_SIZE", "gauge", 0  # one write and its fsync at a time: none waits for
+    yield "bookie_journal_JOURNAL_CB_QUEUE_SIZE", "gauge", 0  # another, and who is answered is answered at once
+    yield from _cache_samples(stripe.read_cache())
+    yield from _collection_samples(stripe, sizes)
     yield "bookie_write_cache_size", "gauge", sizes.memtable_bytes
     yield "bookie_journal_JOURNAL_WRITE_BYTES", "counter", sizes.journal_bytes
     yield "bookie_journal_JOURNAL_NUM_FLUSHES", "counter", sizes.journal_frames
@@ -84,6 +106,29 @@ def _samples(stripe: Bookie) -> Iterator[Sample]:
     yield "bookie_scrubber_RUNS", "counter", scrub.rounds
     yield "bookie_scrubber_DAMAGED_BLOCKS", "counter", scrub.blocks_damaged
     yield "bookie_scrubber_REPAIRED_ENTRIES", "counter", scrub.entries_repaired
+
+
+def _cache_samples(cache: ReadAhead) -> Iterator[Sample]:
+    yield "bookie_read_cache_size", "gauge", cache.size_bytes
+    yield "bookie_read_cache_count", "gauge", cache.count
+    yield "bookie_read_cache_hits", "counter", cache.hits
+    yield "bookie_read_cache_misses", "counter", cache.misses
+
+
+def _collection_samples(stripe: Bookie, sizes: Sizes) -> Iterator[Sample]:
+    """Under both names that Apache's bookies have had for each."""
+    status = stripe.compactor.status()
+    for name, kind, value in (
+        ("ACTIVE_ENTRY_LOG", "gauge", len(sizes.logs)),
+        ("ACTIVE_LEDGER", "gauge", sizes.ledgers),
+        ("DELETED_LEDGER", "counter", stripe.deleted_ledgers),
+        ("MAJOR_COMPACTION", "counter", status["majorCompactionCounter"]),
+        ("MINOR_COMPACTION", "counter", status["minorCompactionCounter"]),
+    ):
+        assert isinstance(value, int)
+        yield f"bookie_{name}_TOTAL", kind, value
+        yield f"bookie_{name}_COUNT", kind, value
+    yield "bookie_ACTIVE_ENTRY_LOG_SPACE_BYTES", "gauge", sum(use.log_bytes for use in sizes.logs)
 
 
 def _log_samples(logs: Iterable[LogUse]) -> Iterator[Sample]:
