@@ -117,6 +117,7 @@ class NamespaceRoutes:
 
     def _document(self, given: dict[str, Any]) -> dict[str, Any]:
         settings = self._service.settings
+        given = {member: value for member, value in given.items() if value != ""}  # no name of an enum: null for Jackson
         policies = check_document(given, settings.cluster_name)
         defaults = default_policies(settings.cluster_name, 1)
         cut = _bundles(given.get("bundles"), settings.default_number_of_namespace_bundles)

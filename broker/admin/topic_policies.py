@@ -85,7 +85,8 @@ class TopicPolicyRoutes:
         async def remove(request: Request) -> Response:
             return await self._change(request, lambda document: document.update({policy.member: None}))
 
-        what = f"{policy.path} of a topic"
+        what, is_whole = f"{policy.path} of a topic", policy.body in (int, Int32, bool)
+        taken = None if policy.missing else policy.body if is_whole else policy.body | None
         found = [
             self._endpoint("GET", policy.path, policy.name, get, _READ, summary=f"Tells {what}", answer=policy.body or Any),
             self._endpoint(
@@ -95,8 +96,8 @@ class TopicPolicyRoutes:
                 put,
                 _WRITE,
                 summary=f"Sets {what}",
-                body=None if policy.missing else policy.body,
-                body_optional=policy.body not in (int, Int32, bool),
+                body=taken,
+                body_optional=not is_whole,
             ),
         ]
         if policy.path != "schemaValidationEnforced":

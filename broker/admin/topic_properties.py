@@ -39,11 +39,19 @@ class TopicPropertyRoutes:
         return [
             Endpoint("GET", TOPIC + "/properties", self.properties, needs("GET_METADATA"), plain, answer=Properties),
             Endpoint(
-                "PUT", TOPIC + "/properties", self.update, needs("UPDATE_METADATA"), plain, Properties, body_optional=True
+                "PUT",
+                TOPIC + "/properties",
+                self.update,
+                needs("UPDATE_METADATA"),
+                plain,
+                Properties | None,
+                body_optional=True,
             ),
             Endpoint("DELETE", TOPIC + "/properties", self.remove, needs("DELETE_METADATA"), both),
             Endpoint("GET", _SUBSCRIPTION, self.of_subscription, needs("CONSUME"), plain, answer=Properties),
-            Endpoint("PUT", _SUBSCRIPTION, self.set_of_subscription, needs("CONSUME"), plain, Properties, body_optional=True),
+            Endpoint(
+                "PUT", _SUBSCRIPTION, self.set_of_subscription, needs("CONSUME"), plain, Properties | None, body_optional=True
+            ),
             Endpoint("GET", TOPIC + "/permissions", self.permissions, tenant, answer=dict[str, list[Action]]),
             Endpoint("POST", one, self.grant, tenant, body=list[Action]),
             Endpoint("DELETE", one, self.revoke, tenant),

@@ -125,7 +125,7 @@ BAD: list[tuple[str, Any, int, str]] = [
         400,
         "Invalid retention policy: time limit must be >= -1",
     ),
-    ("retention", 7, 400, "the body cannot be read: Expected `object`, got `int`"),
+    ("retention", 7, 400, "the body cannot be read: Expected `object | null`, got `int`"),
     ("messageTTL?messageTTL=-5", None, 412, "Invalid value for message TTL"),
     ("messageTTL?messageTTL=x", None, 400, "messageTTL: expected a whole number, not x"),
     (
