@@ -1,7 +1,8 @@
 """Performs what one dispatcher decides: reads the log, hands runs to consumers, keeps the timer.
 
-Owns the one read and the one timer under way. Decides nothing: events go in one after the other, in the order in which they
-happened, also those that an effect causes; effects are performed at once. Read failures are the dispatcher's (it tries again).
+Owns the one read and the one timer under way; where there are dispatch rates, also a read that waits for them. Decides nothing:
+events go in one after the other, in the order in which they happened, also those that an effect causes; effects are performed
+at once. Read failures are the dispatcher's (it tries again).
 """
 
 import asyncio
@@ -35,6 +36,7 @@ from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerE
 from wire.position import Position
 from wire.run import FLAG_BATCH, EntryRun, RunMetadata
 
+from .dispatch_throttle import DispatchThrottle
 from .scanned_runs import ScannedRuns
 
 READS_AT_ONCE_MAX = 16
@@ -79,12 +81,23 @@ class DispatchDriver:
         self._reads_at_once = 0
         self._reading: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._throttle: DispatchThrottle | None = None
+        self._held: Read | None = None
+        """Until the throttle has room for it."""
+        self._held_timer: asyncio.TimerHandle | None = None
 
     def handle(self, event: Event) -> None:
         """Let the dispatcher decide and perform it, with everything that follows from it at once."""
         self._events.append(event)
-        if self._is_handling or self._is_closed:
-            return
+        if not self._is_handling and not self._is_closed:
+            self._handle_all()
+
+    def limit(self, throttle: DispatchThrottle | None) -> None:
+        """By these rates from now on; what waited for others is looked at anew."""
+        self._throttle = throttle
+        self._go_on_reading()
+
+    def _handle_all(self) -> None:
         self._is_handling = True
         self._reads_at_once = 0
         try:
@@ -115,6 +128,7 @@ class DispatchDriver:
             self._reading.cancel()
         if self._timer is not None:
             self._timer.cancel()
+        self._let_go_of_held()
 
     def _perform(self, effect: Effect) -> None:
         match effect:
@@ -136,6 +150,8 @@ class DispatchDriver:
     def _deliver(self, delivery: Deliver) -> None:
         if not self.targets[delivery.consumer].deliver(delivery):
             self._events.append(WritabilityChanged(delivery.consumer, False))
+        if self._throttle is not None:
+            self._throttle.delivered(delivery, self._loop.time())
 
     def _acknowledge_markers(self, ledger_id: int, entry_ids: BitMap) -> None:
         acknowledged = self._cursor.acknowledge_entries(ledger_id, entry_ids)
@@ -151,6 +167,13 @@ class DispatchDriver:
         if self._reading is not None:
             self._reading.cancel()
             self._reading = None
+        if self._throttle is not None:
+            now = self._loop.time()
+            wait_seconds = self._throttle.wait_seconds(now)
+            if wait_seconds > 0:
+                self._hold(read, wait_seconds)
+                return
+            read = self._throttle.cut(read, now)
         position = self._cursor.first_unacknowledged() if read.position is None else read.position
         if position > self._ledger.last_confirmed:
             self._events.append(NothingToRead(read.read_id))
@@ -164,6 +187,27 @@ class DispatchDriver:
             return
         self._reading = self._loop.create_task(self._read(read, position))
         self._reading.add_done_callback(self._read_ended)
+
+    def _hold(self, read: Read, seconds: float) -> None:
+        """A later read takes its place."""
+        self._let_go_of_held()
+        self._held = read
+        self._held_timer = self._loop.call_later(seconds, self._go_on_reading)
+
+    def _let_go_of_held(self) -> Read | None:
+        held, self._held = self._held, None
+        if self._held_timer is not None:
+            self._held_timer.cancel()
+            self._held_timer = None
+        return held
+
+    def _go_on_reading(self) -> None:
+        held = self._let_go_of_held()
+        if held is not None and not self._is_closed:
+            self._reads_at_once = 0
+            self._start_reading(held)
+            if not self._is_handling:
+                self._handle_all()
 
     async def _read(self, read: Read, position: Position) -> None:
         try:

@@ -28,10 +28,11 @@ from .acknowledging import Acknowledging
 from .consumer import TopicConsumer
 from .contract import ConsumerSink, ConsumerStats, KeySharedMeta, LastMessage, SubscribeRequest, SubscriptionType
 from .dispatch_driver import DispatchDriver
+from .dispatch_throttle import DispatchLimit, DispatchThrottle, SharedDispatchLimits, ThrottledTimes
 from .errors import broker_error
 from .places import first_published_at_or_after, last_message
 from .policies_in_force import PoliciesInForce
-from .rates import DeliveryCounters, Rate
+from .rates import DeliveryCounters, PublishRates, Rate
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
 from .subscription_types import consumer_added, make_dispatcher
@@ -95,6 +96,9 @@ class Subscription:
         self._ids_given = 0
         self._driver: DispatchDriver | None = None
         self._last_mark_delete = cursor.mark_delete
+        self.throttled_times = ThrottledTimes()
+        self._dispatch_limit = DispatchLimit()
+        self._throttle: DispatchThrottle | None = None
         self.acknowledging = Acknowledging(
             host.ledger,
             cursor,
@@ -159,15 +163,27 @@ class Subscription:
             dispatcher = make_dispatcher(subscription_type, self._dispatcher_settings, host.partition_index)
             dispatcher.handle(self._limits(), 0)
             self._driver = DispatchDriver(dispatcher, host.ledger, self.cursor, host.scanned, self._label, host.storage_failed)
+            self._driver.limit(self._throttle)
         return self._driver
 
     def _limits(self) -> LimitsChanged:
         policies = self._policies.current
         return LimitsChanged(max(0, policies.max_unacked_per_consumer), max(0, policies.max_unacked_per_subscription))
 
-    def policies_changed(self) -> None:
-        """What they say of deliveries holds from now on."""
+    def policies_changed(self, shared: SharedDispatchLimits) -> None:
+        """What they say of deliveries holds from now on, with the rates that it shares with others."""
+        now = asyncio.get_running_loop().time()
+        self._dispatch_limit.apply(self._policies.current.dispatch_rate_of(self.name), shared.published, now)
+        limiters = (self._dispatch_limit.limiter, shared.topic.limiter, shared.broker)
+        throttle = DispatchThrottle(limiters, self.throttled_times, counts_batches_as_one=shared.counts_batches_as_one)
+        self._throttle = throttle if throttle.limiters else None
+        if self._driver is not None:
+            self._driver.limit(self._throttle)
         self.handle(self._limits())
+
+    def publish_rates_sampled(self, published: PublishRates) -> None:
+        """A dispatch rate may be relative to them."""
+        self._dispatch_limit.sampled(published, asyncio.get_running_loop().time())
 
     def consumer_left(self, consumer: TopicConsumer) -> None:
         """It closed, or its connection broke: what it has not acknowledged is for others."""

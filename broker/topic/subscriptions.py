@@ -16,10 +16,13 @@ from metadata.paths import decode_name, encode_name
 from ports.clock import Clock
 from wire.position import Position
 
+from .broker_limits import BrokerLimits
 from .consumer import TopicConsumer
 from .contract import KeySharedMode, SubscribeRequest, SubscriptionType
+from .dispatch_throttle import DispatchLimit, SharedDispatchLimits
 from .errors import broker_error, topic_unavailable
 from .policies_in_force import PoliciesInForce
+from .rates import PublishRates
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
 from .subscription import Subscription
@@ -57,12 +60,18 @@ class Subscriptions:
         self,
         host: SubscriptionsHost,
         policies: PoliciesInForce,
+        limits: BrokerLimits,
+        published: PublishRates,
         settings: TopicSettings,
         dispatcher_settings: DispatcherSettings,
         clock: Clock,
     ) -> None:
         self._host = host
         self._policies = policies
+        self._limits = limits
+        self._published = published
+        self._dispatch_limit = DispatchLimit()
+        self._shared = SharedDispatchLimits(self._dispatch_limit, None, published, False)
         self._settings = settings
         self._dispatcher_settings = dispatcher_settings
         self._clock = clock
@@ -72,6 +81,7 @@ class Subscriptions:
             name = decode_name(cursor_name)
             if not is_reserved(name):
                 self._by_name[name] = self._subscription(name, cursor)
+        self.policies_changed()
 
     @property
     def all(self) -> list[Subscription]:
@@ -89,8 +99,20 @@ class Subscriptions:
             subscription.entries_available()
 
     def policies_changed(self) -> None:
+        """What they say of deliveries holds from now on."""
+        published = self._published
+        self._dispatch_limit.apply(self._policies.current.dispatch_rate, published, asyncio.get_running_loop().time())
+        self._limits.refresh()
+        counts_batches_as_one = self._settings.dispatch_throttling_on_batch_message_enabled
+        self._shared = SharedDispatchLimits(self._dispatch_limit, self._limits.dispatch, published, counts_batches_as_one)
         for subscription in self.all:
-            subscription.policies_changed()
+            subscription.policies_changed(self._shared)
+
+    def publish_rates_sampled(self) -> None:
+        """Dispatch rates may be relative to them."""
+        self._dispatch_limit.sampled(self._published, asyncio.get_running_loop().time())
+        for subscription in self.all:
+            subscription.publish_rates_sampled(self._published)
 
     async def open_for(self, request: SubscribeRequest) -> Subscription:
         """The subscription that a consumer asks for, made when it is missing and may be made."""
@@ -155,7 +177,11 @@ class Subscriptions:
         return subscription
 
     def _subscription(self, name: str, cursor: ManagedCursor) -> Subscription:
-        return Subscription(self._host, name, cursor, self._policies, self._settings, self._dispatcher_settings, self._clock)
+        subscription = Subscription(
+            self._host, name, cursor, self._policies, self._settings, self._dispatcher_settings, self._clock
+        )
+        subscription.policies_changed(self._shared)
+        return subscription
 
     def _check_open(self) -> None:
         if self._host.is_closed:

@@ -24,6 +24,12 @@ class TokenBucket:
         self._tokens = self.available(now) - tokens
         self._at = now
 
+    def change(self, tokens: float, now: float) -> None:
+        """Another rate from now on; what was taken stays taken."""
+        self.take(0, now)
+        self._per_second *= tokens / self._capacity
+        self._capacity = float(tokens)
+
     def available(self, now: float) -> float:
         """Below 0: debt."""
         return min(self._capacity, self._tokens + (now - self._at) * self._per_second)
@@ -46,6 +52,13 @@ class RateLimiter:
             self.messages.take(messages, now)
         if self.bytes is not None:
             self.bytes.take(size, now)
+
+    def change(self, messages: int, size: int, now: float) -> None:
+        """Of those that are limited."""
+        if self.messages is not None:
+            self.messages.change(messages, now)
+        if self.bytes is not None:
+            self.bytes.change(size, now)
 
     def wait_seconds(self, now: float) -> float:
         """0: there is room for something."""

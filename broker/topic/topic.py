@@ -63,7 +63,9 @@ class PersistentTopic:
         self._policies = PoliciesInForce(settings, dispatcher_settings)
         limits = limits or BrokerLimits(settings)
         self.publishers = Publishers(self, self._policies, limits, settings, clock)
-        self.subscriptions = Subscriptions(self, self._policies, settings, dispatcher_settings, clock)
+        self.subscriptions = Subscriptions(
+            self, self._policies, limits, self.publishers.rates, settings, dispatcher_settings, clock
+        )
         self.upkeep = Upkeep(self, self._policies, settings, clock)
         self.operations = StoredTopicOperations(self, settings, clock)
         self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available)
@@ -143,6 +145,7 @@ class PersistentTopic:
     def _sample(self) -> None:
         now = self._loop.time()
         sample(self.publishers, self.subscriptions.all, now - self._sampled_at)
+        self.subscriptions.publish_rates_sampled()
         self._sampled_at = now
         self._sampling = self._loop.call_later(self._settings.stats_update_frequency_in_secs, self._sample)
 
