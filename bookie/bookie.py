@@ -331,6 +331,8 @@ class Bookie:
             self._storage.uses(),
             sum(span.count for span in self._storage.index.all_spans()),
             len(self._admission.waiting),
+            self._log_reads.under_way,
+            self._log_reads.waiting,
         )
 
     def at_rest(self, ledger_id: int) -> int | None:

@@ -43,6 +43,7 @@ class CompactionCounts:
     failures: int = 0
     logs_compacted: int = 0
     bytes_copied: int = 0
+    bytes_reclaimed: int = 0
 
 
 class Compactor:
@@ -95,7 +96,9 @@ class Compactor:
         gone = 0
         try:
             while self._may_run(kind) and (chosen := self._choose(kind)):
+                before = sum(use.log_bytes for use in self._storage.uses() if use.log_id in chosen)
                 copied = await self._compaction.compact(chosen)
+                self.counts.bytes_reclaimed += before - copied
                 gone += len(chosen)
                 self.counts.logs_compacted += len(chosen)
                 self.counts.bytes_copied += copied

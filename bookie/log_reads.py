@@ -25,7 +25,15 @@ class LogReads:
     def __init__(self, storage: LedgerStorage, reads_max: int, need: Callable[[int], object]) -> None:
         self._storage = storage
         self._reads = asyncio.Semaphore(reads_max)
+        self._reads_max = reads_max
+        self.under_way = 0
+        """Also those that wait for their turn."""
         self._need = need
+
+    @property
+    def waiting(self) -> int:
+        """For their turn: maxReadsInProgressLimit."""
+        return max(0, self.under_way - self._reads_max)
 
     async def read(self, state: LedgerState, flusher: Flusher, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         """Up to the next entry of which a memtable has a newer write. BookieError, never ENOENTRY of what may be lost."""
@@ -35,6 +43,7 @@ class LogReads:
             if span is None:
                 raise _missing(state, first_entry_id)
             ahead = min(span.last_entry_id + 1, first_newer(flusher.tables, ledger_id, first_entry_id))
+            self.under_way += 1
             try:
                 async with self._reads:
                     count = min(count_max, ahead - first_entry_id)
@@ -44,6 +53,8 @@ class LogReads:
                 has_moved = self._storage.index.find(ledger_id, first_entry_id) != span
                 if not has_moved or attempt == MOVED_READS_MAX - 1:
                     raise read_failure(ledger_id, first_entry_id, span, error) from error
+            finally:
+                self.under_way -= 1
         raise AssertionError("the last attempt returns or raises")
 
 

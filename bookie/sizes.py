@@ -17,3 +17,6 @@ class Sizes(NamedTuple):
     """On disk; those in memory alone are not counted."""
     adds_waiting: int
     """For room in memory."""
+    reads_under_way: int
+    """Of disks, also those that wait for their turn."""
+    reads_waiting: int

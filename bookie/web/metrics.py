@@ -89,6 +89,8 @@ def _samples(stripe: Bookie) -> Iterator[Sample]:
     yield "bookie_entries_count", "gauge", sizes.entries
     yield "bookkeeper_server_ADD_ENTRY_IN_PROGRESS", "gauge", stripe.journal.queue_size
     yield "bookkeeper_server_ADD_ENTRY_BLOCKED", "gauge", sizes.adds_waiting
+    yield "bookkeeper_server_READ_ENTRY_IN_PROGRESS", "gauge", sizes.reads_under_way
+    yield "bookkeeper_server_READ_ENTRY_BLOCKED", "gauge", sizes.reads_waiting
     yield "bookie_journal_JOURNAL_FORCE_WRITE_QUEUE_SIZE", "gauge", 0  # one write and its fsync at a time: none waits for
     yield "bookie_journal_JOURNAL_CB_QUEUE_SIZE", "gauge", 0  # another, and who is answered is answered at once
     yield from _cache_samples(stripe.read_cache())
@@ -128,6 +130,7 @@ def _collection_samples(stripe: Bookie, sizes: Sizes) -> Iterator[Sample]:
         assert isinstance(value, int)
         yield f"bookie_{name}_TOTAL", kind, value
         yield f"bookie_{name}_COUNT", kind, value
+    yield "bookie_RECLAIMED_COMPACTION_SPACE_BYTES", "counter", stripe.compactor.counts.bytes_reclaimed
     yield "bookie_ACTIVE_ENTRY_LOG_SPACE_BYTES", "gauge", sum(use.log_bytes for use in sizes.logs)
 
 

@@ -38,9 +38,9 @@ def broker_text(cluster: str, totals: Totals, meters: BrokerMeters, connections:
     yield summary_text("pulsar_topic_load_times", cluster, meters.topic_loads, LOAD_QUANTILES, now)
     if meters.managed_ledgers is not None:
         yield samples_text(plain, _cache(meters, now))
-        yield summary_text(
-            "pulsar_broker_publish_latency", cluster, meters.managed_ledgers.meters.appends, PUBLISH_QUANTILES, now
-        )
+        appends = meters.managed_ledgers.meters.appends
+        for name in ("pulsar_broker_publish_latency", "pulsar_instance_publish_latency"):  # the second of older boards
+            yield summary_text(name, cluster, appends, PUBLISH_QUANTILES, now)
     yield samples_text(plain, process_samples())
 
 
