@@ -43,6 +43,24 @@ class Candidates:
                 _log.warning(line("bookies in quarantine are taken", reason=error))
         return self._placement.ensemble(names, size, write_quorum)
 
+    def ensemble_with(
+        self,
+        away: Sequence[str],
+        size: int,
+        write_quorum: int,
+        ack_quorum: int,
+        custom_metadata: Mapping[str, bytes] = NO_METADATA,
+    ) -> tuple[str, ...]:
+        """For a new ledger for which there are too few: with as few as can be of those that are away, and an ack quorum that
+        is here for every entry. LedgerError when that cannot be."""
+        here = self._allowed(self._bookies, size, custom_metadata)
+        chosen = self._placement.ensemble([*here, *away[: max(0, size - len(here))]], size, write_quorum)
+        for start in range(size):
+            present = sum(chosen[(start + step) % size] in here for step in range(write_quorum))
+            if present < ack_quorum:
+                raise LedgerError(f"an entry needs {ack_quorum} bookies, and {present} of {write_quorum} are there for some")
+        return chosen
+
     def replacement(
         self,
         ensemble: Sequence[str],

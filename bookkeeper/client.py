@@ -3,6 +3,7 @@
 Satisfies `bookkeeper.ledgers.LedgerStore`. The bookies are those in `bookies` at the time of each call.
 """
 
+import logging
 from collections.abc import Mapping
 from functools import partial
 
@@ -10,6 +11,7 @@ from bookkeeper.candidates import Candidates
 from bookkeeper.ensemble_change import WriterEnsembles
 from bookkeeper.ledger_recovery import recover_ledger
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter, NoSuchEntry
+from bookkeeper.made_without import KEY, AwayBookies
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
 from bookkeeper.open_ledger import OpenLedger
 from bookkeeper.passwords import master_key
@@ -21,8 +23,11 @@ from bookkeeper.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.settings import BookKeeperSettings
 from bookkeeper.writer import BookieLedgerWriter
 from metadata.store import MetadataError, MetadataStore
+from ports.logs import line
 from ports.rng import Rng
 from wire.run import EntryRun
+
+_log = logging.getLogger(__name__)
 
 
 class BookKeeper:
@@ -48,6 +53,7 @@ class BookKeeper:
         quarantine = Quarantine(settings.quarantine_rule, rng)
         self._candidates = Candidates(bookies, chosen, quarantine, settings.isolation, groups)
         self._registry = LedgerRegistry(store, rng)
+        self._away = AwayBookies(store)
         self._password = settings.managed_ledger_password.encode()
         self._master_key = master_key(self._password)
 
@@ -62,6 +68,12 @@ class BookKeeper:
         if self._weights is not None:
             self._weights.open()
 
+    async def check_bookies(self) -> None:
+        """LedgerError when there are too few bookies for a ledger, also with one that is away."""
+        settings = self._settings
+        size, write_quorum = settings.managed_ledger_default_ensemble_size, settings.managed_ledger_default_write_quorum
+        await self._new_ensemble(size, write_quorum, {})
+
     async def close(self) -> None:
         if self._weights is not None:
             await self._weights.close()
@@ -70,7 +82,7 @@ class BookKeeper:
         await self._registry.close()
 
     async def create(self, custom_metadata: Mapping[str, bytes]) -> LedgerWriter:
-        ledger = await self._registry.create(self._new_metadata(custom_metadata))
+        ledger = await self._registry.create(await self._new_metadata(custom_metadata))
         reader = self._reader(ledger)
         ensembles = WriterEnsembles(self._candidates, self._registry, ledger, reader)
         return BookieLedgerWriter(
@@ -82,6 +94,7 @@ class BookKeeper:
             delays_change=self._settings.bookkeeper_delay_ensemble_change,
             quorum_timeout_seconds=self._settings.bookkeeper_add_entry_quorum_timeout_sec,
             explicit_lac_seconds=self._settings.bookkeeper_explicit_lac_interval_in_mills / 1000,
+            on_closed=self._away.mark,
         )
 
     async def open(self, ledger_id: int) -> LedgerReader:
@@ -89,6 +102,7 @@ class BookKeeper:
         self._check_password(ledger)
         if ledger.metadata.state != LedgerState.CLOSED:
             ledger = await recover_ledger(ledger, self._registry, self._bookies, self._candidates, self._master_key)
+            await self._away.mark(ledger)
         return ClosedLedger(ledger, self._reader(ledger))
 
     async def follow(self, ledger_id: int) -> OpenLedger:
@@ -101,19 +115,37 @@ class BookKeeper:
     async def delete(self, ledger_id: int) -> None:
         await self._registry.delete(ledger_id)
 
-    def _new_metadata(self, custom_metadata: Mapping[str, bytes]) -> LedgerMetadata:
+    async def _new_metadata(self, custom_metadata: Mapping[str, bytes]) -> LedgerMetadata:
         settings = self._settings
         size, write_quorum = settings.managed_ledger_default_ensemble_size, settings.managed_ledger_default_write_quorum
+        bookies, custom_metadata = await self._new_ensemble(size, write_quorum, custom_metadata)
         return LedgerMetadata(
             ensemble_size=size,
             write_quorum=write_quorum,
             ack_quorum=settings.managed_ledger_default_ack_quorum,
-            segments=(Segment(0, self._candidates.ensemble(size, write_quorum, custom_metadata)),),
+            segments=(Segment(0, bookies),),
             digest_type=settings.digest_type,
             password=self._password,
             custom_metadata=dict(custom_metadata),
             creation_token=self._rng.getrandbits(63),
         )
+
+    async def _new_ensemble(
+        self, size: int, write_quorum: int, custom_metadata: Mapping[str, bytes]
+    ) -> tuple[tuple[str, ...], Mapping[str, bytes]]:
+        """With bookies that are away where there are too few, and then it stands in the custom metadata. LedgerError."""
+        here = list(self._bookies)
+        if len(here) >= size:
+            return self._candidates.ensemble(size, write_quorum, custom_metadata), custom_metadata
+        try:
+            away = await self._away.names(here)
+        except MetadataError as error:
+            raise LedgerError(f"a ledger needs {size} bookies, and there are {len(here)}; who is away: {error}") from error
+        ack_quorum = self._settings.managed_ledger_default_ack_quorum
+        bookies = self._candidates.ensemble_with(away, size, write_quorum, ack_quorum, custom_metadata)
+        names = ",".join(name for name in bookies if name not in here)
+        _log.warning(line("a ledger is made without a bookie that is away", away=names, ensemble=",".join(bookies)))
+        return bookies, {**custom_metadata, KEY: names.encode()}
 
     def _reader(self, ledger: RegisteredLedger) -> EntryReader:
         size = ledger.metadata.ensemble_size

@@ -7,7 +7,7 @@ recovery decides what was stored.
 
 import asyncio
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ from bookkeeper.ledgers import LedgerBusy, LedgerClosed, LedgerError, LedgerFenc
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
 from bookkeeper.ports import BookieClient
 from bookkeeper.reader import EntryReader
-from bookkeeper.registry import LedgerRegistry
+from bookkeeper.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.replicated_adds import ReplicatedAdds
 from wire import digests
 from wire.digests import HEADER_BYTES, DigestType, lac_record
@@ -40,8 +40,10 @@ class BookieLedgerWriter:
         delays_change: bool = False,
         quorum_timeout_seconds: float = 0.0,
         explicit_lac_seconds: float = 0.0,
+        on_closed: Callable[[RegisteredLedger], Awaitable[None]] | None = None,
     ) -> None:
-        """`explicit_lac_seconds`: so often readers are told what is confirmed; 0: never."""
+        """`explicit_lac_seconds`: so often readers are told what is confirmed; 0: never. `on_closed` does not fail."""
+        self._on_closed = on_closed
         metadata = ensembles.ledger.metadata
         self.ledger_id = ensembles.ledger.ledger_id
         self._registry, self._ensembles, self._reader = registry, ensembles, reader
@@ -115,6 +117,8 @@ class BookieLedgerWriter:
         finally:
             self._explicit_lac.stop()
         self._ensembles.ledger = await self._registry.update(self._ensembles.ledger, self._closed_metadata)
+        if self._on_closed is not None:
+            await self._on_closed(self._ensembles.ledger)
 
     def _closed_metadata(self, metadata: LedgerMetadata) -> LedgerMetadata | None:
         last, length = self._adds.last_confirmed, self._length
