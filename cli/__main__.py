@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cli import autorecovery_options, config_options, devcluster_options
+from cli import autorecovery_options, config_options, devcluster_options, tokens_options
 from cli.initialize_cluster_options import COMMAND, add_command
 from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
 
@@ -42,6 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from cli.config_main import run_config
 
         return run_config(options)
+    if options.command == tokens_options.COMMAND:
+        from cli.tokens_main import run_tokens
+
+        return run_tokens(options)
     if options.command == COMMAND:
         from cli.initialize_cluster_main import run_initialize_cluster
 
@@ -107,6 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     add_command(commands)
     add_commands(commands)
     config_options.add_command(commands)
+    tokens_options.add_command(commands)
     for name in _CONFIGURED:
         commands.choices[name].add_argument(
             "--from-env", action="store_true", help="take KEY=VALUE from the environment; PULSAR_PREFIX_KEY=VALUE always is"
