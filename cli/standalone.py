@@ -12,7 +12,7 @@ from bookie.garbage import GarbageCollector
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie, make_bookie
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.paths import INSTANCE_ID, ROOT, ledger_path
+from bookkeeper.paths import AVAILABLE, INSTANCE_ID, ROOT, ledger_path
 from cli.broker_parts import BROKER_SETTINGS, BrokerParts
 from cli.configuration import Configuration
 from cli.server_settings import ServerSettings
@@ -62,6 +62,7 @@ class Standalone:
         bookie = self._make_bookie(instance_id="" if instance is None else instance.value.decode())
         await bookie.start()
         self._bookies[BOOKIE_ID] = bookie
+        await self.store.put(f"{AVAILABLE}/{BOOKIE_ID}", b"", ephemeral=True)  # whoever asks which bookies there are finds it
         wait_seconds = self._bookie_settings.gc_wait_time / 1000
         collector = GarbageCollector(bookie, self.store, ledger_path, ROOT, wait_seconds)
         self._collector = asyncio.create_task(collector.run(), name="bookie garbage collection")

@@ -48,7 +48,7 @@ class AffinityRoutes:
             Endpoint("POST", one, self.set_domain, cluster("UPDATE_FAILURE_DOMAIN"), body=Brokers),
             Endpoint("DELETE", one, self.delete_domain, cluster("DELETE_FAILURE_DOMAIN"), answer=Text.NOTHING),
             Endpoint("GET", _GROUP, self.group, group(writes=False), answer=Text.LABELLED_JSON),
-            Endpoint("POST", _GROUP, self.set_group, group(writes=True), body=str),
+            Endpoint("POST", _GROUP, self.set_group, group(writes=True), body=Text.TEXT),
             Endpoint("DELETE", _GROUP, self.delete_group, group(writes=True)),
             Endpoint("GET", of_group, self.namespaces, SUPER_USER, tenant, answer=list[str]),
         ]
@@ -106,7 +106,7 @@ class AffinityRoutes:
         return text_answer(group) if group else no_content()
 
     async def set_group(self, request: Request) -> Response:
-        """The body is the name as a JSON string."""
+        """The body is the name of the group."""
         group = request.state.body
         if not group.strip():
             raise Refusal(412, "antiAffinityGroup can't be empty")

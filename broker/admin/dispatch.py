@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import Receive, Scope, Send
 
 from .answers import BadRequest, read_bytes
-from .endpoints import Endpoint, Query
+from .endpoints import Endpoint, Query, Text
 
 Authorize = Callable[[Request, Endpoint], Awaitable[None]]
 """Raises Refusal (401, 403) when `endpoint.access` is not granted. Called before anything of the request is looked at."""
@@ -151,7 +151,18 @@ def _value(query: Query, text: str) -> Any:
         raise BadRequest(f"{query.name}: expected {kind}, not {text[:100]}") from None
 
 
+def _text(content: bytes) -> str:
+    """As it is, or as a JSON string: Apache's Java client sends the one, its Go client the other. BadRequest."""
+    try:
+        text = content.decode()
+        return str(msgspec.json.decode(content, type=str)) if text.startswith('"') else text
+    except (UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise BadRequest(f"the body cannot be read: {error}") from error
+
+
 def _body(content: bytes, endpoint: Endpoint) -> Any:
+    if endpoint.body is Text.TEXT:
+        return _text(content)
     if not content.strip():
         if endpoint.body_optional:
             return None

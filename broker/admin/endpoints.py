@@ -94,7 +94,8 @@ class Endpoint:
     access: Access = SUPER_USER
     query: tuple[Query, ...] = ()
     body: Any = None
-    """A type that msgspec reads (`request.state.body` is one of it). None: there is none, or the handler reads it itself."""
+    """A type that msgspec reads (`request.state.body` is one of it), or `Text.TEXT`. None: there is none, or the handler reads
+    it itself."""
     body_optional: bool = False
     """An empty body is let through, as None."""
     answer: Any = None

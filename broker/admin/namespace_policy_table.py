@@ -151,7 +151,7 @@ POLICIES: tuple[NamespacePolicy, ...] = (
     ),
     NamespacePolicy(
         "offloadThreshold", "OFFLOAD", "offload_threshold", Long, set_by="PUT", is_removable=False, default=-1,
-        missing=OFFLOAD, harmless=(-1,),
+        missing=OFFLOAD, harmless=(-1, 0),  # 0 is what Go's admin package creates namespaces with, and nothing to offload to
     ),
     NamespacePolicy(
         "offloadThresholdInSeconds", "OFFLOAD", "offload_threshold_in_seconds", Long, set_by="PUT", is_removable=False,
@@ -177,7 +177,7 @@ POLICIES: tuple[NamespacePolicy, ...] = (
     ),
     NamespacePolicy(
         "subscriptionAuthMode", "SUBSCRIPTION_AUTH_MODE", "subscription_auth_mode", Literal["None", "Prefix"],
-        is_removable=False, default="None", missing="authorization of subscriptions by prefix is missing", harmless=("None",),
+        is_removable=False, default="None",
     ),
     NamespacePolicy("entryFilters", "ENTRY_FILTERS", "entryFilters", bodies.EntryFilters, check=check_entry_filters),
     NamespacePolicy(  # in force always: what is acknowledged is stored however much it is, so that no dispatcher has to pause

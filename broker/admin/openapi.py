@@ -101,7 +101,8 @@ def _operation(endpoint: Endpoint, known: dict[int, Any]) -> dict[str, Any]:
         "responses": _responses(endpoint, known),
     }
     if endpoint.body is not None:
-        content = {"application/json": {"schema": known[id(endpoint.body)]}}
+        schema = {"type": "string"} if isinstance(endpoint.body, Text) else known[id(endpoint.body)]
+        content = {"application/json": {"schema": schema}}
         found["requestBody"] = {"required": not endpoint.body_optional, "content": content}
     return found
 

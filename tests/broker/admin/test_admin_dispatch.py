@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from broker.admin.answers import Refusal, json_answer, on_http_error, on_refusal
 from broker.admin.dispatch import Dispatcher
-from broker.admin.endpoints import AUTHENTICATED, Endpoint, Query
+from broker.admin.endpoints import AUTHENTICATED, Endpoint, Query, Text
 
 
 def answering(name: str) -> Any:
@@ -30,6 +30,7 @@ ENDPOINTS = [
     Endpoint("DELETE", "/ns/{tenant}/all", answering("none"), query=(Query("force", bool, False), Query("index", int))),
     Endpoint("POST", "/ns/{tenant}/{namespace}", answering("numbers"), body=dict[str, int]),
     Endpoint("PUT", "/ns/{tenant}/{namespace}", answering("perhaps"), body=int, body_optional=True),
+    Endpoint("POST", "/text", answering("text"), body=Text.TEXT),
     Endpoint("GET", "/lookup/{topic:path}", answering("tail")),
     Endpoint("GET", "/secret", answering("secret"), AUTHENTICATED),
 ]
@@ -102,6 +103,12 @@ def test_a_body_that_does_not_fit_is_told_by_its_member(body: bytes, reason: str
 def test_a_body_is_read_as_declared_also_where_java_would_have_read_a_number_from_text() -> None:
     assert call("POST", "/ns/a/b", b'{"a":"5"}')[1][3] == {"a": 5}
     assert call("PUT", "/ns/a/b", b" ")[1][3] is None
+
+
+def test_text_is_read_bare_as_java_sends_it_and_quoted_as_go_does() -> None:
+    assert call("POST", "/text", b"apart")[1][3] == "apart"
+    assert call("POST", "/text", b'"apart"')[1][3] == "apart"
+    assert call("POST", "/text", b'"apart')[0] == 400
 
 
 def test_who_may_not_ask_is_refused_before_anything_else() -> None:
