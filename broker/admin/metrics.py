@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from .answers import refusal
-from .metrics_broker import broker_text, namespaces_text
+from .metrics_broker import broker_text, load_text, namespaces_text
 from .metrics_text import CONTENT_TYPE, family
 from .metrics_topics import Tables
 
@@ -64,6 +64,8 @@ class MetricsRoutes:
         meters, cluster = self._service.meters, self._service.settings.cluster_name
         now, connections = asyncio.get_running_loop().time(), meters.connections_opened - meters.connections_closed
         yield "".join(broker_text(cluster, tables.broker, meters, connections, now))
+        if self._service.load is not None:
+            yield load_text(cluster, self._service.load.reported().usage)
         with_ledgers = meters.settings.expose_managed_ledger_metrics_in_prometheus
         yield from namespaces_text(cluster, tables.by_namespace, with_ledgers=with_ledgers)
         for table in tables.all():

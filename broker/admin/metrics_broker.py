@@ -13,6 +13,7 @@ from pathlib import Path
 from managed_ledger.meters import LATENCY_BUCKETS_MS, SIZE_BUCKETS
 
 from ..meters import BrokerMeters
+from ..service.load.loads import Usage
 from .metrics_text import Sample, escaped, labels, samples_text, summary_text
 from .metrics_topics import Totals
 
@@ -90,6 +91,18 @@ def _cache(meters: BrokerMeters, now: float) -> Iterator[Sample]:
     yield "pulsar_ml_cache_misses_throughput", "gauge", shared.rates[3]
     yield "pulsar_ml_reads_inflight_bytes", "gauge", in_flight
     yield "pulsar_ml_reads_available_inflight_bytes", "gauge", available
+
+
+def load_text(cluster: str, usage: Usage) -> str:
+    """What was reported last of the machine, in percent of its limits."""
+    shares = (
+        ("cpu", usage.cpu),
+        ("memory", usage.memory),
+        ("bandwidth_in", usage.bandwidth_in),
+        ("bandwidth_out", usage.bandwidth_out),
+    )
+    samples = [(f"pulsar_lb_{name}_usage", "gauge", 100 * share) for name, share in shares]
+    return samples_text(labels(cluster=cluster, metric="loadBalancing"), samples)
 
 
 def namespaces_text(cluster: str, by_namespace: Mapping[str, Totals], *, with_ledgers: bool) -> Iterator[str]:
