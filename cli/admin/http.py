@@ -1,0 +1,112 @@
+"""Requests to a server's admin REST: one connection, TLS, credentials, redirects to the owner followed with the body.
+
+Never in here: what a request means. `http.client` and nothing heavier: the time to the first byte is what this tool is for.
+"""
+
+import contextlib
+import json
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from cli.admin.request import Request
+from cli.client_configuration import ClientConfiguration, ConfigurationError, credentials
+
+if TYPE_CHECKING:
+    import ssl
+
+REDIRECTS_MAX = 5
+ANSWER_BYTES_MAX = 256 << 20
+
+
+class Answer(NamedTuple):
+    """Of a request that was done (2xx). `headers` have lower-case names."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Refused(Exception):
+    """The server answered with an error; the text is its reason."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Unreachable(Exception):
+    """No answer: the address, and why."""
+
+
+class AdminConnection:
+    """To the addresses of `webServiceUrl`, in their order; a redirect is followed on a connection of its own."""
+
+    def __init__(self, configuration: ClientConfiguration, timeout_seconds: float) -> None:
+        self._configuration = configuration
+        self._timeout = timeout_seconds
+        self._open: dict[str, HTTPConnection] = {}
+
+    def ask(self, request: Request) -> Answer:
+        """Refused, Unreachable, or ConfigurationError."""
+        urls = self._configuration.web_service_urls()
+        for number, base in enumerate(urls):
+            try:
+                return self._followed(base.rstrip("/") + request.path, request)
+            except Unreachable:
+                if number == len(urls) - 1:
+                    raise
+        raise ConfigurationError("webServiceUrl: no address")
+
+    def close(self) -> None:
+        for connection in self._open.values():
+            connection.close()
+        self._open.clear()
+
+    def _followed(self, url: str, request: Request) -> Answer:
+        for _ in range(REDIRECTS_MAX + 1):
+            answer = self._once(url, request)
+            location = answer.headers.get("location")
+            if answer.status not in (301, 302, 307, 308) or not location:
+                return answer if answer.status < 300 else _raise(answer)
+            url = urljoin(url, location)
+        raise Unreachable(f"{url}: more than {REDIRECTS_MAX} redirects")
+
+    def _once(self, url: str, request: Request) -> Answer:
+        parts = urlsplit(url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        headers = dict(credentials(self._configuration))
+        headers["Accept"] = "application/json, */*;q=0.5"
+        if request.body is not None:
+            headers["Content-Type"] = request.media_type
+        try:
+            connection = self._open.get(origin) or self._connection(parts.scheme, parts.hostname or "", parts.port)
+            self._open[origin] = connection
+            connection.request(request.method, parts.path + (f"?{parts.query}" if parts.query else ""), request.body, headers)
+            response = connection.getresponse()
+            body = response.read(ANSWER_BYTES_MAX)
+        except (OSError, HTTPException) as error:
+            self._open.pop(origin, HTTPConnection("closed")).close()
+            raise Unreachable(f"{origin}: {error or type(error).__name__}") from error
+        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, body)
+
+    def _connection(self, scheme: str, host: str, port: int | None) -> HTTPConnection:
+        if scheme == "http":
+            return HTTPConnection(host, port or 80, timeout=self._timeout)
+        if scheme != "https":
+            raise ConfigurationError(f"webServiceUrl: {scheme}://{host} is neither http:// nor https://")
+        return HTTPSConnection(host, port or 443, timeout=self._timeout, context=self._tls())
+
+    def _tls(self) -> "ssl.SSLContext":
+        from cli.client_configuration import tls_context
+
+        return tls_context(self._configuration)
+
+
+def _raise(answer: Answer) -> Answer:
+    text = answer.body.decode(errors="replace")
+    reason = ""
+    with contextlib.suppress(ValueError, AttributeError):  # an answer of something that is no Pulsar
+        reason = str(json.loads(text).get("reason") or "")
+    raise Refused(answer.status, reason or f"HTTP {answer.status} {text.strip()}".strip())

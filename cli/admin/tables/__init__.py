@@ -1,0 +1,1 @@
+"""The commands of each group, one module a group, in Apache's words; `cli.admin.groups` names them."""

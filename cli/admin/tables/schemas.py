@@ -1,0 +1,16 @@
+"""Schemas of topics."""
+
+from cli.admin.table import Command
+
+COMMANDS = (
+    Command("get", "TOPIC -v/--version:long -a/--all-version", run="schema_commands:get"),
+    Command("delete", "TOPIC -f/--force", "DELETE schemas/{bare-topic}/schema?force={force}"),
+    Command("upload", "TOPIC -f/--filename!", run="schema_commands:upload"),
+    Command(
+        "extract",
+        "TOPIC -j/--jar! -t/--type! -c/--classname! -a/--always-allow-null:bool=true -n/--dry-run",
+        run="schema_commands:extract",
+    ),
+    Command("metadata", "TOPIC", "GET schemas/{bare-topic}/metadata", output="json"),
+    Command("compatibility", "TOPIC -f/--filename!", run="schema_commands:compatibility"),
+)
