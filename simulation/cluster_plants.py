@@ -15,7 +15,7 @@ from bookkeeper.ensemble import QuorumTracker
 from broker.service.bundles import Bundle
 from broker.service.load.load_driver import LoadDriver
 from broker.service.namespace_bundles import NamespaceBundles
-from broker.service.ownership import Adopted, CloseTopics, OwnershipMachine, Settle
+from broker.service.ownership import Adopted
 from broker.service.ownership_driver import BundleOwnership
 from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
@@ -95,21 +95,12 @@ def _split_without_nodes(adopt: Any) -> Any:
     return broken
 
 
-def _sent_to_nobody(elsewhere: Any) -> Any:
+def _first_owner_named(elsewhere: Any) -> Any:
     async def broken(self: BundleOwnership, cut: Any, bundle: Bundle, listener: str, authoritative: bool) -> Any:
         answer = await elsewhere(self, cut, bundle, listener, authoritative)
-        return None if answer is None else dataclasses.replace(answer, is_redirect=False)
-
-    return broken
-
-
-def _given_up_and_served(handle: Any) -> Any:
-    def broken(self: OwnershipMachine, event: Any) -> Any:
-        effects = handle(self, event)
-        if any(isinstance(effect, CloseTopics) for effect in effects) and type(event).__name__ == "Lost":
-            self._holdings.pop(event.bundle, None)
-            return [Settle(event.bundle)]
-        return effects
+        if answer is not None:
+            self.named = {**getattr(self, "named", {}), bundle: answer}  # type: ignore[attr-defined]
+        return getattr(self, "named", {}).get(bundle)
 
     return broken
 
@@ -167,11 +158,8 @@ CLUSTER_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
     "split-without-nodes": (
         "of the parts of a bundle that was split the owner has no nodes", BundleOwnership, "_adopt", _split_without_nodes
     ),
-    "sent-to-nobody": (
-        "a lookup names a broker as the owner that was never asked", BundleOwnership, "_elsewhere", _sent_to_nobody
-    ),
-    "given-up-and-served": (
-        "of a bundle that is lost the topics stay open", OwnershipMachine, "handle", _given_up_and_served
+    "first-owner-named": (
+        "a lookup names whoever was the owner when it was first asked", BundleOwnership, "_elsewhere", _first_owner_named
     ),
     "cut-never-changes": (
         "a broker does not hear that a bundle was split by another", NamespaceBundles, "_changed", _cut_never_changes
