@@ -64,7 +64,7 @@ class Consumers:
             command,
             self._link,
             self._settings.max_consumer_metadata_size,
-            may_create_subscription=self._service.settings.allow_auto_subscription_creation,
+            may_create_subscription=True,  # as far as the topic's policies go
         )
         topic = await self._service.topic(name, may_create=command.force_topic_creation)
         consumer = await topic.subscribe(request, handle)

@@ -10,7 +10,7 @@ import logging
 from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
-from wire.run import SendRun
+from wire.run import FLAG_CHUNK, SendRun
 
 from ..errors import BrokerError, ServerError
 from ..service.broker_service import BrokerService
@@ -107,16 +107,25 @@ class Producers:
         size = run.entries.payload_bytes
         if run.bad_checksum_index >= 0:
             handle.refuse(run.sequence_ids, ServerError.CHECKSUM, "Checksum failed on the broker")
-        elif size > self._settings.max_message_size and is_any_larger(run.entries, self._settings.max_message_size):
+        elif (size > self._settings.max_message_size or producer.message_size_max) and self._has_too_large(run, producer):
             self._publish_singly(handle, producer, run)
         else:
             handle.publish(producer, run, size)
         return handle.header_bytes
 
+    def _has_too_large(self, run: SendRun, producer: Producer) -> bool:
+        bytes_max = self._settings.max_message_size
+        if run.entries.payload_bytes > bytes_max and is_any_larger(run.entries, bytes_max):
+            return True
+        return producer.message_size_max > 0 and _is_beyond(run, producer.message_size_max)
+
     def _publish_singly(self, handle: ProducerHandle, producer: Producer, run: SendRun) -> None:
         for each in one_by_one(run):
             size = message_bytes(each.entries, 0)
-            if size > self._settings.max_message_size:
+            if producer.message_size_max and _is_beyond(each, producer.message_size_max):
+                message = f"Exceed maximum message size of the topic: {producer.message_size_max} bytes"
+                handle.refuse(each.sequence_ids, ServerError.NOT_ALLOWED, message)
+            elif size > self._settings.max_message_size:
                 message = f"Exceed maximum message size: {size} bytes, allowed are {self._settings.max_message_size}"
                 handle.refuse(each.sequence_ids, ServerError.NOT_ALLOWED, message)
             else:
@@ -181,6 +190,15 @@ class Producers:
         for handle in handles.values():
             if handle.producer is not None:
                 handle.producer.close()
+
+
+def _is_beyond(run: SendRun, bytes_max: int) -> bool:
+    """Whether a message is larger, with its metadata, than its topic takes; chunks are not looked at (AbstractTopic)."""
+    entries = run.entries
+    if run.flags & FLAG_CHUNK or entries.payload_bytes <= bytes_max:
+        return False
+    sizes = map(int.__sub__, entries.offsets[1:], entries.offsets)
+    return max(sizes) - entries.header_bytes > bytes_max
 
 
 ROUTES: Routes[Producers] = {

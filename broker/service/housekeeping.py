@@ -13,7 +13,8 @@ from ports.logs import line
 
 from ..errors import BrokerError
 from ..topic.contract import Topic, TopicActivity
-from .settings import DELETE_WHEN_NO_SUBSCRIPTIONS, BrokerSettings
+from ..topic.policies import InactiveMode, InactiveTopicPolicy
+from .settings import BrokerSettings
 from .topic_name import TopicName
 
 log = logging.getLogger(__name__)
@@ -25,29 +26,20 @@ _SLICE = 50
 class Inactivity:
     """Which topics have been inactive long enough (Apache's PersistentTopic.checkGC)."""
 
-    def __init__(self, settings: BrokerSettings) -> None:
-        self._settings = settings
+    def __init__(self) -> None:
         self._last_active_ms: dict[str, int] = {}
 
-    def expired(self, topics: Mapping[str, TopicActivity], now_ms: int) -> list[str]:
-        """Called at each round with every topic there is."""
+    def expired(self, topics: Mapping[str, tuple[TopicActivity, InactiveTopicPolicy]], now_ms: int) -> list[str]:
+        """Called at each round with every topic there is, and what holds for it."""
         before, self._last_active_ms = self._last_active_ms, {}
-        for name, activity in topics.items():
-            last_ms = now_ms if self._is_active(activity) else before.get(name, 0)
-            self._last_active_ms[name] = max(last_ms, activity.last_active_ms)
-        limit_ms = self._settings.inactive_seconds_min * 1000
-        return [
-            name
-            for name, last_ms in self._last_active_ms.items()
-            if now_ms - last_ms >= limit_ms and not self._is_active(topics[name])
-        ]
-
-    def _is_active(self, activity: TopicActivity) -> bool:
-        if activity.producers or activity.consumers:
-            return True
-        if self._settings.broker_delete_inactive_topics_mode == DELETE_WHEN_NO_SUBSCRIPTIONS:
-            return activity.durable_subscriptions > 0
-        return activity.backlog_entries > 0
+        found = []
+        for name, (activity, policy) in topics.items():
+            is_active = _is_active(activity, policy.mode)
+            last_ms = max(now_ms if is_active else before.get(name, 0), activity.last_active_ms)
+            self._last_active_ms[name] = last_ms
+            if policy.is_deleted and not is_active and now_ms - last_ms >= policy.seconds_min * 1000:
+                found.append(name)
+        return found
 
 
 class Housekeeping:
@@ -64,18 +56,18 @@ class Housekeeping:
         self._clock = clock
         self._topics = topics
         self._delete = delete
-        self._inactivity = Inactivity(settings)
+        self._inactivity = Inactivity()
 
     async def run(self) -> None:
         settings = self._settings
         rounds = [
             self._repeat(settings.retention_check_interval_in_seconds, self.trim),
             self._repeat(settings.message_expiry_check_interval_in_minutes * 60, self.expire),
+            self._repeat(settings.subscription_expiry_check_interval_in_minutes * 60, self.expire_subscriptions),
+            self._repeat(settings.broker_delete_inactive_topics_frequency_seconds, self.sweep),
         ]
         if settings.backlog_quota_check_enabled:
             rounds.append(self._repeat(settings.backlog_quota_check_interval_in_seconds, self.check_quotas))
-        if self._settings.broker_delete_inactive_topics_enabled:
-            rounds.append(self._repeat(self._settings.broker_delete_inactive_topics_frequency_seconds, self.sweep))
         async with asyncio.TaskGroup() as group:
             for each in rounds:
                 group.create_task(each)
@@ -86,12 +78,12 @@ class Housekeeping:
             await work()
 
     async def sweep(self) -> None:
-        activities = {
-            name: topic.activity()
+        topics = {
+            name: (topic.activity(), topic.upkeep.policies.inactive)
             for name, topic in self._topics.items()
             if not topic.is_closed and not TopicName.parse(name).is_system
         }
-        for name in self._inactivity.expired(activities, self._clock.now_ms()):
+        for name in self._inactivity.expired(topics, self._clock.now_ms()):
             try:
                 await self._delete(name)
             except BrokerError as error:
@@ -107,6 +99,9 @@ class Housekeeping:
     async def expire(self) -> None:
         await self._each(lambda topic: topic.upkeep.expire(), "expiring messages failed")
 
+    async def expire_subscriptions(self) -> None:
+        await self._each(lambda topic: topic.upkeep.expire_subscriptions(), "expiring subscriptions failed")
+
     async def check_quotas(self) -> None:
         await self._each(lambda topic: topic.upkeep.check_quotas(), "checking backlog quotas failed")
 
@@ -121,3 +116,9 @@ class Housekeeping:
                 log.warning(line(failure, topic=name, error=error))
             except Exception:
                 log.exception(line(failure, topic=name))
+
+
+def _is_active(activity: TopicActivity, mode: InactiveMode) -> bool:
+    if activity.producers or activity.consumers:
+        return True
+    return activity.durable_subscriptions > 0 if mode is InactiveMode.NO_SUBSCRIPTIONS else activity.backlog_entries > 0

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from ..topic.policies import AutoTopicCreation
 
-DELETE_WHEN_NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
-DELETE_WHEN_CAUGHT_UP = "delete_when_subscriptions_caught_up"
 _TOPIC_TYPES = ("non-partitioned", "partitioned")
 
 
@@ -25,12 +23,11 @@ class BrokerSettings:
     max_num_partitions_per_partitioned_topic: int = 0
     max_concurrent_topic_load_request: int = 5000
     topic_load_timeout_seconds: int = 60
-    broker_delete_inactive_topics_enabled: bool = True
     broker_delete_inactive_topics_frequency_seconds: int = 60
-    broker_delete_inactive_topics_mode: str = DELETE_WHEN_NO_SUBSCRIPTIONS
-    broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = None
+    """How often is looked; which topics and when, their policies say."""
     retention_check_interval_in_seconds: int = 120
     message_expiry_check_interval_in_minutes: int = 5
+    subscription_expiry_check_interval_in_minutes: int = 5
     backlog_quota_check_enabled: bool = True
     backlog_quota_check_interval_in_seconds: int = 60
     enable_broker_side_subscription_pattern_evaluation: bool = True
@@ -46,12 +43,10 @@ class BrokerSettings:
             raise ValueError(f"allowAutoTopicCreationType: expected one of {', '.join(_TOPIC_TYPES)}")
         if self.default_num_partitions < 1:
             raise ValueError("defaultNumPartitions: expected at least 1")
-        if self.broker_delete_inactive_topics_mode not in (DELETE_WHEN_NO_SUBSCRIPTIONS, DELETE_WHEN_CAUGHT_UP):
-            raise ValueError(
-                f"brokerDeleteInactiveTopicsMode: expected {DELETE_WHEN_NO_SUBSCRIPTIONS} or {DELETE_WHEN_CAUGHT_UP}"
-            )
         if min(self.broker_delete_inactive_topics_frequency_seconds, self.retention_check_interval_in_seconds) < 1:
             raise ValueError("brokerDeleteInactiveTopicsFrequencySeconds, retentionCheckIntervalInSeconds: at least 1")
+        if self.subscription_expiry_check_interval_in_minutes < 1:
+            raise ValueError("subscriptionExpiryCheckIntervalInMinutes: at least 1")
         if min(self.message_expiry_check_interval_in_minutes, self.backlog_quota_check_interval_in_seconds) < 1:
             raise ValueError("messageExpiryCheckIntervalInMinutes, backlogQuotaCheckIntervalInSeconds: at least 1")
 
@@ -59,9 +54,3 @@ class BrokerSettings:
     def auto_topic_creation(self) -> AutoTopicCreation:
         partitions = self.default_num_partitions if self.allow_auto_topic_creation_type == "partitioned" else 0
         return AutoTopicCreation(self.allow_auto_topic_creation, partitions)
-
-    @property
-    def inactive_seconds_min(self) -> int:
-        """How long a topic must be inactive before it is deleted; Apache's default is the frequency of the check."""
-        given = self.broker_delete_inactive_topics_max_inactive_duration_seconds
-        return self.broker_delete_inactive_topics_frequency_seconds if given is None else given

@@ -98,6 +98,10 @@ class Producer(Protocol):
     def last_sequence_id(self) -> int:
         """-1 without deduplication."""
 
+    @property
+    def message_size_max(self) -> int:
+        """In bytes, with metadata, as the topic's policies say; 0: as the broker does."""
+
     def publish(self, run: SendRun) -> None:
         """Never raises for a storage failure: the sink hears of each run exactly once, in order (see `closed`)."""
 

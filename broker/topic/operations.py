@@ -34,6 +34,9 @@ class TopicUpkeep(Protocol):
     async def expire(self) -> None:
         """Acknowledge what is older than the time to live."""
 
+    async def expire_subscriptions(self) -> None:
+        """Delete those that nobody has used for too long."""
+
     async def check_quotas(self) -> None:
         """Do what the policy says about a backlog that is too large."""
 

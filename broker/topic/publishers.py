@@ -108,6 +108,7 @@ class Publishers:
         self._keys_given += 1
         key = ProducerKey(self._keys_given)
         producer = TopicProducer(self, key, request, sink, self._clock.now_ms())
+        producer.message_size_max = max(0, self._policies.current.max_message_size)
         arrival = asyncio.get_running_loop().create_future()
         self._producers[key], self._arrivals[key] = producer, arrival
         self._admission.producers_max = self._policies.current.max_producers
@@ -133,6 +134,8 @@ class Publishers:
             if self._throttle is not None:
                 self._throttle.close()
             self._throttle = PublishThrottle(rate.messages, rate.bytes) if rate.is_limited else None
+        for producer in self._producers.values():
+            producer.message_size_max = max(0, self._policies.current.max_message_size)
         self._limits.refresh()
         self._throttles = tuple(each for each in (self._throttle, self._limits.publish) if each is not None)
 

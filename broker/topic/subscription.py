@@ -82,6 +82,8 @@ class Subscription:
         self.type: SubscriptionType | None = None
         self.key_shared: KeySharedMeta | None = None
         self.mark_delete_advanced_ms = 0
+        self.last_active_ms = clock.now_ms()
+        """Since it was loaded: the last consumer left, or something was acknowledged."""
         self.expired_entries = 0
         self.expired_rate = Rate()
         self.last_expire_ms = 0
@@ -189,6 +191,7 @@ class Subscription:
         """It closed, or its connection broke: what it has not acknowledged is for others."""
         if not self._forget(consumer):
             return
+        self.last_active_ms = self.clock.now_ms()
         self.handle(ConsumerRemoved(consumer.key))
         if self._driver is not None:
             self._driver.targets.pop(consumer.key, None)
@@ -305,7 +308,7 @@ class Subscription:
     def _acknowledged(self) -> None:
         if self.cursor.mark_delete != self._last_mark_delete:
             self._last_mark_delete = self.cursor.mark_delete
-            self.mark_delete_advanced_ms = self.clock.now_ms()
+            self.mark_delete_advanced_ms = self.last_active_ms = self.clock.now_ms()
         self.tell_end_of_topic()
 
     # what consumers ask

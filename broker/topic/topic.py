@@ -25,6 +25,7 @@ from .reporting import sample, topic_stats, topic_traffic
 from .scanned_runs import ScannedRuns
 from .settings import SUBSCRIPTION_TYPE_NAMES, TopicSettings
 from .stats import TopicStats, TopicTraffic
+from .subscribe_limiter import SubscribeLimiter
 from .subscription import Subscription
 from .subscriptions import Subscriptions
 from .topic_operations import StoredTopicOperations
@@ -63,6 +64,7 @@ class PersistentTopic:
         self._policies = PoliciesInForce(settings, dispatcher_settings)
         limits = limits or BrokerLimits(settings)
         self.publishers = Publishers(self, self._policies, limits, settings, clock)
+        self._subscribe_limiter = SubscribeLimiter()
         self.subscriptions = Subscriptions(
             self, self._policies, limits, self.publishers.rates, settings, dispatcher_settings, clock
         )
@@ -111,6 +113,7 @@ class PersistentTopic:
             raise BrokerError(ServerError.NOT_ALLOWED, message)
         if request.read_compacted and request.type not in (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER):
             raise BrokerError(ServerError.NOT_ALLOWED, "readCompacted only allowed on failover or exclusive subscriptions")
+        self._check_subscribe_rate(request)
         subscription = await self.subscriptions.open_for(request)
         if request.start_rollback_seconds > 0:
             await subscription.reset_to_time(self._clock.now_ms() - request.start_rollback_seconds * 1000)
@@ -121,6 +124,12 @@ class PersistentTopic:
         except BrokerError:
             self.subscriptions.abandon_if_useless(subscription)
             raise
+
+    def _check_subscribe_rate(self, request: SubscribeRequest) -> None:
+        host = request.address.rpartition(":")[0]
+        rate, now = self._policies.current.subscribe_rate, self._loop.time()
+        if not self._subscribe_limiter.takes(rate, host, request.consumer_name, request.consumer_id, now):
+            raise BrokerError(ServerError.NOT_ALLOWED, "Subscribe limited by subscribe rate limit per consumer.")
 
     def _check_open(self) -> None:
         if self._closing is not None:

@@ -27,6 +27,8 @@ from .subscriptions import Subscriptions
 _log = logging.getLogger(__name__)
 
 _DRAIN_SECONDS_MAX = 5.0
+KEPT = frozenset({"__compaction"})
+"""Subscriptions of the broker's own."""
 _EVICTIONS_MAX = 1000
 """Subscriptions that one check evicts from; more wait for the next check."""
 
@@ -83,6 +85,19 @@ class Upkeep:
         count = await self._operations.expire(subscription, self._clock.now_ms() - int(seconds * 1000))
         if count:
             _log.info(line("messages expired", topic=self._host.name, subscription=subscription.name, entries=count))
+
+    async def expire_subscriptions(self) -> None:
+        """Delete those without consumers that nothing has happened to for the time allowed (checkInactiveSubscriptions)."""
+        minutes = self.policies.subscription_expiration_minutes
+        if minutes <= 0:
+            return
+        before_ms = self._clock.now_ms() - minutes * 60_000
+        for subscription in self._durable():
+            if subscription.consumer_count or subscription.is_fenced or subscription.name in KEPT:
+                continue
+            if subscription.last_active_ms < before_ms:
+                await subscription.delete(force=False)
+                _log.info(line("subscription expired", topic=self._host.name, subscription=subscription.name))
 
     # backlog quotas
 

@@ -35,6 +35,7 @@ class FakeProducer:
         self.is_ready = True
         self.topic_epoch: int | None = None
         self.last_sequence_id = -1
+        self.message_size_max = topic.message_size_max
         self.is_closed = False
         self.is_held = topic.holds_publishes
         self.runs: list[SendRun] = []
@@ -156,6 +157,7 @@ class FakeUpkeep:
         self.policies = effective(TopicPolicies(), TopicSettings())
         self.applied: list[TopicPolicies] = []
         self.expiries = 0
+        self.subscription_expiries = 0
         self.quota_checks = 0
 
     def apply(self, namespace: TopicPolicies, topic: TopicPolicies = NOTHING_SAID) -> None:
@@ -164,6 +166,9 @@ class FakeUpkeep:
 
     async def expire(self) -> None:
         self.expiries += 1
+
+    async def expire_subscriptions(self) -> None:
+        self.subscription_expiries += 1
 
     async def check_quotas(self) -> None:
         self.quota_checks += 1
@@ -175,6 +180,7 @@ class FakeTopic:
         self.header_bytes = HEADER_BYTES_CRC32C
         self.is_closed = False
         self.holds_publishes = False
+        self.message_size_max = 0
         self.wait: asyncio.Event | None = None
         """When set, add_producer and subscribe wait for it."""
         self.failure: BrokerError | None = None

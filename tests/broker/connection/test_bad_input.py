@@ -150,6 +150,30 @@ def test_a_message_over_the_maximum_is_refused_and_its_neighbours_are_not() -> N
     play(scenario)
 
 
+def test_a_message_over_its_topic_s_maximum_is_refused_its_neighbours_and_chunks_are_not() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            taken = await peer.produce()
+            taken.message_size_max = len(message(b"b" * 100))
+            texts = [b"a", b"b" * 100, b"c" * 101, b"d"]
+            peer.feed(b"".join(encode(send(1, index), message(text)) for index, text in enumerate(texts)))
+            await settle()
+            kinds = [(command.type, command.send_error.error) for command in peer.answers()]
+            assert kinds == [
+                (BaseCommand.SEND_RECEIPT, 0),
+                (BaseCommand.SEND_RECEIPT, 0),
+                (BaseCommand.SEND_ERROR, api.NotAllowedError),
+                (BaseCommand.SEND_RECEIPT, 0),
+            ]
+            chunk = send(1, 4)
+            chunk.send.is_chunk = True
+            peer.feed(encode(chunk, message(b"e" * 200)))
+            await settle()
+            assert [command.type for command in peer.answers()] == [BaseCommand.SEND_RECEIPT]
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("permits", [0, (1 << 31), (1 << 32) - 1])
 def test_permits_out_of_range_end_the_connection(caplog: pytest.LogCaptureFixture, permits: int) -> None:
     async def scenario() -> None:

@@ -7,7 +7,6 @@ import pytest
 
 from broker.connection.consumers import PROPERTIES_BYTES_MAX
 from broker.errors import BrokerError, ServerError
-from broker.service.settings import BrokerSettings
 from broker.topic.contract import KeySharedMeta, KeySharedMode, SubscriptionType
 from tests.broker.connection.peer import Peer, a_peer, a_server, ack, flow, message, play, settle, subscribe
 from tests.broker.fake_topics import entry_run
@@ -37,7 +36,7 @@ def stats(consumer_id: int = 1) -> BaseCommand:
 
 def test_the_topic_is_asked_for_what_the_client_said() -> None:
     async def scenario() -> None:
-        async with a_peer(BrokerSettings(allow_auto_subscription_creation=False)) as peer:
+        async with a_peer() as peer:
             ranges = api.KeySharedMeta(
                 key_shared_mode=api.STICKY,
                 hash_ranges=[api.IntRange(start=0, end=9), api.IntRange(start=100, end=65535)],
@@ -61,7 +60,7 @@ def test_the_topic_is_asked_for_what_the_client_said() -> None:
             assert asked.key_shared == KeySharedMeta(KeySharedMode.STICKY, ((0, 9), (100, 65535)), True)
             assert (asked.subscription_properties, asked.consumer_epoch) == ({"a": "b"}, 0)
             assert (asked.start_rollback_seconds, asked.read_compacted) == (60, True)
-            assert (asked.durable, asked.start, asked.auto_create_subscription) == (True, None, False)
+            assert (asked.durable, asked.start, asked.auto_create_subscription) == (True, None, True)
 
     play(scenario)
 

@@ -316,7 +316,6 @@ def test_closing_twice_is_fine_and_unloads_all() -> None:
     [
         {"allow_auto_topic_creation_type": "both"},
         {"default_num_partitions": 0},
-        {"broker_delete_inactive_topics_mode": "sometimes"},
         {"retention_check_interval_in_seconds": 0},
     ],
 )

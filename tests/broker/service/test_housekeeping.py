@@ -8,13 +8,16 @@ from hypothesis import strategies as st
 
 from broker.errors import BrokerError, ServerError
 from broker.service.housekeeping import Housekeeping, Inactivity
-from broker.service.settings import DELETE_WHEN_CAUGHT_UP, BrokerSettings
+from broker.service.settings import BrokerSettings
 from broker.topic.contract import TopicActivity
+from broker.topic.policies import InactiveMode, InactiveTopicPolicy, TopicPolicies
 from tests.broker.fake_topics import FakeTopic, FakeUpkeep
 from tests.simulation.worlds import run
 
 IDLE = TopicActivity(producers=0, consumers=0, durable_subscriptions=0, backlog_entries=0, last_active_ms=0)
-CAUGHT_UP = BrokerSettings(broker_delete_inactive_topics_mode=DELETE_WHEN_CAUGHT_UP)
+UNUSED = InactiveTopicPolicy(True, InactiveMode.NO_SUBSCRIPTIONS, 60)
+CAUGHT_UP = InactiveTopicPolicy(True, InactiveMode.CAUGHT_UP, 60)
+KEPT = InactiveTopicPolicy(False, InactiveMode.CAUGHT_UP, 60)
 
 
 class LoopClock:
@@ -31,42 +34,45 @@ def activity(
 
 
 @pytest.mark.parametrize(
-    ("settings", "now", "is_deleted"),
+    ("policy", "now", "is_deleted"),
     [
-        (BrokerSettings(), activity(), True),
-        (BrokerSettings(), activity(producers=1), False),
-        (BrokerSettings(), activity(consumers=1), False),
-        (BrokerSettings(), activity(subscriptions=1), False),
+        (UNUSED, activity(), True),
+        (UNUSED, activity(producers=1), False),
+        (UNUSED, activity(consumers=1), False),
+        (UNUSED, activity(subscriptions=1), False),
         (CAUGHT_UP, activity(subscriptions=1), True),
         (CAUGHT_UP, activity(subscriptions=1, backlog=1), False),
         (CAUGHT_UP, activity(subscriptions=1, consumers=1), False),
-        (BrokerSettings(), activity(last_ms=70_000), False),
-        (BrokerSettings(broker_delete_inactive_topics_max_inactive_duration_seconds=200), activity(), False),
+        (UNUSED, activity(last_ms=70_000), False),
+        (InactiveTopicPolicy(True, InactiveMode.NO_SUBSCRIPTIONS, 200), activity(), False),
+        (KEPT, activity(), False),
     ],
 )
-def test_what_is_inactive_depends_on_the_mode(settings: BrokerSettings, now: TopicActivity, is_deleted: bool) -> None:
-    inactivity = Inactivity(settings)
-    inactivity.expired({"t": now}, 60_000)
-    assert inactivity.expired({"t": now}, 120_000) == ["t"] * is_deleted
+def test_what_is_inactive_depends_on_the_topic_s_policy(
+    policy: InactiveTopicPolicy, now: TopicActivity, is_deleted: bool
+) -> None:
+    inactivity = Inactivity()
+    inactivity.expired({"t": (now, policy)}, 60_000)
+    assert inactivity.expired({"t": (now, policy)}, 120_000) == ["t"] * is_deleted
 
 
 def test_the_time_counts_from_when_the_topic_was_last_seen_in_use() -> None:
-    inactivity = Inactivity(BrokerSettings())
-    assert inactivity.expired({"t": activity(subscriptions=1)}, 600_000) == []
-    assert inactivity.expired({"t": IDLE}, 630_000) == []
-    assert inactivity.expired({"t": IDLE}, 659_999) == []
-    assert inactivity.expired({"t": IDLE}, 660_000) == ["t"]
+    inactivity = Inactivity()
+    assert inactivity.expired({"t": (activity(subscriptions=1), UNUSED)}, 600_000) == []
+    assert inactivity.expired({"t": (IDLE, UNUSED)}, 630_000) == []
+    assert inactivity.expired({"t": (IDLE, UNUSED)}, 659_999) == []
+    assert inactivity.expired({"t": (IDLE, UNUSED)}, 660_000) == ["t"]
 
 
 @given(st.lists(st.tuples(st.integers(1, 50_000), st.booleans()), max_size=30))
 def test_no_topic_is_deleted_before_it_was_idle_for_the_whole_time(rounds: list[tuple[int, bool]]) -> None:
     """Each round: so many ms later, and whether the topic was in use."""
-    inactivity, now, last_use = Inactivity(BrokerSettings()), 0, 0
+    inactivity, now, last_use = Inactivity(), 0, 0
     for step, in_use in rounds:
         now += step
         if in_use:
             last_use = now
-        expired = inactivity.expired({"t": activity(subscriptions=int(in_use))}, now)
+        expired = inactivity.expired({"t": (activity(subscriptions=int(in_use)), UNUSED)}, now)
         assert not (expired and now - last_use < 60_000)
 
 
@@ -102,12 +108,12 @@ def test_the_sweep_deletes_what_is_idle_and_survives_what_cannot_be_deleted() ->
 def test_nothing_is_deleted_when_that_is_switched_off() -> None:
     async def scenario() -> None:
         topics = {"persistent://public/default/idle": FakeTopic("idle")}
+        topics["persistent://public/default/idle"].upkeep.apply(TopicPolicies(inactive=KEPT))
 
         async def delete(name: str) -> None:
             raise AssertionError(name)
 
-        settings = BrokerSettings(broker_delete_inactive_topics_enabled=False)
-        task = asyncio.create_task(Housekeeping(settings, LoopClock(), topics, delete).run())
+        task = asyncio.create_task(Housekeeping(BrokerSettings(), LoopClock(), topics, delete).run())
         await asyncio.sleep(1000)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -129,7 +135,9 @@ def test_each_round_has_its_own_time_and_one_topic_that_fails_does_not_keep_the_
                 await asyncio.sleep(0)
                 turns += 1
 
-        settings = BrokerSettings(broker_delete_inactive_topics_enabled=False)
+        for topic in topics.values():
+            topic.upkeep.apply(TopicPolicies(inactive=KEPT))
+        settings = BrokerSettings()
         keeper = asyncio.create_task(Housekeeping(settings, LoopClock(), topics, never).run())
         await asyncio.sleep(61)
         assert [topic.upkeep.quota_checks for topic in others] == [1] * 118
@@ -150,10 +158,11 @@ def test_each_round_has_its_own_time_and_one_topic_that_fails_does_not_keep_the_
 def test_quotas_are_not_checked_when_that_is_switched_off() -> None:
     async def scenario() -> None:
         topic = FakeTopic("t")
-        settings = BrokerSettings(backlog_quota_check_enabled=False, broker_delete_inactive_topics_enabled=False)
+        topic.upkeep.apply(TopicPolicies(inactive=KEPT))
+        settings = BrokerSettings(backlog_quota_check_enabled=False)
         keeper = asyncio.create_task(Housekeeping(settings, LoopClock(), {"persistent://a/b/t": topic}, never).run())
         await asyncio.sleep(1000)
-        assert (topic.upkeep.quota_checks, topic.upkeep.expiries) == (0, 3)
+        assert (topic.upkeep.quota_checks, topic.upkeep.expiries, topic.upkeep.subscription_expiries) == (0, 3, 3)
         keeper.cancel()
         await asyncio.gather(keeper, return_exceptions=True)
 
