@@ -35,6 +35,7 @@ from .settings import BrokerSettings
 from .topic_lists import matching
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
 from .topic_policies import TopicPolicyDocuments
+from .topic_policies_elsewhere import EventLogElsewhere
 from .topic_policies_events import change_events_of
 from .topic_policies_log import EventLog, ServedEventLog
 from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers
@@ -289,11 +290,9 @@ class BrokerService:
         if not is_made and not await self.topic_exists(topic):
             return None
         await self.namespaces.require(namespace)
-        if not self.owners.serves(topic):
-            await self.lookup(topic)
-        if not is_made and not self.owners.serves(topic):
-            log.warning(line("topic policies are at another broker, and not in force here", namespace=namespace))
-            return None
+        found = await self.lookup(topic)
+        if found.address != self.advertised:
+            return EventLogElsewhere(str(topic), found.address.broker_url, self.new_producer_name)
         return ServedEventLog(await self._load(topic, True), self.new_producer_name)
 
     async def _topics_max(self, namespace: NamespaceName) -> int:

@@ -1,0 +1,100 @@
+"""Topic policies where `__change_events` is served by another broker: ours and Apache's, both ways round.
+
+A policy that is set at one broker is read, and in force, at the other.
+"""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from itertools import permutations
+from typing import Any
+
+import pulsar
+import pytest
+
+from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
+from tests.clients.broker_process import BrokerProcess
+from tests.clients.cluster_admin import Broker, get, id_of, leader_of
+from tests.clients.mixed_brokers import bundle_of, move
+from tests.clients.python_client import quiet_client, until
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
+
+EVENTS = "persistent://public/default/__change_events"
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[tuple[BrokerProcess, ApacheBrokerProcess]]:
+    directory = tmp_path_factory.mktemp("policies")
+    classpath = apache_classpath(directory)
+    with ExitStack() as running:
+        ours = running.enter_context(BrokerProcess(directory / "ours", storage, "loadBalancerSheddingEnabled=false")).start()
+        until(lambda: leader_of(ours) == id_of(ours))
+        apaches = running.enter_context(ApacheBrokerProcess(directory / "apaches", storage, classpath)).start()
+        yield ours, apaches
+        apaches.stop()
+        assert ours.stop() == 0, ours.log.read_text()
+
+
+@pytest.fixture(params=[0, 1], ids=["events at ours", "events at Apache's"])
+def both_ways(request: pytest.FixtureRequest, brokers: tuple[Broker, Broker]) -> tuple[Broker, Broker]:
+    """The one that serves the events, and the other."""
+    first, second = list(permutations(brokers))[request.param]
+    return first, second
+
+
+def path_of(topic: str) -> str:
+    return f"/admin/v2/{topic.replace('://', '/')}"
+
+
+def post(broker: Broker, path: str, body: Any) -> None:
+    """Redirects are followed with the body, as `pulsar-admin` does."""
+    url = broker.ready.web_url + path
+    for _ in range(3):
+        data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
+        try:
+            with urllib.request.urlopen(urllib.request.Request(url, data, headers, method="POST"), timeout=30) as answer:
+                assert answer.status == 204
+                return
+        except urllib.error.HTTPError as answer:
+            if answer.code != 307:
+                raise
+            url = answer.headers["Location"]
+    raise AssertionError(f"{path}: redirected for ever")
+
+
+def elsewhere_than_events(topic: str, asked: Broker) -> str:
+    return next(
+        name for name in (f"{topic}-{index}" for index in range(64)) if bundle_of(name, asked) != bundle_of(EVENTS, asked)
+    )
+
+
+def second_producer_is_refused(client: pulsar.Client, topic: str) -> bool:
+    first = client.create_producer(topic)
+    try:
+        client.create_producer(topic).close()
+        return False
+    except pulsar.ProducerBusy:
+        return True
+    finally:
+        first.close()
+
+
+def test_a_policy_is_in_force_where_the_topic_is_whoever_serves_the_events(
+    both_ways: tuple[Broker, Broker], topic: str
+) -> None:
+    events_at, topic_at = both_ways
+    name = elsewhere_than_events(topic, topic_at)
+    move(EVENTS, events_at)
+    move(name, topic_at)
+    with closing(quiet_client(topic_at.ready.broker_url)) as client:
+        client.create_producer(name).close()
+        assert not second_producer_is_refused(client, name)
+        for asked in both_ways:
+            limit = 1 if asked is events_at else 2
+            post(asked, f"{path_of(name)}/maxProducers", limit)
+            for reader in both_ways:
+                until(lambda reader=reader, limit=limit: get(reader, f"{path_of(name)}/maxProducers") == limit)  # type: ignore[misc]
+            until(lambda limit=limit: second_producer_is_refused(client, name) == (limit == 1))  # type: ignore[misc]
