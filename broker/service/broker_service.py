@@ -182,11 +182,12 @@ class BrokerService:
         return self._topics.get(str(topic)) is not None or await self._store.exists(topic.managed_ledger_path)
 
     async def delete_topic(self, topic: TopicName, *, force: bool = False) -> None:
-        """TopicNotFound; BrokerError when it is in use and not `force`."""
+        """With its own policies. TopicNotFound; BrokerError when it is in use and not `force`."""
         if not await self.topic_exists(topic):
             raise TopicNotFound(str(topic))
         await self._load(topic, False)
         await self._topics.remove(str(topic), lambda loaded: loaded.delete(force=force))
+        await self._forget_policies(topic)
 
     async def unload_topic(self, topic: TopicName) -> None:
         """Close it; the next who asks loads it again. TopicNotFound when it is not loaded."""
@@ -256,6 +257,7 @@ class BrokerService:
             except TopicNotFound:
                 continue  # deleted by itself, or by an attempt that did not come to its end
         await self.partitioned_topics.delete(topic)
+        await self._forget_policies(topic)
 
     # ---- Watchers
 
@@ -349,6 +351,12 @@ class BrokerService:
 
     async def _delete_inactive(self, name: str) -> None:
         await self._topics.remove(name, lambda loaded: loaded.delete(force=False))
+        await self._forget_policies(TopicName.parse(name))
+
+    async def _forget_policies(self, topic: TopicName) -> None:
+        """So that the next topic of this name does not begin with them. A partition has none of its own."""
+        if not topic.is_partition and not topic.is_system:
+            await self.topic_policies.remove(topic)
 
     async def _open_heartbeat(self) -> Topic:
         return await self._topics.load(heartbeat_topic(self.advertised), create=True)

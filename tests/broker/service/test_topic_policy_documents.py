@@ -113,3 +113,22 @@ def test_policies_are_kept_from_retention_by_the_cursor_of_compaction() -> None:
         assert topic.stats().subscriptions["__compaction"].msg_backlog == 1
 
     play(scenario)
+
+
+def test_a_topic_that_is_deleted_takes_its_policies_with_it() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        service, documents = world.service, world.service.topic_policies
+        whole = TopicName.parse("persistent://public/default/p")
+        await service.create_topic(TOPIC)
+        await service.create_partitioned_topic(whole, 2)
+        for name in (TOPIC, whole):
+            await documents.change(name, set_to(maxProducerPerTopic=5))
+            await documents.change(name, set_to(maxProducerPerTopic=5), is_global=True)
+        await service.delete_topic(TOPIC)
+        assert documents.of(TOPIC) == {}
+        await service.delete_topic(whole.partition(0))
+        assert documents.of(whole)["maxProducerPerTopic"] == 5
+        await service.delete_partitioned_topic(whole)
+        assert documents.of(whole) == {}
+
+    play(scenario)
