@@ -14,7 +14,7 @@ from ..security.security import Security
 from ..service.topic_name import TopicName
 from .answers import Refusal
 from .dispatch import Authorize, allow_all
-from .endpoints import Endpoint
+from .endpoints import Endpoint, Scope
 
 METRICS = "/metrics"
 _FORBIDDEN = frozenset({Kind.NAMESPACE, Kind.NAMESPACE_POLICY, Kind.TOPIC_POLICY, Kind.AUTHENTICATED})
@@ -27,13 +27,11 @@ def authorizer(security: Security | None) -> Authorize:
         return allow_all
 
     async def authorize(request: Request, endpoint: Endpoint) -> None:
-        need = need_of(endpoint, request.path_params)
-        if need.kind is Kind.ANYBODY and not (
-            endpoint.path.startswith(METRICS) and security.settings.authenticate_metrics_endpoint
-        ):
+        is_metrics = endpoint.path.rstrip("/") == METRICS
+        if endpoint.access.scope is Scope.ANYBODY or (is_metrics and not security.settings.authenticate_metrics_endpoint):
             return
-        caller = _caller(request, security)
-        request.state.caller = caller
+        request.state.caller = caller = _caller(request, security)
+        need = Need(Kind.AUTHENTICATED) if is_metrics else need_of(endpoint, request.path_params)
         if security.authorization is not None:
             try:
                 await security.authorization.require(caller, need)

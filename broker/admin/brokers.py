@@ -16,7 +16,7 @@ from .answers import Refusal, json_answer, no_content, text_answer
 from .bundles import bundles_of
 from .documents import Documents
 from .elsewhere import redirect
-from .endpoints import ANYBODY, Access, Endpoint, Query, Scope, Text
+from .endpoints import ANYBODY, AUTHENTICATED, Access, Endpoint, Query, Scope, Text
 
 _BROKERS = "/admin/v2/brokers"
 _CONFIGURATION = _BROKERS + "/configuration"
@@ -45,8 +45,8 @@ class BrokerRoutes:
             Endpoint("GET", owned, self.owned, access("LIST_OWNED_NAMESPACES"), answer=dict[str, Any]),
             Endpoint("GET", _BROKERS + "/leaderBroker", self.leader, access("GET_LEADER_BROKER"), answer=dict[str, str]),
             Endpoint("GET", _BROKERS + "/health", self.health, access("HEALTH_CHECK"), (one,), answer=Text.LABELLED_JSON),
-            Endpoint("GET", _BROKERS + "/ready", self.ready, ANYBODY, answer=Text.LABELLED_JSON),
-            Endpoint("GET", _BROKERS + "/version", self.version, ANYBODY, answer=Text.LABELLED_JSON),
+            Endpoint("GET", _BROKERS + "/ready", self.ready, AUTHENTICATED, answer=Text.LABELLED_JSON),
+            Endpoint("GET", _BROKERS + "/version", self.version, AUTHENTICATED, answer=Text.LABELLED_JSON),
             Endpoint("GET", _BROKERS + "/backlog-quota-check", self.check_backlogs, access("CHECK_BACKLOG_QUOTA")),
             *self._configuration_routes(access),
         ]

@@ -23,7 +23,7 @@ class LookupRoutes:
         access = Access(Scope.TOPIC, "LOOKUP")
         return [
             Endpoint("GET", topic, self.lookup, access, query, answer=dict[str, str]),
-            Endpoint("GET", topic + "/bundle", self.bundle, access, answer=Text.LABELLED_JSON),
+            Endpoint("GET", topic + "/bundle", self.bundle, Access(Scope.NAMESPACE, "GET_BUNDLE"), answer=Text.LABELLED_JSON),
         ]
 
     async def bundle(self, request: Request) -> Response:

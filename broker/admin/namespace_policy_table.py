@@ -137,7 +137,12 @@ POLICIES: tuple[NamespacePolicy, ...] = (
     NamespacePolicy("inactiveTopicPolicies", "INACTIVE_TOPIC", "inactive_topic_policies", bodies.InactiveTopics),
     NamespacePolicy("encryptionRequired", "ENCRYPTION", "encryption_required", bool, is_removable=False, default=False),
     NamespacePolicy(
-        "delayedDelivery", "DELAYED_DELIVERY", "delayed_delivery_policies", bodies.DelayedDelivery, missing=DELAYED
+        "delayedDelivery",
+        "DELAYED_DELIVERY",
+        "delayed_delivery_policies",
+        bodies.DelayedDelivery,
+        missing=DELAYED,
+        by_super_user=True,
     ),
     NamespacePolicy("deduplication", "DEDUPLICATION", "deduplicationEnabled", bool, missing=DEDUPLICATION, harmless=(False,)),
     NamespacePolicy(

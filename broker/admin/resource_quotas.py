@@ -14,7 +14,7 @@ from .answers import Refusal, json_answer, no_content
 from .bodies import ResourceQuota, plain
 from .bundles import bundles_of
 from .documents import Documents
-from .endpoints import SUPER_USER, Access, Endpoint, Scope
+from .endpoints import SUPER_USER, Endpoint
 from .names import namespace_of
 
 ROOT = "/loadbalance/resource-quota"
@@ -31,7 +31,7 @@ class ResourceQuotaRoutes:
 
     def routes(self) -> list[Endpoint]:
         one = _QUOTAS + "/{tenant}/{namespace}/{bundle}"
-        get, change = Access(Scope.NAMESPACE, "GET_RESOURCE_QUOTA"), SUPER_USER
+        get = change = SUPER_USER
         return [
             Endpoint("GET", _QUOTAS, self.default, SUPER_USER, answer=ResourceQuota),
             Endpoint("POST", _QUOTAS, self.set_default, SUPER_USER, body=ResourceQuota),

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from .answers import Refusal
-from .endpoints import Access, Endpoint, Scope
+from .endpoints import TENANT_ADMIN, Access, Endpoint, Scope
 from .namespace_policy_table import SCHEMAS
 
 _TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
@@ -23,9 +23,9 @@ class SchemaRoutes:
             Endpoint("GET", schema + "/{version:int}", self.get, get, answer=dict[str, Any]),
             Endpoint("GET", _TOPIC + "/schemas", self.get, get, answer=dict[str, Any]),
             Endpoint("GET", _TOPIC + "/metadata", self.get, get, answer=dict[str, Any]),
-            Endpoint("DELETE", schema, self.get, produce),
+            Endpoint("DELETE", schema, self.get, TENANT_ADMIN),
             Endpoint("POST", schema, self.post, produce),
-            Endpoint("POST", _TOPIC + "/compatibility", self.post, get),
+            Endpoint("POST", _TOPIC + "/compatibility", self.post, TENANT_ADMIN),
             Endpoint("POST", _TOPIC + "/version", self.post, get),
         ]
 

@@ -47,7 +47,7 @@ class TopicFactRoutes:
             Endpoint(
                 "PUT", TOPIC + "/backlogSize", self.backlog_size, needs("GET_BACKLOG_SIZE"), plain, body=Any, answer=number
             ),
-            Endpoint("GET", TOPIC + "/backlog", self.backlog, needs("GET_STATS"), plain, answer=dict[str, Any]),
+            Endpoint("GET", TOPIC + "/backlog", self.backlog, needs("GET_BACKLOG_SIZE"), plain, answer=dict[str, Any]),
             Endpoint("GET", TOPIC + "/examinemessage", self.examine, needs("PEEK_MESSAGES"), _EXAMINED, answer=bytes),
             Endpoint("GET", TOPIC + "/internal-info", self.internal_info, tenant, plain, answer=dict[str, Any]),
             Endpoint(

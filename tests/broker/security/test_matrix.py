@@ -1,0 +1,193 @@
+"""Roles by routes: what we decide beside what Apache Pulsar 4.0.8 decided (`matrix/apache-4.0.8.txt`), letter by letter."""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.requests import Request
+
+from broker.admin.answers import Refusal
+from broker.admin.authorize import authorizer
+from broker.admin.dispatch import Dispatcher
+from broker.admin.endpoints import SUPER_USER as SUPER_USER_ALONE
+from broker.admin.endpoints import Endpoint
+from broker.security.security import Security
+from metadata.memory import MemoryStore
+from ports.clock import RealClock
+from tests.broker.admin.admin_world import AdminWorld
+from tests.broker.connection.peer import settle
+from tests.simulation.worlds import run
+from wire.generated.pulsar_api_pb2 import BaseCommand
+
+from .matrix.commands import commands
+from .matrix.commands import letter as command_letter
+from .matrix.differences import BY_PREFIX, BY_ROUTE
+from .matrix.record_apache_commands import connect_as
+from .matrix.roles import (
+    NAMESPACE,
+    ON_NAMESPACE,
+    ON_TOPIC,
+    ROLES,
+    SUBSCRIPTION,
+    SUPER_USER,
+    TENANT,
+    TENANT_ADMINS,
+    TOPIC,
+    Who,
+    filled,
+)
+from .secured_server import Secured, secured, settings
+from .token_maker import SECRET, token
+
+COMMANDS_RECORDED = Path(__file__).parent / "matrix" / "apache-4.0.8-commands.txt"
+RECORDED = Path(__file__).parent / "matrix" / "apache-4.0.8.txt"
+
+
+@cache
+def recorded() -> dict[str, str]:
+    """Letters by `METHOD path`."""
+    rows = (line.rsplit(" ", 1) for line in RECORDED.read_text().splitlines() if line and not line.startswith("#"))
+    return dict(rows)
+
+
+def dispatcher() -> Dispatcher:
+    found: list[Any] = []
+
+    async def make() -> None:
+        found.extend(AdminWorld().app.routes)
+
+    run(lambda _: make())
+    (only,) = found
+    assert isinstance(only, Dispatcher)
+    return only
+
+
+async def a_store() -> MemoryStore:
+    """With the tenant, its namespace, and what `roles` grants."""
+    store = MemoryStore(RealClock())
+    policies = {
+        "auth_policies": {
+            "namespace_auth": {role: [action] for role, action in ON_NAMESPACE.items()},
+            "destination_auth": {
+                topic: {role: [action] for role, action in ON_TOPIC.items()} for topic in (TOPIC, f"non-{TOPIC}")
+            },
+            "subscription_auth_roles": {SUBSCRIPTION: ["sub-user"]},
+        }
+    }
+    await store.put(f"/admin/policies/{TENANT}", json.dumps({"adminRoles": TENANT_ADMINS}).encode())
+    await store.put("/admin/policies/other", json.dumps({"adminRoles": ["other-admin"]}).encode())
+    await store.put(f"/admin/policies/{NAMESPACE}", json.dumps(policies).encode())
+    return store
+
+
+def headers_of(who: Who) -> list[tuple[bytes, bytes]]:
+    headers = [(b"x-original-principal", who.original.encode())] if who.original else []
+    if who.role is not None:
+        signed = token(who.role) if who.role else token(SUPER_USER, secret=b"x" * 32)
+        headers.append((b"authorization", f"Bearer {signed}".encode()))
+    return headers
+
+
+async def letter(security: Security, endpoint: Endpoint, values: list[str], who: Who) -> str:
+    scope = {"type": "http", "method": endpoint.method, "path": "/", "headers": headers_of(who), "query_string": b""}
+    request = Request(scope | {"path_params": dict(zip(endpoint.parameters, values, strict=True))})
+    try:
+        await authorizer(security)(request, endpoint)
+    except Refusal as refusal:
+        return {401: "1", 403: "3"}[refusal.status]
+    return "A"
+
+
+def decided(security: Security, endpoint: Endpoint, values: list[str], who: Who) -> str:
+    found: str = run(lambda _: letter(security, endpoint, values, who))
+    return found
+
+
+def differences(found: Dispatcher) -> Iterator[tuple[str, str, str, str]]:
+    """Route, role, Apache's letter and ours, where they are not alike. A refusal is one whatever its status. A route that is
+    for super-users alone may be stricter than Apache's: that is what a route is of which nothing else was declared."""
+    store = run(lambda _: a_store())
+    security = Security(settings(), store, {}, lambda: 1_000_000.0)
+    for route, letters in recorded().items():
+        method, path = route.split(" ")
+        endpoint = found.find(method, [part for part in filled(path).split("/") if part])
+        if endpoint is None:
+            continue
+        for who, theirs in zip(ROLES, letters, strict=True):
+            ours = decided(security, *endpoint, who)
+            is_undeclared = endpoint[0].access == SUPER_USER_ALONE and theirs == "A"
+            if theirs not in "-?" and (theirs == "A") != (ours == "A") and not is_undeclared:
+                yield route, who.name, theirs, ours
+
+
+def test_what_we_decide_is_what_apache_decides_but_for_what_is_listed_with_its_reason() -> None:
+    found = list(differences(dispatcher()))
+    assert [each for each in found if each[0] not in BY_ROUTE and not each[0].split(" ")[1].startswith(tuple(BY_PREFIX))] == []
+    assert [each for each in found if each[0] in BY_ROUTE and each[3] == "A"] == [], "where we differ, we are the stricter"
+
+
+def test_nobody_unknown_may_use_a_route_but_those_that_are_for_anybody() -> None:
+    found = dispatcher()
+    store = run(lambda _: a_store())
+    security = Security(settings(), store, {}, lambda: 1_000_000.0)
+    nobody = next(who for who in ROLES if who.name == "nobody")
+    open_to_all = set()
+    for endpoint in found.endpoints:
+        values = [{"tenant": "acme", "domain": "persistent"}.get(name, "x") for name in endpoint.parameters]
+        if decided(security, endpoint, values, nobody) == "A":
+            open_to_all.add(f"{endpoint.method} {endpoint.path}")
+    assert open_to_all <= {"GET /status.html", "GET /metrics", "GET /metrics/", "GET /docs", "GET /openapi.json"}
+
+
+@pytest.mark.parametrize("who", ROLES, ids=lambda who: who.name)
+def test_a_route_that_declares_nothing_is_for_super_users(who: Who) -> None:
+    async def handler(request: Request) -> Any:
+        raise AssertionError("not called")
+
+    async def scenario() -> str:
+        security = Security(settings(), await a_store(), {}, lambda: 1_000_000.0)
+        return await letter(security, Endpoint("GET", "/admin/v2/new/{tenant}", handler), [TENANT], who)
+
+    assert (run(lambda _: scenario()) == "A") is (who.name == "admin")
+
+
+def test_what_we_decide_of_a_command_is_what_apache_decides_but_for_schemas() -> None:
+    """Whether one is let in at all is part of it. Apache 4.0.8 asks nobody for a permission on schemas."""
+
+    async def scenario() -> dict[str, str]:
+        async with secured() as server:
+            policies = await a_store()
+            for path in (f"/admin/policies/{TENANT}", f"/admin/policies/{NAMESPACE}"):
+                found = await policies.get(path)
+                assert found is not None
+                await server.store.put(path, found.value)
+            return {name: "".join([await asked(server, who, each) for who in ROLES]) for name, each in of_matrix().items()}
+
+    logging.disable(logging.WARNING)
+    try:
+        ours = run(lambda _: scenario())
+    finally:
+        logging.disable(logging.NOTSET)
+    theirs = dict(line.split(": ") for line in COMMANDS_RECORDED.read_text().splitlines())
+    assert {name for name in theirs if theirs[name] != ours[name]} == {"GET_SCHEMA", "GET_OR_CREATE_SCHEMA"}
+    assert ours["GET_SCHEMA"] == theirs["LOOKUP"]
+    assert ours["GET_OR_CREATE_SCHEMA"] == theirs["PRODUCER"]
+
+
+def of_matrix() -> Mapping[str, BaseCommand]:
+    return commands(TOPIC, SUBSCRIPTION)
+
+
+async def asked(server: Secured, who: Who, command: BaseCommand) -> str:
+    peer = server.peer()
+    answer = await peer.ask(connect_as(who, SECRET))
+    if answer.type != BaseCommand.CONNECTED:
+        return command_letter(None)
+    found = await peer.ask(command)
+    peer.transport.close()
+    await settle()
+    return command_letter(found)
