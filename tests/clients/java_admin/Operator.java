@@ -30,6 +30,7 @@ public final class Operator {
     private static final PrintStream SCREEN = System.out;
 
     private final String web;
+    private final String broker;
     private final PulsarClient client;
     private final HttpClient http = HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build();
     private final List<String> failed = new ArrayList<>();
@@ -50,6 +51,7 @@ public final class Operator {
 
     private Operator(String web, String broker) throws Exception {
         this.web = web;
+        this.broker = broker;
         PrintStream captured = new PrintStream(written, true, StandardCharsets.UTF_8) {
             @Override
             public void close() { // broker-stats closes what it writes to
@@ -61,7 +63,7 @@ public final class Operator {
         Properties properties = new Properties();
         properties.setProperty("webServiceUrl", web);
         tool = new Tool(properties);
-        client = PulsarClient.builder().serviceUrl(broker).operationTimeout(2, TimeUnit.SECONDS).build();
+        client = PulsarClient.builder().serviceUrl(broker).operationTimeout(60, TimeUnit.SECONDS).build();
     }
 
     public static void main(String[] arguments) throws Exception {
@@ -319,7 +321,11 @@ public final class Operator {
                 return made.isConnected();
             }
         });
-        act("namespaces set-encryption-required " + NS + " --enable", fails(() -> producer("t"), ""));
+        act("namespaces set-encryption-required " + NS + " --enable", () -> {
+            try (PulsarClient hasty = PulsarClient.builder().serviceUrl(broker).operationTimeout(2, TimeUnit.SECONDS).build()) {
+                return fails(() -> hasty.newProducer().topic(topic("t")).create(), "").call(); // it would try again for a minute
+            }
+        });
         act("namespaces set-encryption-required " + NS + " --disable", () -> {
             try (Producer<byte[]> plain = producer("t")) {
                 return plain.isConnected();
