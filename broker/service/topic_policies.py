@@ -58,13 +58,17 @@ class TopicPolicyDocuments:
         return {} if followed is None else followed.documents.get((str(topic.partitioned), is_global), {})
 
     async def change(self, topic: TopicName, edit: Callable[[dict[str, Any]], None], *, is_global: bool = False) -> None:
-        """Store what `edit` makes of the document (it may raise). In force here when it returns. BrokerError."""
+        """Store what `edit` makes of the document (it may raise). In force here when it returns; nothing is
+        stored when nothing changes. BrokerError."""
         async with self._turn:
             await self.load(topic.namespace)
             found = self.document(topic, is_global=is_global)
-            document = copy.deepcopy(dict(found)) or new_document(is_global=is_global)
+            before = dict(found) or new_document(is_global=is_global)
+            document = copy.deepcopy(before)
             edit(document)
             kept = {name: value for name, value in document.items() if value is not None}
+            if kept == before:
+                return
             await self._write(topic, PolicyEvent(str(topic.partitioned), is_global, kept))
 
     async def remove(self, topic: TopicName) -> None:
