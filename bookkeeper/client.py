@@ -10,7 +10,7 @@ from functools import partial
 from bookkeeper.candidates import Candidates
 from bookkeeper.ensemble_change import WriterEnsembles
 from bookkeeper.ledger_recovery import recover_ledger
-from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter, NoSuchEntry
+from bookkeeper.ledgers import DEFAULT_QUORUMS, LedgerError, LedgerReader, LedgerWriter, NoSuchEntry, Quorums
 from bookkeeper.made_without import KEY, AwayBookies
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
 from bookkeeper.open_ledger import OpenLedger
@@ -70,9 +70,7 @@ class BookKeeper:
 
     async def check_bookies(self) -> None:
         """LedgerError when there are too few bookies for a ledger, also with one that is away."""
-        settings = self._settings
-        size, write_quorum = settings.managed_ledger_default_ensemble_size, settings.managed_ledger_default_write_quorum
-        await self._new_ensemble(size, write_quorum, {})
+        await self._new_ensemble(self._quorums(DEFAULT_QUORUMS), {})
 
     async def close(self) -> None:
         if self._weights is not None:
@@ -81,8 +79,8 @@ class BookKeeper:
             await self._racks.close()
         await self._registry.close()
 
-    async def create(self, custom_metadata: Mapping[str, bytes]) -> LedgerWriter:
-        ledger = await self._registry.create(await self._new_metadata(custom_metadata))
+    async def create(self, custom_metadata: Mapping[str, bytes], quorums: Quorums = DEFAULT_QUORUMS) -> LedgerWriter:
+        ledger = await self._registry.create(await self._new_metadata(custom_metadata, quorums))
         reader = self._reader(ledger)
         ensembles = WriterEnsembles(self._candidates, self._registry, ledger, reader)
         return BookieLedgerWriter(
@@ -115,14 +113,14 @@ class BookKeeper:
     async def delete(self, ledger_id: int) -> None:
         await self._registry.delete(ledger_id)
 
-    async def _new_metadata(self, custom_metadata: Mapping[str, bytes]) -> LedgerMetadata:
+    async def _new_metadata(self, custom_metadata: Mapping[str, bytes], quorums: Quorums) -> LedgerMetadata:
         settings = self._settings
-        size, write_quorum = settings.managed_ledger_default_ensemble_size, settings.managed_ledger_default_write_quorum
-        bookies, custom_metadata = await self._new_ensemble(size, write_quorum, custom_metadata)
+        quorums = self._quorums(quorums)
+        bookies, custom_metadata = await self._new_ensemble(quorums, custom_metadata)
         return LedgerMetadata(
-            ensemble_size=size,
-            write_quorum=write_quorum,
-            ack_quorum=settings.managed_ledger_default_ack_quorum,
+            ensemble_size=quorums.ensemble_size,
+            write_quorum=quorums.write_quorum,
+            ack_quorum=quorums.ack_quorum,
             segments=(Segment(0, bookies),),
             digest_type=settings.digest_type,
             password=self._password,
@@ -130,19 +128,27 @@ class BookKeeper:
             creation_token=self._rng.getrandbits(63),
         )
 
+    def _quorums(self, asked: Quorums) -> Quorums:
+        settings = self._settings
+        return Quorums(
+            asked.ensemble_size or settings.managed_ledger_default_ensemble_size,
+            asked.write_quorum or settings.managed_ledger_default_write_quorum,
+            asked.ack_quorum or settings.managed_ledger_default_ack_quorum,
+        )
+
     async def _new_ensemble(
-        self, size: int, write_quorum: int, custom_metadata: Mapping[str, bytes]
+        self, quorums: Quorums, custom_metadata: Mapping[str, bytes]
     ) -> tuple[tuple[str, ...], Mapping[str, bytes]]:
         """With bookies that are away where there are too few, and then it stands in the custom metadata. LedgerError."""
         here = list(self._bookies)
+        size, write_quorum = quorums.ensemble_size, quorums.write_quorum
         if len(here) >= size:
             return self._candidates.ensemble(size, write_quorum, custom_metadata), custom_metadata
         try:
             away = await self._away.names(here)
         except MetadataError as error:
             raise LedgerError(f"a ledger needs {size} bookies, and there are {len(here)}; who is away: {error}") from error
-        ack_quorum = self._settings.managed_ledger_default_ack_quorum
-        bookies = self._candidates.ensemble_with(away, size, write_quorum, ack_quorum, custom_metadata)
+        bookies = self._candidates.ensemble_with(away, size, write_quorum, quorums.ack_quorum, custom_metadata)
         names = ",".join(name for name in bookies if name not in here)
         _log.warning(line("a ledger is made without a bookie that is away", away=names, ensemble=",".join(bookies)))
         return bookies, {**custom_metadata, KEY: names.encode()}

@@ -67,11 +67,13 @@ class BrokerServer:
         except LedgerError as error:
             raise BrokerFailed(str(error)) from error
         await self._bookies.open()
-        if len(self._bookies) < self._ensemble_size:
+        try:
+            await self._parts.ledgers.check_bookies()
+        except LedgerError as error:
             raise BrokerFailed(
                 f"managedLedgerDefaultEnsembleSize={self._ensemble_size}, and {len(self._bookies)} bookies are registered"
-                f" ({', '.join(sorted(self._bookies)) or 'none'}): start more (`bin/pulsar bookie`), or set it lower"
-            )
+                f" ({', '.join(sorted(self._bookies)) or 'none'}; {error}): start more (`bin/pulsar bookie`), or set it lower"
+            ) from error
         await self._parts.listen()
 
     async def serve(self, web_port: int | None, web_port_tls: int | None = None) -> None:
