@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cli import autorecovery_options, config_options, devcluster_options, tokens_options
+from cli import autorecovery_options, config_options, devcluster_options, own_parser_commands, tokens_options
 from cli.initialize_cluster_options import COMMAND, add_command
 from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
 
@@ -23,7 +23,13 @@ _CONFIGURED = ("standalone", *_SERVERS)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 after a clean stop, 1 for a failure told on stderr, 2 for wrong usage."""
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if own_parser_commands.is_one(words):
+        return own_parser_commands.run(words)
+    return _run(_parser().parse_args(words))
+
+
+def _run(options: argparse.Namespace) -> int:
     if options.command in _CONFIGURED and not _take_environment(options):
         return 1
     if options.command == "zookeeper":
@@ -110,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     devcluster_options.add_command(commands)
     add_command(commands)
     add_commands(commands)
+    own_parser_commands.add_commands(commands)
     config_options.add_command(commands)
     tokens_options.add_command(commands)
     for name in _CONFIGURED:

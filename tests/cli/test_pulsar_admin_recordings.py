@@ -1,7 +1,7 @@
 """What Apache's pulsar-admin asked of a broker, and printed, command by command, and ours with the same answers.
 
-`apache/recordings.jsonl` was taken from Apache's tool 4.0.8 before Apache's broker 4.0.8. Where a request has a time in it, or Apache's
-own tool leaves a request to the next command, there is no recording.
+`apache/recordings.jsonl` was taken from Apache's tool 4.0.8 before its broker 4.0.8. Where a request has a time in it,
+or Apache's own tool leaves a request to the next command, there is no recording.
 """
 
 import json

@@ -1,0 +1,118 @@
+"""`bin/pulsar completion bash|zsh|fish`: a script that completes the command lines, written from their tables.
+
+`. <(bin/pulsar completion bash)`. What is completed: names of groups, commands and options; nothing asks a server.
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from cli.admin.groups import GROUPS
+from cli.admin.table import options
+from cli.admin.tool import OWN_OPTIONS
+
+SHELLS = ("bash", "zsh", "fish")
+USAGE = "Usage: bin/pulsar completion bash|zsh|fish"
+Tree = Mapping[str, Sequence[str]]
+"""What may follow the words in the key ("" for the tool's name alone, "topics stats" for its options)."""
+
+
+def main(words: Sequence[str]) -> int:
+    if list(words) in (["-h"], ["--help"]):
+        print(USAGE)
+        return 0
+    if len(words) != 1 or words[0] not in SHELLS:
+        print(USAGE, file=sys.stderr)
+        return 2
+    tools = {"pulsar-admin": admin_tree(), "pulsar": server_tree()}
+    writer = {"bash": _bash, "zsh": _zsh, "fish": _fish}[words[0]]
+    print("\n".join(line for tool, tree in tools.items() for line in writer(tool, tree)))
+    return 0
+
+
+def admin_tree() -> Tree:
+    """Of pulsar-admin; hidden groups and commands work but are not offered."""
+    tree: dict[str, list[str]] = {"": [name for option in OWN_OPTIONS for name in option.names]}
+    for group in GROUPS.values():
+        if group.hidden:
+            continue
+        tree[""].append(group.name)
+        commands = [each for each in importlib.import_module(f"cli.admin.tables.{group.module}").COMMANDS if not each.hidden]
+        tree[group.name] = [command.name for command in commands]
+        for command in commands:
+            tree[f"{group.name} {command.name}"] = [name for option in options(command) for name in option.names]
+    return tree
+
+
+def server_tree() -> Tree:
+    """Of bin/pulsar, from its own parser."""
+    from cli.__main__ import _parser
+
+    parser = _parser()
+    tree: dict[str, list[str]] = {"": []}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, each in action.choices.items():
+                tree[""].append(name)
+                tree[name] = [word for option in each._actions for word in option.option_strings]
+    tree["completion"] = list(SHELLS)
+    return tree
+
+
+def _function(tool: str) -> str:
+    return "_" + tool.replace("-", "_")
+
+
+def _cases(tree: Tree) -> Iterator[str]:
+    for words, following in tree.items():
+        yield f'    "{words}") echo "{" ".join(following)}" ;;'
+
+
+def _following(tool: str, tree: Tree) -> list[str]:
+    """A function of the shell that lists what may follow; the same for bash and zsh."""
+    return [f"{_function(tool)}_words() {{", '  case "$1" in', *_cases(tree), "  esac", "}"]
+
+
+def _bash(tool: str, tree: Tree) -> list[str]:
+    """The words before the one that is completed, without options, are the key: two at most."""
+    name = _function(tool)
+    return [
+        *_following(tool, tree),
+        f"{name}() {{",
+        '  local key="" word count=0',
+        '  for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do',
+        '    case "$word" in -*) continue ;; esac',
+        f'    if [ -n "$({name}_words "${{key:+$key }}$word")" ]; then key="${{key:+$key }}$word"; count=$((count + 1)); fi',
+        "    [ $count -eq 2 ] && break",
+        "  done",
+        f'  COMPREPLY=($(compgen -W "$({name}_words "$key")" -- "${{COMP_WORDS[COMP_CWORD]}}"))',
+        "}",
+        f"complete -o default -F {name} {tool} bin/{tool}",
+    ]
+
+
+def _zsh(tool: str, tree: Tree) -> list[str]:
+    name = _function(tool)
+    return [
+        *_following(tool, tree),
+        f"{name}() {{",
+        '  local key="" word',
+        '  for word in "${(@)words[2,CURRENT-1]}"; do',
+        '    [[ "$word" == -* ]] && continue',
+        f'    [[ -n "$({name}_words "${{key:+$key }}$word")" ]] && key="${{key:+$key }}$word"',
+        "  done",
+        f'  compadd -- ${{(s: :)"$({name}_words "$key")"}}',
+        "}",
+        f"compdef {name} {tool}",
+    ]
+
+
+def _fish(tool: str, tree: Tree) -> list[str]:
+    lines = [f"complete -c {tool} -n __fish_use_subcommand -a '{' '.join(tree[''])}'"]
+    for words, following in tree.items():
+        group, _, command = words.partition(" ")
+        if group and following:
+            seen = f"__fish_seen_subcommand_from {group}" + (f"; and __fish_seen_subcommand_from {command}" if command else "")
+            lines.append(f"complete -c {tool} -n '{seen}' -a '{' '.join(following)}'")
+    return lines

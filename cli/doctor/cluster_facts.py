@@ -1,0 +1,131 @@
+"""Facts of a cluster, by its admin REST and a bookie's HTTP: read only, with a bound on how many topics are looked at."""
+
+import json
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Protocol
+
+from cli.admin.http import Answer, Refused, Unreachable
+from cli.admin.request import ADMIN, Request, topic_name
+from cli.doctor.checks import Facts
+from cli.doctor.cluster_checks import Bookies, SubscriptionState
+
+TOPICS_MAX = 500
+_ALL = ("skew_seconds", "health", "leader_url", "bookies", "subscriptions")
+UNDER_REPLICATED = "/api/v1/autorecovery/list_under_replicated_ledger/"
+
+
+class Asking(Protocol):
+    """The admin REST."""
+
+    def ask(self, request: Request) -> Answer: ...
+
+
+def cluster_facts(rest: Asking, settings: Mapping[str, str], topics_max: int = TOPICS_MAX) -> Facts:
+    """What the brokers say. Where nobody answers, every fact is missing, with the address."""
+    try:
+        answer = rest.ask(Request("GET", ADMIN + "clusters"))
+    except Unreachable as error:
+        return Facts({}, dict.fromkeys(_ALL, f"no server answers: {error}"))
+    except Refused as refused:
+        return Facts({}, dict.fromkeys(_ALL, f"the server refuses: {refused}"))
+    found: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    date = answer.headers.get("date")
+    if date:
+        found["skew_seconds"] = parsedate_to_datetime(date).timestamp() - time.time()
+    else:
+        missing["skew_seconds"] = "the server's answers carry no Date"
+    found["health"] = _text(rest, "brokers/health")
+    for name, read in (("leader_url", _leader), ("bookies", _bookies(settings)), ("subscriptions", _subscriptions(topics_max))):
+        try:
+            found[name] = read(rest)
+        except Refused as refused:
+            missing[name] = f"the server refuses: {refused}"
+        except Unreachable as error:
+            missing[name] = f"no server answers: {error}"
+    return Facts(found, missing)
+
+
+def _json(rest: Asking, path: str) -> Any:
+    body = rest.ask(Request("GET", ADMIN + path)).body
+    return json.loads(body) if body else None
+
+
+def _text(rest: Asking, path: str) -> str:
+    try:
+        return rest.ask(Request("GET", ADMIN + path)).body.decode().strip()
+    except (Refused, Unreachable) as error:
+        return str(error)
+
+
+def _leader(rest: Asking) -> str:
+    return str((_json(rest, "brokers/leaderBroker") or {}).get("serviceUrl", ""))
+
+
+class _bookies:  # noqa: N801 - a function with its settings
+    """How many there are, from what brokers see; read-only ones are not in that list."""
+
+    def __init__(self, settings: Mapping[str, str]) -> None:
+        self._settings = settings
+
+    def __call__(self, rest: Asking) -> Bookies:
+        listed = (_json(rest, "bookies/all") or {}).get("bookies", [])
+        wanted = [int(self._settings.get(f"managedLedgerDefault{name}") or 1) for name in ("EnsembleSize", "WriteQuorum")]
+        return Bookies(len(listed), 0, wanted[0], wanted[1])
+
+
+class _subscriptions:  # noqa: N801 - a function with its bound
+    """Of the first topics, in their order."""
+
+    def __init__(self, topics_max: int) -> None:
+        self._topics_max = topics_max
+
+    def __call__(self, rest: Asking) -> tuple[SubscriptionState, ...]:
+        found: list[SubscriptionState] = []
+        left = self._topics_max
+        for tenant in _json(rest, "tenants"):
+            for namespace in _json(rest, f"namespaces/{tenant}"):
+                for topic in _json(rest, f"persistent/{namespace}")[:left]:
+                    left -= 1
+                    found += self._of(rest, topic)
+        return tuple(found)
+
+    def _of(self, rest: Asking, topic: str) -> list[SubscriptionState]:
+        try:
+            stats = _json(rest, f"{topic_name(topic).path}/stats")
+        except Refused:
+            return []  # deleted meanwhile, or of a broker that is going
+        return [_state(topic, name, each) for name, each in (stats.get("subscriptions") or {}).items()]
+
+
+def _state(topic: str, name: str, stats: Mapping[str, Any]) -> SubscriptionState:
+    consumers = stats.get("consumers") or []
+    permits = [int(each.get("availablePermits", 0)) for each in consumers]
+    return SubscriptionState(
+        topic=topic,
+        name=name,
+        backlog=int(stats.get("msgBacklog", 0)),
+        consumers=len(consumers),
+        rate_out=float(stats.get("msgRateOut", 0)),
+        unacked=int(stats.get("unackedMessages", 0)),
+        blocked=bool(stats.get("blockedSubscriptionOnUnackedMsgs")),
+        permits=max(permits) if permits else None,
+        holes=int(stats.get("nonContiguousDeletedMessagesRanges", 0)),
+    )
+
+
+def bookie_facts(bookie: Asking | None) -> Facts:
+    """What a bookie's HTTP says of replication."""
+    if bookie is None:
+        return Facts({}, {"under_replicated": "no --bookie-url was given"})
+    try:
+        answer = bookie.ask(Request("GET", UNDER_REPLICATED))
+    except Unreachable as error:
+        return Facts({}, {"under_replicated": f"no bookie answers: {error}"})
+    except Refused as refused:
+        if refused.status == 404:
+            return Facts({"under_replicated": 0}, {})
+        return Facts({}, {"under_replicated": f"the bookie refuses: {refused}"})
+    return Facts({"under_replicated": len(json.loads(answer.body or b"{}"))}, {})

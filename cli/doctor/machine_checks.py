@@ -1,0 +1,107 @@
+"""The machine: clock, disk, fsync, limits, memory, load. Pure."""
+
+from typing import NamedTuple
+
+from cli.doctor.checks import FAIL, OK, WARN, Check, Verdict, by_limits
+
+SKEW_WARN_SECONDS, SKEW_FAIL_SECONDS = 2.0, 30.0
+YEAR_MIN = 2025
+DISK_WARN, DISK_FAIL = 0.90, 0.95
+"""Where Apache's bookies warn, and where they stop taking writes (diskUsageWarnThreshold, diskUsageThreshold)."""
+INODES_WARN, INODES_FAIL = 0.90, 0.98
+FSYNC_WARN_MS, FSYNC_FAIL_MS = 25.0, 500.0
+FILES_WARN, FILES_FAIL = 65_536, 1_024
+PROCESSES_WARN = 4_096
+MEMORY_WARN_BYTES, MEMORY_FAIL_BYTES = 512 << 20, 64 << 20
+LOAD_WARN_PER_CPU = 2.0
+SWAPPED_WARN_BYTES = 256 << 20
+
+
+class DiskUse(NamedTuple):
+    """Bytes and inodes of the file system; inodes 0 where it counts none."""
+
+    path: str
+    bytes_total: int
+    bytes_free: int
+    inodes_total: int
+    inodes_free: int
+
+
+class MemoryUse(NamedTuple):
+    """In bytes."""
+
+    available: int
+    swap_used: int
+
+
+def clock_skew(skew_seconds: float) -> Verdict:
+    evidence = f"the server's clock is {skew_seconds:+.1f} s from this one"
+    return by_limits(abs(skew_seconds), SKEW_WARN_SECONDS, SKEW_FAIL_SECONDS, evidence)
+
+
+def clock_plausible(year: int) -> Verdict:
+    return Verdict(OK if year >= YEAR_MIN else FAIL, f"the clock says {year}")
+
+
+def disk_free(disk: DiskUse) -> Verdict:
+    used = 1 - disk.bytes_free / max(1, disk.bytes_total)
+    evidence = f"{disk.path}: {used:.1%} of {disk.bytes_total >> 30} GiB used, {disk.bytes_free >> 20} MiB free"
+    return by_limits(used, DISK_WARN, DISK_FAIL, evidence)
+
+
+def disk_inodes(disk: DiskUse) -> Verdict:
+    if not disk.inodes_total:
+        return Verdict(OK, f"{disk.path}: this file system does not count inodes")
+    used = 1 - disk.inodes_free / disk.inodes_total
+    return by_limits(used, INODES_WARN, INODES_FAIL, f"{disk.path}: {used:.1%} of {disk.inodes_total} inodes used")
+
+
+def fsync_time(fsync_ms: float) -> Verdict:
+    return by_limits(fsync_ms, FSYNC_WARN_MS, FSYNC_FAIL_MS, f"a write of 4 KiB with fsync takes {fsync_ms:.1f} ms (median)")
+
+
+def disk_writable(writable: bool) -> Verdict:
+    return Verdict(OK, "a file could be written") if writable else Verdict(FAIL, "no file could be written")
+
+
+def open_files_limit(files: int) -> Verdict:
+    level = FAIL if files < FILES_FAIL else WARN if files < FILES_WARN else OK
+    return Verdict(level, f"{files} files may be open")
+
+
+def processes_limit(processes: int) -> Verdict:
+    return Verdict(WARN if processes < PROCESSES_WARN else OK, f"{processes} processes and threads are allowed")
+
+
+def memory_available(memory: MemoryUse) -> Verdict:
+    free = memory.available
+    level = FAIL if free < MEMORY_FAIL_BYTES else WARN if free < MEMORY_WARN_BYTES else OK
+    return Verdict(level, f"{free >> 20} MiB of memory available")
+
+
+def swap_in_use(memory: MemoryUse) -> Verdict:
+    return Verdict(WARN if memory.swap_used >= SWAPPED_WARN_BYTES else OK, f"{memory.swap_used >> 20} MiB are swapped out")
+
+
+def load(load_per_cpu: float) -> Verdict:
+    return Verdict(WARN if load_per_cpu >= LOAD_WARN_PER_CPU else OK, f"a load of {load_per_cpu:.1f} for each processor")
+
+
+def kernels_compiled(compiled: bool) -> Verdict:
+    return Verdict(OK, "the hot loops are compiled") if compiled else Verdict(WARN, "the hot loops run as plain Python")
+
+
+CHECKS = (
+    Check("clock-skew", ("skew_seconds",), clock_skew, "run an NTP client (chrony) on every machine of the cluster"),
+    Check("clock-plausible", ("year",), clock_plausible, "set the clock; TTL, retention and certificates depend on it"),
+    Check("disk-free", ("disk",), disk_free, "free or add disk, or shorten retention: bookies become read-only at 95 %"),
+    Check("disk-inodes", ("disk",), disk_inodes, "remove small files, or make a file system with more inodes"),
+    Check("disk-writable", ("writable",), disk_writable, "mount it read-write, and let the server's user own it"),
+    Check("fsync-time", ("fsync_ms",), fsync_time, "put journalDirectories on a faster disk: every acknowledged message waits"),
+    Check("open-files-limit", ("files",), open_files_limit, "raise nofile to 65536 (LimitNOFILE= in systemd, ulimit -n)"),
+    Check("processes-limit", ("processes",), processes_limit, "raise nproc (LimitNPROC= in systemd, ulimit -u)"),
+    Check("memory-available", ("memory",), memory_available, "stop something, or add memory, before the kernel kills a server"),
+    Check("swap-in-use", ("memory",), swap_in_use, "add memory or lower vm.swappiness: swapped servers miss their sessions"),
+    Check("load", ("load_per_cpu",), load, "move something away: a server that gets no processor loses its session"),
+    Check("kernels-compiled", ("compiled",), kernels_compiled, "install a C compiler and run bin/prepare"),
+)

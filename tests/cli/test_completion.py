@@ -1,0 +1,50 @@
+"""Shell completion, asked of bash itself."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.completion import SHELLS, admin_tree, main
+
+
+def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main([shell]) == 0
+    return capsys.readouterr().out
+
+
+def completed(source: str, function: str, words: list[str], directory: Path) -> set[str]:
+    """What bash offers in place of the last word."""
+    file = directory / "completion.bash"
+    file.write_text(source)
+    array = " ".join(f"'{word}'" for word in words)
+    asked = f". {file}; COMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; {function}; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash")
+    ran = subprocess.run([bash, "--norc", "-c", asked], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stderr == ""
+    return set(ran.stdout.split())
+
+
+def test_bash_completes_groups_commands_and_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source = script("bash", capsys)
+    assert completed(source, "_pulsar_admin", ["pulsar-admin", "tena"], tmp_path) == {"tenants"}
+    assert completed(source, "_pulsar_admin", ["pulsar-admin", "topics", "st"], tmp_path) == {"stats", "stats-internal"}
+    words = ["pulsar-admin", "--admin-url", "http://a", "topics", "skip", "persistent://t/n/a", "--"]
+    assert completed(source, "_pulsar_admin", words, tmp_path) == {"--subscription", "--count"}
+    assert completed(source, "_pulsar", ["pulsar", "doc"], tmp_path) == {"doctor"}
+    assert "--data-dir" in completed(source, "_pulsar", ["pulsar", "standalone", "--"], tmp_path)
+
+
+def test_every_shell_gets_a_script_with_every_group(capsys: pytest.CaptureFixture[str]) -> None:
+    for shell in SHELLS:
+        source = script(shell, capsys)
+        assert all(name in source for name in ("resource-quotas", "create-partitioned-topic", "pulsar-admin"))
+    assert len(admin_tree()) > 350
+
+
+def test_an_unknown_shell_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["csh"]) == 2
+    assert "bash|zsh|fish" in capsys.readouterr().err
