@@ -79,10 +79,14 @@ class ClusterChecker:
         model.on_subscribed(event)
 
     def on_opened(
-        self, life: str, began: float, ledgers: Iterable[tuple[int, int]], cursors: Mapping[str, ManagedCursor]
+        self, life: str, began: float, at: float, ledgers: Iterable[tuple[int, int]], cursors: Mapping[str, ManagedCursor]
     ) -> Opening:
-        """A broker has opened the log; it began so at `began`."""
-        opening = self.truth.on_opened(life, ledgers)
+        """A broker has opened the log; it began so at `began`. Where another did meanwhile it may be too late, and will notice
+        when it writes; until then it serves nobody who is owed more, or that shows later."""
+        is_overtaken = self.truth.last_opened_at > began
+        opening = self.truth.on_opened(life, ledgers, at)
+        if is_overtaken:
+            return opening
         self._opened_at = began
         for where in self.publishes.acknowledged:
             if where.entry_id >= opening.entries.get(where.ledger_id, 0):

@@ -197,7 +197,7 @@ class ClusterScenario:
             return lambda: None
         self.loop.trace.record(life, f"opened {log.name}")
         ledgers = [(ledger.ledger_id, ledger.entries) for ledger in log.ledgers()]
-        opening = self._judged(lambda: checker.on_opened(life, began, ledgers, log.cursors))
+        opening = self._judged(lambda: checker.on_opened(life, began, self.loop.time(), ledgers, log.cursors))
         if opening is None:
             return lambda: None
         return lambda: self._judged(lambda: checker.truth.on_confirmed(opening, log.last_confirmed))

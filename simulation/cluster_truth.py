@@ -36,6 +36,7 @@ class LogTruth:
     def __init__(self, name: str) -> None:
         self.name = name
         self.takeovers = self.late_confirms = 0
+        self.last_opened_at = 0.0
         self._openings: list[Opening] = []
 
     @property
@@ -43,8 +44,9 @@ class LogTruth:
         """Who opened the log last."""
         return self._openings[-1].life if self._openings else None
 
-    def on_opened(self, life: str, ledgers: Iterable[tuple[int, int]]) -> Opening:
+    def on_opened(self, life: str, ledgers: Iterable[tuple[int, int]], at: float) -> Opening:
         """`ledgers`: their ids and how many entries each has."""
+        self.last_opened_at = at
         opening = Opening(life, dict(ledgers))
         self.takeovers += bool(self._openings) and self._openings[-1].life != life
         self._openings.append(opening)
