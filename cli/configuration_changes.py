@@ -6,11 +6,14 @@ from typing import Any
 
 from cli.configuration import Configuration
 from cli.configuration_keys import apache_broker_keys
+from cli.configuration_verdicts import BROKER, Verdict, effective_keys, judge, shown
 from ports.settings import BadSetting, fold, is_secret
 
 AT_START_ONLY = frozenset(
     {
         "bookkeeperUseV2WireProtocol",  # connections to bookies are made with one version of the protocol
+        "defaultNumberOfNamespaceBundles",
+        "dispatcherMaxRoundRobinBatchSize",
         "failureDomainsEnabled",
         "loadBalancerBrokerOverloadedThresholdPercentage",
         "managedLedgerCacheEvictionTimeThresholdMillis",
@@ -19,6 +22,7 @@ AT_START_ONLY = frozenset(
         "maxConcurrentTopicLoadRequest",
         "maxMessagePublishBufferSizeInMB",
         "maxNumPartitionsPerPartitionedTopic",
+        "superUserRoles",
     }
 )
 """Dynamic in Apache's brokers; here they are read when a broker starts: a change is refused, not stored for nothing."""
@@ -40,6 +44,11 @@ class ChangingSettings:
     def check(self, changed: Mapping[str, str]) -> None:
         for key in changed.keys() & AT_START_ONLY:
             raise BadSetting(f"{key} is read when a broker starts: set it in broker.conf and restart the brokers, one by one")
+        effective = effective_keys(self._classes)
+        for key, value in changed.items():
+            judged = judge(key, value, BROKER, effective)
+            if judged.verdict is Verdict.REFUSED:
+                raise BadSetting(f"{shown(key, value)}: {judged.reason}")
         self._configuration.check(changed)
 
     def apply(self, changed: Mapping[str, str]) -> None:

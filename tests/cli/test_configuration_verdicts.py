@@ -1,11 +1,16 @@
 """Every key of Apache's has a verdict; what is refused is refused with its reason, and nothing is ignored in silence."""
 
+import ast
+import dataclasses
+from pathlib import Path
+
 import pytest
 
 from cli.autorecovery import SETTINGS as AUTORECOVERY
 from cli.bookie import SETTINGS as BOOKIE_SETTINGS
 from cli.broker import SETTINGS as BROKER_SETTINGS
 from cli.configuration import load_configuration
+from cli.configuration_changes import AT_START_ONLY
 from cli.configuration_keys import apache_broker_keys
 from cli.configuration_verdicts import (
     BOOKIE,
@@ -96,3 +101,23 @@ def test_values_are_compared_as_they_are_read(one: str, other: str) -> None:
 def test_values_that_differ_differ() -> None:
     assert not same_value("1", "10")
     assert not same_value("Abc", "abc")
+
+
+def test_a_dynamic_key_is_read_when_it_is_needed_or_is_said_to_be_read_at_a_start() -> None:
+    """A constructor that reads one would keep what it was."""
+    dynamic = {fold(key.name): key.name for key in apache_broker_keys().values() if key.dynamic}
+    fields = {field.name for cls in BROKER_SETTINGS for field in dataclasses.fields(cls)}
+    watched = {name: dynamic[fold(name)] for name in fields if dynamic.get(fold(name), "") not in {"", *AT_START_ONLY}}
+    assert len(watched) > 40
+    root = Path(__file__).resolve().parents[2]
+    modules = [path for layer in ("broker", "managed_ledger", "bookkeeper", "cli") for path in (root / layer).rglob("*.py")]
+    read = [
+        f"{path.relative_to(root)}:{node.lineno}: {watched[node.attr]}"
+        for path in modules
+        if not path.name.endswith("settings.py")
+        for constructor in ast.walk(ast.parse(path.read_text()))
+        if isinstance(constructor, ast.FunctionDef) and constructor.name == "__init__"
+        for node in ast.walk(constructor)
+        if isinstance(node, ast.Attribute) and node.attr in watched
+    ]
+    assert read == []
