@@ -139,18 +139,20 @@ def _existing(document: Any) -> dict[str, Any]:
 def _checked(data: ClusterData) -> Any:
     for member, (schemes, reason) in _URLS.items():
         value = getattr(data, member)
-        if value and not all(_is_url(each, schemes) for each in value.split(",")):
+        if value and not _are_urls(value, schemes):
             raise Refusal(400, reason)
     if (data.proxy_service_url is None) != (data.proxy_protocol is None):
         raise Refusal(400, "proxyServiceUrl and proxyProtocol go together: set both or neither")
     return plain(data)
 
 
-def _is_url(text: str, schemes: tuple[str, ...]) -> bool:
-    """Of several hosts only the first has a scheme."""
+def _are_urls(text: str, schemes: tuple[str, ...]) -> bool:
+    """One with a scheme, and after commas more, with it or without."""
+    first, *more = (each.strip() for each in text.split(","))
+    urls = [first, *(each if "://" in each else f"{schemes[0]}://{each}" for each in more)]
     try:
-        where = urlsplit(text.strip() if "://" in text else f"{schemes[0]}://{text.strip()}")
-        return where.scheme in schemes and bool(where.hostname) and (where.port or 0) >= 0
+        found = [urlsplit(url) for url in urls]
+        return all(url.scheme in schemes and url.hostname and (url.port is None or url.port > 0) for url in found)
     except ValueError:
         return False
 
