@@ -5,21 +5,29 @@ Metadata is handed in, or is None: then the proxy knows only what brokerServiceU
 
 import asyncio
 import logging
+import os
 import socket
+from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from broker.proxy.brokers import Brokers, FixedBrokers, MetadataBrokers
+from broker.proxy.clients import own_credentials
 from broker.proxy.listener import ProxyListener
 from broker.proxy.settings import ProxySettings
+from broker.proxy.way import Way
 from broker.proxy.web import ProxyWeb
+from broker.security.security import security_of
+from broker.security.settings import SecuritySettings
 from cli.configuration import Configuration
 from metadata.store import MetadataStore
 from metadata.zookeeper.settings import ZooKeeperSettings
+from ports.clock import RealClock
+from ports.tls_port import TlsPort, bound_listener
 
-SETTINGS = (ProxySettings, ZooKeeperSettings)
+SETTINGS = (ProxySettings, SecuritySettings, ZooKeeperSettings)
 
 
 class ProxyServer:
@@ -28,25 +36,45 @@ class ProxyServer:
     def __init__(self, configuration: Configuration, store: MetadataStore | None) -> None:
         self.settings = configuration.settings(ProxySettings)
         self.brokers: Brokers = FixedBrokers(self.settings) if store is None else MetadataBrokers(store, self.settings)
-        self.listener = ProxyListener(self.settings, self.brokers)
+        now = asyncio.get_running_loop().time
+        own = own_credentials(
+            self.settings.broker_client_authentication_plugin,
+            self.settings.broker_client_authentication_parameters,
+            os.environ,
+        )
+        self._tls = self.settings.tls.server(now)
+        self._way = Way(own, self.settings.broker_tls(now))
+        clock = RealClock()
+        security = security_of(configuration.settings(SecuritySettings), None, os.environ, lambda: clock.now_ms() / 1000)
+        self.listener = ProxyListener(self.settings, self.brokers, self._way, security)
+        self._web_tls: TlsPort | None = None
         self._web: asyncio.Server | None = None
 
     async def start(self, web_socket: socket.socket) -> None:
         """Who the brokers are comes first, clients last. MetadataError, OSError."""
         await self.brokers.open()
         await self._serve_web(web_socket)
-        await self.listener.listen()
+        await self.listener.listen(self._tls)
 
     async def stop(self) -> None:
         """After a start that failed, too."""
         if self._web is not None:
             self._web.close()
+        if self._web_tls is not None:
+            self._web_tls.close()
         await self.listener.close()
         await self.brokers.close()
 
     async def _serve_web(self, web_socket: socket.socket) -> None:
         """uvicorn's HTTP/1.1 protocol on our own loop, without its process handling."""
-        app = ProxyWeb(self.settings, self.brokers, self.listener.counts, lambda: self.listener.connection_count)
+        app = ProxyWeb(
+            self.settings,
+            self.brokers,
+            self.listener.counts,
+            lambda: self.listener.connection_count,
+            self._way,
+            self.listener.door,
+        )
         config = Config(app, lifespan="off", ws="none", access_log=False, log_config=None, server_header=False)
         config.load()
         logging.getLogger("uvicorn.error").setLevel(
@@ -56,3 +84,21 @@ class ProxyServer:
         self._web = await asyncio.get_running_loop().create_server(
             lambda: H11Protocol(config=config, server_state=state, app_state={}), sock=web_socket
         )
+        if self._tls is not None and self.settings.web_service_port_tls is not None:
+            listening = bound_listener(self.settings.bind_address, self.settings.web_service_port_tls)
+            own = TlsPort(listening, lambda: HttpsProtocol(config=config, server_state=state, app_state={}), self._tls)
+            self._web_tls = own
+            own.start()
+
+    @property
+    def web_port_tls(self) -> int | None:
+        """Once it listens; None: nowhere."""
+        return None if self._web_tls is None else self._web_tls.number
+
+
+class HttpsProtocol(H11Protocol):
+    """uvicorn's, that looks at the certificate of its connection."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        self.app_state: dict[str, Any] = {"certificate": transport.get_extra_info("peercert")}
+        super().connection_made(transport)

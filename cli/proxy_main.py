@@ -90,6 +90,10 @@ def _tell_ready(server: ProxyServer, web_port: int, json_ready: str | None) -> N
     host = server.settings.bind_address
     shown = "localhost" if host in ("0.0.0.0", "::", "") else host
     ready = {"serviceUrl": f"pulsar://{shown}:{server.listener.port}", "webServiceUrl": f"http://{shown}:{web_port}"}
+    if server.listener.port_tls is not None:
+        ready["serviceUrlTls"] = f"pulsar+ssl://{shown}:{server.listener.port_tls}"
+    if server.web_port_tls is not None:
+        ready["webServiceUrlTls"] = f"https://{shown}:{server.web_port_tls}"
     log.info(line("ready", **ready, brokers=server.brokers.count, pid=os.getpid()))
     if json_ready:
         write_whole(Path(json_ready), json.dumps({**ready, "pid": os.getpid()}))

@@ -147,7 +147,7 @@ class MetadataBrokers:
         addresses, listeners, web = [], set(), []
         for name in await self._store.children(BROKERS):
             node = await self._store.get(f"{BROKERS}/{name}")
-            found = None if node is None else _urls(node.value)
+            found = None if node is None else _urls(node.value, "Tls" if self._settings.tls_enabled_with_broker else "")
             if found is None:
                 continue
             own, http, more = found
@@ -157,13 +157,14 @@ class MetadataBrokers:
         self._addresses, self._listeners, self._web = tuple(addresses), frozenset(listeners), tuple(web)
 
 
-def _urls(value: bytes) -> tuple[str | None, str | None, list[str | None]] | None:
+def _urls(value: bytes, tls: str) -> tuple[str | None, str | None, list[str | None]] | None:
     """Of LocalBrokerData: binary and web address, and the binary ones of other listeners. None: it cannot be read."""
     try:
         fields = json.loads(value)
         listeners = (fields.get("advertisedListeners") or {}).values()
-        more = [address_of(each.get("brokerServiceUrl") or "") for each in listeners]
-        return address_of(fields.get("pulsarServiceUrl") or ""), address_of(fields.get("webServiceUrl") or ""), more
+        more = [address_of(each.get(f"brokerServiceUrl{tls}") or "") for each in listeners]
+        own, web = fields.get(f"pulsarServiceUrl{tls}") or "", fields.get(f"webServiceUrl{tls}") or ""
+        return address_of(own), address_of(web), more
     except (ValueError, AttributeError, TypeError) as error:
         log.warning(line("a broker's node cannot be read", reason=error))
         return None

@@ -19,12 +19,15 @@ from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect, CommandConnected
 from wire.int64 import WORD_MAX
 
-from ..errors import ServerError
+from ..errors import BrokerError, ServerError
 from .brokers import Brokers
+from .clients import NOBODY
 from .counts import Counts
+from .door import Door
 from .link import PROTOCOL_VERSION, PROXY_VERSION
 from .lookups import RELAYED, Lookups
 from .settings import ProxySettings
+from .way import Way
 
 log = logging.getLogger(__name__)
 
@@ -52,6 +55,9 @@ class Server(Protocol):
     brokers: Brokers
     lookups: Lookups
     counts: Counts
+    way: Way
+    door: Door | None
+    """None: clients are let in by brokers alone."""
 
     def admit(self, connection: "ProxyConnection", host: str) -> str | None:
         """Why the connection cannot be taken; None when it can."""
@@ -70,6 +76,8 @@ class ProxyConnection(asyncio.Protocol):
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._state = State.HANDSHAKE
+        self._client = NOBODY
+        self._expiry: asyncio.TimerHandle | None = None
         self._was_heard = self._awaits_pong = self._is_open = self._is_held = False
         self._broker: asyncio.Transport | None = None
         self._transport: asyncio.Transport
@@ -116,8 +124,9 @@ class ProxyConnection(asyncio.Protocol):
         self._outbox.close()
         for task in list(self._tasks):
             task.cancel()
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._expiry):
+            if timer is not None:
+                timer.cancel()
         if self._broker is not None:
             _end_softly(self._broker)
         self._server.dismiss(self, self._host)
@@ -204,11 +213,15 @@ class ProxyConnection(asyncio.Protocol):
             self._go_on()
 
     async def _relay(self, command: BaseCommand) -> None:
-        self._outbox.answer(await self._server.lookups.answer(command))
+        self._outbox.answer(await self._server.lookups.answer(command, self._client))
 
     def _connect(self, command: CommandConnect) -> None:
         address = command.proxy_to_broker_url
-        log.info(line("connected", peer=self.address, client=command.client_version[:200], broker=address[:200] or "none yet"))
+        if self._server.door is not None and not self._is_admitted(self._server.door, command):
+            return
+        who = {"role": self._client.principal[:200]} if self._client.principal else {}
+        version, broker = command.client_version[:200], address[:200] or "none yet"
+        log.info(line("connected", peer=self.address, client=version, broker=broker, **who))
         if address:
             self._state = State.JOINING
             self._hold()
@@ -223,6 +236,21 @@ class ProxyConnection(asyncio.Protocol):
         )
         self._outbox.answer(encode(BaseCommand(type=BaseCommand.CONNECTED, connected=told)))
 
+    def _is_admitted(self, door: Door, command: CommandConnect) -> bool:
+        """Whoever is not known is told so. Who speaks for others, or is a proxy, does not speak through this one."""
+        try:
+            self._client, principal = door.admit(command, self._transport.get_extra_info("peercert"))
+        except BrokerError as refusal:
+            log.warning(line("not authenticated", peer=self.address, reason=refusal.__cause__ or refusal))
+            self._refuse(refusal.code, refusal.message)
+            return False
+        for name in ("original_principal", "original_auth_data", "original_auth_method"):
+            command.ClearField(name)
+        left = door.seconds_left(principal)
+        if left is not None and not (door.forwards and command.proxy_to_broker_url):
+            self._expiry = self._loop.call_later(left, lambda: self.end("its credentials have expired"))
+        return True
+
     async def _join(self, command: CommandConnect, address: str) -> None:
         """Connect to the broker and forward from then on. The client is told when that cannot be; it looks up again then."""
         if not await self._server.brokers.may_reach(address):
@@ -232,7 +260,7 @@ class ProxyConnection(asyncio.Protocol):
         host, _, port = address.rpartition(":")
         try:
             async with asyncio.timeout(self._server.settings.broker_proxy_connect_timeout_ms / 1000):
-                broker, _ = await self._loop.create_connection(lambda: _BrokerSide(self), host.strip("[]"), int(port))
+                broker = await self._server.way.connect(lambda: _BrokerSide(self), host.strip("[]"), int(port))
         except (OSError, TimeoutError, ValueError) as error:
             self._refuse(ServerError.SERVICE_NOT_READY, f"Target broker {address} cannot be reached: {error or 'no answer'}")
             return
@@ -246,6 +274,10 @@ class ProxyConnection(asyncio.Protocol):
         self._state = State.FORWARDING
         command.ClearField("proxy_to_broker_url")
         command.proxy_version = PROXY_VERSION
+        if self._client.principal:
+            command.ClearField("auth_data")
+            command.ClearField("auth_method_name")
+            self._server.way.own.introduce(command, self._client)
         if self._timer is not None:
             self._timer.cancel()
         self._outbox.flush()

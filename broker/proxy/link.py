@@ -14,6 +14,9 @@ from wire.errors import RemoteError
 from wire.frames import PONG, encode, next_frame
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect, FeatureFlags
 
+from .clients import Client
+from .way import Way
+
 log = logging.getLogger(__name__)
 
 PROXY_VERSION = "Pulsar proxy (Magnetar)"
@@ -30,8 +33,11 @@ class LinkFailed(Exception):
 class BrokerLink(asyncio.Protocol):
     """`open` first. `on_end` is called once, when it is over."""
 
-    def __init__(self, address: str, frame_bytes_max: int, on_end: Callable[["BrokerLink"], None]) -> None:
-        self.address = address
+    def __init__(
+        self, address: str, frame_bytes_max: int, on_end: Callable[["BrokerLink"], None], way: Way, client: Client
+    ) -> None:
+        """`client`: for whom it is; a broker decides by that."""
+        self.address, self._way, self._client = address, way, client
         self._frame_bytes_max, self._on_end = frame_bytes_max, on_end
         self._loop = asyncio.get_running_loop()
         self._connected: asyncio.Future[None] = self._loop.create_future()
@@ -46,7 +52,7 @@ class BrokerLink(asyncio.Protocol):
         host, _, port = self.address.rpartition(":")
         try:
             async with asyncio.timeout(seconds):
-                await self._loop.create_connection(lambda: self, host.strip("[]"), int(port))
+                await self._way.connect(lambda: self, host.strip("[]"), int(port))
                 await self._connected
         except (OSError, TimeoutError, ValueError) as error:
             self.end(f"cannot connect: {error or 'no answer in time'}")
@@ -98,6 +104,9 @@ class BrokerLink(asyncio.Protocol):
             protocol_version=PROTOCOL_VERSION,
             feature_flags=FeatureFlags(supports_auth_refresh=False),
         )
+        if self._client.principal:
+            hello.proxy_version = PROXY_VERSION
+        self._way.own.introduce(hello, self._client)
         self._transport.write(encode(BaseCommand(type=BaseCommand.CONNECT, connect=hello)))
 
     def connection_lost(self, exc: Exception | None) -> None:

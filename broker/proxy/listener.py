@@ -4,12 +4,16 @@ import logging
 from collections import Counter
 
 from ports.server_port import ServerPort
+from ports.tls import RenewedTls
 
+from ..security.security import Security
 from .brokers import Brokers
 from .connection import LINGER_SECONDS, ProxyConnection
 from .counts import Counts
+from .door import Door
 from .lookups import Lookups
 from .settings import ProxySettings
+from .way import Way
 
 log = logging.getLogger(__name__)
 
@@ -19,9 +23,12 @@ BACKLOG = 1024
 class ProxyListener:
     """One proxy's. Implements `connection.Server`."""
 
-    def __init__(self, settings: ProxySettings, brokers: Brokers) -> None:
-        self.settings, self.brokers = settings, brokers
-        self.lookups, self.counts = Lookups(brokers, settings), Counts()
+    def __init__(
+        self, settings: ProxySettings, brokers: Brokers, way: Way | None = None, security: Security | None = None
+    ) -> None:
+        self.settings, self.brokers, self.way = settings, brokers, way or Way()
+        self.door = None if security is None else Door(security, forwards=settings.forward_authorization_credentials)
+        self.lookups, self.counts = Lookups(brokers, settings, self.way), Counts()
         self._port: ServerPort[ProxyConnection] = ServerPort(log, 2 * LINGER_SECONDS)
         self._per_host: Counter[str] = Counter()
 
@@ -54,8 +61,16 @@ class ProxyListener:
         if not self._per_host[host]:
             del self._per_host[host]
 
-    async def listen(self) -> None:
-        """OSError when the port is taken."""
+    @property
+    def port_tls(self) -> int | None:
+        """As `port`, for TLS; None: it does not listen for that."""
+        return self._port.tls_number
+
+    async def listen(self, tls: RenewedTls | None = None) -> None:
+        """OSError when a port is taken."""
+        tls_port = self.settings.service_port_tls
+        if tls is not None and tls_port is not None:
+            self._port.listen_tls(lambda: ProxyConnection(self), self.settings.bind_address, tls_port, tls)
         await self._port.listen(lambda: ProxyConnection(self), self.settings.bind_address, self.settings.service_port, BACKLOG)
 
     async def close(self) -> None:

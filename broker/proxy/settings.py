@@ -1,6 +1,11 @@
 """ProxySettings: keys are those of Apache's proxy.conf."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ports.tls import RenewedTls, TlsFiles
+
+from ..security.tls_settings import TlsSettings, tls_file
 
 FRAME_PADDING_BYTES = 10 * 1024
 
@@ -32,15 +37,67 @@ class ProxySettings:
     http_input_max_replay_buffer_size: int = 5 * 1024 * 1024
     """A request with a larger body is refused: it could not be sent again where a broker redirects it."""
 
+    forward_authorization_credentials: bool = False
+    """Brokers are shown what the client has shown, too (authenticateOriginalAuthData there)."""
+    broker_client_authentication_plugin: str = ""
+    """What the proxy shows brokers for itself: Apache's AuthenticationToken, AuthenticationBasic or AuthenticationTls."""
+    broker_client_authentication_parameters: str = field(default="", repr=False)
+    """`token:...`, `file:///path` or `env:NAME`; `name:password` for AuthenticationBasic."""
+    service_port_tls: int | None = None
+    """0 picks a free one. Empty: none."""
+    web_service_port_tls: int | None = None
+    tls_certificate_file_path: str | None = None
+    tls_key_file_path: str | None = None
+    tls_trust_certs_file_path: str | None = None
+    tls_require_trusted_client_cert_on_connect: bool = False
+    tls_protocols: tuple[str, ...] = ()
+    tls_ciphers: tuple[str, ...] = ()
+    tls_cert_refresh_check_duration_sec: int = 300
+    tls_enabled_with_broker: bool = False
+    """Brokers are spoken to over TLS, at their ports for it."""
+    broker_client_trust_certs_file_path: str | None = None
+    broker_client_certificate_file_path: str | None = None
+    broker_client_key_file_path: str | None = None
+    tls_hostname_verification_enabled: bool = True
+    """A broker's certificate must be of the host that is connected to. Apache: false."""
+
+    @property
+    def tls(self) -> TlsSettings:
+        """Of the proxy's own ports. ValueError."""
+        return TlsSettings(
+            self.service_port_tls,
+            self.web_service_port_tls,
+            self.tls_certificate_file_path,
+            self.tls_key_file_path,
+            self.tls_trust_certs_file_path,
+            self.tls_require_trusted_client_cert_on_connect,
+            tls_protocols=self.tls_protocols,
+            tls_ciphers=self.tls_ciphers,
+            tls_cert_refresh_check_duration_sec=self.tls_cert_refresh_check_duration_sec,
+        )
+
+    def broker_tls(self, now: Callable[[], float]) -> RenewedTls | None:
+        """None: in the clear. BadTls."""
+        if not self.tls_enabled_with_broker:
+            return None
+        files = TlsFiles(
+            tls_file("brokerClientCertificateFilePath", self.broker_client_certificate_file_path),
+            tls_file("brokerClientKeyFilePath", self.broker_client_key_file_path),
+            trust=tls_file("brokerClientTrustCertsFilePath", self.broker_client_trust_certs_file_path),
+            checks_host=self.tls_hostname_verification_enabled,
+        )
+        return RenewedTls("client", files, self.tls_cert_refresh_check_duration_sec, now)
+
     def __post_init__(self) -> None:
+        assert self.tls is not None  # which checks what belongs together
         for name, port in (("servicePort", self.service_port), ("webServicePort", self.web_service_port)):
             if not 0 <= port <= 65535:
                 raise ValueError(f"{name}: expected 0 to 65535, not {port}")
         if self.keep_alive_interval_seconds < 1:
             raise ValueError("keepAliveIntervalSeconds: expected at least 1")
-        if self.broker_service_url and not self.broker_service_url.startswith("pulsar://"):
+        if self.broker_service_url and not self.broker_service_url.startswith(("pulsar://", "pulsar+ssl://")):
             raise ValueError(f"brokerServiceURL={self.broker_service_url}: expected pulsar://host:port")
-        if self.broker_web_service_url and not self.broker_web_service_url.startswith("http://"):
+        if self.broker_web_service_url and not self.broker_web_service_url.startswith(("http://", "https://")):
             raise ValueError(f"brokerWebServiceURL={self.broker_web_service_url}: expected http://host:port")
         if min(self.broker_proxy_connect_timeout_ms, self.http_proxy_timeout, self.max_concurrent_lookup_requests) < 1:
             raise ValueError("brokerProxyConnectTimeoutMs, httpProxyTimeout, maxConcurrentLookupRequests: at least 1")

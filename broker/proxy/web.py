@@ -14,9 +14,13 @@ import h11
 
 from ports.logs import line
 
+from ..security.principals import AuthenticationRefused
 from .brokers import Brokers
+from .clients import NOBODY, Client
 from .counts import CONTENT_TYPE, Counts
+from .door import Door
 from .settings import ProxySettings
+from .way import Way
 
 log = logging.getLogger(__name__)
 
@@ -42,6 +46,8 @@ _OF_ONE_HOP = frozenset(
         b"content-length",
     }
 )
+ORIGINAL, METHOD = b"x-original-principal", b"x-pulsar-auth-method-name"
+"""Nobody speaks for others through a proxy, and it shows brokers its own credentials."""
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -63,7 +69,16 @@ class NotReached(Exception):
 class ProxyWeb:
     """An ASGI application."""
 
-    def __init__(self, settings: ProxySettings, brokers: Brokers, counts: Counts, connections: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        settings: ProxySettings,
+        brokers: Brokers,
+        counts: Counts,
+        connections: Callable[[], int],
+        way: Way | None = None,
+        door: Door | None = None,
+    ) -> None:
+        self._way, self._door = way or Way(), door
         self._settings, self._brokers, self._counts, self._connections = settings, brokers, counts, connections
         self._requests = self._bodies_bytes = 0
 
@@ -71,17 +86,26 @@ class ProxyWeb:
         if scope["type"] != "http":
             return
         path = str(scope["path"])
+        client = NOBODY
+        if self._door is not None and path != "/status.html":
+            headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+            try:
+                client = self._door.admit_request(headers, scope.get("state", {}).get("certificate"))
+            except AuthenticationRefused as refused:
+                log.warning(line("not authenticated", path=path[:200], reason=refused))
+                await _answer(send, 401, "Authentication required")
+                return
         if path == "/metrics":
             await _answer(send, 200, self._counts.text(self._connections(), self._brokers.count), CONTENT_TYPE)
         elif path == "/status.html":
             is_ready = self._brokers.count > 0
             await _answer(send, 200 if is_ready else 503, "OK" if is_ready else "no broker is registered")
         elif path.startswith(FORWARDED):
-            await self._forwarded(scope, receive, send)
+            await self._forwarded(scope, receive, send, client)
         else:
             await _answer(send, 404, "a proxy has /admin, /lookup, /metrics and /status.html")
 
-    async def _forwarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _forwarded(self, scope: Scope, receive: Receive, send: Send, client: Client) -> None:
         if self._requests >= self._settings.max_concurrent_http_requests:
             await _answer(send, 503, f"more than {self._settings.max_concurrent_http_requests} requests at a time")
             return
@@ -92,7 +116,7 @@ class ProxyWeb:
         try:
             async with asyncio.timeout(self._settings.http_proxy_timeout / 1000):
                 await self._take_body(receive, body)
-                await self._relay(scope, b"".join(body), answer.send)
+                await self._relay(scope, b"".join(body), answer.send, client)
         except Refusal as refusal:
             log.warning(line("request not forwarded", path=scope["path"], status=refusal.status, reason=refusal))
             await answer.refuse(refusal.status, str(refusal))
@@ -120,11 +144,11 @@ class ProxyWeb:
             if not event.get("more_body"):
                 return
 
-    async def _relay(self, scope: Scope, body: bytes, send: Send) -> None:
+    async def _relay(self, scope: Scope, body: bytes, send: Send, client: Client) -> None:
         target = scope.get("raw_path") or str(scope["path"]).encode()
         if scope["query_string"]:
             target += b"?" + scope["query_string"]
-        headers = _request_headers(scope, body)
+        headers = [*_request_headers(scope, body, client), *self._way.own.http_headers(client)]
         reason = "no broker is registered"
         for _ in range(ATTEMPTS_MAX):
             address = self._brokers.pick_web()
@@ -140,7 +164,7 @@ class ProxyWeb:
     async def _asked(self, address: str, method: bytes, target: bytes, headers: Headers, body: bytes, send: Send) -> None:
         """Of this broker, and of those that it redirects to."""
         for _ in range(REDIRECTS_MAX):
-            exchange = await _Exchange.open(address, self._settings.broker_proxy_connect_timeout_ms / 1000)
+            exchange = await _Exchange.open(address, self._settings.broker_proxy_connect_timeout_ms / 1000, self._way)
             try:
                 response = await exchange.ask(method, target, headers, body)
                 location = dict(response.headers).get(b"location", b"") if response.status_code in (307, 308) else b""
@@ -152,7 +176,9 @@ class ProxyWeb:
             finally:
                 exchange.close()
             url = urlsplit(location.decode("latin-1"))
-            if url.scheme != "http" or not await self._brokers.may_reach_web(url.netloc):
+            if url.scheme != ("http" if self._way.tls is None else "https") or not await self._brokers.may_reach_web(
+                url.netloc
+            ):
                 raise Refusal(502, f"{address} redirects to {url.scheme}://{url.netloc}, which is no known broker")
             address, target = url.netloc, f"{url.path}{'?' if url.query else ''}{url.query}".encode("latin-1")
         raise Refusal(502, f"redirected more than {REDIRECTS_MAX} times")
@@ -182,12 +208,16 @@ class _Exchange:
         self._http = h11.Connection(h11.CLIENT)
 
     @classmethod
-    async def open(cls, address: str, seconds: float) -> "_Exchange":
+    async def open(cls, address: str, seconds: float, way: Way) -> "_Exchange":
         """NotReached."""
         host, _, port = address.rpartition(":")
         try:
             async with asyncio.timeout(seconds):
-                return cls(address, *await asyncio.open_connection(host.strip("[]"), int(port)))
+                name = host.strip("[]")
+                context = way.context()
+                if context is None:
+                    return cls(address, *await asyncio.open_connection(name, int(port)))
+                return cls(address, *await asyncio.open_connection(name, int(port), ssl=context, server_hostname=name))
         except (OSError, TimeoutError, ValueError) as error:
             raise NotReached(f"{address}: {error or 'no answer in time'}") from error
 
@@ -223,9 +253,10 @@ class _Exchange:
         self._writer.close()
 
 
-def _request_headers(scope: Scope, body: bytes) -> Headers:
+def _request_headers(scope: Scope, body: bytes, client: Client) -> Headers:
     """Those of the client but for what concerns this connection; who it is, is added."""
-    kept = [(name, value) for name, value in scope["headers"] if name not in _OF_ONE_HOP]
+    dropped = _OF_ONE_HOP | {ORIGINAL} | ({b"authorization", METHOD} if client.principal else set())
+    kept = [(name, value) for name, value in scope["headers"] if name not in dropped]
     if scope.get("client"):
         kept.append((b"x-forwarded-for", str(scope["client"][0]).encode()))
     return [*kept, (b"content-length", str(len(body)).encode())]

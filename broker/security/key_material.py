@@ -28,6 +28,18 @@ def read_material(setting: str, value: str, environ: Mapping[str, str]) -> bytes
     return _decoded(setting, value)
 
 
+def read_file_or_text(setting: str, value: str, environ: Mapping[str, str]) -> bytes:
+    """As Apache's clients name a token: `file:///path`, `env:NAME`, or the text itself. BadSetting."""
+    if value.startswith("file:"):
+        return _file(setting, Path(unquote_to_bytes(urlsplit(value).path).decode()))
+    if value.startswith("env:"):
+        name = value.removeprefix("env:")
+        if name not in environ:
+            raise BadSetting(f"{setting}=env:{name}: the environment has no {name}")
+        return environ[name].encode()
+    return value.encode()
+
+
 def _data(setting: str, value: str) -> bytes:
     head, comma, content = value.partition(",")
     if not comma:

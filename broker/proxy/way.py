@@ -1,0 +1,34 @@
+"""Way: how a proxy reaches brokers, over TLS or not, and what it shows them."""
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ports.tls import RenewedTls
+
+from .clients import OwnCredentials
+
+HANDSHAKE_SECONDS_MAX = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Of one proxy. `tls`: None: in the clear."""
+
+    own: OwnCredentials = field(default_factory=OwnCredentials)
+    tls: RenewedTls | None = None
+
+    def context(self) -> ssl.SSLContext | None:
+        return None if self.tls is None else self.tls.context()
+
+    async def connect(self, make: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> asyncio.Transport:
+        """OSError, of which those of ssl are a kind: nothing was said to a broker whose certificate does not fit."""
+        context, loop = self.context(), asyncio.get_running_loop()
+        if context is None:
+            transport, _ = await loop.create_connection(make, host, port)
+        else:
+            transport, _ = await loop.create_connection(
+                make, host, port, ssl=context, server_hostname=host, ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX
+            )
+        return transport
