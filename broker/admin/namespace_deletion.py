@@ -10,10 +10,12 @@ from metadata.paths import encode_name
 from metadata.store import MetadataStore
 
 from ..service.broker_service import BrokerService
-from ..service.errors import TopicElsewhere, TopicNotFound
+from ..service.errors import BundleNotFound, TopicElsewhere, TopicNotFound
+from ..service.lookups import Answer
 from ..service.namespaces import policies_path
 from ..service.topic_name import NamespaceName, TopicName
 from .answers import Refusal
+from .bundles import bundles_of
 from .documents import Documents
 from .elsewhere import ask
 from .unloading import unload_namespace
@@ -51,6 +53,18 @@ class NamespaceDeletion:
         for root in _LEFT_BEHIND:
             await self._documents.delete_tree(f"{root}/{namespace}")
         await self._documents.delete(path)
+
+    async def delete_bundle(self, namespace: NamespaceName, text: str, *, is_forced: bool) -> Answer | None:
+        """The topics in it, and who owns it gives it up; the range stays. The other broker that owns it. As `delete`."""
+        bundle = (await bundles_of(self._service, namespace)).named(text)
+        if bundle is None:
+            raise BundleNotFound(str(namespace), text)
+        topics = [topic for topic in await self._service.list_topics(namespace) if bundle.covers(topic)]
+        if topics and not is_forced:
+            raise Refusal(409, "Cannot delete non empty bundle")
+        for topic in topics:
+            await self._delete_topic(topic)
+        return await self._service.owners.unload(namespace, text)
 
     async def _partitioned(self, namespace: NamespaceName, domain: str) -> list[TopicName]:
         return await self._service.partitioned_topics.list_in(namespace, domain)

@@ -20,6 +20,7 @@ from .answers import BadRequest, Refusal, json_answer, no_content
 from .bodies import BundlesData
 from .bundles import bundles_data, bundles_of
 from .documents import Documents
+from .elsewhere import redirect
 from .endpoints import Access, Endpoint, Query, Scope
 from .names import namespace_of
 from .namespace_deletion import NamespaceDeletion
@@ -63,6 +64,7 @@ class NamespaceRoutes:
             Endpoint("GET", _NAMESPACE, self.get, policies, answer=dict[str, Any]),
             create,
             Endpoint("DELETE", _NAMESPACE, self.delete, tenant("DELETE_NAMESPACE"), forced),
+            Endpoint("DELETE", _NAMESPACE + "/{bundle}", self.delete_bundle, tenant("DELETE_NAMESPACE"), forced),
             Endpoint("GET", _NAMESPACE + "/topics", self.topics, topics, which, answer=list[str]),
         ]
 
@@ -104,6 +106,16 @@ class NamespaceRoutes:
             raise Refusal(405, "Broker doesn't allow forced deletion of namespaces")
         await self._deletion.delete(namespace_of(request), is_forced=is_forced)
         return no_content()
+
+    async def delete_bundle(self, request: Request) -> Response:
+        """The topics of one bundle, which is there again as soon as there is another topic in it."""
+        is_forced = request.state.query["force"]
+        if is_forced and not self._service.settings.force_delete_namespace_allowed:
+            raise Refusal(405, "Broker doesn't allow forced deletion of namespaces")
+        namespace, text = namespace_of(request), request.path_params["bundle"]
+        await self._service.namespaces.require(namespace)
+        elsewhere = await self._deletion.delete_bundle(namespace, text, is_forced=is_forced)
+        return no_content() if elsewhere is None else redirect(request, elsewhere.address.http_url)
 
     async def topics(self, request: Request) -> Response:
         """Its topics, partitions one by one; what is not persistent is not stored anywhere."""

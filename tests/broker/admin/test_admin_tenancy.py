@@ -126,6 +126,19 @@ def test_a_namespace_with_topics_stays_unless_forced_and_leaves_nothing_behind()
     play(scenario)
 
 
+def test_a_bundle_with_topics_stays_and_an_empty_one_is_given_up() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        await asked(world, "PUT", "namespaces/public/n", {"bundles": {"numBundles": 1}})
+        assert await asked(world, "PUT", "persistent/public/n/t") == 204
+        bundle = "namespaces/public/n/0x00000000_0xffffffff"
+        assert await refused(world, "DELETE", bundle) == (409, "Cannot delete non empty bundle")
+        assert await asked(world, "DELETE", "persistent/public/n/t") == 204
+        assert await asked(world, "DELETE", bundle) == 204
+        assert await asked(world, "DELETE", "namespaces/public/n/0x00000000_0x10000000") == 412
+
+    play(scenario)
+
+
 def test_a_cluster_and_its_peers() -> None:
     async def scenario(world: AdminWorld) -> None:
         data = {"serviceUrl": "http://x:1", "brokerServiceUrl": "pulsar://x:2,y:2"}
