@@ -24,6 +24,8 @@ FOUND = {
     "deaf-after-reconnect": (10,),
     "owned-for-ever": (22,),
     "cut-never-changes": (10,),
+    "first-owner-named": (7,),
+    "split-without-nodes": (167,),
 }
 """A seed that has found each planted bug; a change of the product may move it to others."""
 SEARCHED = 60
