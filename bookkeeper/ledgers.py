@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from wire.run import EntryBatch, EntryRun
@@ -79,10 +80,22 @@ class LedgerReader(Protocol):
         """Digests are verified. A run that starts at `first_entry_id`, see `BookieClient.read`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Quorums:
+    """Bookies of an ensemble, copies of each entry, and how many of these are waited for; 0: as the settings say."""
+
+    ensemble_size: int = 0
+    write_quorum: int = 0
+    ack_quorum: int = 0
+
+
+DEFAULT_QUORUMS = Quorums()
+
+
 class LedgerStore(Protocol):
     """Creates, opens and deletes ledgers."""
 
-    async def create(self, custom_metadata: Mapping[str, bytes]) -> LedgerWriter: ...
+    async def create(self, custom_metadata: Mapping[str, bytes], quorums: Quorums = DEFAULT_QUORUMS) -> LedgerWriter: ...
     async def open(self, ledger_id: int) -> LedgerReader:
         """Open with recovery: fences the ledger, finds its end, closes it. NoSuchLedger."""
 
