@@ -12,6 +12,7 @@ import pulsar
 import pytest
 import yaml
 
+from tests.clients import dashboards
 from tests.clients.compose_cluster import ComposeCluster, compose_cluster
 from tests.clients.python_client import names, publish, quiet_client, receive
 from tests.started_process import ROOT
@@ -71,27 +72,35 @@ def test_the_admin_rest_answers_through_the_proxy_wherever_the_topic_is(
         assert stats["msgInCounter"] == 3
 
 
-def names_in_boards() -> set[str]:
-    """Of metrics, in the expressions of all panels."""
-    boards = [json.loads(path.read_text()) for path in sorted((ROOT / "deploy" / "grafana" / "boards").glob("*.json"))]
-    assert len(boards) == 2
-    expressions = [target["expr"] for board in boards for panel in board["panels"] for target in panel["targets"]]
-    bare = [re.sub(r"\{[^}]*\}|\[[^]]*\]|by \([^)]*\)", " ", expression) for expression in expressions]
-    return {word for expression in bare for word in re.findall(r"[A-Za-z_]\w*", expression)} - {"sum", "rate", "by"}
-
-
-def test_every_metric_of_the_boards_is_told_by_those_that_prometheus_asks(
+@pytest.mark.skipif(shutil.which("go") is None, reason="no Go toolchain")
+@pytest.mark.timeout(1200)
+def test_every_query_of_the_stock_dashboards_and_of_our_boards_has_data(
     cluster: ComposeCluster, client: pulsar.Client, topic: str
 ) -> None:
-    publish(client, topic, 3)
-    told = {"up"}  # Prometheus's own, of everybody whom it asks
-    for job in yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text())["scrape_configs"]:
-        for where in job["static_configs"]:
-            for target in where["targets"]:
-                text = get(f"http://{cluster.places.placed(target)}/metrics").decode()
-                told |= set(re.findall(r"^([A-Za-z_]\w*)(?:\{.*\})? [-+.e\d]+$", text, re.MULTILINE))
-    assert names_in_boards() - told == set()
-    assert len(names_in_boards()) > 20
+    placed = {target: cluster.places.placed(target) for target in dashboards.targets()}
+    binary = dashboards.built()
+    consumer = client.subscribe(topic, "s")
+    scrapes = []
+    for turn in range(2):  # or nothing has a rate
+        publish(client, topic, 20, first=20 * turn)
+        receive(consumer, 20)
+        scrapes += dashboards.scrape(placed, turn)
+    assert dashboards.without_data(binary, scrapes, dashboards.stock_queries()) == []
+    assert dashboards.without_data(binary, scrapes, dashboards.board_queries()) == []
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="no Go toolchain")
+@pytest.mark.timeout(1200)
+def test_alert_rules_are_sound_and_ask_for_what_is_told(cluster: ComposeCluster) -> None:
+    placed = {target: cluster.places.placed(target) for target in dashboards.targets()}
+    scrapes, rules = dashboards.scrape(placed), dashboards.DEPLOY / "alerts.yml"
+    groups = yaml.safe_load(rules.read_text())["groups"]
+    names = sorted({name for group in groups for rule in group["rules"] for name in dashboards.metric_names(rule["expr"])})
+    binary = dashboards.built()
+    assert dashboards.asked(binary, [], [], [rules])["rule_errors"] == []
+    told = {name for one in scrapes for name in re.findall(r"^([A-Za-z_]\w*)", one.text, re.MULTILINE)}
+    assert sorted(set(names) - told - {"success", "quantile"}) == []
+    assert len(names) > 10
 
 
 def owner_of(cluster: ComposeCluster, topic: str) -> str:

@@ -91,7 +91,7 @@ def test_every_server_is_started_again_and_what_holds_data_has_a_volume() -> Non
 def test_prometheus_and_grafana_name_services_and_files_that_are_there() -> None:
     jobs = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
     hosts = {target.split(":")[0] for job in jobs for each in job["static_configs"] for target in each["targets"]}
-    assert hosts == {name for name in services() if name.startswith(("bookie-", "broker-", "proxy"))}
+    assert hosts == {name for name in services() if name.startswith(("bookie-", "broker-", "proxy", "autorecovery"))}
     (source,) = yaml.safe_load((DEPLOY / "grafana/provisioning/datasources/prometheus.yml").read_text())["datasources"]
     assert re.fullmatch(r"http://(\w+):9090", source["url"])[1] in services()  # type: ignore[index]
     boards = [json.loads(path.read_text()) for path in (DEPLOY / "grafana" / "boards").glob("*.json")]
