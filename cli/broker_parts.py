@@ -64,7 +64,7 @@ class BrokerParts:
         )
         broker, load = configuration.settings(BrokerSettings), configuration.settings(LoadSettings)
         changing = ChangingSettings(configuration, (ServerSettings, *BROKER_SETTINGS))
-        self.service = BrokerService(broker, store, clock, topics, load, changing)
+        self.service = BrokerService(broker, store, clock, topics, self.ledgers, load, changing)
         security = configuration.settings(SecuritySettings)
         self.security = security_of(security, store, os.environ, lambda: clock.now_ms() / 1000)
         self._fill_meters(configuration)

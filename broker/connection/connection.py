@@ -25,7 +25,7 @@ from ..errors import BrokerError, ServerError
 from ..security.callers import Caller
 from ..security.security import Security
 from ..service.broker_service import BrokerService
-from . import consumer_requests, consumers, lookups, producers, refused, replies, topic_lists
+from . import consumer_requests, consumers, lookups, producers, refused, replies, schemas, topic_lists
 from .command_needs import ANSWERED_AT_ONCE
 from .consumer_requests import ConsumerRequests
 from .consumers import Consumers
@@ -36,6 +36,7 @@ from .lookups import Lookups
 from .producers import Producers
 from .publish_gate import PublishGate, PublishMemory
 from .refused import Refused
+from .schemas import Schemas
 from .session import Session, Tick
 from .settings import ConnectionSettings
 from .topic_lists import TopicLists
@@ -60,6 +61,7 @@ _FAMILIES: tuple[Any, ...] = (
     lookups.ROUTES,
     topic_lists.ROUTES,
     refused.ROUTES,
+    schemas.ROUTES,
 )
 _ROUTES: dict[int, tuple[int, Callable[[Any, BaseCommand, memoryview], None]]] = {
     kind: (index, route) for index, routes in enumerate(_FAMILIES) for kind, route in routes.items()
@@ -104,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
             Lookups(self, server.service),
             self._topic_lists,
             Refused(self),
+            Schemas(self, server.service),
         )
         self._requests: dict[asyncio.Task[None], None] = {}
         self._frame_bytes_max = min(HANDSHAKE_BYTES_MAX, settings.frame_bytes_max)

@@ -20,6 +20,7 @@ from . import replies
 from .consumer_handle import ConsumerHandle
 from .errors import ProtocolViolation, to_broker_error
 from .link import Link, Routes
+from .schemas import check_consumer_schema
 from .settings import ConnectionSettings
 from .subscribe_requests import subscribe_request
 
@@ -67,6 +68,7 @@ class Consumers:
             may_create_subscription=True,  # as far as the topic's policies go
         )
         topic = await self._service.topic(name, may_create=command.force_topic_creation)
+        await check_consumer_schema(self._service, name, topic, command)
         consumer = await topic.subscribe(request, handle)
         if self._handles.get(handle.consumer_id) is not handle:
             consumer.close()  # closed meanwhile by its client, or the client is gone

@@ -33,6 +33,7 @@ class ProducerHandle:
         "producer",
         "producer_id",
         "request_id",
+        "schema_version",
         "topic",
     )
 
@@ -53,6 +54,8 @@ class ProducerHandle:
         """Once it is known."""
         self.producer: Producer | None = None
         self.header_bytes = 0
+        self.schema_version = b""
+        """That its messages carry; empty without a schema."""
         self.is_closed = False
         """By the broker. The client sends again what was not answered by then, so it is not told of failures any more."""
         self._published = 0
@@ -71,7 +74,12 @@ class ProducerHandle:
         assert producer is not None
         self._link.answer(
             replies.producer_success(
-                request_id, producer.name, producer.last_sequence_id, producer.topic_epoch, ready=producer.is_ready
+                request_id,
+                producer.name,
+                producer.last_sequence_id,
+                producer.topic_epoch,
+                ready=producer.is_ready,
+                schema_version=self.schema_version,
             )
         )
 

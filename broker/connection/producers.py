@@ -22,7 +22,8 @@ from .link import Link, Routes
 from .producer_handle import ProducerHandle
 from .publish_gate import PublishGate
 from .recently_closed import RecentlyClosed
-from .requests import check_name, metadata_of, refuse_schema
+from .requests import check_name, metadata_of
+from .schemas import producer_schema
 from .sends import is_any_larger, message_bytes, one_by_one, single_send
 from .settings import ConnectionSettings
 
@@ -58,10 +59,9 @@ class Producers:
 
     async def _attach(self, handle: ProducerHandle, command: api.CommandProducer) -> None:
         name = handle.topic = TopicName.parse(command.topic)
-        if command.HasField("schema"):
-            refuse_schema(command.schema)
         request = self._request(command)
         topic = await self._service.topic(name, may_create=True)
+        handle.schema_version = await producer_schema(self._service, name, command)
         producer = await topic.add_producer(request, handle)
         if self._handles.get(handle.producer_id) is not handle:
             producer.close()  # closed meanwhile by its client, or the client is gone

@@ -10,6 +10,7 @@ from wire.int64 import WORD_MAX, signed, unsigned
 from wire.position import Position
 
 from ..errors import BrokerError, ServerError
+from ..schema.values import VersionedSchema, version_bytes
 from ..service.lookups import Advertised, Answer
 from ..topic.contract import LastMessage
 
@@ -71,9 +72,9 @@ def auth_challenge(server_version: str, protocol_version: int, method: str, chal
 def denied(command: BaseCommand, failure: BrokerError) -> bytes:
     """Of a command whose handler was not called, in the response that it has."""
     if command.type == BaseCommand.GET_SCHEMA:
-        return no_schema(command.get_schema.request_id, failure.code, failure.message)
+        return no_schema(command.get_schema.request_id, failure)
     if command.type == BaseCommand.GET_OR_CREATE_SCHEMA:
-        return schema_refused(command.get_or_create_schema.request_id, failure.code, failure.message)
+        return schema_refused(command.get_or_create_schema.request_id, failure)
     body = next(value for field, value in command.ListFields() if field.number == command.type)
     return error(body.request_id, failure)
 
@@ -119,13 +120,15 @@ def lookup_failed(request_id: int, failure: BrokerError) -> bytes:
     return encode(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookup_topic_response=told))
 
 
-def producer_success(request_id: int, name: str, last_sequence_id: int, topic_epoch: int | None, *, ready: bool) -> bytes:
-    """`last_sequence_id` is -1 without deduplication; the schema version is empty, but there, as Apache sends it."""
+def producer_success(
+    request_id: int, name: str, last_sequence_id: int, topic_epoch: int | None, *, ready: bool, schema_version: bytes = b""
+) -> bytes:
+    """`last_sequence_id` is -1 without deduplication; an empty schema version is there all the same, as Apache sends it."""
     told = api.CommandProducerSuccess(
         request_id=request_id,
         producer_name=name,
         last_sequence_id=last_sequence_id,
-        schema_version=b"",
+        schema_version=schema_version,
         topic_epoch=topic_epoch,
         producer_ready=ready,
     )
@@ -205,16 +208,32 @@ def watch_topic_update(watcher_id: int, new: Sequence[str], deleted: Sequence[st
     return encode(BaseCommand(type=BaseCommand.WATCH_TOPIC_UPDATE, watch_topic_update=told))
 
 
-def no_schema(request_id: int, code: ServerError, text: str) -> bytes:
-    told = api.CommandGetSchemaResponse(request_id=request_id, error_code=wire_error(code), error_message=text)
+def schema_found(request_id: int, found: VersionedSchema, name: str) -> bytes:
+    schema = api.Schema(
+        name=name,
+        schema_data=found.schema.data,
+        type=api.Schema.Type.Name(found.schema.type),
+        properties=[{"key": key, "value": value} for key, value in found.schema.properties.items()],
+    )
+    told = api.CommandGetSchemaResponse(request_id=request_id, schema=schema, schema_version=version_bytes(found.version))
     return encode(BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, get_schema_response=told))
 
 
-def schema_refused(request_id: int, code: ServerError, text: str) -> bytes:
-    told = api.CommandGetOrCreateSchemaResponse(request_id=request_id, error_code=wire_error(code), error_message=text)
+def no_schema(request_id: int, failure: BrokerError) -> bytes:
+    told = api.CommandGetSchemaResponse(
+        request_id=request_id, error_code=wire_error(failure.code), error_message=failure.message
+    )
+    return encode(BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE, get_schema_response=told))
+
+
+def schema_refused(request_id: int, failure: BrokerError) -> bytes:
+    told = api.CommandGetOrCreateSchemaResponse(
+        request_id=request_id, error_code=wire_error(failure.code), error_message=failure.message
+    )
     return encode(BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE, get_or_create_schema_response=told))
 
 
-def empty_schema_version(request_id: int) -> bytes:
-    told = api.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=b"")
+def schema_made(request_id: int, version: bytes) -> bytes:
+    """Empty: the topic has no schema."""
+    told = api.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=version)
     return encode(BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE, get_or_create_schema_response=told))

@@ -6,21 +6,7 @@ from wire.generated import pulsar_api_pb2 as api
 
 from ..errors import BrokerError, ServerError
 
-SCHEMAS_MISSING = "Schemas are not supported yet"
 NAME_CHARACTERS_MAX = 4096
-
-_STRUCTURED = frozenset(
-    {
-        api.Schema.Json,
-        api.Schema.Protobuf,
-        api.Schema.Avro,
-        api.Schema.KeyValue,
-        api.Schema.ProtobufNative,
-        api.Schema.External,
-    }
-)
-"""Schemas whose payloads are read by means of the version that the broker gave them. The others need no registry: both ends
-know how a String or an Int64 is written, and nothing is lost when the broker does not record it."""
 
 
 def metadata_of(pairs: Iterable[api.KeyValue]) -> dict[str, str]:
@@ -33,13 +19,6 @@ def check_metadata(metadata: Mapping[str, str], bytes_max: int) -> None:
     if size > bytes_max:
         message = f"Metadata has a max size of {bytes_max} bytes (maxConsumerMetadataSize), given are {size}"
         raise BrokerError(ServerError.METADATA, message)
-
-
-def refuse_schema(schema: api.Schema) -> None:
-    """INCOMPATIBLE_SCHEMA, which all clients take as final, for a schema that would have to be kept."""
-    if schema.type in _STRUCTURED:
-        kind = api.Schema.Type.Name(schema.type)
-        raise BrokerError(ServerError.INCOMPATIBLE_SCHEMA, f"{SCHEMAS_MISSING}: {kind} schema {schema.name[:200]!r}")
 
 
 def check_name(what: str, name: str, *, may_be_empty: bool = False) -> None:

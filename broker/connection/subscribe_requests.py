@@ -3,11 +3,10 @@
 from wire.generated import pulsar_api_pb2 as api
 
 from ..errors import BrokerError, ServerError
-from ..service.topic_name import TopicName
 from ..topic.contract import KeySharedMeta, KeySharedMode, SubscribeRequest, SubscriptionType
 from . import replies
 from .link import Link
-from .requests import check_metadata, check_name, metadata_of, refuse_schema
+from .requests import check_metadata, check_name, metadata_of
 
 BATCHES_VERSION = 4
 """Older peers would take a batch for one message. Apache refuses them once it has seen a batch on the topic; here, where a
@@ -24,8 +23,6 @@ def subscribe_request(
         raise BrokerError(ServerError.UNSUPPORTED_VERSION, message)
     check_name("subscription name", command.subscription, may_be_empty=True)  # an empty one is the topic's to refuse
     check_name("consumer name", command.consumer_name, may_be_empty=True)
-    if command.HasField("schema") and not TopicName.parse(command.topic).is_system:
-        refuse_schema(command.schema)  # docs/adr/0007: what Apache's brokers read for themselves is their own business
     metadata = metadata_of(command.metadata)
     check_metadata(metadata, metadata_bytes_max)
     is_reader_at = not command.durable and command.HasField("start_message_id")

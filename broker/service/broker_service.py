@@ -9,12 +9,15 @@ import logging
 import re
 from collections.abc import Callable, Mapping
 
+from bookkeeper.ledgers import LedgerStore
 from metadata.store import MetadataStore
 from ports.clock import Clock
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
 from ..meters import BrokerMeters
+from ..schema.registry import SchemaRegistry
+from ..schema.storage import SchemaStorage
 from ..topic.contract import OpenTopic, Topic
 from ..topic.policies import AutoTopicCreation
 from .dynamic_configuration import DynamicConfiguration, DynamicSettings
@@ -38,6 +41,7 @@ from .topic_policies import TopicPolicyDocuments
 from .topic_policies_elsewhere import EventLogElsewhere
 from .topic_policies_events import change_events_of
 from .topic_policies_log import EventLog, ServedEventLog
+from .topic_schemas import TopicSchemas
 from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers
 
 log = logging.getLogger(__name__)
@@ -52,6 +56,7 @@ class BrokerService:
         store: MetadataStore,
         clock: Clock,
         open_topic: OpenTopic,
+        ledgers: LedgerStore,
         load_settings: LoadSettings | None = None,
         dynamic_settings: DynamicSettings | None = None,
     ) -> None:
@@ -63,6 +68,8 @@ class BrokerService:
         self.topic_policies = TopicPolicyDocuments(store, settings.cluster_name, clock, self._change_events)
         self.policies = PolicyEnforcement(store, settings.cluster_name, self.topic_policies, lambda: self._topics.all)
         self.namespace_policies = self.policies.namespaces
+        registry = SchemaRegistry(SchemaStorage(store, ledgers), clock)
+        self.schemas = TopicSchemas(registry, settings, self.namespace_policies.document, self.topic_policies.of)
         self._store = store
         self._open_topic = open_topic
         self._topics = LoadedTopics(

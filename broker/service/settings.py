@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass
 
+from ..schema.values import Strategy
 from ..topic.policies import AutoTopicCreation
 
+_STRATEGIES = tuple(strategy.value for strategy in Strategy if strategy != Strategy.UNDEFINED)
 _TOPIC_TYPES = ("non-partitioned", "partitioned")
 
 
@@ -33,12 +35,21 @@ class BrokerSettings:
     enable_broker_side_subscription_pattern_evaluation: bool = True
     subscription_pattern_max_length: int = 50
     enable_broker_topic_list_watcher: bool = True
+    is_schema_validation_enforced: bool = False
+    """Whoever brings no schema may not publish to a topic that has one."""
+    schema_compatibility_strategy: str = Strategy.FULL
+    system_topic_schema_compatibility_strategy: str = Strategy.ALWAYS_COMPATIBLE
+    is_allow_auto_update_schema_enabled: bool = True
+    """False: only an operator makes new versions."""
     max_tenants: int = 0
     max_namespaces_per_tenant: int = 0
     force_delete_tenant_allowed: bool = False
     force_delete_namespace_allowed: bool = False
 
     def __post_init__(self) -> None:
+        for strategy in (self.schema_compatibility_strategy, self.system_topic_schema_compatibility_strategy):
+            if strategy not in _STRATEGIES:
+                raise ValueError(f"schemaCompatibilityStrategy: expected one of {', '.join(_STRATEGIES)}")
         if self.allow_auto_topic_creation_type not in _TOPIC_TYPES:
             raise ValueError(f"allowAutoTopicCreationType: expected one of {', '.join(_TOPIC_TYPES)}")
         if self.default_num_partitions < 1:

@@ -257,6 +257,8 @@ class TopicActivity:
     """The largest backlog of a durable subscription."""
     last_active_ms: int
     """Wall clock when it was loaded or the last producer or consumer left, whichever is later."""
+    stored_bytes: int = 0
+    """Of the messages that are there."""
 
 
 class Topic(Protocol):

@@ -143,6 +143,7 @@ class PersistentTopic:
             durable_subscriptions=len(durable),
             backlog_entries=max((subscription.cursor.backlog_entries() for subscription in durable), default=0),
             last_active_ms=self._last_active_ms,
+            stored_bytes=self.ledger.size_bytes,
         )
 
     def traffic(self) -> TopicTraffic:

@@ -17,6 +17,7 @@ from broker.topic.settings import TopicSettings
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from tests.broker.topic.memory_ledger import MemoryLedger, MemoryLedgers
+from tests.managed_ledger.fake_ledgers import FakeLedgers, FakeLedgerStore
 from tests.simulation import worlds
 
 ADVERTISED = Advertised("pulsar://broker:6650", "http://broker:8080")
@@ -69,7 +70,7 @@ class AdminWorld:
         self.store = MemoryStore(clock)
         ledgers = StoredMemoryLedgers(self.store)
         topics = PersistentTopics(ledgers, topic_settings or TopicSettings(), DispatcherSettings(), clock)
-        self.service = BrokerService(settings or BrokerSettings(), self.store, clock, topics)
+        self.service = BrokerService(settings or BrokerSettings(), self.store, clock, topics, FakeLedgerStore(FakeLedgers()))
         self.app = admin_app(self.service, self.store, "9.8.7")
 
     async def call(self, method: str, path: str, body: Any = None, *, raw: bytes | None = None) -> Answer:

@@ -17,6 +17,7 @@ from broker.service.settings import BrokerSettings
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from tests.broker.fake_topics import FakeConsumer, FakeProducer, FakeTopic, FakeTopics
+from tests.managed_ledger.fake_ledgers import FakeLedgers, FakeLedgerStore
 from tests.simulation.worlds import run
 from wire.frames import encode, next_frame
 from wire.generated import pulsar_api_pb2 as api
@@ -162,7 +163,7 @@ async def a_server(
     clock = RealClock()
     store = MemoryStore(clock)
     topics = FakeTopics(store)
-    service = BrokerService(broker or BrokerSettings(), store, clock, topics)
+    service = BrokerService(broker or BrokerSettings(), store, clock, topics, FakeLedgerStore(FakeLedgers()))
     await service.bootstrap_standalone(ADVERTISED)
     await service.start(ADVERTISED)
     listener = Listener(service, settings or ConnectionSettings())

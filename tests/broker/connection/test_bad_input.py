@@ -243,7 +243,7 @@ REFUSED_SUBSCRIPTIONS: dict[str, tuple[dict[str, object], int]] = {
         api.ConsumerAssignError,
     ),
     "a schema": (
-        {"schema": api.Schema(name="s", schema_data=b"{}", type=api.Schema.Avro)},
+        {"schema": api.Schema(name="s", schema_data=b"{]", type=api.Schema.Avro)},
         api.IncompatibleSchema,
     ),
     "a topic of no name": ({"topic": "a/b"}, api.InvalidTopicName),

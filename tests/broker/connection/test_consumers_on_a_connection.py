@@ -1,6 +1,7 @@
 """Consumers of one connection: subscribing, leaving, what they are asked, and what is refused to all."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -324,19 +325,69 @@ def test_what_is_wrong_with_a_request_for_a_schema_is_said_in_its_response(field
     play(scenario)
 
 
-def test_no_topic_has_a_schema_and_none_is_taken() -> None:
+AVRO = b'{"type":"record","name":"R","fields":[{"name":"a","type":"int"}]}'
+WIDER = b'{"type":"record","name":"R","fields":[{"name":"a","type":"int"},{"name":"b","type":"int","default":0}]}'
+OTHER = b'{"type":"record","name":"R","fields":[{"name":"a","type":"string"}]}'
+
+
+def get_schema(version: bytes | None = None) -> BaseCommand:
+    asked = api.CommandGetSchema(request_id=3, topic="t")
+    if version is not None:
+        asked.schema_version = version
+    return BaseCommand(type=BaseCommand.GET_SCHEMA, get_schema=asked)
+
+
+def bring_schema(definition: bytes, topic: str = "t", kind: str = "Avro") -> BaseCommand:
+    schema = api.Schema(name="s", schema_data=definition, type=kind)
+    asked = api.CommandGetOrCreateSchema(request_id=4, topic=topic, schema=schema)
+    return BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA, get_or_create_schema=asked)
+
+
+def test_a_schema_is_kept_its_versions_are_told_and_what_does_not_fit_is_refused() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
-            asked = api.CommandGetSchema(request_id=3, topic="t")
-            found = (await peer.ask(BaseCommand(type=BaseCommand.GET_SCHEMA, get_schema=asked))).get_schema_response
-            assert (found.request_id, found.error_code) == (3, api.TopicNotFound)
-            schema = api.Schema(name="s", schema_data=b"{}", type=api.Schema.Json)
-            brought = api.CommandGetOrCreateSchema(request_id=4, topic="t", schema=schema)
-            told = await peer.ask(BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA, get_or_create_schema=brought))
-            assert told.get_or_create_schema_response.error_code == api.IncompatibleSchema
-            brought.schema.type = api.Schema.NoSchema
-            told = await peer.ask(BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA, get_or_create_schema=brought))
-            answered = told.get_or_create_schema_response
-            assert (answered.HasField("error_code"), answered.HasField("schema_version")) == (False, True)
+            assert (await peer.ask(get_schema())).get_schema_response.error_code == api.TopicNotFound
+            assert (await peer.ask(bring_schema(AVRO))).get_or_create_schema_response.error_code == api.TopicNotFound
+            await peer.produce(1)
+            told = (await peer.ask(bring_schema(AVRO))).get_or_create_schema_response
+            assert (told.HasField("error_code"), told.schema_version) == (False, bytes(8))
+            told = (await peer.ask(bring_schema(WIDER))).get_or_create_schema_response
+            assert told.schema_version == bytes(7) + b"\1"
+            told = (await peer.ask(bring_schema(OTHER))).get_or_create_schema_response
+            assert told.error_code == api.IncompatibleSchema
+            told = (await peer.ask(bring_schema(b"", kind="NoSchema"))).get_or_create_schema_response
+            assert (told.HasField("error_code"), told.schema_version) == (False, b"")
+            found = (await peer.ask(get_schema())).get_schema_response
+            assert (found.schema.schema_data, found.schema_version) == (WIDER, bytes(7) + b"\1")
+            found = (await peer.ask(get_schema(bytes(8)))).get_schema_response
+            assert (found.schema.schema_data, found.schema.type) == (AVRO, api.Schema.Avro)
+            assert (await peer.ask(get_schema(bytes(7) + b"\7"))).get_schema_response.error_code == api.TopicNotFound
+
+    play(scenario)
+
+
+def test_the_first_consumer_of_an_empty_topic_says_what_its_schema_is_and_others_must_be_able_to_read_it() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            avro = api.Schema(name="s", schema_data=AVRO, type=api.Schema.Avro)
+            assert (await peer.ask(subscribe(schema=avro))).type == BaseCommand.SUCCESS
+            assert (await peer.ask(get_schema())).get_schema_response.schema.schema_data == AVRO
+            other = api.Schema(name="s", schema_data=OTHER, type=api.Schema.Avro)
+            found = await peer.ask(subscribe(2, request_id=21, schema=other))
+            assert (found.error.request_id, found.error.error) == (21, api.IncompatibleSchema)
+
+    play(scenario)
+
+
+def test_a_consumer_with_a_schema_does_not_make_one_for_a_topic_that_is_in_use_without() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            await peer.produce(1)
+            peer.topic().now = replace(peer.topic().now, producers=1)
+            avro = api.Schema(name="s", schema_data=AVRO, type=api.Schema.Avro)
+            found = await peer.ask(subscribe(schema=avro))
+            assert found.error.error == api.IncompatibleSchema
+            assert "empty(BYTES) schema: new schema type AVRO" in found.error.message
+            assert (await peer.ask(get_schema())).get_schema_response.error_code == api.TopicNotFound
 
     play(scenario)

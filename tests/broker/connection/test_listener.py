@@ -10,6 +10,7 @@ from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from tests.broker.connection.peer import ADVERTISED, TOPIC, Peer, a_server, connect, message, play, producer, send
 from tests.broker.fake_topics import FakeTopics
+from tests.managed_ledger.fake_ledgers import FakeLedgers, FakeLedgerStore
 from wire.frames import encode, next_frame
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
@@ -87,7 +88,7 @@ def test_a_client_that_comes_before_the_broker_has_started_is_told_to_come_again
     async def scenario() -> None:
         clock = RealClock()
         store = MemoryStore(clock)
-        service = BrokerService(BrokerSettings(), store, clock, FakeTopics(store))
+        service = BrokerService(BrokerSettings(), store, clock, FakeTopics(store), FakeLedgerStore(FakeLedgers()))
         peer = Peer(Listener(service, ConnectionSettings()), FakeTopics(store))
         found = (await peer.ask(connect())).error
         assert (found.request_id, found.error) == ((1 << 64) - 1, api.ServiceNotReady)

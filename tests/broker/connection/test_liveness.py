@@ -28,6 +28,7 @@ from tests.broker.connection.peer import (
     send,
     subscribe,
 )
+from tests.managed_ledger.fake_ledgers import FakeLedgers, FakeLedgerStore
 from wire.frames import encode, next_frame
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
@@ -189,7 +190,7 @@ async def a_broker(settings: ConnectionSettings) -> AsyncIterator[Listener]:
     clock = RealClock()
     store = MemoryStore(clock)
     topics = PersistentTopics(StoredMemoryLedgers(store), TopicSettings(), DispatcherSettings(), clock)
-    service = BrokerService(BrokerSettings(), store, clock, topics)
+    service = BrokerService(BrokerSettings(), store, clock, topics, FakeLedgerStore(FakeLedgers()))
     await service.bootstrap_standalone(ADVERTISED)
     await service.start(ADVERTISED)
     listener = await serve(service, settings, "127.0.0.1", 0)

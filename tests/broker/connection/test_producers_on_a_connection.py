@@ -81,14 +81,29 @@ def test_a_refused_producer_may_try_again() -> None:
     play(scenario)
 
 
-@pytest.mark.parametrize(("kind", "is_fine"), [("NoSchema", True), ("String", True), ("Json", False), ("KeyValue", False)])
-def test_a_schema_that_would_have_to_be_kept_is_refused_for_good(kind: str, is_fine: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "definition", "version"),
+    [
+        ("NoSchema", b"", b""),
+        ("String", b"", bytes(8)),
+        ("Json", b'{"type":"record","name":"R","fields":[]}', bytes(8)),
+        ("Json", b"", None),
+        ("KeyValue", b"\0", None),
+        ("ProtobufNative", b"{}", None),
+        ("Int32", b"what", None),
+    ],
+)
+def test_a_producer_is_told_the_version_of_its_schema_and_what_is_none_is_refused(
+    kind: str, definition: bytes, version: bytes | None
+) -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
-            schema = api.Schema(name="s", schema_data=b"", type=kind)
+            schema = api.Schema(name="s", schema_data=definition, type=kind)
             found = await peer.ask(producer(schema=schema))
-            assert (found.type == BaseCommand.PRODUCER_SUCCESS) == is_fine
-            assert is_fine or found.error.error == api.IncompatibleSchema
+            if version is None:
+                assert found.error.error == api.IncompatibleSchema
+            else:
+                assert found.producer_success.schema_version == version
 
     play(scenario)
 

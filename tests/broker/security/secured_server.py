@@ -16,6 +16,7 @@ from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from tests.broker.connection.peer import ADVERTISED, Peer
 from tests.broker.fake_topics import FakeTopics
+from tests.managed_ledger.fake_ledgers import FakeLedgers, FakeLedgerStore
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
@@ -94,7 +95,7 @@ async def secured(**more: Any) -> AsyncIterator[Secured]:
     store = MemoryStore(clock)
     topics = FakeTopics(store)
     security = Security(settings(**more), store, {}, lambda: BEGINNING + loop.time())
-    service = BrokerService(BrokerSettings(), store, clock, topics)
+    service = BrokerService(BrokerSettings(), store, clock, topics, FakeLedgerStore(FakeLedgers()))
     await service.bootstrap_standalone(ADVERTISED)
     await service.start(ADVERTISED)
     listener = Listener(service, ConnectionSettings(), security)

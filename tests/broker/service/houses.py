@@ -19,6 +19,7 @@ from metadata.memory import MemoryStore, SharedTree
 from metadata.sessions import SessionEvent, SessionListener
 from ports.clock import RealClock
 from tests.broker.fake_topics import FakeTopics
+from tests.managed_ledger.fake_ledgers import FakeLedgers, FakeLedgerStore
 from tests.simulation.worlds import run
 
 
@@ -43,7 +44,7 @@ class House:
         self.shared, self.sessions = shared, FakeSessions()
         self.store = MemoryStore(clock, shared, alone=False)
         self.topics = FakeTopics(self.store)
-        self.service = BrokerService(BrokerSettings(), self.store, clock, self.topics)
+        self.service = BrokerService(BrokerSettings(), self.store, clock, self.topics, FakeLedgerStore(FakeLedgers()))
         self.advertised = Advertised(f"pulsar://{name}:6650", f"http://{name}:8080")
         data = broker_data(self.advertised, {}, "1")
         self.members = Members(self.store, self.sessions, broker_id(self.advertised), data)

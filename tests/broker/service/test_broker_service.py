@@ -17,6 +17,7 @@ from broker.service.topic_name import NamespaceName, TopicName
 from metadata.memory import MemoryStore, SharedTree
 from ports.clock import RealClock
 from tests.broker.fake_topics import FakeTopics
+from tests.managed_ledger.fake_ledgers import FakeLedgers, FakeLedgerStore
 from tests.simulation.worlds import run
 
 ADVERTISED = Advertised("pulsar://broker:6650", "http://broker:8080")
@@ -29,7 +30,7 @@ class House:
         clock = RealClock()
         self.store = MemoryStore(clock, shared)
         self.topics = FakeTopics(self.store)
-        self.service = BrokerService(settings, self.store, clock, self.topics)
+        self.service = BrokerService(settings, self.store, clock, self.topics, FakeLedgerStore(FakeLedgers()))
 
     async def value(self, path: str) -> Any:
         found = await self.store.get(path)

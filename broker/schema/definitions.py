@@ -1,0 +1,50 @@
+"""Whether a definition is one: Apache's SchemaDataValidator. Pure; refusals are SchemaRefused."""
+
+import json
+
+from .avro_rules import check_avro
+from .key_value import split_key_value
+from .protobuf_rules import check_protobuf
+from .values import AVRO_TYPES, SchemaData, SchemaRefused, SchemaType
+
+DEFINITION_BYTES_MAX = 1 << 20
+"""A schema is kept in memory and sent to every client that asks."""
+
+
+def check_definition(schema: SchemaData) -> None:
+    """SchemaRefused: too large, of a type that is none of a message, or no definition of its type."""
+    kind = schema.type
+    if len(schema.data) > DEFINITION_BYTES_MAX:
+        raise SchemaRefused(f"A schema of {len(schema.data)} bytes; at most {DEFINITION_BYTES_MAX} are kept")
+    if kind == SchemaType.AUTO_CONSUME:
+        raise SchemaRefused(f"Unknown schema type : {kind.name}")
+    if kind in AVRO_TYPES:
+        _check_structured(schema)
+    elif kind == SchemaType.PROTOBUF_NATIVE:
+        check_protobuf(schema.data)
+    elif kind == SchemaType.KEY_VALUE:
+        for part in split_key_value(schema):
+            check_definition(part)
+    elif kind.is_primitive and kind != SchemaType.NONE and schema.data not in (b"", b"null"):
+        raise SchemaRefused(
+            f"Invalid schema definition data for {kind.name} schema: it has {len(schema.data)} bytes, and needs none"
+        )
+
+
+def _check_structured(schema: SchemaData) -> None:
+    try:
+        kind = check_avro(schema.data)
+    except SchemaRefused as error:
+        if schema.type == SchemaType.JSON and is_json_schema(schema.data):
+            return
+        raise SchemaRefused(f"Invalid schema definition data for {schema.type.name} schema: {error}") from error
+    if schema.type == SchemaType.AVRO and kind == "union":
+        raise SchemaRefused("Avro schema typed [UNION] is not supported")
+
+
+def is_json_schema(data: bytes) -> bool:
+    """The form in which clients before 2.0 described JSON; newer ones write Avro's."""
+    try:
+        return isinstance(json.loads(data), dict)
+    except ValueError:
+        return False

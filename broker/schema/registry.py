@@ -1,0 +1,110 @@
+"""SchemaRegistry: what the broker asks of schemas. Their id is `TENANT/NAMESPACE/TOPIC`; all partitions of a topic have one.
+
+Decides with `compatibility` and keeps with `storage`. Puts of one schema go one after the other, so that a thousand producers
+that come at once make one version and no ledgers that nobody names; with other brokers the compare-and-set settles it.
+Refusals are SchemaRefused.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from metadata.store import BadVersion
+from ports.clock import Clock
+
+from .compatibility import check_compatible, check_readable, is_same_schema
+from .definitions import check_definition
+from .storage import SchemaStorage, current
+from .values import SchemaData, SchemaRefused, SchemaType, Strategy, VersionedSchema
+
+_ATTEMPTS_MAX = 10
+
+
+class SchemaRegistry:
+    """Of one broker."""
+
+    def __init__(self, storage: SchemaStorage, clock: Clock) -> None:
+        self._storage, self._clock = storage, clock
+        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    async def versions(self, schema_id: str) -> tuple[VersionedSchema, ...]:
+        """Oldest first, since the last deletion. SchemaLost, MetadataError: here and in all others."""
+        return current((await self._storage.read(schema_id)).versions)
+
+    async def latest(self, schema_id: str) -> VersionedSchema | None:
+        """None when the topic has no schema, or has it no more."""
+        versions = await self.versions(schema_id)
+        return versions[-1] if versions else None
+
+    async def version(self, schema_id: str, version: int) -> VersionedSchema | None:
+        """None when there is no such version, or it was deleted."""
+        return next((each for each in await self.versions(schema_id) if each.version == version), None)
+
+    async def find(self, schema_id: str, schema: SchemaData) -> int | None:
+        """The version that the definition is."""
+        found = (each.version for each in await self.versions(schema_id) if is_same_schema(each.schema, schema))
+        return next(found, None)
+
+    async def put(self, schema_id: str, schema: SchemaData, strategy: Strategy, *, may_update: bool = True) -> int:
+        """The version that the definition is, made if it is new and may follow those that are there.
+
+        `may_update` False (isAllowAutoUpdateSchema): only one that is there already.
+        """
+        check_definition(schema)
+        async with self._turn(schema_id):
+            for _ in range(_ATTEMPTS_MAX):
+                stored = await self._storage.read(schema_id)
+                versions = current(stored.versions)
+                for each in versions:
+                    if is_same_schema(each.schema, schema):
+                        return each.version
+                if not may_update:
+                    raise SchemaRefused("Schema not found and schema auto updating is disabled.")
+                check_compatible([each.schema for each in versions], schema, strategy)
+                try:
+                    return await self._storage.append(schema_id, replace(schema, timestamp_ms=self._now_ms()), stored)
+                except BadVersion:
+                    continue  # another broker was first: on top of that, then
+        raise SchemaRefused(f"The schema of {schema_id} is being changed by others all the time")
+
+    async def check_compatible(self, schema_id: str, schema: SchemaData, strategy: Strategy) -> None:
+        """Whether `put` would take it. SchemaRefused."""
+        check_definition(schema)
+        check_compatible([each.schema for each in await self.versions(schema_id)], schema, strategy)
+
+    async def check_readable(self, schema_id: str, schema: SchemaData, strategy: Strategy) -> None:
+        """Whether a consumer with this schema can read the topic, which has one. SchemaRefused."""
+        check_definition(schema)
+        check_readable([each.schema for each in await self.versions(schema_id)], schema, strategy)
+
+    async def delete(self, schema_id: str, user: str, *, force: bool = False) -> int | None:
+        """The version that says so (`force`: the last that was there, and nothing is left then); None when there was none."""
+        async with self._turn(schema_id):
+            if force:
+                return await self._storage.delete(schema_id)
+            for _ in range(_ATTEMPTS_MAX):
+                stored = await self._storage.read(schema_id)
+                if not current(stored.versions):
+                    return None
+                deletion = SchemaData(SchemaType.NONE, user=user, timestamp_ms=self._now_ms(), is_deleted=True)
+                try:
+                    return await self._storage.append(schema_id, deletion, stored)
+                except BadVersion:
+                    continue  # as in `put`
+        raise SchemaRefused(f"The schema of {schema_id} is being changed by others all the time")
+
+    @asynccontextmanager
+    async def _turn(self, schema_id: str) -> AsyncIterator[None]:
+        lock, waiting = self._turns.get(schema_id, (asyncio.Lock(), 0))
+        self._turns[schema_id] = lock, waiting + 1
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, waiting = self._turns.pop(schema_id)
+            if waiting > 1:
+                self._turns[schema_id] = lock, waiting - 1
+
+    def _now_ms(self) -> int:
+        return self._clock.now_ms()

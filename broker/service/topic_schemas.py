@@ -1,0 +1,140 @@
+"""TopicSchemas: what a topic says to a schema that a producer, a consumer or an operator brings.
+
+As Apache's AbstractTopic.addSchema and PersistentTopic.addSchemaIfIdleOrCheckCompatible.
+
+Owns which strategy holds where (topic before namespace before broker), and what somebody without a schema may do. The schemas
+are the registry's. Refusals are BrokerError(INCOMPATIBLE_SCHEMA), which clients take as final.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from bookkeeper.ledgers import LedgerError
+
+from ..errors import BrokerError, ServerError
+from ..schema.registry import SchemaRegistry
+from ..schema.storage import SchemaLost
+from ..schema.values import (
+    EMPTY_VERSION,
+    SchemaData,
+    SchemaRefused,
+    SchemaType,
+    Strategy,
+    VersionedSchema,
+    version_bytes,
+    version_of,
+)
+from .settings import BrokerSettings
+from .topic_name import NamespaceName, TopicName
+
+SCHEMA_NEEDED = (
+    "Producers cannot connect or send message without a schema to topics with a schema when SchemaValidationEnforced is enabled"
+)
+NO_SCHEMA_TO_CHECK = "Failed to add schema to an active topic with empty(BYTES) schema: new schema type {}"
+_OF_AUTO_UPDATE: Mapping[str, Strategy] = {
+    "AutoUpdateDisabled": Strategy.ALWAYS_INCOMPATIBLE,
+    "AlwaysCompatible": Strategy.ALWAYS_COMPATIBLE,
+    "Backward": Strategy.BACKWARD,
+    "Forward": Strategy.FORWARD,
+    "Full": Strategy.FULL,
+    "BackwardTransitive": Strategy.BACKWARD_TRANSITIVE,
+    "ForwardTransitive": Strategy.FORWARD_TRANSITIVE,
+    "FullTransitive": Strategy.FULL_TRANSITIVE,
+}
+"""SchemaAutoUpdateCompatibilityStrategy, the older of a namespace's two policies; the newer one is before it."""
+
+Documents = Callable[[NamespaceName], Awaitable[Mapping[str, Any]]]
+TopicDocument = Callable[[TopicName], Mapping[str, Any]]
+
+
+def schema_id(topic: TopicName) -> str:
+    """TopicName.getSchemaName: the same of all partitions."""
+    return topic.partitioned.managed_ledger_name.replace(f"/{topic.domain}/", "/", 1)
+
+
+class TopicSchemas:
+    """Of one broker. `documents` gives Apache's JSON of a namespace, `topic_document` that of a topic."""
+
+    def __init__(
+        self, registry: SchemaRegistry, settings: BrokerSettings, documents: Documents, topic_document: TopicDocument
+    ) -> None:
+        self.registry = registry
+        self._settings, self._documents, self._topic_document = settings, documents, topic_document
+
+    async def strategy(self, topic: TopicName) -> Strategy:
+        """Which holds for the topic."""
+        if topic.is_system:
+            return Strategy(self._settings.system_topic_schema_compatibility_strategy)
+        document = await self._documents(topic.namespace)
+        said = (
+            self._topic_document(topic).get("schemaCompatibilityStrategy"),
+            document.get("schema_compatibility_strategy"),
+            _OF_AUTO_UPDATE.get(str(document.get("schema_auto_update_compatibility_strategy"))),
+        )
+        found = (each for each in said if each and each != Strategy.UNDEFINED)
+        return Strategy(next(found, self._settings.schema_compatibility_strategy))
+
+    async def for_producer(self, topic: TopicName, schema: SchemaData | None) -> bytes:
+        """The version that its messages carry; empty without a schema. The topic's schema becomes this one where it may."""
+        if schema is None:
+            await self._check_none_needed(topic)
+            return EMPTY_VERSION
+        async with _told():
+            may_update = await self._may_update(topic)
+            found = await self.registry.put(schema_id(topic), schema, await self.strategy(topic), may_update=may_update)
+            return version_bytes(found)
+
+    async def for_consumer(self, topic: TopicName, schema: SchemaData | None, *, is_in_use: bool) -> None:
+        """`is_in_use`: it has messages, producers or consumers. Otherwise the first who comes says what the schema is."""
+        if schema is None or schema.type in (SchemaType.AUTO_CONSUME, SchemaType.NONE) or topic.is_system:
+            return
+        if not is_in_use and await self.latest(topic) is None:
+            await self.for_producer(topic, schema)
+            return
+        strategy = await self.strategy(topic)
+        if strategy == Strategy.ALWAYS_COMPATIBLE:
+            return
+        if await self.latest(topic) is None:
+            raise BrokerError(ServerError.INCOMPATIBLE_SCHEMA, NO_SCHEMA_TO_CHECK.format(schema.type.name))
+        async with _told():
+            await self.registry.check_readable(schema_id(topic), schema, strategy)
+
+    async def latest(self, topic: TopicName) -> VersionedSchema | None:
+        """None when it has none."""
+        async with _told():
+            return await self.registry.latest(schema_id(topic))
+
+    async def of_version(self, topic: TopicName, raw: bytes | None) -> VersionedSchema | None:
+        """As clients name it; None is the newest. None when there is no such."""
+        if raw is None:
+            return await self.latest(topic)
+        async with _told():
+            return await self.registry.version(schema_id(topic), version_of(raw))
+
+    async def _may_update(self, topic: TopicName) -> bool:
+        if topic.is_system:
+            return True
+        said = (await self._documents(topic.namespace)).get("is_allow_auto_update_schema")
+        return self._settings.is_allow_auto_update_schema_enabled if said is None else bool(said)
+
+    async def _check_none_needed(self, topic: TopicName) -> None:
+        if topic.is_system or not await self._is_enforced(topic):
+            return
+        if await self.latest(topic) is not None:
+            raise BrokerError(ServerError.INCOMPATIBLE_SCHEMA, SCHEMA_NEEDED)
+
+    async def _is_enforced(self, topic: TopicName) -> bool:
+        if self._settings.is_schema_validation_enforced or self._topic_document(topic).get("schemaValidationEnforced"):
+            return True
+        return bool((await self._documents(topic.namespace)).get("schema_validation_enforced"))
+
+
+@asynccontextmanager
+async def _told() -> AsyncIterator[None]:
+    try:
+        yield
+    except SchemaRefused as refusal:
+        raise BrokerError(ServerError.INCOMPATIBLE_SCHEMA, str(refusal)) from refusal
+    except (SchemaLost, LedgerError) as failure:
+        raise BrokerError(ServerError.PERSISTENCE, str(failure)) from failure
