@@ -23,6 +23,7 @@ FOUND = {
     "load-goes-on": (0,),
     "deaf-after-reconnect": (10,),
     "owned-for-ever": (22,),
+    "cursor-whatever-its-version": (10,),
     "cut-never-changes": (10,),
     "first-owner-named": (7,),
     "split-without-nodes": (167,),
