@@ -1,5 +1,6 @@
 """Documents of topic policies: stored in `__change_events` as Apache writes them, found there again, and followed."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from broker.errors import BrokerError
 from broker.service.topic_name import NamespaceName, TopicName
 from broker.service.topic_policies_avro import BadAvro, decode, encode
 from broker.service.topic_policies_events import PolicyEvent, change_events_of, event_of, message_of
+from broker.service.topic_policies_log import ServedEventLog
 from broker.service.topic_policies_schema import PULSAR_EVENT
 from tests.broker.admin.admin_world import AdminWorld, play
 
@@ -141,5 +143,19 @@ def test_policies_that_an_apache_broker_compacted_are_told_of_in_the_log(caplog:
         topic.ledger.cursors["__compaction"].properties = {"CompactedTopicLedger": 77}
         await world.service.topic_policies.load(NAMESPACE)
         assert "compacted_ledger=77" in caplog.text
+
+    play(scenario)
+
+
+def test_what_somebody_else_writes_is_heard_of_also_after_the_system_topic_was_unloaded() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        documents = world.service.topic_policies
+        await documents.change(TOPIC, set_to(maxProducerPerTopic=5))
+        await world.service.unload_topic(change_events_of(NAMESPACE))
+        theirs = ServedEventLog(await world.loaded(str(change_events_of(NAMESPACE))), world.service.new_producer_name)
+        event = PolicyEvent(str(TOPIC), False, {"maxProducerPerTopic": 8})
+        await theirs.append(lambda name: message_of(event, "standalone", name, 0, 7))
+        await asyncio.sleep(1)  # of virtual time
+        assert documents.document(TOPIC) == {"maxProducerPerTopic": 8}
 
     play(scenario)
