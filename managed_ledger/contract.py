@@ -12,6 +12,7 @@ from typing import Protocol
 
 from pyroaring import BitMap
 
+from bookkeeper.ledgers import Quorums
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
@@ -223,6 +224,9 @@ class ManagedLedger(Protocol):
     def open_non_durable_cursor(self, name: str, initial: Position) -> ManagedCursor: ...
     async def delete_cursor(self, name: str) -> None: ...
     async def set_properties(self, properties: Mapping[str, str]) -> None: ...
+    def set_persistence(self, quorums: Quorums, marks_per_second: float | None) -> None:
+        """Of its next ledgers, and how often a second a cursor stores its place (0: no limit; None: as the settings say)."""
+
     def set_retention(self, age_ms: int, size_bytes: int) -> None:
         """Of this log, at once, instead of what the settings say; -1: without bound, 0 for either: nothing is retained."""
 

@@ -182,6 +182,10 @@ class DurableCursor(MemoryCursor):
         self._turn = asyncio.Lock()
         self._is_stopped = False
 
+    def limit_marks(self, per_second: float) -> None:
+        """0: as often as it moves."""
+        self._throttle.limit(per_second)
+
     @property
     def cursor_properties(self) -> Mapping[str, str]:
         return self._store.cursor_properties

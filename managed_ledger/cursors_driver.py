@@ -28,6 +28,14 @@ class LedgerCursors:
         self._ledger_name = ledger_name
         self._path = path
         self._turn = asyncio.Lock()
+        self._marks_per_second = around.settings.managed_ledger_default_mark_delete_rate_limit
+
+    def limit_marks(self, per_second: float | None) -> None:
+        """Of all of them, those to come too; None: as the settings say."""
+        default = self._around.settings.managed_ledger_default_mark_delete_rate_limit
+        self._marks_per_second = default if per_second is None else per_second
+        for cursor in self.durable():
+            cursor.limit_marks(self._marks_per_second)
 
     def durable(self) -> list[DurableCursor]:
         return [cursor for cursor in self.by_name.values() if isinstance(cursor, DurableCursor)]
@@ -111,5 +119,6 @@ class LedgerCursors:
         machine.restore(state.holes, state.batches, state.segments)
         around = self._around
         cursor = DurableCursor(self._host, name, machine, store, around.holes, around.settings, state.properties)
+        cursor.limit_marks(self._marks_per_second)
         self.by_name[name] = cursor
         return cursor

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from pyroaring import BitMap
 
-from bookkeeper.ledgers import LedgerReader
+from bookkeeper.ledgers import LedgerReader, Quorums
 from metadata.store import Delete, MetadataError, Operation, Versioned
 from ports.logs import line
 from wire.position import Position
@@ -64,7 +64,7 @@ class StoredManagedLedger:
         self.meters = LedgerMeters(around.meters, self._loop.time())
         self._deletion = LedgerDeletion(metadata, around.ledgers)
         limits = rollover_limits(around.settings)
-        creation = LedgerCreation(metadata, around.ledgers, self._deletion)
+        self._creation = creation = LedgerCreation(metadata, around.ledgers, self._deletion)
         self._appender = Appender(
             metadata, around.ledgers, creation, limits, around.clock, self._confirmed, self._began, self.meters
         )
@@ -258,6 +258,10 @@ class StoredManagedLedger:
             self._metadata.mark_deleting(ledger.ledger_id)
         else:
             self.reads.keep_handle(ledger)
+
+    def set_persistence(self, quorums: Quorums, marks_per_second: float | None) -> None:
+        self._creation.quorums = quorums
+        self._cursors.limit_marks(marks_per_second)
 
     def set_retention(self, age_ms: int, size_bytes: int) -> None:
         self._trimming.set_retention(Retention(age_ms, size_bytes))

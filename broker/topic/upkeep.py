@@ -9,6 +9,7 @@ import asyncio
 import logging
 from typing import Protocol
 
+from bookkeeper.ledgers import Quorums
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger
 from ports.clock import Clock
@@ -17,7 +18,7 @@ from wire.position import Position
 
 from .backlog import REDUCTION, backlog_bytes, closed_before, entries_to_evict, is_size_exceeded
 from .cursor_operations import CursorOperations
-from .policies import NOTHING_SAID, BacklogQuota, EffectivePolicies, QuotaPolicy, QuotaType, TopicPolicies
+from .policies import NOTHING_SAID, BacklogQuota, EffectivePolicies, PersistencePolicy, QuotaPolicy, QuotaType, TopicPolicies
 from .policies_in_force import PoliciesInForce
 from .publishers import Publishers
 from .settings import TopicSettings
@@ -67,8 +68,17 @@ class Upkeep:
         new = self._policies.current
         if new.retention != old.retention:
             self._host.ledger.set_retention(new.retention.age_ms, new.retention.size_bytes)
+        if new.persistence != old.persistence:
+            self._set_persistence(new.persistence)
         self._host.publishers.policies_changed()
         self._host.subscriptions.policies_changed()
+
+    def _set_persistence(self, policy: PersistencePolicy | None) -> None:
+        if policy is None:
+            self._host.ledger.set_persistence(Quorums(), None)
+        else:
+            quorums = Quorums(policy.ensemble_size, policy.write_quorum, policy.ack_quorum)
+            self._host.ledger.set_persistence(quorums, policy.mark_delete_rate)
 
     # time to live
 

@@ -17,6 +17,10 @@ class MarkThrottle:
         self._is_busy = False
         self._stored_version = stored_version
 
+    def limit(self, marks_per_second: float) -> None:
+        """From the next write on; 0: no limit."""
+        self._interval_s = 1.0 / marks_per_second if marks_per_second > 0 else 0.0
+
     def changed(self, version: int, now: float) -> float | None:
         """When to write; None: nothing to do, or a write is planned or under way already."""
         if self._is_busy or version == self._stored_version:

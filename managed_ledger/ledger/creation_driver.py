@@ -3,7 +3,7 @@
 A ledger that could not be listed because another owner wrote the list is deleted again.
 """
 
-from bookkeeper.ledgers import LedgerError, LedgerStore, LedgerWriter
+from bookkeeper.ledgers import DEFAULT_QUORUMS, LedgerError, LedgerStore, LedgerWriter
 from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced
 
 from .deletion_driver import LedgerDeletion
@@ -17,12 +17,14 @@ class LedgerCreation:
         self._metadata = metadata
         self._ledgers = ledgers
         self._deletion = deletion
+        self.quorums = DEFAULT_QUORUMS
+        """Of the next ones."""
 
     async def begin(self) -> LedgerWriter:
         name = self._metadata.name
         custom = {"application": b"pulsar", "component": b"managed-ledger", "pulsar/managed-ledger": name.encode()}
         try:
-            writer = await self._ledgers.create(custom)
+            writer = await self._ledgers.create(custom, self.quorums)
         except LedgerError as error:
             raise ManagedLedgerError(f"{name}: a ledger could not be made: {error}") from error
         self._metadata.sequence.open(writer.ledger_id)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from bookkeeper.ledgers import (
+    DEFAULT_QUORUMS,
     EntryLost,
     LedgerClosed,
     LedgerError,
@@ -18,6 +19,7 @@ from bookkeeper.ledgers import (
     LedgerWriter,
     NoSuchEntry,
     NoSuchLedger,
+    Quorums,
 )
 from wire.kernels.entries import seal
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
@@ -82,6 +84,7 @@ class FakeLedgerStore:
         self.fail_appends = 0
         self.fail_creates = 0
         self.fail_deletes = 0
+        self.quorums_asked: list[Quorums] = []
         self.lose_answers = False
         """An append that fails is stored all the same."""
         self.torn_entries = 0
@@ -92,7 +95,8 @@ class FakeLedgerStore:
         if self.is_dead:
             await asyncio.get_running_loop().create_future()
 
-    async def create(self, custom_metadata: Mapping[str, bytes]) -> LedgerWriter:
+    async def create(self, custom_metadata: Mapping[str, bytes], quorums: Quorums = DEFAULT_QUORUMS) -> LedgerWriter:
+        self.quorums_asked.append(quorums)
         await self.step()
         if self.fail_creates:
             self.fail_creates -= 1

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pyroaring import BitMap
 
+from bookkeeper.ledgers import Quorums
 from managed_ledger.contract import (
     EARLIEST,
     LATEST,
@@ -167,6 +168,7 @@ class MemoryLedger:
         self.trims = 0
         self.trims_despite_retention = 0
         self.retention: tuple[int, int] | None = None
+        self.persistence: tuple[Quorums, float | None] | None = None
         self.skipped = Skipped()
         self.closed_at_ms: dict[int, int] = {}
         self._ledger_ids = [3]
@@ -327,6 +329,9 @@ class MemoryLedger:
         return LedgerFacts(
             ledger_id, sum(run.count for run in runs), sum(run.payload_bytes for run in runs), closed_at_ms, is_open
         )
+
+    def set_persistence(self, quorums: Quorums, marks_per_second: float | None) -> None:
+        self.persistence = (quorums, marks_per_second)
 
     def set_retention(self, age_ms: int, size_bytes: int) -> None:
         self.retention = (age_ms, size_bytes)

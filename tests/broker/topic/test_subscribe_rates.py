@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bookkeeper.ledgers import Quorums
 from broker.errors import BrokerError, ServerError
-from broker.topic.policies import SubscribeRate, TopicPolicies
+from broker.topic.policies import PersistencePolicy, SubscribeRate, TopicPolicies
 from broker.topic.subscribe_limiter import SubscribeLimiter
 from tests.broker.topic.topic_world import TopicWorld, run
 
@@ -54,6 +55,18 @@ def test_a_producer_knows_how_large_a_message_may_be_also_when_that_changes() ->
         assert producer.message_size_max == 10
         world.topic.upkeep.apply(TopicPolicies(max_message_size=20))
         assert producer.message_size_max == 20
+
+    run(scenario)
+
+
+def test_a_log_is_told_how_to_keep_what_comes_and_to_go_back_to_the_settings() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        told = []
+        for policies in (TopicPolicies(persistence=PersistencePolicy(3, 2, 1, 0.5)), TopicPolicies()):
+            world.topic.upkeep.apply(policies)
+            told.append(world.ledger.persistence)
+        assert told == [(Quorums(3, 2, 1), 0.5), (Quorums(), None)]
 
     run(scenario)
 
