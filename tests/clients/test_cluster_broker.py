@@ -45,12 +45,13 @@ def test_a_broker_is_registered_as_apaches_are(broker: BrokerProcess) -> None:
 
 
 def test_a_broker_does_not_start_where_it_must_not(tmp_path: Path, storage: str, broker: BrokerProcess) -> None:
-    taken = broker.ready.broker_url.rsplit(":", 1)[1]
+    taken, taken_web = (url.rsplit(":", 1)[1] for url in (broker.ready.broker_url, broker.ready.web_url))
     refused = {
         "clusterName=other": "clusterName=other: the metadata has test",
         "metadataStoreUrl=": "metadataStoreUrl is not set",
         "managedLedgerDefaultEnsembleSize=4": "3 bookies are registered",
         f"brokerServicePort={taken}": "stop what listens there, or set brokerServicePort",
+        f"webServicePort={taken_web}": f"the web server cannot listen on 127.0.0.1:{taken_web}.*or set .*webServicePort",
     }
     for setting, reason in refused.items():
         with pytest.raises(DidNotStart, match=reason):
