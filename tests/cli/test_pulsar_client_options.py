@@ -1,0 +1,72 @@
+"""pulsar-client's options against Apache's, and what is said to wrong ones; what a message looks like."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.admin.table import options
+from cli.client.__main__ import main
+from cli.client.commands import COMMANDS, OWN
+from cli.client.received import Undecodable, messages_of
+from wire.generated.pulsar_api_pb2 import ZLIB, EncryptionKeys, KeyValue, MessageMetadata, SingleMessageMetadata
+from wire.payloads import payload_section
+
+APACHE = json.loads((Path(__file__).parent / "apache" / "commands.json").read_text())["pulsar-client"]
+
+
+def test_the_commands_have_apaches_options() -> None:
+    apache = {"consume": APACHE["consume"], "read": APACHE["read"], "produce": APACHE["<main class>"]}
+    for name, facts in apache.items():
+        theirs = {frozenset(option["names"]) for option in facts["options"]}
+        assert {frozenset(option.names) for option in options(COMMANDS[name])} == theirs, name
+    theirs = {frozenset(option["names"]) for option in APACHE["(before the command)"]["options"]}
+    assert {frozenset(option.names) for option in OWN} == theirs - {frozenset(("-h", "--help")), frozenset(("-v", "--version"))}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["consume", "t"], "Missing required option: '--subscription-name="),
+        (["produce", "t", "-c"], "--chunking: not offered here"),
+        (["produce", "t", "-vs", "avro"], "--value-schema avro: not offered here"),
+        (["consume", "t", "-s", "s", "-t", "Wrong"], "Exclusive"),
+        (["nothing"], "Usage: pulsar-client"),
+    ],
+)
+def test_wrong_usage_is_told_with_exit_code_1(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_a_broker_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--url", "pulsar://127.0.0.1:1", "produce", "t", "-m", "x"]) == 1
+    assert "pulsar://127.0.0.1:1" in capsys.readouterr().err
+
+
+def metadata(**more: object) -> MessageMetadata:
+    return MessageMetadata(producer_name="p", sequence_id=1, publish_time=7, **more)  # type: ignore[arg-type]
+
+
+def test_a_compressed_batch_is_taken_apart() -> None:
+    import zlib
+
+    body = b""
+    for index in range(3):
+        payload = b"m%d" % index
+        single = SingleMessageMetadata(payload_size=len(payload), partition_key=f"k{index}", event_time=index)
+        single.properties.append(KeyValue(key="n", value=str(index)))
+        encoded = single.SerializeToString()
+        body += len(encoded).to_bytes(4) + encoded + payload
+    about = metadata(num_messages_in_batch=3, compression=ZLIB, uncompressed_size=len(body))
+    found = list(messages_of(payload_section(about, zlib.compress(body))))
+    assert [(each.payload, each.key, each.event_time, dict(each.properties)) for each in found] == [
+        (b"m%d" % index, f"k{index}", index, {"n": str(index)}) for index in range(3)
+    ]
+
+
+def test_an_encrypted_message_is_refused() -> None:
+    about = metadata()
+    about.encryption_keys.append(EncryptionKeys(key="k", value=b"v"))
+    with pytest.raises(Undecodable, match="encrypted"):
+        list(messages_of(payload_section(about, b"x")))
