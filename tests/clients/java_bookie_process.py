@@ -26,10 +26,10 @@ def make_cluster(classpath: str, uri: str, scratch: Path) -> None:
 class JavaBookieProcess(StartedProcess):
     """One directory, and the bookie on it, on the same port each time. Its metadata tells when it is ready."""
 
-    def __init__(self, directory: Path, uri: str, classpath: str) -> None:
+    def __init__(self, directory: Path, uri: str, classpath: str, session_ms: int = 2000) -> None:
         super().__init__(directory)
         self.port = free_port()
-        self._uri, self._classpath = uri, classpath
+        self._uri, self._classpath, self._session_ms = uri, classpath, session_ms
 
     @property
     def bookie_id(self) -> str:
@@ -41,7 +41,7 @@ class JavaBookieProcess(StartedProcess):
         conf = self.directory / "bookie.conf"
         conf.write_text(
             f"metadataServiceUri={self._uri}\nbookiePort={self.port}\nadvertisedAddress=127.0.0.1\nallowLoopback=true\n"
-            f"journalDirectories={self.directory}/journal\nledgerDirectories={self.directory}/ledgers\nzkTimeout=2000\n"
+            f"journalDirectories={self.directory}/journal\nledgerDirectories={self.directory}/ledgers\nzkTimeout={self._session_ms}\n"
             "diskUsageThreshold=0.999\ndiskUsageWarnThreshold=0.998\nhttpServerEnabled=false\n"
         )
         command = ["java", "-Xmx256m", "-cp", self._classpath, "org.apache.bookkeeper.server.Main", "--conf", str(conf)]
