@@ -25,7 +25,6 @@ from .namespace_policy_checks import (
 )
 
 REPLICATION = "geo-replication is missing"
-SCHEMAS = "a schema registry is missing"
 OFFLOAD = "tiered storage is missing"
 DEDUPLICATION = "deduplication is missing"
 COMPACTION = "compaction is missing"
@@ -166,19 +165,19 @@ POLICIES: tuple[NamespacePolicy, ...] = (
     NamespacePolicy("offloadPolicies", "OFFLOAD", "offload_policies", dict[str, Any], is_removable=False, missing=OFFLOAD),
     NamespacePolicy(
         "schemaCompatibilityStrategy", "SCHEMA_COMPATIBILITY_STRATEGY", "schema_compatibility_strategy", SchemaCompatibility,
-        set_by="PUT", is_removable=False, default="UNDEFINED", missing=SCHEMAS, harmless=("UNDEFINED",),
+        set_by="PUT", is_removable=False, default="UNDEFINED",
     ),
     NamespacePolicy(
         "schemaAutoUpdateCompatibilityStrategy", "SCHEMA_COMPATIBILITY_STRATEGY", "schema_auto_update_compatibility_strategy",
-        AutoUpdateCompatibility, set_by="PUT", is_removable=False, missing=SCHEMAS,
+        AutoUpdateCompatibility, set_by="PUT", is_removable=False,
     ),
     NamespacePolicy(
         "isAllowAutoUpdateSchema", "SCHEMA_COMPATIBILITY_STRATEGY", "is_allow_auto_update_schema", bool, is_removable=False,
-        default=True, missing=SCHEMAS, harmless=(True,),
+        default=True,
     ),
     NamespacePolicy(
         "schemaValidationEnforced", "SCHEMA_COMPATIBILITY_STRATEGY", "schema_validation_enforced", bool, is_removable=False,
-        default=False, missing=SCHEMAS, harmless=(False,),
+        default=False,
     ),
     NamespacePolicy(
         "subscriptionAuthMode", "SUBSCRIPTION_AUTH_MODE", "subscription_auth_mode", Literal["None", "Prefix"],

@@ -15,6 +15,7 @@ import org.apache.pulsar.admin.cli.PulsarAdminTool;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 
@@ -331,6 +332,26 @@ public final class Operator {
                 return plain.isConnected();
             }
         });
+        act("namespaces set-is-allow-auto-update-schema " + NS + " --disable", all(
+                is("namespaces get-is-allow-auto-update-schema " + NS, "false"),
+                fails(() -> client.newProducer(Schema.STRING).topic(topic("schema")).create(), "chema")));
+        act("namespaces set-is-allow-auto-update-schema " + NS + " --enable", () -> {
+            try (Producer<String> typed = client.newProducer(Schema.STRING).topic(topic("schema")).create()) {
+                return typed.isConnected();
+            }
+        });
+        act("namespaces set-schema-validation-enforce " + NS + " --enable", all(is("namespaces get-schema-validation-enforce " + NS, "true"),
+                fails(() -> producer("schema"), "chema")));
+        act("namespaces set-schema-validation-enforce " + NS + " --disable", () -> {
+            try (Producer<byte[]> bare = producer("schema")) {
+                return bare.isConnected();
+            }
+        });
+        act("namespaces set-schema-compatibility-strategy " + NS + " -c ALWAYS_INCOMPATIBLE", all(
+                shows("namespaces get-schema-compatibility-strategy " + NS, "ALWAYS_INCOMPATIBLE"),
+                fails(() -> client.newProducer(Schema.INT64).topic(topic("schema")).create(), "chema")));
+        act("namespaces set-schema-compatibility-strategy " + NS + " -c UNDEFINED",
+                shows("namespaces get-schema-compatibility-strategy " + NS, "UNDEFINED"));
         act("namespaces set-message-ttl " + NS + " -ttl 77", is("namespaces get-message-ttl " + NS, "77"));
         act("namespaces remove-message-ttl " + NS, is("namespaces get-message-ttl " + NS, "null"));
         act("namespaces set-retention " + NS + " -s 100M -t 2h", shows("namespaces get-retention " + NS, "120", "100"));
