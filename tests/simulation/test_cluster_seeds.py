@@ -21,7 +21,7 @@ FOUND = {
     "load-goes-on": (0,),
     "first-owner-named": (7,),
 }
-"""Of planted bugs that many seeds find: some that did; a change of the product may move it to others. The rest: docs/results."""
+"""Of planted bugs that many seeds find: some that did; a change of the product may move them. The rest: docs/results."""
 SEARCHED = 40
 """So many more are tried then."""
 
