@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -107,25 +107,29 @@ def decided(security: Security, endpoint: Endpoint, values: list[str], who: Who)
     return found
 
 
-def differences(found: Dispatcher) -> Iterator[tuple[str, str, str, str]]:
+async def differences(found: Dispatcher) -> AsyncIterator[tuple[str, str, str, str]]:
     """Route, role, Apache's letter and ours, where they are not alike. A refusal is one whatever its status. A route that is
     for super-users alone may be stricter than Apache's: that is what a route is of which nothing else was declared."""
-    store = run(lambda _: a_store())
-    security = Security(settings(), store, {}, lambda: 1_000_000.0)
+    security = Security(settings(), await a_store(), {}, lambda: 1_000_000.0)
     for route, letters in recorded().items():
         method, path = route.split(" ")
         endpoint = found.find(method, [part for part in filled(path).split("/") if part])
         if endpoint is None:
             continue
         for who, theirs in zip(ROLES, letters, strict=True):
-            ours = decided(security, *endpoint, who)
+            ours = await letter(security, *endpoint, who)
             is_undeclared = endpoint[0].access == SUPER_USER_ALONE and theirs == "A"
             if theirs not in "-?" and (theirs == "A") != (ours == "A") and not is_undeclared:
                 yield route, who.name, theirs, ours
 
 
 def test_what_we_decide_is_what_apache_decides_but_for_what_is_listed_with_its_reason() -> None:
-    found = list(differences(dispatcher()))
+    served = dispatcher()
+
+    async def scenario() -> list[tuple[str, str, str, str]]:
+        return [each async for each in differences(served)]
+
+    found = run(lambda _: scenario())
     assert [each for each in found if each[0] not in BY_ROUTE and not each[0].split(" ")[1].startswith(tuple(BY_PREFIX))] == []
     assert [each for each in found if each[0] in BY_ROUTE and each[3] == "A"] == [], "where we differ, we are the stricter"
 
