@@ -68,7 +68,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
         *OpenApiRoutes(version, lambda: dispatcher.endpoints).routes(),
         *PermissionRoutes(service).routes(),
         *ResourceQuotaRoutes(service, store).routes(),
-        *SchemaRoutes().routes(),
+        *SchemaRoutes(service).routes(),
         *SubscriptionRoutes(service).routes(),
         *TenantRoutes(service, store).routes(),
         *UnloadingRoutes(service).routes(),

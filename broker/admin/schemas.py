@@ -1,7 +1,7 @@
 """Routes for schemas (Apache: SchemasResource). Owns nothing; what may follow what is the registry's to say.
 
-Statuses and members as an Apache Pulsar 4.0.8 answers them; where that answers 500 or never (an unknown type, a schema that does not
-fit at /compatibility), the status says what is wrong. A schema is answered by any broker.
+Statuses and members as an Apache Pulsar 4.0.8 answers them; where that answers 500 or never (an unknown type, a schema that
+does not fit at /compatibility), the status says what is wrong. A schema is answered by any broker.
 """
 
 import json
@@ -20,7 +20,7 @@ from ..service.topic_name import TopicName
 from ..service.topic_schemas import schema_id
 from .answers import Refusal, json_answer
 from .endpoints import Access, Endpoint, Query, Scope
-from .names import topic_name
+from .names import topic_of
 
 _TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 NOT_FOUND = "Schema not found"
@@ -57,21 +57,21 @@ class SchemaRoutes:
 
     async def get(self, request: Request) -> Response:
         """The newest version."""
-        return _one(await self._schemas.latest(topic_name(request)))
+        return _one(await self._schemas.latest(topic_of(request)))
 
     async def version(self, request: Request) -> Response:
         """One version."""
-        versions = await self._versions(topic_name(request))
+        versions = await self._versions(topic_of(request))
         return _one(next((each for each in versions if each.version == request.path_params["version"]), None))
 
     async def versions(self, request: Request) -> Response:
         """All versions since the last deletion, oldest first."""
-        found = await self._versions(topic_name(request))
+        found = await self._versions(topic_of(request))
         return json_answer({"getSchemaResponses": [_document(each) for each in found]})
 
     async def metadata(self, request: Request) -> Response:
         """The ledgers and entries in which the versions are."""
-        places = await self._schemas.places(topic_name(request))
+        places = await self._schemas.places(topic_of(request))
         if not places:
             raise Refusal(404, NOT_FOUND)
         index = [{"ledgerId": ledger, "entryId": entry, "version": version} for version, ledger, entry in places]
@@ -80,18 +80,18 @@ class SchemaRoutes:
     async def delete(self, request: Request) -> Response:
         """Say that the topic has no schema any more; the versions before are not answered from then on."""
         force = request.query_params.get("force", "false") == "true"
-        found = await self._schemas.delete(topic_name(request), _user(request), force=force)
+        found = await self._schemas.delete(topic_of(request), _user(request), force=force)
         return json_answer({"version": -1 if found is None or force else found})
 
     async def put(self, request: Request) -> Response:
         """Make it the topic's newest, unless it is one of its versions already."""
-        topic, schema = topic_name(request), _schema(request)
+        topic, schema = topic_of(request), _schema(request)
         version = await self._said(self._schemas.put(topic, schema))
         return json_answer({"version": {"version": version}})
 
     async def check(self, request: Request) -> Response:
         """Whether it may follow those that are there."""
-        topic, schema = topic_name(request), _schema(request)
+        topic, schema = topic_of(request), _schema(request)
         strategy = await self._schemas.strategy(topic)
         try:
             await self._schemas.registry.check_compatible(schema_id(topic), schema, strategy)
@@ -101,7 +101,7 @@ class SchemaRoutes:
 
     async def find(self, request: Request) -> Response:
         """The version that it is, -1 if it is none."""
-        found = await self._schemas.registry.find(schema_id(topic_name(request)), _schema(request))
+        found = await self._schemas.registry.find(schema_id(topic_of(request)), _schema(request))
         return json_answer({"version": -1 if found is None else found})
 
     async def _versions(self, topic: TopicName) -> tuple[VersionedSchema, ...]:
@@ -135,7 +135,8 @@ def _key_value_data(text: str) -> bytes:
         parts = json.loads(text)
         return join_key_value(*(_part_data(parts[name]) for name in ("key", "value")))
     except (ValueError, KeyError, TypeError) as error:
-        raise Refusal(422, f'Invalid schema definition data for KEY_VALUE schema: expected {{"key":...,"value":...}}: {error}') from error
+        reason = f'Invalid schema definition data for KEY_VALUE schema: expected {{"key":...,"value":...}}: {error}'
+        raise Refusal(422, reason) from error
 
 
 def _part_data(part: Any) -> bytes:

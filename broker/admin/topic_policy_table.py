@@ -81,7 +81,6 @@ _NO_COMPACTION = "Topics are not compacted yet"
 _NO_DEDUPLICATION = "Messages are not deduplicated yet"
 _NO_DELAY = "Delayed delivery is not there yet"
 _NO_REPLICATION = "Replication between clusters is not there yet"
-_NO_SCHEMAS = "Schemas are not kept yet"
 _NO_OFFLOAD = "Ledgers are not offloaded yet"
 _NO_FILTERS = "Entry filters are classes of Java, which cannot be loaded here"
 _NO_PAUSE = "A cursor's state is always stored: there is nothing for a dispatcher to wait for"
@@ -212,7 +211,6 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
         str,
         _always("FULL"),
         set_method="PUT",
-        missing=_NO_SCHEMAS,
     ),
     DeclaredPolicy(
         "schemaValidationEnforced",
@@ -220,7 +218,6 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
         "SCHEMA_COMPATIBILITY_STRATEGY",
         bool,
         _always(False),
-        missing=_NO_SCHEMAS,
         unset=False,
     ),
     DeclaredPolicy(

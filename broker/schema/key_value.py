@@ -28,6 +28,11 @@ def split_key_value(schema: SchemaData) -> KeyValue:
     return KeyValue(_schema(schema, "key", key), _schema(schema, "value", value))
 
 
+def join_key_value(key: bytes, value: bytes) -> bytes:
+    """The data of both definitions as those of one."""
+    return b"".join(len(part).to_bytes(_LENGTH_BYTES, "big") + part for part in (key, value))
+
+
 def _part(data: bytes) -> tuple[bytes, bytes]:
     """A definition and what comes after it. A length of -1 is none (as Java writes a schema without data)."""
     length = int.from_bytes(data[:_LENGTH_BYTES], "big", signed=True)

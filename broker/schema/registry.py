@@ -41,6 +41,12 @@ class SchemaRegistry:
         """None when there is no such version, or it was deleted."""
         return next((each for each in await self.versions(schema_id) if each.version == version), None)
 
+    async def places(self, schema_id: str) -> list[tuple[int, int, int]]:
+        """Version, ledger and entry of all that is stored, deletions too."""
+        locator = (await self._storage.read(schema_id)).locator
+        found = [] if locator is None else locator.index
+        return [(each.version, each.position.ledgerId, each.position.entryId) for each in found]
+
     async def find(self, schema_id: str, schema: SchemaData) -> int | None:
         """The version that the definition is."""
         found = (each.version for each in await self.versions(schema_id) if is_same_schema(each.schema, schema))

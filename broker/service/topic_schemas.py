@@ -85,6 +85,21 @@ class TopicSchemas:
             found = await self.registry.put(schema_id(topic), schema, await self.strategy(topic), may_update=may_update)
             return version_bytes(found)
 
+    async def put(self, topic: TopicName, schema: SchemaData) -> int:
+        """An operator's: may make a new version also where producers may not."""
+        async with _told():
+            return await self.registry.put(schema_id(topic), schema, await self.strategy(topic))
+
+    async def delete(self, topic: TopicName, user: str, *, force: bool) -> int | None:
+        """See `SchemaRegistry.delete`."""
+        async with _told():
+            return await self.registry.delete(schema_id(topic), user, force=force)
+
+    async def places(self, topic: TopicName) -> list[tuple[int, int, int]]:
+        """Version, ledger and entry of all that is stored, deletions too."""
+        async with _told():
+            return await self.registry.places(schema_id(topic))
+
     async def for_consumer(self, topic: TopicName, schema: SchemaData | None, *, is_in_use: bool) -> None:
         """`is_in_use`: it has messages, producers or consumers. Otherwise the first who comes says what the schema is."""
         if schema is None or schema.type in (SchemaType.AUTO_CONSUME, SchemaType.NONE) or topic.is_system:

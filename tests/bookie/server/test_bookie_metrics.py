@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ports.op_stats import BUCKETS, WINDOW_SECONDS, Latencies, OpStats, bucket_end_ms, bucket_of, quantile_ms
 from bookie.server.request_stats import NAMES
 from bookie.web.metrics import QUANTILES, metrics_text, summary_text
+from ports.op_stats import BUCKETS, WINDOW_SECONDS, Latencies, OpStats, bucket_end_ms, bucket_of, quantile_ms
 from tests.bookie.runs import KEY
 from tests.bookie.server.client import EOK, Served, served
 from tests.wire.bookie_samples import add, batch_read, read

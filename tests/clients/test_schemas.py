@@ -1,0 +1,83 @@
+"""Schemas with Apache's client for Python and the admin REST of a started standalone."""
+
+import json
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pulsar
+import pytest
+from pulsar.schema import Integer, JsonSchema, Record, String
+
+from tests.clients.server_process import Ready
+
+pytestmark = pytest.mark.clients
+
+
+class One(Record):  # type: ignore[misc]  # the client library has no types
+    """What is published first."""
+
+    a = Integer(required=True)
+
+
+class Two(Record):  # type: ignore[misc]  # as above
+    """What cannot follow it."""
+
+    a = String(required=True)
+
+
+def rest(server: Ready, method: str, topic: str, path: str, body: Any = None) -> tuple[int, Any]:
+    name = topic.removeprefix("persistent://")
+    data = None if body is None else json.dumps(body).encode()
+    url = f"{server.web_url}/admin/v2/schemas/{name}/{path}"
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_records_go_through_and_what_does_not_fit_is_refused_as_such(client: pulsar.Client, server: Ready, topic: str) -> None:
+    consumer = client.subscribe(topic, "s", schema=JsonSchema(One))
+    producer = client.create_producer(topic, schema=JsonSchema(One))
+    producer.send(One(a=7))
+    assert consumer.receive(timeout_millis=30_000).value().a == 7
+    with pytest.raises(pulsar.IncompatibleSchema):
+        client.create_producer(topic, schema=JsonSchema(Two))
+    with pytest.raises(pulsar.IncompatibleSchema):
+        client.subscribe(topic, "other", schema=JsonSchema(Two))
+    status, found = rest(server, "GET", topic, "schema")
+    assert (status, found["version"], found["type"]) == (200, 0, "JSON")
+    assert [field["name"] for field in json.loads(found["data"])["fields"]] == ["a"]
+
+
+def test_an_operator_makes_checks_finds_and_deletes_versions(server: Ready, topic: str) -> None:
+    def record(kind: str) -> dict[str, Any]:
+        schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": kind}]})
+        return {"type": "AVRO", "schema": schema, "properties": {"p": "1"}}
+
+    assert rest(server, "GET", topic, "schema")[0] == 404
+    assert rest(server, "POST", topic, "schema", record("int")) == (200, {"version": {"version": 0}})
+    assert rest(server, "POST", topic, "compatibility", record("string")) == (
+        202,
+        {"schemaCompatibilityStrategy": "FULL", "compatibility": False},
+    )
+    assert rest(server, "POST", topic, "schema", record("string"))[0] == 409
+    assert rest(server, "POST", topic, "schema", {"type": "AVRO", "schema": "{]"})[0] == 422
+    assert rest(server, "POST", topic, "schema", {"type": "NIX", "schema": ""})[0] == 422
+    assert rest(server, "POST", topic, "version", record("int")) == (200, {"version": 0})
+    assert rest(server, "POST", topic, "version", record("string")) == (200, {"version": -1})
+    status, found = rest(server, "GET", topic, "schemas")
+    assert (status, [each["properties"] for each in found["getSchemaResponses"]]) == (200, [{"p": "1"}])
+    assert rest(server, "GET", topic, "metadata")[1]["info"]["version"] == 0
+    assert rest(server, "DELETE", topic, "schema") == (200, {"version": 1})
+    assert rest(server, "GET", topic, "schema/0")[0] == 404
+    assert rest(server, "DELETE", topic, "schema?force=true") == (200, {"version": -1})
+    pair: dict[str, Any] = {
+        "type": "KEY_VALUE",
+        "schema": '{"key":{"type":"record","name":"K","fields":[]},"value":""}',
+        "properties": {"key.schema.type": "JSON", "value.schema.type": "STRING"},
+    }
+    assert rest(server, "POST", topic, "schema", pair) == (200, {"version": {"version": 0}})
+    assert json.loads(rest(server, "GET", topic, "schema")[1]["data"]) == json.loads(pair["schema"])
