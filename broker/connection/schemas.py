@@ -68,8 +68,7 @@ async def check_consumer_schema(service: BrokerService, name: TopicName, topic: 
     """BrokerError(INCOMPATIBLE_SCHEMA)."""
     if not command.HasField("schema"):
         return
-    activity = topic.activity()
-    is_in_use = bool(activity.producers or activity.consumers or activity.stored_bytes)
+    is_in_use = not topic.activity().is_schema_open
     await service.schemas.for_consumer(name, schema_data(command.schema), is_in_use=is_in_use)
 
 

@@ -45,6 +45,7 @@ def subscribe_request(
         address=link.address,
         client_version=link.client_version,
         auto_create_subscription=may_create_subscription,
+        takes_any_schema=command.HasField("schema") and command.schema.type == api.Schema.AutoConsume,
     )
 
 

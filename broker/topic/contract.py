@@ -147,6 +147,8 @@ class SubscribeRequest:
     address: str
     client_version: str
     auto_create_subscription: bool = True
+    takes_any_schema: bool = False
+    """Schema.AUTO_CONSUME."""
 
 
 class ConsumerSink(Protocol):
@@ -257,8 +259,8 @@ class TopicActivity:
     """The largest backlog of a durable subscription."""
     last_active_ms: int
     """Wall clock when it was loaded or the last producer or consumer left, whichever is later."""
-    stored_bytes: int = 0
-    """Of the messages that are there."""
+    is_schema_open: bool = True
+    """Nothing is stored, nobody publishes, and who reads takes any schema: the next who comes says what the schema is."""
 
 
 class Topic(Protocol):

@@ -143,8 +143,15 @@ class PersistentTopic:
             durable_subscriptions=len(durable),
             backlog_entries=max((subscription.cursor.backlog_entries() for subscription in durable), default=0),
             last_active_ms=self._last_active_ms,
-            stored_bytes=self.ledger.size_bytes,
+            is_schema_open=self._is_schema_open(),
         )
+
+    def _is_schema_open(self) -> bool:
+        """Apache: PersistentTopic.addSchemaIfIdleOrCheckCompatible."""
+        if self.publishers.count or self.ledger.size_bytes:
+            return False
+        readers = (each for subscription in self.subscriptions.all for each in subscription.consumers)
+        return all(each.request.takes_any_schema for each in readers)
 
     def traffic(self) -> TopicTraffic:
         return topic_traffic(self.publishers, self.subscriptions.all)

@@ -383,7 +383,7 @@ def test_a_consumer_with_a_schema_does_not_make_one_for_a_topic_that_is_in_use_w
     async def scenario() -> None:
         async with a_peer() as peer:
             await peer.produce(1)
-            peer.topic().now = replace(peer.topic().now, producers=1)
+            peer.topic().now = replace(peer.topic().now, is_schema_open=False)
             avro = api.Schema(name="s", schema_data=AVRO, type=api.Schema.Avro)
             found = await peer.ask(subscribe(schema=avro))
             assert found.error.error == api.IncompatibleSchema

@@ -78,6 +78,24 @@ def test_activity_says_who_is_there_and_since_when_nobody_is() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("who", ["nobody", "a reader of anything", "a reader", "a producer", "messages"])
+def test_the_schema_is_open_until_somebody_depends_on_what_is_written(who: str) -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        match who:
+            case "a reader of anything":
+                await world.consumer(takes_any_schema=True)
+            case "a reader":
+                await world.consumer()
+            case "a producer":
+                await world.producer()
+            case "messages":
+                await world.publish_many(1)
+        assert world.topic.activity().is_schema_open == (who in ("nobody", "a reader of anything"))
+
+    run(scenario)
+
+
 def test_unloading_tells_everybody_flushes_and_refuses_newcomers() -> None:
     async def scenario() -> None:
         world = TopicWorld()
