@@ -189,12 +189,12 @@ class BrokerService:
         return self._topics.get(str(topic)) is not None or await self._store.exists(topic.managed_ledger_path)
 
     async def delete_topic(self, topic: TopicName, *, force: bool = False) -> None:
-        """With its own policies. TopicNotFound; BrokerError when it is in use and not `force`."""
+        """With its policies and schemas. TopicNotFound; BrokerError when it is in use and not `force`."""
         if not await self.topic_exists(topic):
             raise TopicNotFound(str(topic))
         await self._load(topic, False)
         await self._topics.remove(str(topic), lambda loaded: loaded.delete(force=force))
-        await self._forget_policies(topic)
+        await self._forget(topic)
 
     async def unload_topic(self, topic: TopicName) -> None:
         """Close it; the next who asks loads it again. TopicNotFound when it is not loaded."""
@@ -264,7 +264,7 @@ class BrokerService:
             except TopicNotFound:
                 continue  # deleted by itself, or by an attempt that did not come to its end
         await self.partitioned_topics.delete(topic)
-        await self._forget_policies(topic)
+        await self._forget(topic)
 
     # ---- Watchers
 
@@ -358,12 +358,14 @@ class BrokerService:
 
     async def _delete_inactive(self, name: str) -> None:
         await self._topics.remove(name, lambda loaded: loaded.delete(force=False))
-        await self._forget_policies(TopicName.parse(name))
+        await self._forget(TopicName.parse(name))
 
-    async def _forget_policies(self, topic: TopicName) -> None:
-        """So that the next topic of this name does not begin with them. A partition has none of its own."""
+    async def _forget(self, topic: TopicName) -> None:
+        """Its policies and schemas, so that the next topic of this name does not begin with them. A partition has none of its
+        own: unlike in Apache the others keep their schema when one of them is deleted."""
         if not topic.is_partition and not topic.is_system:
             await self.topic_policies.remove(topic)
+            await self.schemas.delete(topic, "", force=True)
 
     async def _open_heartbeat(self) -> Topic:
         return await self._topics.load(heartbeat_topic(self.advertised), create=True)

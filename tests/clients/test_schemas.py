@@ -81,3 +81,14 @@ def test_an_operator_makes_checks_finds_and_deletes_versions(server: Ready, topi
     }
     assert rest(server, "POST", topic, "schema", pair) == (200, {"version": {"version": 0}})
     assert json.loads(rest(server, "GET", topic, "schema")[1]["data"]) == json.loads(pair["schema"])
+
+
+def test_a_topic_that_is_deleted_takes_its_schemas_with_it(client: pulsar.Client, server: Ready, topic: str) -> None:
+    client.create_producer(topic, schema=JsonSchema(One)).close()
+    name = topic.removeprefix("persistent://")
+    urllib.request.urlopen(
+        urllib.request.Request(f"{server.web_url}/admin/v2/persistent/{name}", method="DELETE"), timeout=30
+    ).close()
+    assert rest(server, "GET", topic, "schema")[0] == 404
+    client.create_producer(topic, schema=JsonSchema(Two)).close()
+    assert rest(server, "GET", topic, "schema")[1]["version"] == 0
