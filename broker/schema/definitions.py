@@ -10,6 +10,8 @@ from .values import AVRO_TYPES, SchemaData, SchemaRefused, SchemaType
 DEFINITION_BYTES_MAX = 1 << 20
 """A schema is kept in memory and sent to every client that asks."""
 
+_JSON_TYPES = ("object", "array", "string", "number", "integer", "boolean", "null", "any")
+
 
 def check_definition(schema: SchemaData) -> None:
     """SchemaRefused: too large, of a type that is none of a message, or no definition of its type."""
@@ -45,6 +47,7 @@ def _check_structured(schema: SchemaData) -> None:
 def is_json_schema(data: bytes) -> bool:
     """The form in which clients before 2.0 described JSON; newer ones write Avro's."""
     try:
-        return isinstance(json.loads(data), dict)
+        definition = json.loads(data)
     except ValueError:
         return False
+    return isinstance(definition, dict) and definition.get("type") in _JSON_TYPES
