@@ -1,7 +1,7 @@
 """Pairs of schemas, each tried with every strategy on an Apache Pulsar: `python -m tests.broker.schema.decisions URL FILE`.
 
-Writes what that broker decided: for each case and strategy whether the second schema may follow the first. The file beside this
-one, `apache-4.0.8.json`, is of Apache Pulsar 4.0.8; `test_apache_decisions.py` holds ours to it. The case's definitions are in the file as well.
+Writes what that broker decided: for each case and strategy whether the second schema may follow the first, and the definitions.
+`apache-4.0.8.json` is of Apache Pulsar 4.0.8; `test_apache_decisions.py` holds ours to it.
 """
 
 import base64
