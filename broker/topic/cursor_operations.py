@@ -58,6 +58,14 @@ class CursorOperations:
         run = await self._ledger.read(position, 1, 1)
         return run is not None and publish_times(run)[0] < time_ms
 
+    async def published_ms(self, position: Position) -> int | None:
+        """When the entry at `position`, or the first one after it, was; None: there is none."""
+        try:
+            run = await self._ledger.read(position, 1, 1)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+        return None if run is None else publish_times(run)[0]
+
     def expire_through(self, subscription: Subscription, position: Position) -> int:
         """Up to and including it; nothing when that is beyond the end."""
         return 0 if position > self._ledger.last_confirmed else subscription.expire_through(position)

@@ -234,6 +234,7 @@ class PersistentTopic:
         self._stop_listening()
         self._stop_hearing_of_others()
         self._sampling.cancel()
+        self.upkeep.close()
         self.publishers.end_all(reason)
         for task in list(self._tasks):
             task.cancel()

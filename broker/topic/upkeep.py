@@ -7,7 +7,8 @@ topic that has nothing to do costs a few comparisons: with ten thousand topics t
 
 import asyncio
 import logging
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 from bookkeeper.ledgers import Quorums
 from broker.errors import BrokerError, ServerError
@@ -18,6 +19,7 @@ from wire.position import Position
 
 from .backlog import REDUCTION, backlog_bytes, closed_before, entries_to_evict, is_size_exceeded
 from .cursor_operations import CursorOperations
+from .expiry_timer import ExpiryTimer
 from .policies import NOTHING_SAID, BacklogQuota, EffectivePolicies, PersistencePolicy, QuotaPolicy, QuotaType, TopicPolicies
 from .policies_in_force import PoliciesInForce
 from .publishers import Publishers
@@ -45,6 +47,7 @@ class UpkeepHost(Protocol):
     def publishers(self) -> Publishers: ...
     @property
     def subscriptions(self) -> Subscriptions: ...
+    def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
 class Upkeep:
@@ -56,6 +59,12 @@ class Upkeep:
         self._settings = settings
         self._clock = clock
         self._operations = CursorOperations(host.ledger)
+        self._expiry = ExpiryTimer(host.name, self._expire_and_look, host.run_task, clock)
+        self._expiry.set_ttl(self.policies.message_ttl_seconds)
+
+    def close(self) -> None:
+        """Nothing is done by the clock any more."""
+        self._expiry.close()
 
     @property
     def policies(self) -> EffectivePolicies:
@@ -70,6 +79,7 @@ class Upkeep:
             self._host.ledger.set_retention(new.retention.age_ms, new.retention.size_bytes)
         if new.persistence != old.persistence:
             self._set_persistence(new.persistence)
+        self._expiry.set_ttl(new.message_ttl_seconds)
         self._host.publishers.policies_changed()
         self._host.subscriptions.policies_changed()
 
@@ -90,6 +100,11 @@ class Upkeep:
         for subscription in self._durable():
             if not subscription.is_fenced and subscription.cursor.backlog_entries():
                 await self._expire(subscription, ttl_seconds)
+
+    async def _expire_and_look(self) -> int | None:
+        await self.expire()
+        places = [each.cursor.first_unacknowledged() for each in self._durable() if each.cursor.backlog_entries()]
+        return await self._operations.published_ms(min(places)) if places else None
 
     async def _expire(self, subscription: Subscription, seconds: float) -> None:
         count = await self._operations.expire(subscription, self._clock.now_ms() - int(seconds * 1000))

@@ -52,6 +52,9 @@ class Place:
     def topic(self, name: str) -> str:
         return f"persistent://{self.name}/{name}"
 
+    def stats(self, name: str) -> Any:
+        return self.call("GET", f"/admin/v2/persistent/{self.name}/{name}/stats")
+
     def topics(self) -> list[str]:
         found: list[str] = self.call("GET", f"/admin/v2/persistent/{self.name}")
         return found
@@ -160,6 +163,20 @@ def test_a_consumer_gets_no_more_than_may_be_unacknowledged(place: Place) -> Non
     for message in held:
         consumer.acknowledge(message)
     assert receive(consumer, 10) == [f"m{number}" for number in range(10, 20)]
+
+
+def test_messages_that_nobody_takes_are_gone_after_their_time_to_live_and_not_at_the_next_round(place: Place) -> None:
+    place.client.subscribe(place.topic("t"), "s").close()
+    place.say("messageTTL", 2)
+    publish(place.client, place.topic("t"), 10)
+    began = time.monotonic()
+    publish(place.client, place.topic("t"), 1)
+    until(lambda: place.stats("t")["subscriptions"]["s"]["msgBacklog"] == 0)
+    assert time.monotonic() - began >= 1.9
+    assert place.stats("t")["subscriptions"]["s"]["totalMsgExpired"] == 11
+    consumer = place.client.subscribe(place.topic("t"), "s")
+    publish(place.client, place.topic("t"), 1, first=11)
+    assert receive(consumer, 1) == ["m11"]
 
 
 def test_types_of_subscription_are_refused_and_taken(place: Place) -> None:

@@ -1,0 +1,81 @@
+"""When to look at a topic whose messages have a time to live: when its oldest one that is not acknowledged has outlived it.
+
+What is published after a look cannot be due before a whole time to live has passed, so that an idle topic is looked at once in
+that time, a topic without a time to live never, and no publish or acknowledgement has anything to do with it. What is published
+with a time in the past, or comes back by a seek, may have to wait for the broker's round (messageExpiryCheckIntervalInMinutes,
+which is all that Apache has).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from broker.errors import BrokerError
+from ports.clock import Clock
+from ports.logs import line
+
+log = logging.getLogger(__name__)
+
+SLACK_SECONDS = 0.5
+"""How long after the oldest message is due: what becomes due meanwhile goes with it, and all within a second."""
+_RETRY_SECONDS_MAX = 60.0
+
+
+def look_after_seconds(now_ms: int, ttl_seconds: float, oldest_ms: int | None) -> float:
+    """Until the next look; `oldest_ms` is when the oldest message was published, None without a backlog."""
+    since_ms = now_ms if oldest_ms is None else min(oldest_ms, now_ms)
+    return max(0.0, since_ms / 1000 + ttl_seconds - now_ms / 1000) + SLACK_SECONDS
+
+
+class ExpiryTimer:
+    """Of one topic. `look` lets go of what has expired, and tells when what is the oldest then was published."""
+
+    def __init__(
+        self,
+        name: str,
+        look: Callable[[], Awaitable[int | None]],
+        run_task: Callable[[Coroutine[Any, Any, None]], None],
+        clock: Clock,
+    ) -> None:
+        self._name = name
+        self._look = look
+        self._run_task = run_task
+        self._clock = clock
+        self._ttl_seconds = 0
+        self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
+
+    def set_ttl(self, seconds: int) -> None:
+        """From now on; 0 or less: nothing expires."""
+        if seconds != self._ttl_seconds:
+            self._ttl_seconds = seconds
+            self._look_after(SLACK_SECONDS)
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._cancel()
+
+    def _look_after(self, seconds: float) -> None:
+        self._cancel()
+        if self._ttl_seconds > 0 and not self._is_closed:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._due)
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _due(self) -> None:
+        self._run_task(self._expire())
+
+    async def _expire(self) -> None:
+        seconds = min(self._ttl_seconds, _RETRY_SECONDS_MAX)
+        try:
+            oldest_ms = await self._look()
+            seconds = look_after_seconds(self._clock.now_ms(), self._ttl_seconds, oldest_ms)
+        except BrokerError as error:
+            log.warning(line("expiring messages failed", topic=self._name, error=error))
+        except Exception:
+            log.exception(line("expiring messages failed", topic=self._name))
+        self._look_after(seconds)
