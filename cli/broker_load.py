@@ -70,7 +70,7 @@ async def move_bundle(service: BrokerService, members: Members, move: Move) -> N
         if data is None:
             raise MoveFailed(f"{move.source} is not registered any more")
         path = f"/admin/v2/namespaces/{namespace}/{bundle_range}/unload"
-        await ask(parse_broker_data(data, "").http_url, "PUT", path)
+        await ask(service.neighbours, parse_broker_data(data, ""), "PUT", path)
     except BrokerError as error:
         raise MoveFailed(error.message) from error
     except Refusal as refusal:

@@ -14,6 +14,7 @@ from broker.admin.audit_settings import AuditSettings
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
 from broker.metrics_settings import MetricsSettings
+from broker.security.neighbour_settings import NeighbourSettings
 from broker.security.security import security_of
 from broker.security.settings import SecuritySettings
 from broker.security.tls_settings import TlsSettings
@@ -47,6 +48,7 @@ BROKER_SETTINGS = (
     AuditSettings,
     SecuritySettings,
     TlsSettings,
+    NeighbourSettings,
 )
 
 
@@ -70,6 +72,8 @@ class BrokerParts:
         self._fill_meters(configuration)
         self.tls_settings = configuration.settings(TlsSettings)
         self.tls = self.tls_settings.server(asyncio.get_running_loop().time) if self.tls_settings.is_on else None
+        around = configuration.settings(NeighbourSettings)
+        self.service.neighbours = around.neighbours(self.tls_settings, os.environ, asyncio.get_running_loop().time)
         self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security)
 
     def _fill_meters(self, configuration: Configuration) -> None:

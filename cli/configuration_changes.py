@@ -11,6 +11,9 @@ from ports.settings import BadSetting, fold, is_secret
 
 AT_START_ONLY = frozenset(
     {
+        "brokerClientAuthenticationParameters",
+        "brokerClientAuthenticationPlugin",
+        "brokerClientTlsEnabled",
         "bookkeeperUseV2WireProtocol",  # connections to bookies are made with one version of the protocol
         "defaultNumberOfNamespaceBundles",
         "dispatcherMaxRoundRobinBatchSize",

@@ -10,7 +10,7 @@ from metadata.store import MetadataStore
 
 from ..service.broker_service import BrokerService
 from ..service.bundles import OWNERS
-from ..service.lookups import BROKERS, broker_id
+from ..service.lookups import BROKERS, Advertised, broker_id
 from ..service.topic_name import TopicName
 from .answers import Refusal, json_answer, no_content, text_answer
 from .bundles import bundles_of
@@ -126,7 +126,7 @@ class BrokerRoutes:
             data = await self._documents.get(f"{BROKERS}/{broker}")
             if data is None:
                 raise Refusal(404, f"Broker id '{broker}' not found in available brokers.")
-            return redirect(request, data.get("webServiceUrl") or data.get("webServiceUrlTls") or "")
+            return redirect(request, Advertised("", data.get("webServiceUrl") or "", "", data.get("webServiceUrlTls") or ""))
         await self._service.heartbeat.beat()
         return text_answer("ok")
 

@@ -58,7 +58,7 @@ class BundleRoutes:
             raise Refusal(406, str(error)) from error
         except CannotSplit as error:
             raise Refusal(412, str(error)) from error
-        return no_content() if elsewhere is None else redirect(request, elsewhere.address.http_url)
+        return no_content() if elsewhere is None else redirect(request, elsewhere.address)
 
 
 async def bundles_of(service: BrokerService, namespace: NamespaceName) -> Bundles:

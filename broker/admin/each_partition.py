@@ -38,4 +38,4 @@ async def _of(service: BrokerService, name: TopicName, route: str, tell: Tell) -
         if found.address == service.advertised:
             return await tell(await service.topic(name, may_create=False))
         path = f"/admin/v2/persistent/{name.namespace}/{encode_name(name.local_name)}/{route}"
-        return await ask_json(found.address.http_url, path)
+        return await ask_json(service.neighbours, found.address, path)

@@ -17,6 +17,8 @@ from metadata.store import MetadataError
 from ..errors import BrokerError
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
+from ..service.lookups import Advertised
+from ..service.neighbours import Neighbours
 from ..service.topic_name import TopicName
 from .answers import Refusal, on_broker_error, refusal
 
@@ -38,37 +40,41 @@ def to_owner(service: BrokerService) -> Callable[[Request, Exception], Awaitable
             return await on_broker_error(request, refused)
         except MetadataError as failed:
             return refusal(500, str(failed))
-        return redirect(request, found.address.http_url)
+        return redirect(request, found.address)
 
     return on_topic_elsewhere
 
 
-def redirect(request: Request, http_url: str, *, without: str = "", **parameters: str) -> Response:
-    """307 to the same path there, with the parameters given beside its own, but for one that it is to go without."""
+def redirect(request: Request, address: Advertised, *, without: str = "", **parameters: str) -> Response:
+    """307 to the same path there, with the parameters given beside its own, but for one that it is to go without. Who came
+    over TLS is sent on over TLS, where the other broker has a port for it."""
+    plain, over_tls = address.http_url, address.http_url_tls
+    http_url = over_tls or plain if request.url.scheme == "https" else plain or over_tls
     url = request.url.include_query_params(**parameters) if parameters else request.url
     url = url.remove_query_params(without) if without else url
     path = request.scope.get("raw_path", b"").decode() or quote(url.path)
     return RedirectResponse(http_url + path + (f"?{url.query}" if url.query else ""), 307)
 
 
-async def ask(http_url: str, method: str, path: str) -> None:
-    """A request without a body to another broker; Refusal(500) when it does not do it."""
+async def ask(neighbours: Neighbours, address: Advertised, method: str, path: str) -> None:
+    """A request without a body to another broker; Refusal(500) when it does not do it, BrokerError when it cannot be asked."""
+    url = neighbours.web_url(address) + path
     try:
         async with asyncio.timeout(SECONDS_MAX):
-            status = await _status_of(http_url, method, path)
+            status = await _status_of(neighbours, url, method)
     except (OSError, TimeoutError, ValueError) as error:
-        raise Refusal(500, f"{http_url} did not answer: {error}") from error
+        raise Refusal(500, f"{url} did not answer: {error}") from error
     if status not in (200, 204, 307, 404):  # the last two: not there any more, which is all that is asked for
-        raise Refusal(500, f"{http_url} answered {method} {path} with {status}")
+        raise Refusal(500, _complaint(url, method, status))
 
 
-async def ask_json(http_url: str, path: str) -> Any:
-    """What another broker answers to GET, also from where it sends us on to; None for 404. Refusal(500)."""
-    url = http_url + path
+async def ask_json(neighbours: Neighbours, address: Advertised, path: str) -> Any:
+    """What another broker answers to GET, also from where it sends us on to; None for 404. Refusal(500), BrokerError."""
+    url = neighbours.web_url(address) + path
     try:
         async with asyncio.timeout(SECONDS_MAX):
             for _ in range(REDIRECTS_MAX):
-                status, headers, body = await _get(url)
+                status, headers, body = await _get(neighbours, url)
                 if status != 307:
                     break
                 url = headers.get("location", "")
@@ -76,18 +82,30 @@ async def ask_json(http_url: str, path: str) -> Any:
     except (OSError, TimeoutError, ValueError) as error:
         raise Refusal(500, f"{url} did not answer: {error}") from error
     if status not in (200, 404):
-        raise Refusal(500, f"{url} answered GET with {status}")
+        raise Refusal(500, _complaint(url, "GET", status))
     return found
 
 
-async def _get(url: str) -> tuple[int, dict[str, str], bytes]:
+def _complaint(url: str, method: str, status: int) -> str:
+    remedy = {
+        401: ": brokerClientAuthenticationPlugin and ...Parameters say what this broker shows it",
+        403: ": the role that this broker shows it (brokerClientAuthenticationParameters) is not in its superUserRoles",
+    }
+    return f"{url} answered {method} with {status}{remedy.get(status, '')}"
+
+
+def _head(neighbours: Neighbours, url: str, method: str) -> bytes:
     where = urlsplit(url)
-    if where.scheme != "http" or where.hostname is None:
-        raise ValueError("not an address for HTTP")
-    reader, writer = await asyncio.open_connection(where.hostname, where.port or 80, limit=STATUS_LINE_BYTES_MAX)
+    target = where.path + (f"?{where.query}" if where.query else "")
+    first = f"{method} {target} HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: 0\r\nConnection: close\r\n"
+    shown = (name + b": " + value + b"\r\n" for name, value in neighbours.credentials().headers())
+    return first.encode() + b"".join(shown) + b"\r\n"
+
+
+async def _get(neighbours: Neighbours, url: str) -> tuple[int, dict[str, str], bytes]:
+    reader, writer = await neighbours.open(url, STATUS_LINE_BYTES_MAX)
     try:
-        target = where.path + (f"?{where.query}" if where.query else "")
-        writer.write(f"GET {target} HTTP/1.1\r\nHost: {where.netloc}\r\nConnection: close\r\n\r\n".encode())
+        writer.write(_head(neighbours, url, "GET"))
         status = (await reader.readline()).split()[1:2]
         headers: dict[str, str] = {}
         while (text := (await reader.readline()).strip().decode("latin-1")) and len(headers) < HEADERS_MAX:
@@ -103,12 +121,10 @@ async def _get(url: str) -> tuple[int, dict[str, str], bytes]:
         writer.close()
 
 
-async def _status_of(http_url: str, method: str, path: str) -> int:
-    where = urlsplit(http_url)
-    reader, writer = await asyncio.open_connection(where.hostname, where.port or 80, limit=STATUS_LINE_BYTES_MAX)
+async def _status_of(neighbours: Neighbours, url: str, method: str) -> int:
+    reader, writer = await neighbours.open(url, STATUS_LINE_BYTES_MAX)
     try:
-        head = f"{method} {path} HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        writer.write(head.encode())
+        writer.write(_head(neighbours, url, method))
         return int((await reader.readline()).split()[1])
     except IndexError as error:
         raise ValueError("no HTTP status") from error

@@ -39,7 +39,7 @@ class LookupRoutes:
         answer = await self._service.lookup(topic, listener, authoritative=query["authoritative"])
         found = answer.address
         if answer.is_redirect:
-            return redirect(request, found.http_url, authoritative="true")
+            return redirect(request, found, authoritative="true")
         body = {"brokerUrl": found.broker_url, "httpUrl": found.http_url, "nativeUrl": found.broker_url}
         if found.broker_url_tls:
             body |= {"brokerUrlTls": found.broker_url_tls, "httpUrlTls": found.http_url_tls}

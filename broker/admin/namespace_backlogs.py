@@ -85,8 +85,9 @@ class NamespaceBacklogRoutes:
             except TopicNotFound:
                 continue  # deleted meanwhile
             except TopicElsewhere:
-                url = (await self._service.lookup(name)).address.http_url
-                await ask(url, "POST", f"/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/{action}")
+                found = await self._service.lookup(name)
+                path = f"/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/{action}"
+                await ask(self._service.neighbours, found.address, "POST", path)
                 return
 
 

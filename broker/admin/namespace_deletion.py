@@ -75,9 +75,9 @@ class NamespaceDeletion:
         except TopicNotFound:
             return  # somebody else was first
         except TopicElsewhere:
-            url = (await self._service.lookup(topic)).address.http_url
-            name = f"{topic.namespace}/{encode_name(topic.local_name)}"
-            await ask(url, "DELETE", f"/admin/v2/persistent/{name}?force=true&authoritative=true")
+            found = await self._service.lookup(topic)
+            path = f"/admin/v2/persistent/{topic.namespace}/{encode_name(topic.local_name)}?force=true&authoritative=true"
+            await ask(self._service.neighbours, found.address, "DELETE", path)
 
     async def _mark(self, path: str, *, is_deleted: bool) -> None:
         def edit(document: Mapping[str, Any] | None) -> Any:

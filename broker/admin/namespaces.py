@@ -115,7 +115,7 @@ class NamespaceRoutes:
         namespace, text = namespace_of(request), request.path_params["bundle"]
         await self._service.namespaces.require(namespace)
         elsewhere = await self._deletion.delete_bundle(namespace, text, is_forced=is_forced)
-        return no_content() if elsewhere is None else redirect(request, elsewhere.address.http_url)
+        return no_content() if elsewhere is None else redirect(request, elsewhere.address)
 
     async def topics(self, request: Request) -> Response:
         """Its topics, partitions one by one; what is not persistent is not stored anywhere."""

@@ -8,6 +8,7 @@ from metadata.paths import encode_name
 from ..service.broker_service import BrokerService
 from ..service.bundles import parse_range
 from ..service.errors import BundleNotFound, TopicNotFound
+from ..service.lookups import Advertised
 from ..service.topic_name import NamespaceName, TopicName
 from .answers import no_content
 from .elsewhere import ask, redirect
@@ -52,9 +53,9 @@ class UnloadingRoutes:
         leader = await self._service.load.apaches_leader() if destination and self._service.load is not None else ""
         if leader:
             await self._service.owners.wish(namespace, text, destination)
-            return redirect(request, leader)
+            return redirect(request, Advertised("", leader))
         elsewhere = await self._service.owners.unload(namespace, text, destination)
-        return no_content() if elsewhere is None else redirect(request, elsewhere.address.http_url, without=_DESTINATION)
+        return no_content() if elsewhere is None else redirect(request, elsewhere.address, without=_DESTINATION)
 
     async def _close(self, namespace: NamespaceName, text: str) -> None:
         """In a standalone, which serves every bundle: any range will do."""
@@ -80,7 +81,7 @@ class UnloadingRoutes:
         elsewhere = await self._service.owners.owner(name)
         if elsewhere is not None:
             path = f"/admin/v2/persistent/{name.namespace}/{encode_name(name.local_name)}/unload"
-            await ask(elsewhere.address.http_url, "PUT", path)
+            await ask(self._service.neighbours, elsewhere.address, "PUT", path)
 
 
 async def unload_namespace(service: BrokerService, namespace: NamespaceName) -> None:
@@ -91,4 +92,5 @@ async def unload_namespace(service: BrokerService, namespace: NamespaceName) -> 
     for each in cut.all() if cut is not None else ():
         elsewhere = await service.owners.unload(namespace, each.range)
         if elsewhere is not None:
-            await ask(elsewhere.address.http_url, "PUT", f"/admin/v2/namespaces/{namespace}/{each.range}/unload")
+            path = f"/admin/v2/namespaces/{namespace}/{each.range}/unload"
+            await ask(service.neighbours, elsewhere.address, "PUT", path)

@@ -30,6 +30,7 @@ from .load.settings import LoadSettings
 from .loaded_topics import LoadedTopics
 from .lookups import Advertised, Answer, address_for, parse_listeners
 from .namespaces import Namespaces
+from .neighbours import Neighbours
 from .owners import Owners, SoleOwner
 from .partitions import PartitionedTopicMetadata, PartitionedTopics
 from .policy_enforcement import PolicyEnforcement
@@ -84,6 +85,8 @@ class BrokerService:
         self.heartbeat = Heartbeat(self._open_heartbeat, self.new_producer_name)
         self.owners: Owners = SoleOwner()
         self.load: LoadDriver | None = None
+        self.neighbours = Neighbours()
+        """Set by whoever made it, before it starts."""
         self.splits = BundleSplits(load_settings or LoadSettings(), lambda: self.owners, self.list_topics, self._topics.all)
 
     async def start(self, advertised: Advertised, owners: Owners | None = None) -> None:
@@ -301,7 +304,7 @@ class BrokerService:
         await self.namespaces.require(namespace)
         found = await self.lookup(topic)
         if found.address != self.advertised:
-            return EventLogElsewhere(str(topic), found.address.broker_url, self.new_producer_name)
+            return EventLogElsewhere(str(topic), found.address, self.neighbours, self.new_producer_name)
         return ServedEventLog(await self._load(topic, True), self.new_producer_name)
 
     async def _topics_max(self, namespace: NamespaceName) -> int:

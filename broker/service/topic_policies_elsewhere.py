@@ -6,7 +6,6 @@ Owns one connection for the reading and one for each write. A broker that is sil
 import asyncio
 from collections.abc import Callable
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from wire.errors import RemoteError
 from wire.frames import PING, PONG, encode, next_frame
@@ -15,6 +14,8 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.position import Position
 
 from ..errors import BrokerError, ServerError
+from .lookups import Advertised
+from .neighbours import Credentials, Neighbours
 from .topic_policies_log import OnMessage
 
 _SECONDS_MAX = 15.0
@@ -27,16 +28,16 @@ _SUBSCRIPTION = "__system_reader"
 
 
 class EventLogElsewhere:
-    """An `EventLog` (`topic_policies_log`) of the broker at `broker_url`; what goes wrong is SERVICE_NOT_READY."""
+    """An `EventLog` (`topic_policies_log`) of the broker at `address`; what goes wrong is SERVICE_NOT_READY."""
 
-    def __init__(self, topic: str, broker_url: str, new_name: Callable[[], str]) -> None:
+    def __init__(self, topic: str, address: Advertised, neighbours: Neighbours, new_name: Callable[[], str]) -> None:
         self._topic = topic
-        self._broker_url = broker_url
+        self._address, self._neighbours = address, neighbours
         self._new_name = new_name
         self._link: _Link | None = None
 
     async def read(self, on_message: OnMessage, on_end: Callable[[str], None]) -> Position:
-        self._link = link = _Link(self._broker_url, on_message, on_end)
+        self._link = link = _Link(self._address, self._neighbours, on_message, on_end)
         await link.open()
         await link.ask(_subscribe(self._topic, f"{_SUBSCRIPTION}-{self._new_name()}"))
         link.send(_flow(_PERMITS))
@@ -44,7 +45,7 @@ class EventLogElsewhere:
         return _position(last)
 
     async def append(self, section_of: Callable[[str], bytes]) -> Position:
-        link = _Link(self._broker_url, lambda position, section: None, lambda reason: None)
+        link = _Link(self._address, self._neighbours, lambda position, section: None, lambda reason: None)
         try:
             await link.open()
             await link.ask(_producer(self._topic))
@@ -62,8 +63,11 @@ class EventLogElsewhere:
 class _Link(asyncio.Protocol):
     """One connection with at most one consumer, one producer and one question at a time."""
 
-    def __init__(self, broker_url: str, on_message: OnMessage, on_end: Callable[[str], None]) -> None:
-        self._broker_url = broker_url
+    def __init__(
+        self, address: Advertised, neighbours: Neighbours, on_message: OnMessage, on_end: Callable[[str], None]
+    ) -> None:
+        self._broker_url = neighbours.binary_url(address)
+        self._neighbours = neighbours
         self._on_message, self._on_end = on_message, on_end
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
@@ -77,17 +81,13 @@ class _Link(asyncio.Protocol):
         self.producer_name = ""
 
     async def open(self) -> None:
-        where = urlsplit(self._broker_url)
-        if where.scheme != "pulsar" or where.hostname is None:
-            raise self._failure(f"{self._broker_url or 'nothing'} is no address of the plain binary protocol")
         try:
             async with asyncio.timeout(_SECONDS_MAX):
-                await self._loop.create_connection(lambda: self, where.hostname, where.port or 6650)
-        except (OSError, TimeoutError) as error:
+                await self._neighbours.connect(lambda: self, self._broker_url)
+        except (OSError, TimeoutError, ValueError) as error:
             raise self._failure(str(error) or "no answer in time") from error
         self._watch()
-        connect = api.CommandConnect(client_version=_VERSION, protocol_version=_PROTOCOL_VERSION)
-        await self.ask(BaseCommand(type=BaseCommand.CONNECT, connect=connect))
+        await self.ask(_connect(self._neighbours.credentials()))
 
     async def ask(self, command: BaseCommand) -> BaseCommand:
         """The answer; BrokerError when it is an error, or does not come."""
@@ -175,6 +175,8 @@ class _Link(asyncio.Protocol):
             case BaseCommand.PING:
                 assert self._transport is not None
                 self._transport.write(PONG)
+            case BaseCommand.AUTH_CHALLENGE:
+                self.send(_auth_response(self._neighbours.credentials()))
             case BaseCommand.PONG | BaseCommand.ACTIVE_CONSUMER_CHANGE | BaseCommand.REACHED_END_OF_TOPIC:
                 pass
             case BaseCommand.CLOSE_CONSUMER | BaseCommand.CLOSE_PRODUCER:
@@ -189,14 +191,27 @@ def _refusal(answered: BaseCommand) -> str:
             return answered.error.message
         case BaseCommand.SEND_ERROR:
             return answered.send_error.message
-        case BaseCommand.AUTH_CHALLENGE:
-            return "it asks who this broker is, which cannot be answered yet"
     return ""
 
 
 def _position(message_id: Any) -> Position:
     """Of MessageIdData, whose numbers are unsigned and stand for signed ones."""
     return Position(*(each - (1 << 64) if each >> 63 else each for each in (message_id.ledger_id, message_id.entry_id)))
+
+
+def _connect(own: Credentials) -> BaseCommand:
+    flags = api.FeatureFlags(supports_auth_refresh=True)
+    command = api.CommandConnect(client_version=_VERSION, protocol_version=_PROTOCOL_VERSION, feature_flags=flags)
+    if own.method:
+        command.auth_method_name, command.auth_data = own.method, own.data
+    return BaseCommand(type=BaseCommand.CONNECT, connect=command)
+
+
+def _auth_response(own: Credentials) -> BaseCommand:
+    """To a broker whose time for our token is up."""
+    data = api.AuthData(auth_method_name=own.method, auth_data=own.data)
+    told = api.CommandAuthResponse(client_version=_VERSION, protocol_version=_PROTOCOL_VERSION, response=data)
+    return BaseCommand(type=BaseCommand.AUTH_RESPONSE, auth_response=told)
 
 
 def _subscribe(topic: str, name: str) -> BaseCommand:

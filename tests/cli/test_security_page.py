@@ -29,5 +29,5 @@ def test_its_settings_are_keys_that_are_read() -> None:
 
     blocks = re.findall(r"```properties\n(.*?)```", (ROOT / "docs" / "security.md").read_text(), re.DOTALL)
     keys = {line.partition("=")[0] for block in blocks for line in block.splitlines()}
-    assert len(keys) == 10
+    assert len(keys) == 14
     assert keys <= set(known_keys())

@@ -10,6 +10,7 @@ from broker.admin import each_partition
 from broker.admin.answers import Refusal
 from broker.admin.elsewhere import REDIRECTS_MAX, ask_json
 from broker.service.lookups import Advertised, Answer
+from broker.service.neighbours import Neighbours
 from broker.service.owners import SoleOwner
 from broker.service.topic_name import TopicName
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
@@ -30,8 +31,8 @@ class OwnerOfTheFirst(SoleOwner):
 def test_partitions_of_other_brokers_are_asked_for_there(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
-    async def there(http_url: str, path: str) -> Any:
-        asked.append(http_url + path)
+    async def there(neighbours: Neighbours, address: Advertised, path: str) -> Any:
+        asked.append(address.http_url + path)
         if "partition-2" in path:
             return None
         sub = {"msgBacklog": 4, "type": "Shared", "durable": True}
@@ -86,8 +87,8 @@ FOUND = b'HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{"a":1}'
 
 def test_an_answer_is_taken_from_wherever_it_is_and_what_is_missing_is_none() -> None:
     async def ask(url: str) -> None:
-        assert await ask_json(url, "/a") == {"a": 1}
-        assert await ask_json(url, "/a") is None
+        assert await ask_json(Neighbours(), Advertised("", url), "/a") == {"a": 1}
+        assert await ask_json(Neighbours(), Advertised("", url), "/a") is None
 
     answering(SENT_ON, FOUND, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")(ask)
 
@@ -109,7 +110,7 @@ def test_an_answer_is_taken_from_wherever_it_is_and_what_is_missing_is_none() ->
 def test_whatever_else_is_answered_is_told_as_the_other_brokers_failure(answers: list[bytes]) -> None:
     async def ask(url: str) -> None:
         with pytest.raises(Refusal) as refused:
-            await ask_json(url, "/a")
+            await ask_json(Neighbours(), Advertised("", url), "/a")
         assert refused.value.status == 500
 
     answering(*answers)(ask)

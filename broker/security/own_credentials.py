@@ -1,0 +1,59 @@
+"""What a broker or a proxy shows brokers of itself, by Apache's brokerClientAuthenticationPlugin and ...Parameters.
+
+Errors never show what the parameters hold.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from ports.logs import line
+from ports.settings import BadSetting
+
+from ..service.neighbours import Credentials
+from .key_material import read_file_or_text
+
+log = logging.getLogger(__name__)
+
+_PARAMETERS = "brokerClientAuthenticationParameters"
+_PACKAGE = "org.apache.pulsar.client.impl.auth."
+TOKEN_PLUGINS = ("token", f"{_PACKAGE}AuthenticationToken")
+BASIC_PLUGINS = ("basic", f"{_PACKAGE}AuthenticationBasic")
+TLS_PLUGINS = ("tls", f"{_PACKAGE}AuthenticationTls")
+NO_PLUGINS = ("", f"{_PACKAGE}AuthenticationDisabled")
+
+
+def read_credentials(plugin: str, parameters: str, environ: Mapping[str, str]) -> Credentials:
+    """BadSetting."""
+    name = plugin.strip()
+    if name in NO_PLUGINS:
+        return Credentials()
+    if name in TLS_PLUGINS:
+        return Credentials("tls")
+    if name in TOKEN_PLUGINS:
+        return Credentials("token", _token(parameters.removeprefix("token:"), environ))
+    if name in BASIC_PLUGINS:
+        return Credentials("basic", parameters.encode())
+    known = ", ".join((*TOKEN_PLUGINS, *BASIC_PLUGINS, *TLS_PLUGINS))
+    raise BadSetting(f"brokerClientAuthenticationPlugin={name}: expected one of {known}")
+
+
+def _token(text: str, environ: Mapping[str, str]) -> bytes:
+    token = read_file_or_text(_PARAMETERS, text, environ).strip()
+    if not token or len(token.split()) != 1:
+        raise BadSetting(f"{_PARAMETERS}: expected one token: token:..., file:///path or env:NAME")
+    return token
+
+
+def renewed_credentials(plugin: str, parameters: str, environ: Mapping[str, str]) -> Callable[[], Credentials]:
+    """Reads a token's file each time; one that cannot be used, as while it is replaced, leaves the old one. BadSetting."""
+    known = read_credentials(plugin, parameters, environ)
+
+    def current() -> Credentials:
+        nonlocal known
+        try:
+            known = read_credentials(plugin, parameters, environ)
+        except BadSetting as error:
+            log.error(line("renewed credentials cannot be used, the old ones stay", reason=error))
+        return known
+
+    return current
