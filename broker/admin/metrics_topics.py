@@ -12,6 +12,7 @@ from managed_ledger.meters import LedgerMeters
 
 from ..metrics_settings import MetricsSettings
 from ..service.topic_name import TopicName
+from ..topic.dispatch_throttle import LEVELS
 from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
 from .metrics_text import escaped
 
@@ -34,6 +35,7 @@ _TOPIC = (
     ("pulsar_storage_size", GAUGE),
     ("pulsar_storage_logical_size", GAUGE),
     ("pulsar_storage_backlog_size", GAUGE),
+    ("pulsar_publish_rate_limit_times", GAUGE),
     ("pulsar_storage_offloaded_size", GAUGE),
     ("pulsar_storage_backlog_quota_limit", GAUGE),
     ("pulsar_storage_backlog_quota_limit_time", GAUGE),
@@ -69,6 +71,11 @@ _SUBSCRIPTION = (
     ("pulsar_out_messages_total", COUNTER),
 )
 _BACKLOG_SIZE = (("pulsar_subscription_backlog_size", GAUGE),)
+_THROTTLED = (
+    ("pulsar_subscription_dispatch_throttled_msg_events", GAUGE),
+    ("pulsar_subscription_dispatch_throttled_bytes_events", GAUGE),
+)
+"""Only of subscriptions that had to wait for a rate since they were loaded: a series for each of LEVELS (PIP-406)."""
 _CONSUMER = (
     ("pulsar_consumer_msg_rate_redeliver", GAUGE),
     ("pulsar_consumer_unacked_messages", GAUGE),
@@ -141,6 +148,7 @@ class Tables:
         self._with_topics = settings.expose_topic_level_metrics_in_prometheus
         self.topics, self.written = Table(_TOPIC), Table(_WRITTEN)
         self.subscriptions, self.backlog_sizes = Table(_SUBSCRIPTION), Table(_BACKLOG_SIZE)
+        self.throttled = Table(_THROTTLED)
         self.consumers, self.producers = Table(_CONSUMER), Table(_PRODUCER)
         self.by_namespace: dict[str, Totals] = {}
         self.broker = Totals()
@@ -176,7 +184,8 @@ class Tables:
                 self.subscriptions.add(label, totals.subscriptions)
 
     def all(self) -> tuple[Table, ...]:
-        return (self.topics, self.written, self.subscriptions, self.backlog_sizes, self.consumers, self.producers)
+        per_subscription = (self.subscriptions, self.backlog_sizes, self.throttled)
+        return (self.topics, self.written, *per_subscription, self.consumers, self.producers)
 
     def _label(self, namespace: str, topic: TopicName) -> str:
         """Without its end, so that more can follow."""
@@ -199,10 +208,17 @@ class Tables:
         self.subscriptions.add(label + "} ", row)
         if self._settings.expose_subscription_backlog_size_in_prometheus:
             self.backlog_sizes.add(label + "} ", (stats.backlog_size,))
+        if any(stats.dispatch_throttled_events):
+            self._add_throttled(label, stats.dispatch_throttled_events)
         if self._settings.expose_consumer_level_metrics_in_prometheus:
             for place, consumer in enumerate(stats.consumers):
                 who = f'{label},consumer_name="{escaped(consumer.consumer_name)}",consumer_id="{place}"}} '
                 self.consumers.add(who, consumer_row(consumer))
+
+    def _add_throttled(self, label: str, events: Sequence[int]) -> None:
+        count = len(LEVELS)
+        for level, row in zip(LEVELS, zip(events[:count], events[count:], strict=True), strict=True):
+            self.throttled.add(f'{label},reason="{level}"}} ', row)
 
 
 def topic_row(stats: TopicStats, meters: LedgerMeters | None, copies: int) -> Row:
@@ -223,6 +239,7 @@ def topic_row(stats: TopicStats, meters: LedgerMeters | None, copies: int) -> Ro
         stats.storage_size * copies,
         stats.storage_size,
         stats.backlog_size,
+        stats.publish_rate_limited_times,
         0,
         stats.backlog_quota_limit_size,
         stats.backlog_quota_limit_time,

@@ -32,7 +32,6 @@ _TOPIC_NEUTRAL: Mapping[str, Any] = {
     "systemTopicBytesInCounter": 0,
     "bytesOutInternalCounter": 0,
     "oldestBacklogMessageAgeSeconds": -1,
-    "publishRateLimitedTimes": 0,
     "earliestMsgPublishTimeInBacklogs": 0,
     "offloadedStorageSize": 0,
     "lastOffloadLedgerId": 0,
@@ -54,6 +53,10 @@ _TOPIC_NEUTRAL: Mapping[str, Any] = {
 _THROTTLED = tuple(
     f"dispatchThrottled{what}EventsBy{level}Limit" for what in ("Msg", "Bytes") for level in ("Subscription", "Topic", "Broker")
 )
+"""In the order of SubscriptionStats.dispatch_throttled_events."""
+_OF_SUBSCRIPTION_APART = (
+    "consumers", "mark_delete_position", "active_consumer_name", "key_shared_mode", "dispatch_throttled_events",
+)  # fmt: skip
 _SUBSCRIPTION_NEUTRAL: Mapping[str, Any] = {
     "chunkedMessageRate": 0.0,
     "earliestMsgPublishTimeInBacklog": 0,
@@ -151,10 +154,11 @@ def _topic(stats: TopicStats) -> dict[str, Any]:
 
 
 def _subscription(stats: SubscriptionStats) -> dict[str, Any]:
-    body = _fields(stats, leave_out=("consumers", "mark_delete_position", "active_consumer_name", "key_shared_mode"))
+    body = _fields(stats, leave_out=_OF_SUBSCRIPTION_APART)
     body["consumers"] = [_consumer(one) for one in stats.consumers]
     body["msgBacklogNoDelayed"] = stats.msg_backlog
     body["durable"] = stats.is_durable
+    body |= zip(_THROTTLED, stats.dispatch_throttled_events, strict=True)
     if stats.active_consumer_name:
         body["activeConsumerName"] = stats.active_consumer_name
     if stats.key_shared_mode:

@@ -48,6 +48,10 @@ class ThrottledTimes:
         self.by_messages = dict.fromkeys(LEVELS, 0)
         self.by_bytes = dict.fromkeys(LEVELS, 0)
 
+    def counts(self) -> tuple[int, ...]:
+        """By messages in the order of LEVELS, then by bytes."""
+        return (*self.by_messages.values(), *self.by_bytes.values())
+
 
 LEVELS = ("subscription", "topic", "broker")
 

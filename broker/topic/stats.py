@@ -85,6 +85,8 @@ class SubscriptionStats:
     key_shared_mode: str
     """"AUTO_SPLIT" or "STICKY"; empty for the other types."""
     draining_hashes_count: int
+    dispatch_throttled_events: tuple[int, ...]
+    """Reads that had to wait for a rate: of messages by the subscription's, its topic's, its broker's; the same of bytes."""
     subscription_properties: Mapping[str, str]
     mark_delete_position: str
     consumers: tuple[SubscriberStats, ...]
@@ -121,6 +123,7 @@ class TopicStats:
     """The largest of a durable subscription."""
     backlog_quota_limit_size: int
     backlog_quota_limit_time: int
+    publish_rate_limited_times: int
     waiting_publishers: int
     topic_epoch: int | None
     topic_creation_time_stamp: int

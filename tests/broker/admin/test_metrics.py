@@ -129,6 +129,31 @@ def test_what_is_asked_for_beside_has_its_settings() -> None:
     play(scenario)
 
 
+def test_waiting_for_a_rate_is_counted_by_reason_in_stats_and_series_and_is_not_there_before_it_happened() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        await busy(world)
+        found = await scrape(world)
+        assert found[f"pulsar_publish_rate_limit_times{{{T}}}"] == 0
+        assert not any("dispatch_throttled" in key for key in found)
+        topic = await world.loaded(f"{NAME}/t")
+        topic.publishers.rate_limited_times = 9
+        times = topic.subscriptions.get('s"1').throttled_times
+        times.by_messages.update(subscription=1, topic=2, broker=3)
+        times.by_bytes.update(subscription=4, topic=5, broker=6)
+        found = await scrape(world)
+        assert found[f"pulsar_publish_rate_limit_times{{{T}}}"] == 9
+        stats = (await world.topic("GET", "t/stats")).json
+        assert stats["publishRateLimitedTimes"] == 9
+        for count, level in enumerate(("subscription", "topic", "broker"), start=1):
+            assert found[f'pulsar_subscription_dispatch_throttled_msg_events{{{S},reason="{level}"}}'] == count
+            assert found[f'pulsar_subscription_dispatch_throttled_bytes_events{{{S},reason="{level}"}}'] == count + 3
+            subscription = stats["subscriptions"]['s"1']
+            assert subscription[f"dispatchThrottledMsgEventsBy{level.title()}Limit"] == count
+            assert subscription[f"dispatchThrottledBytesEventsBy{level.title()}Limit"] == count + 3
+
+    play(scenario)
+
+
 def test_lookups_and_loads_are_told_with_their_times() -> None:
     async def scenario(world: AdminWorld) -> None:
         await busy(world)
