@@ -110,12 +110,22 @@ class TokenProvider:
 
     def _claims(self, token: bytes) -> Mapping[str, Any]:
         """The signature is checked here, and nothing else: what time it is is an argument."""
+        self._require_algorithm(token)
         options = {f"verify_{claim}": False for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
         try:
             claims = self._jwt.decode(token, self._key.key, algorithms=list(self._key.algorithms), options=options)  # type: ignore[arg-type]  # a dict of its options
         except (self._jwt.PyJWTError, ValueError, RecursionError) as error:
             raise AuthenticationRefused(f"not a token of ours: {type(error).__name__}") from None
         return dict(claims)
+
+    def _require_algorithm(self, token: bytes) -> None:
+        """The library is told which to take, too; that a token without a signature is refused does not rest on it alone."""
+        try:
+            algorithm = self._jwt.get_unverified_header(token).get("alg")
+        except (self._jwt.PyJWTError, ValueError, RecursionError) as error:
+            raise AuthenticationRefused(f"not a token of ours: {type(error).__name__}") from None
+        if algorithm not in self._key.algorithms:
+            raise AuthenticationRefused("the token is signed in a way that the configured key cannot have been used for")
 
     def _role(self, claims: Mapping[str, Any]) -> str:
         """Of a list the first, as Apache."""

@@ -17,7 +17,7 @@ from broker.security.principals import AuthenticationRefused, Principal, Shown
 from broker.security.settings import BASIC, TLS, TOKEN, SecuritySettings
 from ports.settings import BadSetting
 
-from .token_maker import CANARY, SECRET, in_setting, token
+from .token_maker import CANARY, SECRET, in_setting, part, token
 
 NOW = 1_000_000.0
 ALICE = "alice:$apr1$8sgqALXY$a6UCaLF2Ldt42DQc4JvD9/"
@@ -67,6 +67,33 @@ def test_cve_2021_22160_a_token_without_signature_is_refused(alg: str) -> None:
     for given in (whole, whole.rstrip("."), token("admin").rpartition(".")[0] + "."):
         with pytest.raises(AuthenticationRefused):
             ask(by_secret(), given)
+
+
+@pytest.mark.parametrize("by", ["secret", "public key"])
+@pytest.mark.parametrize("alg", ["none", "None", "NONE", "HS256", "RS256", "", None, ["RS256"]])
+def test_which_signatures_are_taken_is_decided_here_and_not_by_the_library_alone(
+    by: str, alg: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a library that takes every signature, or none."""
+    monkeypatch.setattr(jwt, "decode", lambda token, *args, **options: {"sub": "admin"})
+    public = Authentication(settings(token_public_key=in_setting(der(RSA_KEY))), {})
+    authentication, right = {"secret": (by_secret(), "HS256"), "public key": (public, "RS256")}[by]
+    given = ".".join(part(json.dumps(each).encode()) for each in ({"alg": alg}, {"sub": "admin"})) + "."
+    if alg == right:
+        assert ask(authentication, given).role == "admin"
+        return
+    with pytest.raises(AuthenticationRefused):
+        ask(authentication, given)
+
+
+@pytest.mark.parametrize("alg", ["none", "None", "NONE", "nOnE"])
+def test_cve_2021_22160_a_token_without_signature_is_refused_for_a_public_key(alg: str) -> None:
+    authentication = Authentication(settings(token_public_key=in_setting(der(RSA_KEY))), {})
+    signed = jwt.encode({"sub": "admin"}, RSA_KEY, "RS256")
+    assert ask(authentication, signed).role == "admin"
+    for given in (token("admin", alg=alg), token("admin", alg=alg).rstrip("."), signed.rpartition(".")[0] + "."):
+        with pytest.raises(AuthenticationRefused):
+            ask(authentication, given)
 
 
 def test_cve_2021_22160_a_public_key_is_never_taken_for_a_secret() -> None:
