@@ -4,12 +4,18 @@ A field goes by its name in camel case. What a feature would count that does not
 none of it (`_..._NEUTRAL`), so that every member of Apache's is there.
 """
 
+import asyncio
 import dataclasses
+import logging
 from collections.abc import Hashable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, cast
 
+from managed_ledger.contract import ManagedCursor
+from ports.logs import line
+
+from ..errors import BrokerError
 from ..service.lookups import Advertised, broker_id
 from ..topic.contract import Topic
 from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
@@ -23,9 +29,13 @@ STATS_QUERY = (
     Query("excludeConsumers", bool, False),
 )
 
+log = logging.getLogger(__name__)
+
+_HOLES = ("nonContiguousDeletedMessagesRanges", "nonContiguousDeletedMessagesRangesSerializedSize")
+_AGE = ("oldestBacklogMessageAgeSeconds", "oldestBacklogMessageSubscriptionName")
+_AGE_SECONDS_MAX = 1.0
 _HOLES_NEUTRAL: Mapping[str, Any] = {
-    "nonContiguousDeletedMessagesRanges": 0,
-    "nonContiguousDeletedMessagesRangesSerializedSize": 0,
+    **dict.fromkeys(_HOLES, 0),
     "delayedMessageIndexSizeInBytes": 0,
 }
 _TOPIC_NEUTRAL: Mapping[str, Any] = {
@@ -95,14 +105,21 @@ _LATEST_OF_SUBSCRIPTION = ("lastExpireTimestamp", "lastConsumedFlowTimestamp", "
 
 
 def topic_stats_json(topic: Topic) -> dict[str, Any]:
-    """TopicStats of one topic or partition."""
-    return _topic(topic.stats())
+    """TopicStats of one topic or partition, as far as nothing has to be read for it."""
+    body = _topic(topic.stats())
+    cursors = topic.operations.log.cursors
+    for name, one in body["subscriptions"].items():
+        cursor = cursors.get(name)
+        if cursor is not None:
+            one |= _holes(cursor)
+    return body | {name: sum(one[name] for one in body["subscriptions"].values()) for name in _HOLES}
 
 
 async def told_stats(topic: Topic, query: Mapping[str, Any], here: Advertised) -> dict[str, Any]:
     """As asked for with STATS_QUERY."""
     body = topic_stats_json(topic)
     body["ownerBroker"] = broker_id(here)
+    body |= await _backlog_age(topic)
     if query["excludePublishers"]:
         body["publishers"] = []
     for name, one in body["subscriptions"].items():
@@ -130,6 +147,7 @@ def partitioned_stats_json(
     return {
         **_TOPIC_NEUTRAL,
         **sums,
+        **_oldest(parts),
         "averageMsgSize": sums["bytesInCounter"] / count if count else 0.0,
         "msgChunkPublished": any(one.get("msgChunkPublished") for one in parts),
         "backlogQuotaLimitSize": max((one.get("backlogQuotaLimitSize") or 0 for one in parts), default=0),
@@ -143,14 +161,28 @@ def partitioned_stats_json(
     }
 
 
+def _holes(cursor: ManagedCursor) -> dict[str, int]:
+    """The size is that of the cursor's last write to its ledger."""
+    stats = cursor.hole_stats()
+    return dict(zip(_HOLES, (stats.ranges, stats.saved_bytes if stats.ranges else 0), strict=True))
+
+
+async def _backlog_age(topic: Topic) -> dict[str, Any]:
+    """Of a log that cannot be read at once nothing is told: the rest of the stats is wanted just then."""
+    try:
+        async with asyncio.timeout(_AGE_SECONDS_MAX):
+            oldest = await topic.operations.oldest_in_backlog()
+    except (BrokerError, TimeoutError) as error:
+        log.info(line("age of the backlog not known", topic=topic.name, error=error))
+        return {}
+    return {} if oldest is None else dict(zip(_AGE, (oldest[1], oldest[0]), strict=True))
+
+
 def _topic(stats: TopicStats) -> dict[str, Any]:
     body = _fields(stats, leave_out=("publishers", "subscriptions", "last_confirmed_position", "is_terminated"))
     body["publishers"] = [_publisher(one) for one in stats.publishers]
-    body["subscriptions"] = subscriptions = {name: _subscription(one) for name, one in stats.subscriptions.items()}
-    neutral = dict(_TOPIC_NEUTRAL)
-    for name in ("nonContiguousDeletedMessagesRanges", "nonContiguousDeletedMessagesRangesSerializedSize"):
-        neutral[name] = sum(one[name] for one in subscriptions.values())
-    return neutral | body
+    body["subscriptions"] = {name: _subscription(one) for name, one in stats.subscriptions.items()}
+    return {**_TOPIC_NEUTRAL, **body}
 
 
 def _subscription(stats: SubscriptionStats) -> dict[str, Any]:
@@ -164,6 +196,12 @@ def _subscription(stats: SubscriptionStats) -> dict[str, Any]:
     if stats.key_shared_mode:
         body["keySharedMode"] = stats.key_shared_mode
     return {**_SUBSCRIPTION_NEUTRAL, **body}
+
+
+def _oldest(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Of the partition whose backlog is the oldest."""
+    oldest = max(parts, key=lambda one: one.get(_AGE[0], -1), default={})
+    return {name: oldest[name] for name in _AGE if oldest.get(name) is not None}
 
 
 def _merged(parts: list[Mapping[str, Any]]) -> dict[str, Any]:

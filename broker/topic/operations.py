@@ -88,6 +88,9 @@ class TopicOperations(Protocol):
     async def earliest_publish_time_ms(self, subscription: str) -> int:
         """Of the first message that is not acknowledged; 0 when all are."""
 
+    async def oldest_in_backlog(self) -> tuple[str, int] | None:
+        """The durable subscription that is furthest behind, and how many seconds ago its next message was published."""
+
     async def change_properties(self, edit: Callable[[dict[str, str]], object]) -> None:
         """Store what `edit` makes of the topic's properties, which `log` has."""
 

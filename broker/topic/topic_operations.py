@@ -40,6 +40,8 @@ class StoredTopicOperations:
         self._settings = settings
         self._clock = clock
         self._cursors = CursorOperations(topic.ledger)
+        self._oldest: tuple[Position, int] | None = None
+        """Where the oldest message of the backlog was when it was asked for last, and when it was published."""
 
     @property
     def log(self) -> ManagedLedger:
@@ -124,6 +126,20 @@ class StoredTopicOperations:
         except ManagedLedgerError as error:
             raise broker_error(error) from error
         return 0 if run is None else publish_times(run)[0]
+
+    async def oldest_in_backlog(self) -> tuple[str, int] | None:
+        """The log is read only where the place is another than the last time."""
+        behind = [each for each in self._topic.subscriptions.all if each.cursor.durable and each.cursor.backlog_entries()]
+        if not behind:
+            return None
+        slowest = min(behind, key=lambda each: each.cursor.first_unacknowledged())
+        position = slowest.cursor.first_unacknowledged()
+        if self._oldest is None or self._oldest[0] != position:
+            published_ms = await self._cursors.published_ms(position)
+            if published_ms is None:
+                return None
+            self._oldest = position, published_ms
+        return slowest.name, max(0, self._clock.now_ms() - self._oldest[1]) // 1000
 
     async def change_properties(self, edit: Callable[[dict[str, str]], object]) -> None:
         properties = dict(self._topic.ledger.properties)

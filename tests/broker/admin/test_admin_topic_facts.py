@@ -1,10 +1,14 @@
 """Routes that tell of one topic, its permissions and a subscription's properties, as an Apache Pulsar 4.0.8 answers them."""
 
+import asyncio
 import json
+import time
 from pathlib import Path
 
 import pytest
+from pyroaring import BitMap
 
+from managed_ledger.contract import ManagedLedgerError
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 from tests.broker.admin.test_admin_cursors import filled
 
@@ -143,5 +147,42 @@ def test_there_are_no_topics_that_are_not_persistent_and_all_else_about_them_is_
         for method, route in (("GET", "/t/stats"), ("PUT", "/t"), ("PUT", "/t/partitions"), ("DELETE", "/t")):
             assert (await world.call(method, path + route, 1)).refused == (501, "Non-persistent topics are not there yet")
         assert (await world.get("/admin/v2/non-persistent/public/none")).status == 404
+
+    play(scenario)
+
+
+def test_stats_tell_the_holes_of_each_subscription_and_whose_backlog_is_the_oldest() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        topic = await filled(world)
+        await world.done("PUT", "t/subscription/ahead", {"ledgerId": 3, "entryId": 4})
+        topic.subscriptions.get("s").cursor.acknowledge_entries(3, BitMap([2, 3, 5]))
+        stats = (await world.topic("GET", "t/stats")).json
+        assert stats["oldestBacklogMessageSubscriptionName"] == "s"
+        age = time.time() - 1  # the first message is of the first second of 1970
+        assert age - 60 < stats["oldestBacklogMessageAgeSeconds"] <= age
+        ranges = {name: one["nonContiguousDeletedMessagesRanges"] for name, one in stats["subscriptions"].items()}
+        assert (ranges, stats["nonContiguousDeletedMessagesRanges"]) == ({"s": 2, "ahead": 0}, 2)
+        await world.done("POST", "t/all_subscription/expireMessages/1")
+        stats = (await world.topic("GET", "t/stats")).json
+        assert stats["oldestBacklogMessageAgeSeconds"] == -1
+        assert "oldestBacklogMessageSubscriptionName" not in stats
+
+    play(scenario)
+
+
+def test_stats_are_told_without_the_age_of_the_backlog_when_the_log_cannot_be_read() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        topic = await filled(world)
+
+        async def fail(*_: object) -> None:
+            raise ManagedLedgerError("no bookies")
+
+        async def hang(*_: object) -> None:
+            await asyncio.get_running_loop().create_future()
+
+        for read in (fail, hang):
+            topic.ledger.read = read
+            stats = (await world.topic("GET", "t/stats")).json
+            assert (stats["oldestBacklogMessageAgeSeconds"], stats["subscriptions"]["s"]["msgBacklog"]) == (-1, 10)
 
     play(scenario)
