@@ -57,33 +57,40 @@ def redirect(request: Request, address: Advertised, *, without: str = "", **para
 
 
 async def ask(neighbours: Neighbours, address: Advertised, method: str, path: str) -> None:
-    """A request without a body to another broker; Refusal(500) when it does not do it, BrokerError when it cannot be asked."""
-    url = neighbours.web_url(address) + path
-    try:
-        async with asyncio.timeout(SECONDS_MAX):
-            status = await _status_of(neighbours, url, method)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise Refusal(500, f"{url} did not answer: {error}") from error
-    if status not in (200, 204, 307, 404):  # the last two: not there any more, which is all that is asked for
+    """A request without a body to another broker, also to where it sends us on to. Who is asked to give something up (PUT) and
+    knows another owner has done so. Refusal(500) when it is not done, BrokerError when the broker cannot be asked."""
+    url, status, _ = await _answer_of(neighbours, address, method, path, is_followed=method != "PUT")
+    is_done = status in (200, 204, 404) or (method, status) == ("PUT", 307)  # 404: not there any more, which is what was wanted
+    if not is_done:
         raise Refusal(500, _complaint(url, method, status))
 
 
 async def ask_json(neighbours: Neighbours, address: Advertised, path: str) -> Any:
     """What another broker answers to GET, also from where it sends us on to; None for 404. Refusal(500), BrokerError."""
+    url, status, body = await _answer_of(neighbours, address, "GET", path, is_followed=True)
+    if status not in (200, 404):
+        raise Refusal(500, _complaint(url, "GET", status))
+    try:
+        return json.loads(body) if status == 200 else None
+    except ValueError as error:
+        raise Refusal(500, f"{url} answered GET with what is no JSON: {error}") from error
+
+
+async def _answer_of(
+    neighbours: Neighbours, address: Advertised, method: str, path: str, *, is_followed: bool
+) -> tuple[str, int, bytes]:
+    """Who answered in the end, and what. `is_followed`: a 307 is."""
     url = neighbours.web_url(address) + path
     try:
         async with asyncio.timeout(SECONDS_MAX):
             for _ in range(REDIRECTS_MAX):
-                status, headers, body = await _get(neighbours, url)
-                if status != 307:
+                status, headers, body = await _exchange(neighbours, url, method)
+                if status != 307 or not is_followed:
                     break
                 url = headers.get("location", "")
-        found = json.loads(body) if status == 200 else None
     except (OSError, TimeoutError, ValueError) as error:
         raise Refusal(500, f"{url} did not answer: {error}") from error
-    if status not in (200, 404):
-        raise Refusal(500, _complaint(url, "GET", status))
-    return found
+    return url, status, body
 
 
 def _complaint(url: str, method: str, status: int) -> str:
@@ -102,10 +109,10 @@ def _head(neighbours: Neighbours, url: str, method: str) -> bytes:
     return first.encode() + b"".join(shown) + b"\r\n"
 
 
-async def _get(neighbours: Neighbours, url: str) -> tuple[int, dict[str, str], bytes]:
+async def _exchange(neighbours: Neighbours, url: str, method: str) -> tuple[int, dict[str, str], bytes]:
     reader, writer = await neighbours.open(url, STATUS_LINE_BYTES_MAX)
     try:
-        writer.write(_head(neighbours, url, "GET"))
+        writer.write(_head(neighbours, url, method))
         status = (await reader.readline()).split()[1:2]
         headers: dict[str, str] = {}
         while (text := (await reader.readline()).strip().decode("latin-1")) and len(headers) < HEADERS_MAX:
@@ -117,16 +124,5 @@ async def _get(neighbours: Neighbours, url: str) -> tuple[int, dict[str, str], b
         return int(status[0]), headers, await reader.readexactly(size)
     except asyncio.IncompleteReadError as error:
         raise ValueError("the answer is cut off") from error
-    finally:
-        writer.close()
-
-
-async def _status_of(neighbours: Neighbours, url: str, method: str) -> int:
-    reader, writer = await neighbours.open(url, STATUS_LINE_BYTES_MAX)
-    try:
-        writer.write(_head(neighbours, url, method))
-        return int((await reader.readline()).split()[1])
-    except IndexError as error:
-        raise ValueError("no HTTP status") from error
     finally:
         writer.close()

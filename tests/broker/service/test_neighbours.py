@@ -91,6 +91,20 @@ def test_a_broker_shows_its_own_credentials(plugin: str, parameters: str, header
     run(scenario)
 
 
+@pytest.mark.parametrize(("method", "asked"), [("POST", 2), ("DELETE", 2), ("PUT", 1)])
+def test_what_has_moved_is_done_where_it_is_and_what_is_to_be_given_up_has_been(method: str, asked: int) -> None:
+    async def scenario() -> None:
+        async with Other(DONE).running() as owner:
+            sent_on = f"HTTP/1.1 307 T\r\nLocation: http://127.0.0.1:{owner.port}/a\r\nContent-Length: 0\r\n\r\n".encode()
+            async with Other(sent_on).running() as before:
+                there = Advertised("", f"http://127.0.0.1:{before.port}")
+                await ask(neighbours("Token", "token:a.b.c"), there, method, "/a")
+            heard = before.heard + owner.heard
+            assert [shown(each) for each in heard] == [["authorization: Bearer a.b.c"]] * asked
+
+    run(scenario)
+
+
 def test_a_token_that_was_renewed_is_shown_and_one_that_is_gone_leaves_the_old_one(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("first\n")
