@@ -51,7 +51,7 @@ def examined(options: argparse.Namespace) -> list[Finding]:
     )
     try:
         cluster = Facts({}, {}) if options.offline else cluster_facts(connection, settings, options.topics_max)
-        replication = bookie_facts(bookie)
+        replication = bookie_facts(bookie, settings)
     finally:
         connection.close()
         if bookie is not None:
@@ -77,7 +77,7 @@ def merged(parts: Iterable[Facts]) -> Facts:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bin/pulsar doctor", description="What is wrong here, how that is seen, what to do.")
     parser.add_argument("--admin-url", metavar="URL", help="of a broker (default: webServiceUrl of conf/client.conf)")
-    parser.add_argument("--bookie-url", metavar="URL", help="of a bookie's HTTP, for under-replicated ledgers")
+    parser.add_argument("--bookie-url", metavar="URL", help="of a bookie's HTTP: under-replicated ledgers, read-only bookies")
     parser.add_argument("--config", metavar="FILE", help="the settings to look at: Apache's broker.conf, bookkeeper.conf, ...")
     parser.add_argument(
         "--data-dir", metavar="DIR", default=str(ROOT / "data" / "standalone"), help="of a stopped or running server"

@@ -11,12 +11,13 @@ BACKLOG_WARN = 1_000_000
 
 
 class Bookies(NamedTuple):
-    """How many are there, and how many take no writes; what the brokers want of them."""
+    """How many are there, and what the brokers want of them. `are_known`: of those gone and read-only ones are among them,
+    because no bookie was asked."""
 
-    writable: int
-    read_only: int
+    number: int
     ensemble: int
     write_quorum: int
+    are_known: bool = False
 
 
 class SubscriptionState(NamedTuple):
@@ -50,14 +51,16 @@ def leader(leader_url: str) -> Verdict:
 
 
 def bookies_enough(bookies: Bookies) -> Verdict:
-    evidence = f"{bookies.writable} writable bookies; ledgers want {bookies.ensemble}, entries {bookies.write_quorum} copies"
-    if bookies.writable < bookies.write_quorum:
+    kind = "known bookies (--bookie-url tells which are writable)" if bookies.are_known else "writable bookies"
+    evidence = f"{bookies.number} {kind}; ledgers want {bookies.ensemble}, entries {bookies.write_quorum} copies"
+    if bookies.number < bookies.write_quorum:
         return Verdict(FAIL, evidence)
-    return Verdict(WARN if bookies.writable <= bookies.ensemble and bookies.ensemble > 1 else OK, evidence)
+    return Verdict(WARN if bookies.number <= bookies.ensemble and bookies.ensemble > 1 else OK, evidence)
 
 
-def bookies_read_only(bookies: Bookies) -> Verdict:
-    return Verdict(WARN if bookies.read_only else OK, f"{bookies.read_only} bookies are read-only")
+def bookies_read_only(names: tuple[str, ...]) -> Verdict:
+    first = ", ".join(names[:NAMED_MAX])
+    return Verdict(WARN, f"{len(names)} take no writes: {first}") if names else Verdict(OK, "none is read-only")
 
 
 def under_replication(under_replicated: int) -> Verdict:
@@ -112,9 +115,9 @@ CHECKS = (
     Check("bookies-enough", ("bookies",), bookies_enough, "start more bookies: the next that is lost stops writing"),
     Check(
         "bookies-read-only",
-        ("bookies",),
+        ("read_only_bookies",),
         bookies_read_only,
-        "free their disks; bin/bookkeeper shell listbookies -ro names them",
+        "free their disks; bin/bookkeeper shell listbookies -ro names them all",
     ),
     Check(
         "under-replication",

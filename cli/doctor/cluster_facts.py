@@ -13,6 +13,8 @@ from cli.doctor.cluster_checks import Bookies, SubscriptionState
 
 TOPICS_MAX = 500
 _ALL = ("skew_seconds", "health", "leader_url", "bookies", "subscriptions")
+_OF_BOOKIE = ("read_only_bookies", "under_replicated")
+LIST_BOOKIES = "/api/v1/bookie/list_bookies"
 UNDER_REPLICATED = "/api/v1/autorecovery/list_under_replicated_ledger/"
 
 
@@ -65,15 +67,19 @@ def _leader(rest: Asking) -> str:
 
 
 class _bookies:  # noqa: N801 - a function with its settings
-    """How many there are, from what brokers see; read-only ones are not in that list."""
+    """How many there are, from what brokers see, who tell all that have not been decommissioned."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self._settings = settings
 
     def __call__(self, rest: Asking) -> Bookies:
         listed = (_json(rest, "bookies/all") or {}).get("bookies", [])
-        wanted = [int(self._settings.get(f"managedLedgerDefault{name}") or 1) for name in ("EnsembleSize", "WriteQuorum")]
-        return Bookies(len(listed), 0, wanted[0], wanted[1])
+        return Bookies(len(listed), *_wanted(self._settings), are_known=True)
+
+
+def _wanted(settings: Mapping[str, str]) -> tuple[int, int]:
+    ensemble, quorum = (int(settings.get(f"managedLedgerDefault{name}") or 1) for name in ("EnsembleSize", "WriteQuorum"))
+    return ensemble, quorum
 
 
 class _subscriptions:  # noqa: N801 - a function with its bound
@@ -116,16 +122,29 @@ def _state(topic: str, name: str, stats: Mapping[str, Any]) -> SubscriptionState
     )
 
 
-def bookie_facts(bookie: Asking | None) -> Facts:
-    """What a bookie's HTTP says of replication."""
+def bookie_facts(bookie: Asking | None, settings: Mapping[str, str]) -> Facts:
+    """What a bookie's HTTP says of the others and of replication."""
     if bookie is None:
-        return Facts({}, {"under_replicated": "no --bookie-url was given"})
+        return Facts({}, dict.fromkeys(_OF_BOOKIE, "no --bookie-url was given"))
     try:
-        answer = bookie.ask(Request("GET", UNDER_REPLICATED))
+        writable, read_only = (_listed(bookie, kind) for kind in ("rw", "ro"))
+        found = {"bookies": Bookies(len(writable), *_wanted(settings)), "read_only_bookies": read_only}
+        return Facts(found | {"under_replicated": _under_replicated(bookie)}, {})
     except Unreachable as error:
-        return Facts({}, {"under_replicated": f"no bookie answers: {error}"})
+        return Facts({}, dict.fromkeys(_OF_BOOKIE, f"no bookie answers: {error}"))
+    except Refused as refused:
+        return Facts({}, dict.fromkeys(_OF_BOOKIE, f"the bookie refuses: {refused}"))
+
+
+def _listed(bookie: Asking, kind: str) -> tuple[str, ...]:
+    return tuple(sorted(json.loads(bookie.ask(Request("GET", f"{LIST_BOOKIES}?type={kind}")).body or b"{}")))
+
+
+def _under_replicated(bookie: Asking) -> int:
+    """404 is Apache's answer for none."""
+    try:
+        return len(json.loads(bookie.ask(Request("GET", UNDER_REPLICATED)).body or b"{}"))
     except Refused as refused:
         if refused.status == 404:
-            return Facts({"under_replicated": 0}, {})
-        return Facts({}, {"under_replicated": f"the bookie refuses: {refused}"})
-    return Facts({"under_replicated": len(json.loads(answer.body or b"{}"))}, {})
+            return 0
+        raise

@@ -26,7 +26,7 @@ def cookies_present(directories: Directories) -> Verdict:
 
 
 def cookies_agree(directories: Directories) -> Verdict:
-    """Cookie of BookKeeper: the same in every directory of a bookie."""
+    """The same in every directory of a bookie (Apache's Cookie; of ours, `bookie.cookie`, the cluster)."""
     cookies = {_identity(each.cookie) for each in directories if each.cookie is not None}
     if any(not identity for identity in cookies):
         return Verdict(FAIL, "a VERSION file is empty or damaged")
@@ -34,7 +34,7 @@ def cookies_agree(directories: Directories) -> Verdict:
 
 
 def _identity(cookie: str | None) -> tuple[str, ...]:
-    fields = ("bookieHost", "instanceId", "ledgerDirs")
+    fields = ("bookieHost", "instanceId", "ledgerDirs", "instance=")
     return tuple(sorted(line.strip() for line in (cookie or "").splitlines() if line.strip().startswith(fields)))
 
 

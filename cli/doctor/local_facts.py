@@ -107,17 +107,24 @@ def port_taken(port: int) -> bool:
 
 
 def directory_facts(data_directory: Path, settings: Mapping[str, str]) -> Facts:
-    """Of the directories that the settings name, or of those below the data directory that have a VERSION file."""
+    """Of the directories that the settings name, or of those below the data directory that have a VERSION file.
+
+    Apache's bookie has it, and its journal files (.txn), in `current` below; ours at the top (.journal).
+    """
     named = [each for key in _DIRECTORY_KEYS for each in settings.get(key, "").split(",") if each]
-    paths = [Path(each) for each in named] or sorted({path.parent.parent for path in data_directory.glob("**/current/VERSION")})
+    paths = [Path(each) for each in named] or sorted({_directory_of(path) for path in data_directory.glob("**/VERSION")})
     there = [path for path in paths if path.is_dir()]
     if not there:
         return Facts({}, dict.fromkeys(("directories", "journal_files"), f"no bookie's directories in {data_directory}"))
-    journals = sum(1 for path in there for _ in path.glob("current/*.txn"))
+    journals = sum(1 for path in there for pattern in ("current/*.txn", "*.journal") for _ in path.glob(pattern))
     return Facts({"directories": tuple(_directory(path) for path in there), "journal_files": journals}, {})
 
 
+def _directory_of(version: Path) -> Path:
+    return version.parent.parent if version.parent.name == "current" else version.parent
+
+
 def _directory(path: Path) -> Directory:
-    version = path / "current" / "VERSION"
-    cookie = version.read_text(errors="replace") if version.is_file() else None
+    versions = [each for each in (path / "current" / "VERSION", path / "VERSION") if each.is_file()]
+    cookie = versions[0].read_text(errors="replace") if versions else None
     return Directory(str(path), cookie, path.stat().st_uid == os.geteuid())

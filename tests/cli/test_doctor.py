@@ -39,7 +39,8 @@ SOUND: Mapping[str, Any] = {
     "journal_files": 1,
     "health": "ok",
     "leader_url": "http://a:8080",
-    "bookies": Bookies(4, 0, 3, 2),
+    "bookies": Bookies(4, 3, 2),
+    "read_only_bookies": (),
     "under_replicated": 0,
     "subscriptions": (CALM,),
 }
@@ -89,9 +90,9 @@ PLANTED: list[tuple[str, str, str, Any]] = [
     ("journal-files", WARN, "journal_files", 500),
     ("broker-health", FAIL, "health", "no bookies"),
     ("leader", WARN, "leader_url", ""),
-    ("bookies-enough", FAIL, "bookies", Bookies(1, 0, 3, 2)),
-    ("bookies-enough", WARN, "bookies", Bookies(3, 0, 3, 2)),
-    ("bookies-read-only", WARN, "bookies", Bookies(4, 1, 3, 2)),
+    ("bookies-enough", FAIL, "bookies", Bookies(1, 3, 2)),
+    ("bookies-enough", WARN, "bookies", Bookies(3, 3, 2)),
+    ("bookies-read-only", WARN, "read_only_bookies", ("a:3181",)),
     ("under-replication", WARN, "under_replicated", 7),
     ("stuck-subscriptions", FAIL, "subscriptions", (CALM, CALM._replace(rate_out=0.0))),
     ("blocked-subscriptions", WARN, "subscriptions", (CALM._replace(blocked=True),)),
@@ -167,7 +168,7 @@ def test_facts_of_a_cluster_come_from_its_rest() -> None:
         {},
     )
     assert facts.found["subscriptions"] == (SubscriptionState("persistent://t/n/a", "s", 9, 1, 0.0, 2, False, 5, 3),)
-    assert facts.found["bookies"] == Bookies(1, 0, 1, 1)
+    assert facts.found["bookies"] == Bookies(1, 1, 1, are_known=True)
     assert judged(BY_ID["stuck-subscriptions"], facts).level == FAIL
 
 
@@ -176,11 +177,19 @@ def test_a_server_that_is_not_there_leaves_its_checks_skipped() -> None:
     assert {judged(BY_ID[name], facts).level for name in ("broker-health", "leader", "backlog", "clock-skew")} == {SKIPPED}
 
 
-def test_under_replicated_ledgers_are_counted_by_a_bookie() -> None:
-    path = "/api/v1/autorecovery/list_under_replicated_ledger/"
-    assert bookie_facts(Server({path: b'{"1":[],"2":[]}'})).found == {"under_replicated": 2}
-    assert bookie_facts(Server({})).found == {"under_replicated": 0}
-    assert bookie_facts(None).found == {}
+def test_a_bookie_tells_of_replication_and_of_bookies_that_take_no_writes() -> None:
+    lists = {
+        "/api/v1/bookie/list_bookies?type=rw": b'{"a":null,"b":null}',
+        "/api/v1/bookie/list_bookies?type=ro": b'{"c":null}',
+    }
+    lacking = {"/api/v1/autorecovery/list_under_replicated_ledger/": b'{"1":[],"2":[]}'}
+    facts = bookie_facts(Server(lists | lacking), {"managedLedgerDefaultWriteQuorum": "3"})
+    assert facts.found == {"bookies": Bookies(2, 1, 3), "read_only_bookies": ("c",), "under_replicated": 2}
+    assert judged(BY_ID["bookies-read-only"], facts).level == WARN
+    assert judged(BY_ID["bookies-enough"], facts).level == FAIL
+    assert bookie_facts(Server(lists), {}).found["under_replicated"] == 0
+    for nobody in (None, Nobody(), Server({})):
+        assert judged(BY_ID["bookies-read-only"], bookie_facts(nobody, {})).level == SKIPPED
 
 
 def test_directories_of_a_stopped_bookie_are_found_with_their_cookies(tmp_path: Path) -> None:
@@ -189,6 +198,17 @@ def test_directories_of_a_stopped_bookie_are_found_with_their_cookies(tmp_path: 
         (tmp_path / name / "current" / "VERSION").write_text(COOKIE)
     (tmp_path / "ledgers" / "current" / "VERSION").write_text(COOKIE.replace("a:3181", "b:3181"))
     facts = directory_facts(tmp_path, {})
+    assert judged(BY_ID["cookies-present"], facts).level == OK
+    assert judged(BY_ID["cookies-agree"], facts).level == FAIL
+
+
+def test_directories_of_our_own_bookie_are_found_too(tmp_path: Path) -> None:
+    for name, instance in (("journal", "x"), ("ledgers", "y")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "VERSION").write_text(f"version=1\ninstance={instance}\nsecret=00\n")
+    (tmp_path / "journal" / "0000000000000001.journal").touch()
+    facts = directory_facts(tmp_path, {})
+    assert (len(facts.found["directories"]), facts.found["journal_files"]) == (2, 1)
     assert judged(BY_ID["cookies-present"], facts).level == OK
     assert judged(BY_ID["cookies-agree"], facts).level == FAIL
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.raw_client import RawClient, send_frame
+from cli.doctor import cluster_checks, data_checks
+from cli.doctor.__main__ import CHECKS
 from tests.clients.server_process import ServerProcess
 from tests.started_process import ROOT, DidNotStart
 from tests.toolchain import run_tool
@@ -98,3 +100,22 @@ def test_help_names_every_option() -> None:
     shown = run_tool([str(ROOT / "bin" / "pulsar"), "standalone", "--help"], ROOT, 60)
     for option in ("--data-dir", "--config", "--set", "--json-ready"):
         assert option in shown
+
+
+def test_the_doctor_has_a_verdict_on_a_server_that_runs_and_finds_nothing_wrong_with_it(tmp_path: Path) -> None:
+    """What it says of the machine is the machine's affair."""
+    with ServerProcess(tmp_path) as server:
+        ready = server.start()
+        with closing(RawClient(ready.broker_url)) as client:
+            client.subscribe(TOPIC, "s", CommandSubscribe.Shared)
+            words = ("--admin-url", ready.web_url, "--data-dir", str(tmp_path / "data"), "--json")
+            doctor = ("sh", "-c", '"$@"; echo "exit code $?"', "sh", str(ROOT / "bin" / "pulsar"), "doctor", *words)
+            told, _, code = run_tool(doctor, ROOT, 60).rpartition("exit code ")
+        assert server.stop() == 0
+    levels = {each["id"]: each["level"] for each in json.loads(told)["checks"]}
+    assert set(levels) == {check.id for check in CHECKS}
+    assert int(code) == int("fail" in levels.values())
+    skipped = {name for name, level in levels.items() if level == "skipped"}
+    assert skipped <= {"clock-skew", "ports-free", "bookies-read-only", "under-replication"}
+    of_the_server = {check.id for check in (*data_checks.CHECKS, *cluster_checks.CHECKS)} - skipped
+    assert {levels[name] for name in of_the_server} == {"ok"}
