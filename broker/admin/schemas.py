@@ -19,7 +19,7 @@ from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..service.topic_schemas import schema_id
 from .answers import Refusal, json_answer
-from .endpoints import Access, Endpoint, Query, Scope
+from .endpoints import TENANT_ADMIN, Access, Endpoint, Query, Scope
 from .names import topic_of
 
 _TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
@@ -49,9 +49,9 @@ class SchemaRoutes:
             Endpoint("GET", schema + "/{version:int}", self.version, get, answer=answer),
             Endpoint("GET", _TOPIC + "/schemas", self.versions, get, answer=answer),
             Endpoint("GET", _TOPIC + "/metadata", self.metadata, get, answer=answer),
-            Endpoint("DELETE", schema, self.delete, produce, query=forced, answer=answer),
+            Endpoint("DELETE", schema, self.delete, TENANT_ADMIN, query=forced, answer=answer),
             Endpoint("POST", schema, self.put, produce, body=body, answer=answer),
-            Endpoint("POST", _TOPIC + "/compatibility", self.check, get, body=body, answer=answer),
+            Endpoint("POST", _TOPIC + "/compatibility", self.check, TENANT_ADMIN, body=body, answer=answer),
             Endpoint("POST", _TOPIC + "/version", self.find, get, body=body, answer=answer),
         ]
 
