@@ -272,7 +272,10 @@ class SubscriptionModel:
             state.settled, state.may_come_again, state.is_stored = None, True, False
 
     def on_seek_done(self, event: SeekDone) -> None:
+        """What was acknowledged while it was on its way may have come before it."""
         self._sought_at = event.at
+        for session in self.sessions.values():
+            session.unsettled.clear()
         seek, self._seek = self._seek, None
         if seek is None or seek.session != event.session:
             return

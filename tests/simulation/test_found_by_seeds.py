@@ -21,6 +21,7 @@ SEEDS = {
     10155: "the notice of who is active, with the answer to SUBSCRIBE in one read, was not taken by the simulated consumer",
     20028: "an unload after a restart, before anybody came: TopicNotFound",
     20152: "the same after a kill",
+    117: "the checker: an acknowledgement that was sent while a seek was on its way came before it",
 }
 
 
