@@ -25,6 +25,9 @@ from .answers import Refusal, on_broker_error, refusal
 SECONDS_MAX = 60.0
 STATUS_LINE_BYTES_MAX = 4096
 REDIRECTS_MAX = 4
+NOT_READY = 503
+NOT_READY_SECONDS_MAX = 10.0
+ASK_AGAIN_SECONDS = 0.25
 ANSWER_BYTES_MAX = 16 << 20
 HEADERS_MAX = 64
 
@@ -79,17 +82,27 @@ async def ask_json(neighbours: Neighbours, address: Advertised, path: str) -> An
 async def _answer_of(
     neighbours: Neighbours, address: Advertised, method: str, path: str, *, is_followed: bool
 ) -> tuple[str, int, bytes]:
-    """Who answered in the end, and what. `is_followed`: a 307 is."""
+    """Who answered in the end, and what. `is_followed`: a 307 is. A broker that is not ready (503) is asked again for a while:
+    its topic or bundle is just being closed, opened or taken."""
     url = neighbours.web_url(address) + path
+    patience = asyncio.get_running_loop().time() + NOT_READY_SECONDS_MAX
     try:
         async with asyncio.timeout(SECONDS_MAX):
-            for _ in range(REDIRECTS_MAX):
-                status, headers, body = await _exchange(neighbours, url, method)
-                if status != 307 or not is_followed:
-                    break
-                url = headers.get("location", "")
+            while True:
+                found = await _followed(neighbours, url, method, REDIRECTS_MAX if is_followed else 1)
+                if found[1] != NOT_READY or asyncio.get_running_loop().time() > patience:
+                    return found
+                await asyncio.sleep(ASK_AGAIN_SECONDS)
     except (OSError, TimeoutError, ValueError) as error:
         raise Refusal(500, f"{url} did not answer: {error}") from error
+
+
+async def _followed(neighbours: Neighbours, url: str, method: str, times_max: int) -> tuple[str, int, bytes]:
+    for _ in range(times_max):
+        status, headers, body = await _exchange(neighbours, url, method)
+        if status != 307 or times_max == 1:
+            break
+        url = headers.get("location", "")
     return url, status, body
 
 

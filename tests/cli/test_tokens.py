@@ -37,7 +37,7 @@ def test_a_secret_signs_and_checks(tmp_path: Path, capsys: pytest.CaptureFixture
     assert abs(claims["exp"] - time.time() - 3600) < 60
     assert tokens(capsys, "show", made).split("\n")[1] == "---"
     other = tmp_path / "other.key"
-    tokens(capsys, "create-secret-key", "-b", "-o", other)
+    tokens(capsys, "create-secret-key", "-a", alg, "-b", "-o", other)
     assert "not a token of ours" in refusal(capsys, "validate", "-sk", other.read_text(), made)
 
 
