@@ -3,7 +3,7 @@
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -43,8 +43,17 @@ def id_of(broker: Broker) -> str:
 
 
 def get(broker: Broker, path: str) -> Any:
+    """None for an empty answer, which is Apache's for what is not set."""
     with urllib.request.urlopen(broker.ready.web_url + path, timeout=20) as answer:
-        return json.loads(answer.read())
+        text = answer.read()
+        return json.loads(text) if text else None
+
+
+def until_alone(brokers: Sequence[Broker]) -> None:
+    """The brokers of other tests of this ZooKeeper are gone: one of Apache's that was killed keeps its bundles for half a
+    minute, longer than a client waits for its topic."""
+    ids = {id_of(broker) for broker in brokers}
+    until(lambda: set(get(brokers[0], "/admin/v2/brokers")) == ids)
 
 
 def leader_of(asked: Broker) -> str:

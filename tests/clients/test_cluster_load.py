@@ -8,7 +8,18 @@ import pulsar
 import pytest
 
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.cluster_admin import NAMESPACE, get, id_of, leader_of, owner_of, put, ranges, receive_all, started_brokers
+from tests.clients.cluster_admin import (
+    NAMESPACE,
+    get,
+    id_of,
+    leader_of,
+    owner_of,
+    put,
+    ranges,
+    receive_all,
+    started_brokers,
+    until_alone,
+)
 from tests.clients.python_client import quiet_client, until
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
@@ -18,6 +29,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
 def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[list[BrokerProcess]]:
     settings = ("loadBalancerReportUpdateMinIntervalMillis=200", "statsUpdateFrequencyInSecs=1")
     with started_brokers(tmp_path_factory.mktemp("load"), storage, *settings) as both:
+        until_alone(both)
         yield both
 
 

@@ -11,7 +11,7 @@ import pulsar
 import pytest
 
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.cluster_admin import NAMESPACE, by_owner, owner_of, put, ranges, receive_all, started_brokers
+from tests.clients.cluster_admin import NAMESPACE, by_owner, owner_of, put, ranges, receive_all, started_brokers, until_alone
 from tests.clients.python_client import names, quiet_client, receive, until
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
@@ -22,6 +22,7 @@ COUNT = 300
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[list[BrokerProcess]]:
     with started_brokers(tmp_path_factory.mktemp("cluster"), storage) as both:
+        until_alone(both)
         yield both
 
 
