@@ -39,6 +39,7 @@ class EventLogElsewhere:
     async def read(self, on_message: OnMessage, on_end: Callable[[str], None]) -> Position:
         self._link = link = _Link(self._address, self._neighbours, on_message, on_end)
         await link.open()
+        await link.ask(_lookup(self._topic))
         await link.ask(_subscribe(self._topic, f"{_SUBSCRIPTION}-{self._new_name()}"))
         link.send(_flow(_PERMITS))
         last = (await link.ask(_last_message())).get_last_message_id_response.last_message_id
@@ -48,6 +49,7 @@ class EventLogElsewhere:
         link = _Link(self._address, self._neighbours, lambda position, section: None, lambda reason: None)
         try:
             await link.open()
+            await link.ask(_lookup(self._topic))
             await link.ask(_producer(self._topic))
             return await link.publish(section_of(link.producer_name))
         finally:
@@ -191,6 +193,8 @@ def _refusal(answered: BaseCommand) -> str:
             return answered.error.message
         case BaseCommand.SEND_ERROR:
             return answered.send_error.message
+        case BaseCommand.LOOKUP_RESPONSE if answered.lookup_topic_response.response == api.CommandLookupTopicResponse.Failed:
+            return answered.lookup_topic_response.message
     return ""
 
 
@@ -212,6 +216,12 @@ def _auth_response(own: Credentials) -> BaseCommand:
     data = api.AuthData(auth_method_name=own.method, auth_data=own.data)
     told = api.CommandAuthResponse(client_version=_VERSION, protocol_version=_PROTOCOL_VERSION, response=data)
     return BaseCommand(type=BaseCommand.AUTH_RESPONSE, auth_response=told)
+
+
+def _lookup(topic: str) -> BaseCommand:
+    """Whoever is to have a bundle that nobody has takes it when it is asked so."""
+    asked = api.CommandLookupTopic(topic=topic, request_id=4, authoritative=True)
+    return BaseCommand(type=BaseCommand.LOOKUP, lookup_topic=asked)
 
 
 def _subscribe(topic: str, name: str) -> BaseCommand:

@@ -219,6 +219,10 @@ class Policies(asyncio.Protocol):
         match command.type:
             case BaseCommand.CONNECT:
                 answer = BaseCommand(type=BaseCommand.CONNECTED, connected=api.CommandConnected(server_version="other"))
+            case BaseCommand.LOOKUP:
+                answer = BaseCommand(type=BaseCommand.LOOKUP_RESPONSE)
+                answer.lookup_topic_response.request_id = command.lookup_topic.request_id
+                answer.lookup_topic_response.response = api.CommandLookupTopicResponse.Connect
             case BaseCommand.SUBSCRIBE:
                 self._on_subscribe()
                 challenge = api.AuthData(auth_method_name="token", auth_data=b"PulsarRefresh")
