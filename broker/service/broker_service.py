@@ -304,7 +304,7 @@ class BrokerService:
         await self.namespaces.require(namespace)
         found = await self.lookup(topic)
         if found.address != self.advertised:
-            return EventLogElsewhere(str(topic), found.address, self.neighbours, self.new_producer_name)
+            return EventLogElsewhere(str(topic), found, self.neighbours, self.new_producer_name)
         return ServedEventLog(await self._load(topic, True), self.new_producer_name)
 
     async def _topics_max(self, namespace: NamespaceName) -> int:

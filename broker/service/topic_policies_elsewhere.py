@@ -14,7 +14,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.position import Position
 
 from ..errors import BrokerError, ServerError
-from .lookups import Advertised
+from .lookups import Advertised, Answer
 from .neighbours import Credentials, Neighbours
 from .topic_policies_log import OnMessage
 
@@ -28,32 +28,36 @@ _SUBSCRIPTION = "__system_reader"
 
 
 class EventLogElsewhere:
-    """An `EventLog` (`topic_policies_log`) of the broker at `address`; what goes wrong is SERVICE_NOT_READY."""
+    """An `EventLog` (`topic_policies_log`) of the broker that is `found`; what goes wrong is SERVICE_NOT_READY."""
 
-    def __init__(self, topic: str, address: Advertised, neighbours: Neighbours, new_name: Callable[[], str]) -> None:
+    def __init__(self, topic: str, found: Answer, neighbours: Neighbours, new_name: Callable[[], str]) -> None:
         self._topic = topic
-        self._address, self._neighbours = address, neighbours
+        self._found, self._neighbours = found, neighbours
         self._new_name = new_name
         self._link: _Link | None = None
 
     async def read(self, on_message: OnMessage, on_end: Callable[[str], None]) -> Position:
-        self._link = link = _Link(self._address, self._neighbours, on_message, on_end)
-        await link.open()
-        await link.ask(_lookup(self._topic))
+        self._link = link = _Link(self._found.address, self._neighbours, on_message, on_end)
+        await self._open(link)
         await link.ask(_subscribe(self._topic, f"{_SUBSCRIPTION}-{self._new_name()}"))
         link.send(_flow(_PERMITS))
         last = (await link.ask(_last_message())).get_last_message_id_response.last_message_id
         return _position(last)
 
     async def append(self, section_of: Callable[[str], bytes]) -> Position:
-        link = _Link(self._address, self._neighbours, lambda position, section: None, lambda reason: None)
+        link = _Link(self._found.address, self._neighbours, lambda position, section: None, lambda reason: None)
         try:
-            await link.open()
-            await link.ask(_lookup(self._topic))
+            await self._open(link)
             await link.ask(_producer(self._topic))
             return await link.publish(section_of(link.producer_name))
         finally:
             link.end("written")
+
+    async def _open(self, link: "_Link") -> None:
+        """Who is to have the topic is asked to take it; who had it may have given it up meanwhile, for somebody else."""
+        await link.open()
+        if self._found.is_redirect:
+            await link.ask(_lookup(self._topic))
 
     def close(self) -> None:
         link, self._link = self._link, None

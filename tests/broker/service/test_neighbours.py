@@ -16,7 +16,7 @@ from broker.admin.elsewhere import ask, ask_json, redirect
 from broker.errors import BrokerError
 from broker.security.neighbour_settings import NeighbourSettings
 from broker.security.tls_settings import TlsSettings
-from broker.service.lookups import Advertised
+from broker.service.lookups import Advertised, Answer
 from broker.service.neighbours import Credentials, Neighbours
 from broker.service.topic_policies_elsewhere import EventLogElsewhere
 from ports.settings import BadSetting
@@ -249,7 +249,7 @@ def test_topic_policies_are_asked_for_with_credentials_which_are_shown_again_whe
         peer = Policies(lambda: file.write_text("second"))
         server = await asyncio.get_running_loop().create_server(lambda: peer, "127.0.0.1", 0)
         there = Advertised(f"pulsar://127.0.0.1:{server.sockets[0].getsockname()[1]}", "")
-        events = EventLogElsewhere("t", there, neighbours("Token", file.as_uri()), lambda: "name")
+        events = EventLogElsewhere("t", Answer(there), neighbours("Token", file.as_uri()), lambda: "name")
         try:
             assert (await events.read(lambda position, section: None, lambda reason: None)).entry_id == 3
         finally:
@@ -261,6 +261,27 @@ def test_topic_policies_are_asked_for_with_credentials_which_are_shown_again_whe
         assert connect.feature_flags.supports_auth_refresh
         (response,) = [each.auth_response.response for each in peer.heard if each.type == BaseCommand.AUTH_RESPONSE]
         assert (response.auth_method_name, response.auth_data) == ("token", b"second")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_redirect", [False, True])
+def test_only_who_is_to_have_the_topic_policies_is_asked_to_take_them(tmp_path: Path, is_redirect: bool) -> None:
+    """Who had them may have given them up for somebody else, and would take them back."""
+
+    async def scenario() -> None:
+        peer = Policies(lambda: None)
+        server = await asyncio.get_running_loop().create_server(lambda: peer, "127.0.0.1", 0)
+        there = Advertised(f"pulsar://127.0.0.1:{server.sockets[0].getsockname()[1]}", "")
+        events = EventLogElsewhere("t", Answer(there, is_redirect), neighbours("Token", "token:one"), lambda: "name")
+        try:
+            await events.read(lambda position, section: None, lambda reason: None)
+        finally:
+            events.close()
+            server.close()
+            await server.wait_closed()
+        asked = [each.lookup_topic.authoritative for each in peer.heard if each.type == BaseCommand.LOOKUP]
+        assert asked == [True] * is_redirect
 
     run(scenario)
 
