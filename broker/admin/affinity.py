@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore, NoNode
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.load.rules_driver import ANTI_AFFINITY_GROUP, decode_brokers, decode_group, domains_path
 from ..service.namespace_bundles import LOCAL_POLICIES
@@ -19,7 +20,7 @@ from ..service.namespaces import to_json
 from ..service.topic_name import NamespaceName
 from .answers import BadRequest, Refusal, json_answer, no_content, text_answer
 from .bodies import Brokers
-from .endpoints import SUPER_USER, Access, Endpoint, Query, Scope, Text
+from .endpoints import SUPER_USER, Access, Endpoint, Query, Text
 from .names import namespace_of, require_cluster
 
 _DOMAINS = "/admin/v2/clusters/{cluster}/failureDomains"
@@ -35,10 +36,10 @@ class AffinityRoutes:
 
     def routes(self) -> list[Endpoint]:
         def cluster(operation: str) -> Access:
-            return Access(Scope.CLUSTER, operation)
+            return Access(Kind.CLUSTER, operation)
 
         def group(*, writes: bool) -> Access:
-            return Access(Scope.NAMESPACE_POLICY, "ANTI_AFFINITY", writes)
+            return Access(Kind.NAMESPACE_POLICY, "ANTI_AFFINITY", writes)
 
         one, of_group = _DOMAINS + "/{domain}", "/admin/v2/namespaces/{cluster}/antiAffinity/{group}"
         tenant = (Query("property"), Query("tenant", description="Another name of `property`."))

@@ -14,7 +14,7 @@ from ..security.security import Security
 from ..service.topic_name import TopicName
 from .answers import Refusal
 from .dispatch import Authorize, allow_all
-from .endpoints import Endpoint, Scope
+from .endpoints import Endpoint
 
 METRICS = "/metrics"
 _FORBIDDEN = frozenset({Kind.NAMESPACE, Kind.NAMESPACE_POLICY, Kind.TOPIC_POLICY, Kind.AUTHENTICATED})
@@ -28,7 +28,7 @@ def authorizer(security: Security | None) -> Authorize:
 
     async def authorize(request: Request, endpoint: Endpoint) -> None:
         is_metrics = endpoint.path.rstrip("/") == METRICS
-        if endpoint.access.scope is Scope.ANYBODY or (is_metrics and not security.settings.authenticate_metrics_endpoint):
+        if endpoint.access.kind is Kind.ANYBODY or (is_metrics and not security.settings.authenticate_metrics_endpoint):
             return
         request.state.caller = caller = _caller(request, security)
         need = Need(Kind.AUTHENTICATED) if is_metrics else need_of(endpoint, request.path_params)
@@ -44,7 +44,7 @@ def authorizer(security: Security | None) -> Authorize:
 def need_of(endpoint: Endpoint, names: dict[str, str]) -> Need:
     """With the names that stand in the path; a topic's by its full name."""
     access = endpoint.access
-    kind, tenant = Kind(access.scope.value), names.get("tenant", "")
+    kind, tenant = access.kind, names.get("tenant", "")
     namespace = f"{tenant}/{names['namespace']}" if tenant and "namespace" in names else ""
     topic = ""
     if kind in (Kind.TOPIC, Kind.TOPIC_POLICY):

@@ -8,6 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from metadata.store import MetadataStore
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.bundles import OWNERS
 from ..service.lookups import BROKERS, Advertised, broker_id
@@ -16,7 +17,7 @@ from .answers import Refusal, json_answer, no_content, text_answer
 from .bundles import bundles_of
 from .documents import Documents
 from .elsewhere import redirect
-from .endpoints import ANYBODY, AUTHENTICATED, Access, Endpoint, Query, Scope, Text
+from .endpoints import ANYBODY, AUTHENTICATED, Access, Endpoint, Query, Text
 
 _BROKERS = "/admin/v2/brokers"
 _CONFIGURATION = _BROKERS + "/configuration"
@@ -32,7 +33,7 @@ class BrokerRoutes:
 
     def routes(self) -> list[Endpoint]:
         def access(operation: str) -> Access:
-            return Access(Scope.BROKER, operation)
+            return Access(Kind.BROKER, operation)
 
         owned, one = (
             _BROKERS + "/{cluster}/{broker}/ownedNamespaces",

@@ -5,6 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.bundles import HASH_MAX, Bundles
 from ..service.errors import NamespaceNotFound
@@ -14,7 +15,7 @@ from ..service.topic_name import NamespaceName
 from .answers import Refusal, json_answer, no_content
 from .bodies import BundlesData, Long
 from .elsewhere import redirect
-from .endpoints import SUPER_USER, Access, Endpoint, Query, Scope
+from .endpoints import SUPER_USER, Access, Endpoint, Query
 from .names import namespace_of
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
@@ -31,7 +32,7 @@ class BundleRoutes:
             Query("unload", bool, False, "The parts are given up, so that others may take them."),
             Query("splitAlgorithmName"),
         )
-        get = Access(Scope.NAMESPACE, "GET_BUNDLE")
+        get = Access(Kind.NAMESPACE, "GET_BUNDLE")
         return [
             Endpoint("GET", _NAMESPACE + "/bundles", self.get, get, answer=BundlesData),
             Endpoint(

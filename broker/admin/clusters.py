@@ -11,10 +11,11 @@ from starlette.responses import Response
 
 from metadata.store import MetadataStore
 
+from ..security.needs import Kind
 from .answers import Refusal, json_answer, no_content, nothing
 from .bodies import ClusterData, ClusterUrl, plain
 from .documents import Documents
-from .endpoints import AUTHENTICATED, Access, Endpoint, Scope, Text
+from .endpoints import AUTHENTICATED, Access, Endpoint, Text
 from .tenants import ROOT as POLICIES
 from .tenants import require_name
 
@@ -40,7 +41,7 @@ class ClusterRoutes:
 
     def routes(self) -> list[Endpoint]:
         def access(operation: str) -> Access:
-            return Access(Scope.CLUSTER, operation)
+            return Access(Kind.CLUSTER, operation)
 
         peers = _CLUSTER + "/peers"
         return [

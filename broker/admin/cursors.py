@@ -13,11 +13,12 @@ from managed_ledger.contract import LATEST
 from wire.position import Position
 
 from ..errors import BrokerError, ServerError
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 from .answers import Refusal, json_answer, no_content, read_json
-from .endpoints import Access, Endpoint, Handler, Query, Scope
+from .endpoints import Access, Endpoint, Handler, Query
 from .internal_stats import internal_stats_json
 from .messages import message_answer
 from .names import TOPIC, topic_of
@@ -54,10 +55,10 @@ class CursorRoutes:
         query = (Query("authoritative", bool, False),)
         return [
             *(
-                Endpoint(method, path, handler, Access(Scope.TOPIC, operation), query, answer=answer)
+                Endpoint(method, path, handler, Access(Kind.TOPIC, operation), query, answer=answer)
                 for method, path, operation, handler, answer in table
             ),
-            Endpoint("DELETE", TOPIC + "/truncate", self.truncate, Access(Scope.TENANT_ADMIN), query),
+            Endpoint("DELETE", TOPIC + "/truncate", self.truncate, Access(Kind.TENANT_ADMIN), query),
         ]
 
     async def skip_all(self, request: Request) -> Response:

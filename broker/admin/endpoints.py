@@ -13,51 +13,26 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..security.needs import Kind
+
 Handler = Callable[[Request], Awaitable[Response]]
 
 _PARAMETER = re.compile(r"\{(\w+)(?::(path|int))?\}")
 
 
-class Scope(StrEnum):
-    """What a permission is asked for. Where a scope needs names, they are the path's parameters of these names."""
-
-    ANYBODY = "anybody"
-    """Also those whom nobody knows."""
-    AUTHENTICATED = "authenticated"
-    SUPER_USER = "super-user"
-    CLUSTER = "cluster"
-    """{cluster}, if the path has it; Apache's ClusterOperation."""
-    CLUSTER_POLICY = "cluster policy"
-    """Apache's PolicyName, READ or WRITE, of {cluster}."""
-    BROKER = "broker"
-    """Apache's BrokerOperation."""
-    TENANT_ADMIN = "tenant admin"
-    """Admin of {tenant} (Apache: validateAdminAccessForTenant)."""
-    TENANT = "tenant"
-    """{tenant}, if the path has it; Apache's TenantOperation."""
-    NAMESPACE = "namespace"
-    """{tenant}, {namespace}; Apache's NamespaceOperation."""
-    NAMESPACE_POLICY = "namespace policy"
-    """{tenant}, {namespace}; Apache's PolicyName, READ or WRITE."""
-    TOPIC = "topic"
-    """{tenant}, {namespace}, {topic}, and {domain}, {subscription} where there is one; Apache's TopicOperation."""
-    TOPIC_POLICY = "topic policy"
-    """{tenant}, {namespace}, {topic}; Apache's PolicyName, READ or WRITE."""
-
-
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What is needed: `operation` is a constant of Apache's enum for the scope; `writes` matters to the policy scopes."""
+    """What is needed: `operation` is a constant of Apache's enum for the kind; `writes` matters to the policies' kinds."""
 
-    scope: Scope
+    kind: Kind
     operation: str = ""
     writes: bool = False
 
 
-ANYBODY = Access(Scope.ANYBODY)
-AUTHENTICATED = Access(Scope.AUTHENTICATED)
-SUPER_USER = Access(Scope.SUPER_USER)
-TENANT_ADMIN = Access(Scope.TENANT_ADMIN)
+ANYBODY = Access(Kind.ANYBODY)
+AUTHENTICATED = Access(Kind.AUTHENTICATED)
+SUPER_USER = Access(Kind.SUPER_USER)
+TENANT_ADMIN = Access(Kind.TENANT_ADMIN)
 
 
 @dataclass(frozen=True, slots=True)

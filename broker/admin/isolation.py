@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.load.isolation import (
     InvalidPolicy,
@@ -25,7 +26,7 @@ from ..service.load.rules_driver import isolation_path
 from ..service.lookups import BROKERS, broker_id
 from ..service.topic_name import NamespaceName
 from .answers import BadRequest, Refusal, json_answer, no_content
-from .endpoints import Access, Endpoint, Query, Scope
+from .endpoints import Access, Endpoint, Query
 from .names import require_cluster
 from .unloading import unload_namespace
 
@@ -41,7 +42,7 @@ class IsolationRoutes:
 
     def routes(self) -> list[Endpoint]:
         def access(*, writes: bool = False) -> Access:
-            return Access(Scope.CLUSTER_POLICY, "NAMESPACE_ISOLATION", writes)
+            return Access(Kind.CLUSTER_POLICY, "NAMESPACE_ISOLATION", writes)
 
         one, of_broker, found = _POLICIES + "/{policy}", _POLICIES + "/brokers/{broker}", dict[str, Any]
         unloads = (

@@ -3,11 +3,12 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from .answers import json_answer, text_answer
 from .bundles import bundles_of
 from .elsewhere import redirect
-from .endpoints import Access, Endpoint, Query, Scope, Text
+from .endpoints import Access, Endpoint, Query, Text
 from .names import topic_of
 
 
@@ -20,10 +21,10 @@ class LookupRoutes:
     def routes(self) -> list[Endpoint]:
         topic = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
         query = (Query("authoritative", bool, False), Query("listenerName", default=""))
-        access = Access(Scope.TOPIC, "LOOKUP")
+        access = Access(Kind.TOPIC, "LOOKUP")
         return [
             Endpoint("GET", topic, self.lookup, access, query, answer=dict[str, str]),
-            Endpoint("GET", topic + "/bundle", self.bundle, Access(Scope.NAMESPACE, "GET_BUNDLE"), answer=Text.LABELLED_JSON),
+            Endpoint("GET", topic + "/bundle", self.bundle, Access(Kind.NAMESPACE, "GET_BUNDLE"), answer=Text.LABELLED_JSON),
         ]
 
     async def bundle(self, request: Request) -> Response:

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from metadata.paths import encode_name
 
 from ..errors import BrokerError, ServerError
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.bundles import Bundle
 from ..service.errors import BundleNotFound, TopicElsewhere, TopicNotFound
@@ -20,7 +21,7 @@ from ..topic.contract import Topic
 from .answers import no_content
 from .bundles import bundles_of
 from .elsewhere import ask
-from .endpoints import Access, Endpoint, Scope
+from .endpoints import Access, Endpoint
 from .names import namespace_of
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
@@ -35,7 +36,7 @@ class NamespaceBacklogRoutes:
         self._service = service
 
     def routes(self) -> list[Endpoint]:
-        clear, unsubscribe = Access(Scope.NAMESPACE, "CLEAR_BACKLOG"), Access(Scope.NAMESPACE, "UNSUBSCRIBE")
+        clear, unsubscribe = Access(Kind.NAMESPACE, "CLEAR_BACKLOG"), Access(Kind.NAMESPACE, "UNSUBSCRIBE")
         one = "/{subscription}"
         return [
             Endpoint("POST", _NAMESPACE + "/clearBacklog", self.clear, clear),

@@ -7,10 +7,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from .answers import Refusal, json_answer, no_content
 from .bodies import plain
-from .endpoints import SUPER_USER, Access, Endpoint, Scope
+from .endpoints import SUPER_USER, Access, Endpoint
 from .names import namespace_of
 from .namespace_policy_table import OFFLOAD, POLICIES, NamespacePolicy
 
@@ -37,21 +38,19 @@ class NamespacePolicyRoutes:
         self._service, self._cluster = service, service.settings.cluster_name
 
     def routes(self) -> list[Endpoint]:
-        offloads = Access(Scope.NAMESPACE_POLICY, "OFFLOAD", writes=True)
+        offloads = Access(Kind.NAMESPACE_POLICY, "OFFLOAD", writes=True)
         remove_offloads = partial(self._remove, _named("offloadPolicies"))
         return [
             *(endpoint for policy in POLICIES for endpoint in self._of(policy)),
             Endpoint(
                 "DELETE", NAMESPACE + "/removeOffloadPolicies", remove_offloads, offloads, summary="Remove offloadPolicies."
             ),
-            Endpoint(
-                "GET", NAMESPACE + "/scanOffloadedLedgers", self.scan_offloaded, Access(Scope.NAMESPACE_POLICY, "OFFLOAD")
-            ),
+            Endpoint("GET", NAMESPACE + "/scanOffloadedLedgers", self.scan_offloaded, Access(Kind.NAMESPACE_POLICY, "OFFLOAD")),
         ]
 
     def _of(self, policy: NamespacePolicy) -> list[Endpoint]:
-        reads = Access(Scope.NAMESPACE_POLICY, policy.policy)
-        writes = SUPER_USER if policy.by_super_user else Access(Scope.NAMESPACE_POLICY, policy.policy, writes=True)
+        reads = Access(Kind.NAMESPACE_POLICY, policy.policy)
+        writes = SUPER_USER if policy.by_super_user else Access(Kind.NAMESPACE_POLICY, policy.policy, writes=True)
         path, body = f"{NAMESPACE}/{policy.name}", None if "{" in policy.path else policy.body
         setting = Endpoint(
             policy.set_by,

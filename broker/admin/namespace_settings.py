@@ -10,12 +10,13 @@ from starlette.responses import Response
 
 from metadata.store import MetadataStore
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..topic.policies import QuotaType
 from ..topic.policy_members import parse_quota, parse_retention
 from .answers import Refusal, json_answer, no_content, nothing, text_answer
 from .bodies import BacklogQuota, BookieAffinity, plain
-from .endpoints import SUPER_USER, TENANT_ADMIN, Access, Endpoint, Query, Scope, Text
+from .endpoints import SUPER_USER, TENANT_ADMIN, Access, Endpoint, Query, Text
 from .names import namespace_of
 from .namespace_policies import NAMESPACE, Document, change
 from .namespace_policy_checks import conflict
@@ -32,7 +33,7 @@ class NamespaceSettingRoutes:
 
     def routes(self) -> list[Endpoint]:
         def policy(name: str, *, writes: bool = False) -> Access:
-            return Access(Scope.NAMESPACE_POLICY, name, writes)
+            return Access(Kind.NAMESPACE_POLICY, name, writes)
 
         kind = (Query("backlogQuotaType", QuotaType, QuotaType.DESTINATION_STORAGE),)
         quota, affinity = NAMESPACE + "/backlogQuota", NAMESPACE + "/persistence/bookieAffinity"

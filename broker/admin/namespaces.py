@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from metadata.store import MetadataStore
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.namespaces import bundles as even_bundles
 from ..service.namespaces import default_policies, policies_path
@@ -21,7 +22,7 @@ from .bodies import BundlesData
 from .bundles import bundles_data, bundles_of
 from .documents import Documents
 from .elsewhere import redirect
-from .endpoints import Access, Endpoint, Query, Scope
+from .endpoints import Access, Endpoint, Query
 from .names import namespace_of
 from .namespace_deletion import NamespaceDeletion
 from .namespace_policy_table import check_document
@@ -50,12 +51,12 @@ class NamespaceRoutes:
 
     def routes(self) -> list[Endpoint]:
         def tenant(operation: str) -> Access:
-            return Access(Scope.TENANT, operation)
+            return Access(Kind.TENANT, operation)
 
-        policies = Access(Scope.NAMESPACE_POLICY, "ALL")
+        policies = Access(Kind.NAMESPACE_POLICY, "ALL")
         forced = (Query("force", bool, False, "Its topics too, where forceDeleteNamespaceAllowed is set."),)
         which = (Query("mode", Mode), Query("includeSystemTopic", bool, False))
-        topics = Access(Scope.NAMESPACE, "GET_TOPICS")
+        topics = Access(Kind.NAMESPACE, "GET_TOPICS")
         create = Endpoint(
             "PUT", _NAMESPACE, self.create, tenant("CREATE_NAMESPACE"), body=dict[str, Any] | None, body_optional=True
         )

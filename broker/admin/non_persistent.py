@@ -3,9 +3,10 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from .answers import Refusal, json_answer
-from .endpoints import Access, Endpoint, Scope
+from .endpoints import Access, Endpoint
 from .names import namespace_of
 
 _NAMESPACE = "/admin/v2/non-persistent/{tenant}/{namespace}"
@@ -18,12 +19,12 @@ class NonPersistentRoutes:
         self._service = service
 
     def routes(self) -> list[Endpoint]:
-        topics = Access(Scope.NAMESPACE, "GET_TOPICS")
+        topics = Access(Kind.NAMESPACE, "GET_TOPICS")
         return [
             Endpoint("GET", _NAMESPACE, self.none, topics, answer=list[str]),
             Endpoint("GET", _NAMESPACE + "/partitioned", self.none, topics, answer=list[str]),
             *(
-                Endpoint(method, _NAMESPACE + "/{rest:path}", self.missing, Access(Scope.NAMESPACE, "GET_TOPICS"))
+                Endpoint(method, _NAMESPACE + "/{rest:path}", self.missing, Access(Kind.NAMESPACE, "GET_TOPICS"))
                 for method in ("GET", "PUT", "POST", "DELETE")
             ),
         ]

@@ -92,7 +92,7 @@ def openapi(endpoints: Iterable[Endpoint], version: str) -> dict[str, Any]:
 
 def _operation(endpoint: Endpoint, known: dict[int, Any]) -> dict[str, Any]:
     access = endpoint.access
-    needs = " ".join(part for part in (access.scope.value, access.operation, "WRITE" if access.writes else "") if part)
+    needs = " ".join(part for part in (access.kind.value, access.operation, "WRITE" if access.writes else "") if part)
     found: dict[str, Any] = {
         "summary": endpoint.described,
         "tags": [_tag(endpoint)],

@@ -9,9 +9,10 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from .answers import json_answer
-from .endpoints import Access, Endpoint, Scope
+from .endpoints import Access, Endpoint
 from .names import namespace_of
 from .namespace_policies import NAMESPACE, Document, change
 
@@ -28,7 +29,7 @@ class PermissionRoutes:
 
     def routes(self) -> list[Endpoint]:
         def access(operation: str) -> Access:
-            return Access(Scope.NAMESPACE, operation)
+            return Access(Kind.NAMESPACE, operation)
 
         grant, revoke, get = access("GRANT_PERMISSION"), access("REVOKE_PERMISSION"), access("GET_PERMISSION")
         one, subscription = _PERMISSIONS + "/{role}", _PERMISSIONS + "/subscription"

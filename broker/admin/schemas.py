@@ -15,11 +15,12 @@ from starlette.responses import Response
 from ..errors import BrokerError, ServerError
 from ..schema.key_value import join_key_value, split_key_value
 from ..schema.values import SchemaData, SchemaRefused, SchemaType, VersionedSchema
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..service.topic_schemas import schema_id
 from .answers import Refusal, json_answer
-from .endpoints import TENANT_ADMIN, Access, Endpoint, Query, Scope
+from .endpoints import TENANT_ADMIN, Access, Endpoint, Query
 from .names import topic_of
 
 _TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
@@ -41,7 +42,7 @@ class SchemaRoutes:
         self._service, self._schemas = service, service.schemas
 
     def routes(self) -> list[Endpoint]:
-        get, produce = Access(Scope.TOPIC, "GET_METADATA"), Access(Scope.TOPIC, "PRODUCE")
+        get, produce = Access(Kind.TOPIC, "GET_METADATA"), Access(Kind.TOPIC, "PRODUCE")
         forced = (Query("force", bool, False, "Everything that was ever stored of it, so that the next is version 0."),)
         schema, body, answer = _TOPIC + "/schema", PostSchemaPayload, dict[str, Any]
         return [

@@ -6,11 +6,12 @@ from starlette.responses import Response
 from managed_ledger.contract import EARLIEST, LATEST
 
 from ..errors import BrokerError, ServerError
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 from .answers import Refusal, json_answer, no_content, read_json
-from .endpoints import Access, Endpoint, Query, Scope
+from .endpoints import Access, Endpoint, Query
 from .names import TOPIC, topic_of
 from .positions import Place, first_position, read_place
 
@@ -23,8 +24,8 @@ class SubscriptionRoutes:
 
     def routes(self) -> list[Endpoint]:
         one, plain = TOPIC + "/subscription/{subscription}", (Query("authoritative", bool, False),)
-        names, make = Access(Scope.TOPIC, "GET_SUBSCRIPTIONS"), Access(Scope.TOPIC, "SUBSCRIBE")
-        remove, replicated = Access(Scope.TOPIC, "UNSUBSCRIBE"), (*plain, Query("replicated", bool, False))
+        names, make = Access(Kind.TOPIC, "GET_SUBSCRIPTIONS"), Access(Kind.TOPIC, "SUBSCRIBE")
+        remove, replicated = Access(Kind.TOPIC, "UNSUBSCRIBE"), (*plain, Query("replicated", bool, False))
         return [
             Endpoint("GET", TOPIC + "/subscriptions", self.names, names, plain, answer=list[str]),
             Endpoint("PUT", one, self.create, make, replicated),

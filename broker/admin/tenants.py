@@ -8,12 +8,13 @@ from starlette.responses import Response
 
 from metadata.store import MetadataStore
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.topic_name import NamespaceName
 from .answers import Refusal, json_answer, no_content
 from .bodies import TenantInfo, plain
 from .documents import Documents
-from .endpoints import Access, Endpoint, Query, Scope
+from .endpoints import Access, Endpoint, Query
 from .namespace_deletion import NamespaceDeletion
 
 ROOT = "/admin/policies"
@@ -38,7 +39,7 @@ class TenantRoutes:
 
     def routes(self) -> list[Endpoint]:
         def access(operation: str) -> Access:
-            return Access(Scope.TENANT, operation)
+            return Access(Kind.TENANT, operation)
 
         forced = (Query("force", bool, False, "Its namespaces and their topics too, where forceDeleteTenantAllowed is set."),)
         return [

@@ -10,13 +10,14 @@ from starlette.responses import Response
 
 from managed_ledger.contract import LATEST, LedgerFacts
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicNotFound
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 from .answers import Refusal, json_answer, no_content
 from .each_partition import on_each_partition
-from .endpoints import Access, Endpoint, Query, Scope
+from .endpoints import Access, Endpoint, Query
 from .internal_info import info_json
 from .internal_stats import internal_stats_json
 from .messages import message_answer
@@ -36,10 +37,10 @@ class TopicFactRoutes:
 
     def routes(self) -> list[Endpoint]:
         def needs(operation: str) -> Access:
-            return Access(Scope.TOPIC, operation)
+            return Access(Kind.TOPIC, operation)
 
         compact, offload, plain = needs("COMPACT"), needs("OFFLOAD"), (_AUTHORITATIVE,)
-        tenant, number = Access(Scope.TENANT_ADMIN), Any
+        tenant, number = Access(Kind.TENANT_ADMIN), Any
         return [
             Endpoint(
                 "GET", TOPIC + "/lastMessageId", self.last_message_id, needs("PEEK_MESSAGES"), plain, answer=dict[str, int]
@@ -66,7 +67,7 @@ class TopicFactRoutes:
                 "POST",
                 TOPIC + "/createMissedPartitions",
                 self.create_missed_partitions,
-                Access(Scope.NAMESPACE, "CREATE_TOPIC"),
+                Access(Kind.NAMESPACE, "CREATE_TOPIC"),
             ),
         ]
 

@@ -6,13 +6,14 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicNotFound
 from ..service.topic_name import TopicName
 from ..topic.policies import MEGABYTE, BacklogQuota, EffectivePolicies, QuotaType, RetentionPolicy
 from ..topic.policy_members import parse_quota, parse_retention
 from .answers import Refusal, json_answer, no_content
-from .endpoints import Access, Endpoint, Handler, Query, Scope
+from .endpoints import Access, Endpoint, Handler, Query
 from .names import TOPIC, topic_of
 
 AUTHORITATIVE = Query("authoritative", bool, False)
@@ -78,7 +79,7 @@ def endpoint(
     method: str, path: str, name: str, handler: Handler, query: tuple[Query, ...], *, summary: str = "", **types: Any
 ) -> Endpoint:
     """Of a topic's policy; `name` is Apache's PolicyName."""
-    access = Access(Scope.TOPIC_POLICY, name, method != "GET")
+    access = Access(Kind.TOPIC_POLICY, name, method != "GET")
     return Endpoint(method, f"{TOPIC}/{path}", handler, access, query, summary=summary, **types)
 
 

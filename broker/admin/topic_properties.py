@@ -10,12 +10,13 @@ from typing import Any, Literal
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicNotFound
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 from .answers import Refusal, json_answer, no_content
-from .endpoints import Access, Endpoint, Query, Scope
+from .endpoints import Access, Endpoint, Query
 from .names import TOPIC, topic_of
 
 Action = Literal["produce", "consume", "functions", "sources", "sinks", "packages"]
@@ -32,9 +33,9 @@ class TopicPropertyRoutes:
 
     def routes(self) -> list[Endpoint]:
         def needs(operation: str) -> Access:
-            return Access(Scope.TOPIC, operation)
+            return Access(Kind.TOPIC, operation)
 
-        plain, tenant = (_AUTHORITATIVE,), Access(Scope.TENANT_ADMIN)
+        plain, tenant = (_AUTHORITATIVE,), Access(Kind.TENANT_ADMIN)
         one, both = TOPIC + "/permissions/{role}", (_AUTHORITATIVE, Query("key"))
         return [
             Endpoint("GET", TOPIC + "/properties", self.properties, needs("GET_METADATA"), plain, answer=Properties),

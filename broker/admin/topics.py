@@ -5,6 +5,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.bundles import parse_range
 from ..service.errors import TopicConflict, TopicNotFound
@@ -12,7 +13,7 @@ from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 from .answers import BadRequest, Refusal, json_answer, no_content, read_json
 from .each_partition import on_each_partition
-from .endpoints import Access, Endpoint, Query, Scope
+from .endpoints import Access, Endpoint, Query
 from .names import TOPIC, namespace_of, topic_of
 from .non_persistent import NonPersistentRoutes
 from .stats import STATS_QUERY, partitioned_stats_json, told_stats
@@ -32,10 +33,10 @@ class TopicRoutes:
 
     def routes(self) -> list[Endpoint]:
         def needs(operation: str) -> Access:
-            return Access(Scope.TOPIC, operation)
+            return Access(Kind.TOPIC, operation)
 
-        create, topics = Access(Scope.NAMESPACE, "CREATE_TOPIC"), Access(Scope.NAMESPACE, "GET_TOPICS")
-        delete, resize = Access(Scope.NAMESPACE, "DELETE_TOPIC"), Access(Scope.NAMESPACE_POLICY, "PARTITION", writes=True)
+        create, topics = Access(Kind.NAMESPACE, "CREATE_TOPIC"), Access(Kind.NAMESPACE, "GET_TOPICS")
+        delete, resize = Access(Kind.NAMESPACE, "DELETE_TOPIC"), Access(Kind.NAMESPACE_POLICY, "PARTITION", writes=True)
         namespace, parts = "/admin/v2/persistent/{tenant}/{namespace}", TOPIC + "/partitions"
         resized = (_AUTHORITATIVE, _FORCE, Query("updateLocalTopicOnly", bool, False))
         created = (_AUTHORITATIVE, Query("createLocalTopicOnly", bool, False))

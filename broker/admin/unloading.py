@@ -5,6 +5,7 @@ from starlette.responses import Response
 
 from metadata.paths import encode_name
 
+from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.bundles import parse_range
 from ..service.errors import BundleNotFound, TopicNotFound
@@ -12,7 +13,7 @@ from ..service.lookups import Advertised
 from ..service.topic_name import NamespaceName, TopicName
 from .answers import no_content
 from .elsewhere import ask, redirect
-from .endpoints import SUPER_USER, Access, Endpoint, Query, Scope
+from .endpoints import SUPER_USER, Access, Endpoint, Query
 from .names import TOPIC, namespace_of, topic_of
 
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
@@ -31,7 +32,7 @@ class UnloadingRoutes:
             Endpoint("PUT", _NAMESPACE + "/unload", self.namespace, SUPER_USER),
             Endpoint("PUT", _NAMESPACE + "/{bundle}/unload", self.bundle, SUPER_USER, destination),
             Endpoint(
-                "PUT", TOPIC + "/unload", self.topic, Access(Scope.TOPIC, "UNLOAD"), (Query("authoritative", bool, False),)
+                "PUT", TOPIC + "/unload", self.topic, Access(Kind.TOPIC, "UNLOAD"), (Query("authoritative", bool, False),)
             ),
         ]
 

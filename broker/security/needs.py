@@ -5,20 +5,30 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a permission is asked for. The texts are those of the routes' declarations."""
+    """What a permission is asked for. Names in braces are, for a route, the parameters of its path of that name."""
 
     ANYBODY = "anybody"
+    """Also those whom nobody knows."""
     AUTHENTICATED = "authenticated"
     SUPER_USER = "super-user"
     CLUSTER = "cluster"
+    """{cluster}, if the path has it; Apache's ClusterOperation."""
     CLUSTER_POLICY = "cluster policy"
+    """Apache's PolicyName, READ or WRITE, of {cluster}."""
     BROKER = "broker"
+    """Apache's BrokerOperation."""
     TENANT_ADMIN = "tenant admin"
+    """Admin of {tenant} (Apache: validateAdminAccessForTenant)."""
     TENANT = "tenant"
+    """{tenant}, if the path has it; Apache's TenantOperation."""
     NAMESPACE = "namespace"
+    """{tenant}, {namespace}; Apache's NamespaceOperation."""
     NAMESPACE_POLICY = "namespace policy"
+    """{tenant}, {namespace}; Apache's PolicyName, READ or WRITE."""
     TOPIC = "topic"
+    """{tenant}, {namespace}, {topic}, and {domain}, {subscription} where there is one; Apache's TopicOperation."""
     TOPIC_POLICY = "topic policy"
+    """{tenant}, {namespace}, {topic}; Apache's PolicyName, READ or WRITE."""
 
 
 @dataclass(frozen=True, slots=True)

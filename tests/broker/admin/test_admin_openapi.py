@@ -4,16 +4,16 @@ import re
 from typing import Any
 
 from broker.admin.dispatch import Dispatcher
-from broker.admin.endpoints import Scope
+from broker.security.needs import Kind
 from tests.broker.admin.admin_world import AdminWorld, play
 
 _NEEDED = {
-    Scope.TENANT_ADMIN: {"tenant"},
-    Scope.NAMESPACE: {"tenant", "namespace"},
-    Scope.NAMESPACE_POLICY: {"tenant", "namespace"},
-    Scope.TOPIC: {"tenant", "namespace", "topic"},
-    Scope.TOPIC_POLICY: {"tenant", "namespace", "topic"},
-    Scope.CLUSTER_POLICY: {"cluster"},
+    Kind.TENANT_ADMIN: {"tenant"},
+    Kind.NAMESPACE: {"tenant", "namespace"},
+    Kind.NAMESPACE_POLICY: {"tenant", "namespace"},
+    Kind.TOPIC: {"tenant", "namespace", "topic"},
+    Kind.TOPIC_POLICY: {"tenant", "namespace", "topic"},
+    Kind.CLUSTER_POLICY: {"cluster"},
 }
 
 
@@ -53,7 +53,7 @@ def test_an_operation_says_what_it_takes_what_it_answers_and_what_it_needs() -> 
 def test_a_route_has_the_names_in_its_path_that_its_permission_is_asked_for() -> None:
     async def scenario(world: AdminWorld) -> None:
         for endpoint in dispatcher(world).endpoints:
-            missing = _NEEDED.get(endpoint.access.scope, set()) - set(endpoint.parameters)
+            missing = _NEEDED.get(endpoint.access.kind, set()) - set(endpoint.parameters)
             assert not missing, f"{endpoint.method} {endpoint.path}"
 
     play(scenario)
