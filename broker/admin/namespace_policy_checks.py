@@ -6,6 +6,7 @@ from typing import Any
 from ..topic.policies import MEGABYTE, BacklogQuota, QuotaType, RetentionPolicy
 from ..topic.policy_members import parse_quota, parse_retention
 from .answers import Refusal
+from .topic_policy_bodies import check_retention_limits
 
 ENSEMBLE_MAX = 5
 """Apache's broker takes no more either."""
@@ -22,19 +23,7 @@ def non_negative(reason: str) -> Callable[[Any], None]:
 
 
 def check_retention(value: Any) -> None:
-    """PolicyValidation of RetentionPolicies."""
-    minutes, megabytes = value["retentionTimeInMinutes"], value["retentionSizeInMB"]
-    if megabytes < -1:
-        raise Refusal(400, "Invalid retention policy: size limit must be >= -1")
-    if minutes < -1:
-        raise Refusal(400, "Invalid retention policy: time limit must be >= -1")
-    if (minutes == 0) != (megabytes == 0):
-        raise Refusal(
-            400,
-            "Invalid retention policy: Setting a single time or size limit to 0 is invalid when one of the limits has a"
-            " non-zero value. Use the value of -1 instead of 0 to ignore a specific limit. To disable retention both limits"
-            " must be set to 0.",
-        )
+    check_retention_limits(value["retentionTimeInMinutes"], value["retentionSizeInMB"])
 
 
 def check_persistence(value: Any) -> None:

@@ -87,7 +87,11 @@ class AutoSubscriptionCreationBody(Struct, rename="camel"):
 
 
 def check_retention(body: Retention) -> None:
-    minutes, megabytes = body.retention_time_in_minutes, body.retention_size_in_mb
+    check_retention_limits(body.retention_time_in_minutes, body.retention_size_in_mb)
+
+
+def check_retention_limits(minutes: int, megabytes: int) -> None:
+    """PolicyValidation of RetentionPolicies, a namespace's too."""
     if megabytes < -1:
         raise Refusal(400, "Invalid retention policy: size limit must be >= -1")
     if minutes < -1:
