@@ -24,6 +24,7 @@ from managed_ledger.ledger.metadata_driver import LogMetadata
 from metadata.claim import ClaimMachine, Hold, NodeGone, SessionChanged
 from metadata.store import ANY_VERSION
 from metadata.zookeeper.followed import FollowedTrees
+from simulation.quorum_plants import one_ack_is_enough
 
 
 def _takeover_without_fence(fence: Any) -> Any:
@@ -73,17 +74,6 @@ def _holes_forgotten(restore: Any) -> Any:
 def _holes_filled(restore: Any) -> Any:
     def broken(self: Acknowledgements, holes: Mapping[int, BitMap], *rest: Any) -> None:
         restore(self, {ledger_id: BitMap(range(ids.min(), ids.max() + 1)) for ledger_id, ids in holes.items()}, *rest)
-
-    return broken
-
-
-def _receipt_before_the_quorum(confirm: Any) -> Any:
-    def broken(self: QuorumTracker) -> Any:
-        quorum, self._quorum = self._quorum, dataclasses.replace(self._quorum, ack_quorum=1)
-        try:
-            return confirm(self)
-        finally:
-            self._quorum = quorum
 
     return broken
 
@@ -153,7 +143,7 @@ CLUSTER_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
         "who takes a topic over takes for acknowledged what lies between", Acknowledgements, "restore", _holes_filled
     ),
     "receipt-before-the-quorum": (
-        "a receipt goes out when one bookie has the entry", QuorumTracker, "_confirm", _receipt_before_the_quorum
+        "a receipt goes out when one bookie has the entry", QuorumTracker, "_confirm", one_ack_is_enough
     ),
     "split-without-nodes": (
         "of the parts of a bundle that was split the owner has no nodes", BundleOwnership, "_adopt", _split_without_nodes

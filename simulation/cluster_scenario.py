@@ -40,7 +40,7 @@ from simulation.history import DrainEnded, DrainStarted, Violation
 from simulation.loop import SimLoop
 from simulation.network import SimNetwork
 from simulation.outcome import Outcome, play
-from simulation.process import SimProcess
+from simulation.process import SimProcess, start_program
 from simulation.producer import SimProducer
 from simulation.rng import stream
 from simulation.trace import Trace
@@ -262,13 +262,7 @@ class ClusterScenario:
         await self._until(lambda: not any(each.process.alive for each in machines), "a process did not stop", machines)
 
     async def _on_host(self, host: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` as a client program of its own."""
-
-        async def main() -> None:
-            await work()
-
-        program = SimProcess(self.loop, self.network, host, None, main)
-        program.start()
+        program = start_program(self.loop, self.network, host, work)
         await self._until(lambda: not program.alive, f"{host} did not end")
 
     async def _until(self, condition: Callable[[], bool], otherwise: str, machines: Any = ()) -> None:

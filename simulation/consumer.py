@@ -96,7 +96,7 @@ class SimConsumer:
             try:
                 await self._consume(await self._client.connection())
             except (OSError, RequestFailed):
-                pass  # the server is away or said no: once more, later
+                pass  # the server is away or said no: once more, later; a server that never says yes fails as not live
             finally:
                 self._end()
             if not self.is_stopping:

@@ -6,7 +6,7 @@ not even a `finally`, as after kill -9. The disk outlives it, and keeps what `si
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -121,3 +121,14 @@ class SimProcess:
             self.ended.set()
         if self.disk is not None:
             self.disk.crash(power_cut=power_cut)
+
+
+def start_program(loop: SimLoop, network: SimNetwork, host: str, work: Callable[[], Awaitable[None]]) -> SimProcess:
+    """Run `work` as a client program on a host of its own."""
+
+    async def main() -> None:
+        await work()
+
+    program = SimProcess(loop, network, host, None, main)
+    program.start()
+    return program

@@ -155,7 +155,7 @@ def _named_before_copied(copy: Any) -> Any:
     return broken
 
 
-def _one_ack_is_enough(confirm: Any) -> Any:
+def one_ack_is_enough(confirm: Any) -> Any:
     def broken(self: QuorumTracker) -> Any:
         quorum, self._quorum = self._quorum, dataclasses.replace(self._quorum, ack_quorum=1)
         try:
@@ -214,6 +214,6 @@ QUORUM_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
         Copier, "copy", _named_before_copied,
     ),
     "one-ack-is-enough": (
-        "an entry is acknowledged when one bookie has it", QuorumTracker, "_confirm", _one_ack_is_enough
+        "an entry is acknowledged when one bookie has it", QuorumTracker, "_confirm", one_ack_is_enough
     ),
 }  # fmt: skip

@@ -20,7 +20,7 @@ from simulation.loop import SimLoop
 from simulation.network import SimNetwork
 from simulation.outcome import Outcome, play
 from simulation.plan import Plan, draw_plan
-from simulation.process import SimProcess
+from simulation.process import SimProcess, start_program
 from simulation.producer import SimProducer
 from simulation.rng import stream
 from simulation.standalone import ServerMachine
@@ -105,13 +105,7 @@ class Scenario:
             await asyncio.sleep(0.05)
 
     async def _on_host(self, host: str, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` as a client program of its own."""
-
-        async def main() -> None:
-            await work()
-
-        program = SimProcess(self.loop, self.network, host, None, main)
-        program.start()
+        program = start_program(self.loop, self.network, host, work)
         await self._until(lambda: not program.alive, f"{host} did not end")
 
     # Beginning and end

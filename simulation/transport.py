@@ -270,7 +270,7 @@ class SimTransport(asyncio.Transport):
     def receive(self, packet: bytes | Mark) -> None:
         """From the wire."""
         self._loop.trace.record("net", f"{self.label} {packet.value if isinstance(packet, Mark) else len(packet)}")
-        if self._is_gone:
+        if self._is_gone or self._error is not None:  # a reset ends the connection, whether or not its owner has heard of it
             if not isinstance(packet, Mark):
                 self.refuse()
             return
