@@ -95,12 +95,19 @@ def by_owner(brokers: list[BrokerProcess], topic: str) -> dict[str, str]:
 
 
 def put(broker: Broker, path: str) -> None:
-    """Redirects of a PUT are followed as `pulsar-admin` does."""
-    url = broker.ready.web_url + path
+    _ask(broker, "PUT", path, None)
+
+
+def post(broker: Broker, path: str, body: Any) -> None:
+    _ask(broker, "POST", path, json.dumps(body).encode())
+
+
+def _ask(broker: Broker, method: str, path: str, data: bytes | None) -> None:
+    """Redirects are followed with the body, as `pulsar-admin` does."""
+    url, headers = broker.ready.web_url + path, {} if data is None else {"Content-Type": "application/json"}
     for _ in range(3):
-        request = urllib.request.Request(url, method="PUT")
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(urllib.request.Request(url, data, headers, method=method), timeout=30) as answer:
                 assert answer.status == 204
                 return
         except urllib.error.HTTPError as answer:

@@ -3,20 +3,16 @@
 A policy that is set at one broker is read, and in force, at the other.
 """
 
-import json
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from itertools import permutations
-from typing import Any
 
 import pulsar
 import pytest
 
 from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.cluster_admin import Broker, get, id_of, leader_of
+from tests.clients.cluster_admin import Broker, get, id_of, leader_of, post
 from tests.clients.mixed_brokers import bundle_of, move
 from tests.clients.python_client import quiet_client, until
 
@@ -47,22 +43,6 @@ def both_ways(request: pytest.FixtureRequest, brokers: tuple[Broker, Broker]) ->
 
 def path_of(topic: str) -> str:
     return f"/admin/v2/{topic.replace('://', '/')}"
-
-
-def post(broker: Broker, path: str, body: Any) -> None:
-    """Redirects are followed with the body, as `pulsar-admin` does."""
-    url = broker.ready.web_url + path
-    for _ in range(3):
-        data, headers = json.dumps(body).encode(), {"Content-Type": "application/json"}
-        try:
-            with urllib.request.urlopen(urllib.request.Request(url, data, headers, method="POST"), timeout=30) as answer:
-                assert answer.status == 204
-                return
-        except urllib.error.HTTPError as answer:
-            if answer.code != 307:
-                raise
-            url = answer.headers["Location"]
-    raise AssertionError(f"{path}: redirected for ever")
 
 
 def elsewhere_than_events(topic: str, asked: Broker) -> str:

@@ -14,6 +14,7 @@ from tests.broker.connection.peer import TOPIC, flow, lookup, partitions, play, 
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
+from .matrix.commands import error_in
 from .secured_server import BEGINNING, Secured, auth_response, connect, secured
 from .token_maker import CANARY, token
 
@@ -216,22 +217,6 @@ def commands_of(topic: str = TOPIC) -> dict[int, BaseCommand]:
             ),
         ),
     }
-
-
-def error_in(answer: BaseCommand) -> int | None:
-    """The code of the failure, wherever the answer has it."""
-    match answer.type:
-        case BaseCommand.ERROR:
-            return int(answer.error.error)
-        case BaseCommand.LOOKUP_RESPONSE if answer.lookup_topic_response.HasField("error"):
-            return int(answer.lookup_topic_response.error)
-        case BaseCommand.PARTITIONED_METADATA_RESPONSE if answer.partition_metadata_response.HasField("error"):
-            return int(answer.partition_metadata_response.error)
-        case BaseCommand.GET_SCHEMA_RESPONSE if answer.get_schema_response.HasField("error_code"):
-            return int(answer.get_schema_response.error_code)
-        case BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE if answer.get_or_create_schema_response.HasField("error_code"):
-            return int(answer.get_or_create_schema_response.error_code)
-    return None
 
 
 def test_every_command_says_what_it_needs_or_why_it_needs_nothing() -> None:
