@@ -158,6 +158,7 @@ class OpenLedger:
         finally:
             for poll in polls:
                 poll.cancel()
+            # What one of these says from here on comes too late, an error too: refresh asks the bookies again.
             await asyncio.gather(*polls, return_exceptions=True)
         if not has_more:
             await asyncio.sleep(min(LOOK_AGAIN_SECONDS, seconds))
