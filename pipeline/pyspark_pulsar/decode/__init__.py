@@ -1,0 +1,1 @@
+"""Entries to Arrow, by vector operations over whole blocks of entries. Pure: bytes in, arrays out."""

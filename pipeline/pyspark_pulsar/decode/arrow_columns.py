@@ -1,0 +1,193 @@
+"""Rows as an Arrow record batch: only the columns that are asked for are made.
+
+Values are found, not copied: a view of each value's place in the block is handed to Arrow, whose cast to plain binary copies
+them all in one pass. Types are those into which Spark's `to_arrow_schema(..., timezone="UTC")` turns our columns.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy
+import pyarrow
+
+from .octets import Flags, Octets, Places, words_at
+from .protobuf_columns import Fields, Repeated, Spans, scan
+from .rows import Rows
+
+_VIEW_BYTES_INLINE_MAX = 12
+_INT64_MAX = (1 << 63) - 1
+
+MESSAGE_ID = pyarrow.struct([("ledger_id", pyarrow.int64()), ("entry_id", pyarrow.int64()), ("batch_index", pyarrow.int32())])
+TIME = pyarrow.timestamp("us", tz="UTC")
+SCHEMA = pyarrow.schema(
+    [
+        ("key", pyarrow.binary()),
+        ("value", pyarrow.binary()),
+        ("properties", pyarrow.map_(pyarrow.string(), pyarrow.string())),
+        ("topic", pyarrow.string()),
+        ("message_id", MESSAGE_ID),
+        ("index", pyarrow.int64()),
+        ("publish_time", TIME),
+        ("event_time", TIME),
+        ("producer", pyarrow.string()),
+        ("sequence_id", pyarrow.int64()),
+        ("schema_version", pyarrow.int64()),
+        ("error", pyarrow.string()),
+    ]
+)
+"""All columns. `error` says why a record could not be decoded; null for one that could."""
+
+
+def batch_of(rows: Rows, topic: str, columns: Sequence[str], kept: Flags | None = None) -> Any:
+    """A record batch of these columns, in their order, of the rows in `kept` (all, when it is None)."""
+    # kept rows are chosen in the finished columns: filters by time keep nearly all or nearly nothing of a block
+    arrays = [_COLUMNS[name](rows, topic) for name in columns]
+    schema = pyarrow.schema([SCHEMA.field(name) for name in columns])
+    batch = pyarrow.RecordBatch.from_arrays(arrays, schema=schema) if columns else _without_columns(rows.count)
+    return batch if kept is None or bool(kept.all()) else batch.filter(pyarrow.array(kept))
+
+
+def _without_columns(count: int) -> Any:
+    """A count needs rows and no column."""
+    empty = pyarrow.array([None] * count, pyarrow.struct([]))
+    return pyarrow.RecordBatch.from_struct_array(empty)
+
+
+def binary_of(data: Octets, spans: Spans) -> Any:
+    """The bytes `data[start:end]` of each row, null where a span is not present."""
+    count = len(spans.starts)
+    starts = numpy.maximum(spans.starts, 0)
+    lengths = numpy.maximum(spans.ends - spans.starts, 0)
+    views = numpy.zeros((count, 2), "<u8")
+    first = words_at(data, starts)
+    views[:, 0] = lengths.astype(numpy.uint64) | (first << numpy.uint64(32))
+    views[:, 1] = starts.astype(numpy.uint64) << numpy.uint64(32)
+    short = numpy.flatnonzero(lengths <= _VIEW_BYTES_INLINE_MAX)
+    if len(short):
+        _inline(data, views, short, starts[short], lengths[short])
+    validity = None if bool(spans.present.all()) else pyarrow.py_buffer(numpy.packbits(spans.present, bitorder="little"))
+    buffers = [validity, pyarrow.py_buffer(views), pyarrow.py_buffer(data)]
+    return pyarrow.Array.from_buffers(pyarrow.binary_view(), count, buffers).cast(pyarrow.binary())
+
+
+def _inline(data: Octets, views: Any, rows: Places, starts: Places, lengths: Places) -> None:
+    """A value of up to 12 bytes stands in its view, zeros behind it (Arrow's columnar format, variable-size binary view)."""
+    octets = numpy.zeros((len(rows), 16), numpy.uint8)
+    octets[:, :4] = lengths.astype("<u4")[:, None].view(numpy.uint8)
+    offsets = numpy.arange(_VIEW_BYTES_INLINE_MAX)
+    found = data[starts[:, None] + offsets]
+    octets[:, 4:] = numpy.where(offsets < lengths[:, None], found, 0)
+    views[rows] = octets.view("<u8")
+
+
+def _masked(spans: Spans, is_null: Flags) -> Spans:
+    return Spans(numpy.where(is_null, -1, spans.starts), numpy.where(is_null, -1, spans.ends))
+
+
+def _value(rows: Rows, topic: str) -> Any:
+    """The payload. Of an entry that cannot be decoded, its payload as it is: for those who can."""
+    return binary_of(rows.data, _masked(rows.values, rows.is_null))
+
+
+def _key(rows: Rows, topic: str) -> Any:
+    keys = binary_of(rows.data, rows.keys)
+    encoded = numpy.flatnonzero(rows.is_base64 & rows.keys.present)
+    if not len(encoded):
+        return keys
+    # keys that are bytes and no text: their producers encode each
+    decoded = keys.to_pylist()
+    for row in encoded.tolist():
+        decoded[row] = _from_base64(decoded[row])
+    return pyarrow.array(decoded, pyarrow.binary())
+
+
+def _from_base64(key: bytes) -> bytes:
+    try:
+        return base64.b64decode(key, validate=True)
+    except binascii.Error:
+        return key
+
+
+def _properties(rows: Rows, topic: str) -> Any:
+    counts = numpy.bincount(rows.properties.rows, minlength=rows.count)
+    offsets = numpy.zeros(rows.count + 1, numpy.int32)
+    numpy.cumsum(counts, out=offsets[1:])
+    keys, values = _pairs(rows)
+    return pyarrow.MapArray.from_arrays(pyarrow.array(offsets), keys, values)
+
+
+def _pairs(rows: Rows) -> tuple[Any, Any]:
+    found: Repeated = rows.properties
+    # these lie in the block or, of compressed batches, behind it: `data` begins with the block's own bytes
+    pairs = scan(rows.data, found.starts, found.ends, Fields(spans=(1, 2)))
+    keys, values = (_text(binary_of(rows.data, _present(pairs.spans[number]))) for number in (1, 2))
+    return keys, values
+
+
+def _present(spans: Spans) -> Spans:
+    return Spans(numpy.maximum(spans.starts, 0), numpy.maximum(spans.ends, 0))
+
+
+def _text(values: Any) -> Any:
+    """Text, with U+FFFD for what is none: Spark trusts what it is given."""
+    try:
+        return values.cast(pyarrow.string())
+    except pyarrow.ArrowInvalid:
+        return pyarrow.array([each if each is None else each.decode(errors="replace") for each in values.to_pylist()])
+
+
+def _of_entries(rows: Rows, spans: Spans) -> Any:
+    return binary_of(rows.block.data, spans).take(pyarrow.array(rows.entries))
+
+
+def _producer(rows: Rows, topic: str) -> Any:
+    return _text(_of_entries(rows, rows.producers))
+
+
+def _schema_version(rows: Rows, topic: str) -> Any:
+    """The registry numbers versions from 0 and writes them as eight bytes (LongSchemaVersion); null for any other form."""
+    spans = rows.schema_versions
+    is_number = spans.ends - spans.starts == 8
+    numbers = words_at(rows.block.data, numpy.maximum(spans.starts, 0)).byteswap().view(numpy.int64)
+    return pyarrow.array(numbers, mask=~is_number).take(pyarrow.array(rows.entries))
+
+
+def _time(milliseconds: Any, is_null: Flags | None = None) -> Any:
+    sane = numpy.minimum(milliseconds, numpy.uint64(_INT64_MAX // 1000)).astype(numpy.int64) * 1000
+    return pyarrow.array(sane, mask=is_null).cast(TIME)
+
+
+def _error(rows: Rows, topic: str) -> Any:
+    if not any(rows.errors):
+        return pyarrow.nulls(rows.count, pyarrow.string())
+    reasons = [f"{topic} at {place(rows, entry)}: {error}" if error else None for entry, error in enumerate(rows.errors)]
+    return pyarrow.array(reasons, pyarrow.string()).take(pyarrow.array(rows.entries))
+
+
+def place(rows: Rows, entry: int) -> str:
+    """`ledger:entry`, as options and errors name a position."""
+    return f"{rows.block.ledger_ids[entry]}:{rows.block.entry_ids[entry]}"
+
+
+def _message_id(rows: Rows, topic: str) -> Any:
+    ledger_ids, entry_ids = rows.block.ledger_ids[rows.entries], rows.block.entry_ids[rows.entries]
+    parts = [pyarrow.array(ledger_ids), pyarrow.array(entry_ids), pyarrow.array(rows.batch_indexes.astype(numpy.int32))]
+    return pyarrow.StructArray.from_arrays(parts, fields=list(MESSAGE_ID))
+
+
+_COLUMNS: Mapping[str, Callable[[Rows, str], Any]] = {
+    "key": _key,
+    "value": _value,
+    "properties": _properties,
+    "topic": lambda rows, topic: pyarrow.repeat(topic, rows.count),
+    "message_id": _message_id,
+    "index": lambda rows, topic: pyarrow.array(rows.indexes, mask=rows.indexes < 0),
+    "publish_time": lambda rows, topic: _time(rows.publish_times),
+    "event_time": lambda rows, topic: _time(rows.event_times, rows.event_times == 0),
+    "producer": _producer,
+    "sequence_id": lambda rows, topic: pyarrow.array(rows.sequence_ids.view(numpy.int64)),
+    "schema_version": _schema_version,
+    "error": _error,
+}

@@ -1,0 +1,158 @@
+"""One kind of protobuf message, encoded at many places of a buffer, read into columns: all of them a field at a time.
+
+In step i the i-th field of every message is read, so that a block of messages costs as many steps as its longest one has
+fields, however many messages there are. Messages of one producer have the same fields in the same order, and then a step
+is a dozen numpy operations on all of them.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy
+
+from .octets import Flags, Octets, Places, Words, varints_at
+
+_VARINT, _EIGHT_BYTES, _SPAN, _FOUR_BYTES = 0, 1, 2, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Places in the buffer, of each message; -1 and -1 where it has no such field."""
+
+    starts: Places
+    ends: Places
+
+    @property
+    def present(self) -> Flags:
+        return self.starts >= 0
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A varint field of each message; 0 where it is not present."""
+
+    values: Words
+    present: Flags
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """All occurrences of a field, in order of their message, and in each in order of appearance."""
+
+    rows: Places
+    starts: Places
+    ends: Places
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """The field numbers that are wanted, by what becomes of them; all others are skipped."""
+
+    numbers: tuple[int, ...] = ()
+    spans: tuple[int, ...] = ()
+    repeated: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Columns:
+    """What `scan` found. `is_broken`: messages that are no protobuf; what was read before their damage stands."""
+
+    is_broken: Flags
+    numbers: dict[int, Numbers] = field(default_factory=dict)
+    spans: dict[int, Spans] = field(default_factory=dict)
+    repeated: dict[int, Repeated] = field(default_factory=dict)
+
+
+def scan(data: Octets, starts: Places, ends: Places, wanted: Fields) -> Columns:
+    """The wanted fields of the messages `data[start:end]`; of a field that comes twice the last one, as protobuf has it."""
+    return _Scan(data, starts, ends, wanted).done()
+
+
+class _Scan:
+    def __init__(self, data: Octets, starts: Places, ends: Places, wanted: Fields) -> None:
+        self._data, self._wanted = data, wanted
+        count = len(starts)
+        self._columns = Columns(numpy.zeros(count, numpy.bool_))
+        for number in wanted.numbers:
+            self._columns.numbers[number] = Numbers(numpy.zeros(count, numpy.uint64), numpy.zeros(count, numpy.bool_))
+        for number in wanted.spans:
+            absent = numpy.full(count, -1, numpy.int64)
+            self._columns.spans[number] = Spans(absent, absent.copy())
+        self._found: dict[int, list[tuple[Places, Places, Places]]] = {number: [] for number in wanted.repeated}
+        self._rows = numpy.flatnonzero(starts < ends)
+        self._at, self._ends = starts[self._rows], ends[self._rows]
+
+    def done(self) -> Columns:
+        while len(self._rows):
+            self._step()
+        for number, found in self._found.items():
+            self._columns.repeated[number] = _in_order(found)
+        return self._columns
+
+    def _step(self) -> None:
+        """The next field of every message that has one; afterwards `_rows` are those that have another."""
+        tags, sizes = varints_at(self._data, self._at)
+        after = self._at + sizes
+        self._drop(sizes == 0, after, tags)
+        tags, after = self._kept
+        next_at = numpy.empty_like(after)
+        for tag in _distinct(tags):
+            chosen = slice(None) if tag == tags[0] and bool((tags == tag).all()) else numpy.flatnonzero(tags == tag)
+            next_at[chosen] = self._field(int(tag), self._rows[chosen], after[chosen])
+        is_bad = (next_at < 0) | (next_at > self._ends)
+        self._columns.is_broken[self._rows[is_bad]] = True
+        goes_on = ~is_bad & (next_at < self._ends)
+        self._rows, self._at, self._ends = self._rows[goes_on], next_at[goes_on], self._ends[goes_on]
+
+    def _drop(self, is_bad: Flags, after: Places, tags: Words) -> None:
+        if bool(is_bad.any()):
+            self._columns.is_broken[self._rows[is_bad]] = True
+            kept = ~is_bad
+            self._rows, self._ends = self._rows[kept], self._ends[kept]
+            tags, after = tags[kept], after[kept]
+        # a message's damage may point anywhere: a place beyond its end is never loaded from
+        self._kept = tags, numpy.minimum(after, self._ends)
+
+    def _field(self, tag: int, rows: Places, at: Places) -> Places:
+        """Takes one field, whose value is at `at`, of these rows; the places after it, -1 where there can be none."""
+        number, kind = tag >> 3, tag & 7
+        if kind == _VARINT:
+            values, sizes = varints_at(self._data, at)
+            if number in self._columns.numbers:
+                column = self._columns.numbers[number]
+                column.values[rows], column.present[rows] = values, True
+            return numpy.where(sizes > 0, at + sizes, -1)
+        if kind == _SPAN:
+            return self._span(number, rows, at)
+        if kind in (_EIGHT_BYTES, _FOUR_BYTES):
+            return at + (8 if kind == _EIGHT_BYTES else 4)
+        return numpy.full(len(rows), -1, numpy.int64)
+
+    def _span(self, number: int, rows: Places, at: Places) -> Places:
+        lengths, sizes = varints_at(self._data, at)
+        starts = at + sizes
+        fits = (sizes > 0) & (lengths <= numpy.uint64(len(self._data)))
+        ends = numpy.where(fits, starts + lengths.astype(numpy.int64), -1)
+        # a row whose span does not fit becomes broken in `_step`; its span is not to be used
+        sound = ends <= len(self._data)
+        if number in self._columns.spans:
+            column = self._columns.spans[number]
+            column.starts[rows], column.ends[rows] = numpy.where(sound, starts, -1), numpy.where(sound, ends, -1)
+        elif number in self._found:
+            self._found[number].append((rows[fits], starts[fits], ends[fits]))
+        return ends
+
+
+def _distinct(tags: Words) -> Words:
+    """The common case first: all messages have the same field here."""
+    if len(tags) and bool((tags == tags[0]).all()):
+        return tags[:1]
+    return numpy.unique(tags)
+
+
+def _in_order(found: list[tuple[Places, Places, Places]]) -> Repeated:
+    if not found:
+        nothing = numpy.zeros(0, numpy.int64)
+        return Repeated(nothing, nothing, nothing)
+    rows, starts, ends = (numpy.concatenate(each) for each in zip(*found, strict=True))
+    order = numpy.argsort(rows, kind="stable")
+    return Repeated(rows[order], starts[order], ends[order])
