@@ -4,14 +4,8 @@ Metadata is handed in, or is None: then the proxy knows only what brokerServiceU
 """
 
 import asyncio
-import logging
 import os
 import socket
-from typing import Any
-
-from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
 
 from broker.proxy.brokers import Brokers, FixedBrokers, MetadataBrokers
 from broker.proxy.clients import own_credentials
@@ -26,6 +20,7 @@ from metadata.store import MetadataStore
 from metadata.zookeeper.settings import ZooKeeperSettings
 from ports.clock import RealClock
 from ports.tls_port import TlsPort, bound_listener
+from ports.web_port import WebPort
 
 SETTINGS = (ProxySettings, SecuritySettings, ZooKeeperSettings)
 
@@ -66,7 +61,6 @@ class ProxyServer:
         await self.brokers.close()
 
     async def _serve_web(self, web_socket: socket.socket) -> None:
-        """uvicorn's HTTP/1.1 protocol on our own loop, without its process handling."""
         app = ProxyWeb(
             self.settings,
             self.brokers,
@@ -75,30 +69,15 @@ class ProxyServer:
             self._way,
             self.listener.door,
         )
-        config = Config(app, lifespan="off", ws="none", access_log=False, log_config=None, server_header=False)
-        config.load()
-        logging.getLogger("uvicorn.error").setLevel(
-            logging.ERROR
-        )  # a warning of each declined upgrade would be most of the log
-        state = ServerState()
-        self._web = await asyncio.get_running_loop().create_server(
-            lambda: H11Protocol(config=config, server_state=state, app_state={}), sock=web_socket
-        )
+        port = WebPort(app)
+        self._web = await asyncio.get_running_loop().create_server(port, sock=web_socket)
         if self._tls is not None and self.settings.web_service_port_tls is not None:
-            listening = bound_listener(self.settings.bind_address, self.settings.web_service_port_tls)
-            own = TlsPort(listening, lambda: HttpsProtocol(config=config, server_state=state, app_state={}), self._tls)
-            self._web_tls = own
-            own.start()
+            self._web_tls = TlsPort(
+                bound_listener(self.settings.bind_address, self.settings.web_service_port_tls), port, self._tls
+            )
+            self._web_tls.start()
 
     @property
     def web_port_tls(self) -> int | None:
         """Once it listens; None: nowhere."""
         return None if self._web_tls is None else self._web_tls.number
-
-
-class HttpsProtocol(H11Protocol):
-    """uvicorn's, that looks at the certificate of its connection."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        self.app_state: dict[str, Any] = {"certificate": transport.get_extra_info("peercert")}
-        super().connection_made(transport)

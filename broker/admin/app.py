@@ -1,18 +1,15 @@
 """The admin REST as one ASGI application, and the listener that serves it. Owns no state of its own."""
 
 import asyncio
-import logging
 import socket
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
-from uvicorn.config import Config
-from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
 
 from metadata.store import MetadataError, MetadataStore
+from ports.web_port import WebPort
 
 from ..errors import BrokerError
 from ..service.broker_service import BrokerService
@@ -87,12 +84,5 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
 
 
 async def serve_admin(app: Starlette, listening: socket.socket) -> asyncio.Server:
-    """Serve on a bound socket. uvicorn's HTTP/1.1 protocol on our own loop and without its process handling."""
-    config = Config(app, lifespan="off", ws="none", access_log=False, log_config=None, server_header=False, proxy_headers=False)
-    config.load()
-    # Java's HttpClient offers h2c with every first request; declining it in silence is what HTTP/1.1 asks of us, and uvicorn's
-    # warning of it ("Unsupported upgrade request") would be most of the log. Its errors are kept.
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
-    state = ServerState()
-    loop = asyncio.get_running_loop()
-    return await loop.create_server(lambda: H11Protocol(config=config, server_state=state, app_state={}), sock=listening)
+    """Serve on a bound socket."""
+    return await asyncio.get_running_loop().create_server(WebPort(app), sock=listening)

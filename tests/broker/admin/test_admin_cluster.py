@@ -135,4 +135,5 @@ def test_an_offer_of_http_2_is_declined_without_a_line_in_the_log(caplog: pytest
     logging.getLogger("uvicorn.error").setLevel(logging.NOTSET)
     answer = asyncio.run(request())
     assert answer.startswith(b"HTTP/1.1 200")
+    assert answer.lower().count(b"\r\ndate: ") == 1
     assert caplog.records == []

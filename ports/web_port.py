@@ -1,0 +1,61 @@
+"""WebPort: how an ASGI application is spoken to over HTTP/1.1: uvicorn's protocol, on our own loop and without its process.
+
+Owns what is the same for all connections of a port, and knows no route. Imported late: its import takes a while.
+"""
+
+import asyncio
+import logging
+from email.utils import formatdate
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from ports.clock import Clock, RealClock
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class DatedState(ServerState):
+    """Gives each answer its date (RFC 9110, 6.6.1). uvicorn's own server has a timer for this, which nothing starts here."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._second, self._headers = clock, -1, Headers()
+        super().__init__()
+
+    @property
+    def default_headers(self) -> Headers:
+        second = self._clock.now_ms() // 1000
+        if second != self._second:
+            self._second, self._headers = second, [(b"date", formatdate(second, usegmt=True).encode())]
+        return self._headers
+
+    @default_headers.setter
+    def default_headers(self, headers: Headers) -> None:
+        """There are no others."""
+
+
+class WebProtocol(H11Protocol):
+    """uvicorn's, that tells the application of its connection's certificate, as `request.state.certificate` (None: none)."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
+        self.app_state: dict[str, Any] = {"certificate": transport.get_extra_info("peercert")}
+        super().connection_made(transport)
+
+
+class WebPort:
+    """Of one application. Called for each connection, plain or after its TLS handshake."""
+
+    def __init__(self, app: Any, clock: Clock | None = None) -> None:
+        self._config = Config(
+            app, lifespan="off", ws="none", access_log=False, log_config=None, server_header=False, proxy_headers=False
+        )
+        self._config.load()
+        # Java's HttpClient offers h2c with every first request; declining it in silence is what HTTP/1.1 asks of us, and
+        # uvicorn's warning of it ("Unsupported upgrade request") would be most of the log. Its errors are kept.
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+        self._state = DatedState(clock or RealClock())
+
+    def __call__(self) -> WebProtocol:
+        return WebProtocol(config=self._config, server_state=self._state, app_state={})
