@@ -1,0 +1,174 @@
+"""The log of one coordinator: a managed ledger of its own, and the cursor that says what of it is still needed.
+
+Owns both. Apache's names: `__transaction_log_N` in pulsar/system, the cursor `transaction.subscription`, the property
+`max_local_txn_id` (MLTransactionLogImpl, MLTransactionSequenceIdGenerator). What the records mean, the machine knows.
+"""
+
+import asyncio
+import logging
+from array import array
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from pyroaring import BitMap
+
+from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgers
+from ports.clock import Clock
+from ports.logs import line
+from wire.position import Position
+from wire.run import EntryBatch, EntryRun
+
+from ..errors import BrokerError, ServerError
+from ..service.topic_name import TopicName
+from .log_format import MalformedEntry, decode, encode
+from .records import Place, Record
+
+log = logging.getLogger(__name__)
+
+CURSOR = "transaction.subscription"
+MAX_SEQUENCE = "max_local_txn_id"
+SEQUENCES_RESERVED = 10_000
+"""So many numbers at a time are noted as given before they are: should the log be empty after a crash, none is given again."""
+REPLAYED_MIN = 2_000
+"""Entries at the end of the log that are read also when nothing needs them, to know how their transactions ended."""
+_RETENTION_MS, _RETENTION_BYTES = 600_000, 16 << 20
+"""Of what is not needed: longer than a client tries to hear an answer."""
+_READ_ENTRIES, _READ_BYTES = 500, 1 << 20
+
+OnRecord = Callable[[Record, Place, int], Sequence[Place]]
+"""A record, where it is and the highest number given at its time; returns what is not needed any more."""
+
+
+def log_topic(coordinator_id: int) -> TopicName:
+    return TopicName.parse(f"persistent://pulsar/system/__transaction_log_{coordinator_id}")
+
+
+class TransactionLog:
+    """Of one coordinator, open. BrokerError(PERSISTENCE) where nothing else is said: it is of no use after that."""
+
+    def __init__(self, coordinator_id: int, ledger: ManagedLedger, clock: Clock) -> None:
+        self._coordinator_id, self._clock = coordinator_id, clock
+        self.ledger = ledger
+        self._cursor = ledger.cursors[CURSOR]
+        self._reserved = int(ledger.properties.get(MAX_SEQUENCE, -1))
+        self._reserving: asyncio.Lock = asyncio.Lock()
+        self._last: asyncio.Future[EntryRun] | None = None
+
+    @classmethod
+    async def open(cls, ledgers: ManagedLedgers, coordinator_id: int, clock: Clock) -> "TransactionLog":
+        """Whoever had it before is fenced."""
+        try:
+            ledger = await ledgers.open(log_topic(coordinator_id).managed_ledger_name)
+            ledger.set_retention(_RETENTION_MS, _RETENTION_BYTES)
+            await ledger.open_cursor(CURSOR, ledger.first_position())
+        except ManagedLedgerError as error:
+            raise _failure(coordinator_id, error) from error
+        return cls(coordinator_id, ledger, clock)
+
+    async def replay(self, on_record: OnRecord) -> int:
+        """All that is needed and what came before it; the highest number that may have been given."""
+        try:
+            position: Position | None = self._begin()
+            while position is not None:
+                run = await self.ledger.read(position, _READ_ENTRIES, _READ_BYTES)
+                position = None if run is None else Position(run.ledger_id, run.last_entry_id + 1)
+                if run is not None:
+                    self._replay(run, on_record)
+        except (ManagedLedgerError, MalformedEntry) as error:
+            raise _failure(self._coordinator_id, error) from error
+        return self._reserved
+
+    def _begin(self) -> Position:
+        needed, left = self._cursor.first_unacknowledged(), REPLAYED_MIN
+        for facts in reversed(self.ledger.ledgers()):
+            if facts.entries >= left:
+                return min(needed, Position(facts.ledger_id, facts.entries - left))
+            left -= facts.entries
+        return min(needed, self.ledger.first_position())
+
+    def _replay(self, run: EntryRun, on_record: OnRecord) -> None:
+        for entry_id in range(run.first_entry_id, run.last_entry_id + 1):
+            position = Position(run.ledger_id, entry_id)
+            try:
+                records = decode(run.payload(entry_id))
+            except MalformedEntry as error:
+                raise MalformedEntry(f"entry {position}: {error}") from error
+            for index, (record, last_sequence) in enumerate(records):
+                self.let_go(on_record(record, Place(position, index, len(records)), last_sequence))
+
+    # ---- Writing
+
+    async def reserve(self, sequence: int) -> None:
+        """Before the number is given for the first time."""
+        async with self._reserving:
+            if sequence > self._reserved:
+                await self._note(sequence + SEQUENCES_RESERVED)
+
+    def is_reserved(self, sequence: int) -> bool:
+        return sequence <= self._reserved
+
+    async def _note(self, sequence: int) -> None:
+        try:
+            await self.ledger.set_properties({**self.ledger.properties, MAX_SEQUENCE: str(sequence)})
+        except ManagedLedgerError as error:
+            raise _failure(self._coordinator_id, error) from error
+        self._reserved = sequence
+
+    async def append(self, record: Record, last_sequence: int, on_stored: Callable[[Place], None]) -> None:
+        """When it is durable. In the order of the calls. `on_stored` is told of its place first, also when nobody waits any
+        more."""
+        payload = encode(self._coordinator_id, record, last_sequence, self._clock.now_ms())
+        header_bytes = self.ledger.header_bytes
+        buffer = bytearray(header_bytes) + payload
+        self._last = stored = self.ledger.append(EntryBatch(buffer, array("I", (0, len(buffer))), header_bytes, 1))
+        stored.add_done_callback(partial(_tell, on_stored))
+        await self._outcome(stored)
+
+    async def all_stored(self) -> None:
+        """When all that was appended so far is durable."""
+        if self._last is not None:
+            await self._outcome(self._last)
+
+    async def _outcome(self, stored: "asyncio.Future[EntryRun]") -> None:
+        """Whoever waits may be cancelled: the append goes on, and others wait for it."""
+        try:
+            await asyncio.shield(stored)
+        except ManagedLedgerError as error:
+            raise _failure(self._coordinator_id, error) from error
+
+    def let_go(self, places: Sequence[Place]) -> None:
+        """In the order of the log, so that of a transaction the opening goes first, whatever a crash leaves of it."""
+        for place in places:
+            position = place.position
+            if place.parts == 1:
+                self._cursor.acknowledge_entries(position.ledger_id, BitMap([position.entry_id]))
+            else:
+                self._cursor.acknowledge_batch_indexes(position, _all_but(place.part, place.parts), place.parts)
+
+    async def close(self, last_sequence: int) -> None:
+        """What was given is noted exactly, if that can be: numbers go on without a gap then. Never fails."""
+        try:
+            if self._reserved > last_sequence >= 0:
+                await self._note(last_sequence)
+        except BrokerError as error:
+            log.warning(line("the last number was not noted", coordinator=self._coordinator_id, error=error))
+        try:
+            await self.ledger.close()
+        except ManagedLedgerError as error:
+            log.warning(line("a transaction log was not closed cleanly", coordinator=self._coordinator_id, error=error))
+
+
+def _tell(on_stored: Callable[[Place], None], stored: "asyncio.Future[EntryRun]") -> None:
+    if not stored.cancelled() and stored.exception() is None:
+        run = stored.result()
+        on_stored(Place(Position(run.ledger_id, run.first_entry_id)))
+
+
+def _all_but(index: int, size: int) -> tuple[int, ...]:
+    """The ack set (bit 1: not acknowledged) that acknowledges one part of so many."""
+    bits = ((1 << size) - 1) & ~(1 << index)
+    return tuple((bits >> shift) & ((1 << 64) - 1) for shift in range(0, size, 64))
+
+
+def _failure(coordinator_id: int, error: Exception) -> BrokerError:
+    return BrokerError(ServerError.PERSISTENCE, f"The log of transaction coordinator {coordinator_id}: {error}")

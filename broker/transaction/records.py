@@ -1,0 +1,85 @@
+"""What happens to a transaction, step by step, as a coordinator's log has it. Pure values.
+
+Apache's TransactionMetadataEntry with its four operations, and TxnStatus.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from wire.position import Position
+from wire.transactions import TxnAction
+
+
+class TxnStatus(IntEnum):
+    """OPEN, then COMMITTING and COMMITTED, or ABORTING and ABORTED (PIP-31)."""
+
+    OPEN = 0
+    COMMITTING = 1
+    COMMITTED = 2
+    ABORTING = 3
+    ABORTED = 4
+
+    @property
+    def has_ended(self) -> bool:
+        return self in (TxnStatus.COMMITTED, TxnStatus.ABORTED)
+
+    @property
+    def action(self) -> TxnAction | None:
+        """How it ends or has ended; None while that is open."""
+        if self is TxnStatus.OPEN:
+            return None
+        return TxnAction.COMMIT if self in (TxnStatus.COMMITTING, TxnStatus.COMMITTED) else TxnAction.ABORT
+
+
+class TxnSubscription(NamedTuple):
+    """One that acknowledged in a transaction."""
+
+    topic: str
+    subscription: str
+
+
+class Place(NamedTuple):
+    """Where a record is: an entry, and in it one of so many, where Apache wrote them in batches."""
+
+    position: Position
+    part: int = 0
+    parts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """`timeout_ms` after `start_ms` it is aborted. `owner`: the principal who may use it; None: everybody."""
+
+    least: int
+    start_ms: int
+    timeout_ms: int
+    owner: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsAdded:
+    """Topics that it publishes to."""
+
+    least: int
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionsAdded:
+    """Where it acknowledges."""
+
+    least: int
+    subscriptions: tuple[TxnSubscription, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChanged:
+    """One step on the way to its end."""
+
+    least: int
+    expected: TxnStatus
+    new: TxnStatus
+
+
+Record = Opened | PartitionsAdded | SubscriptionsAdded | StatusChanged
