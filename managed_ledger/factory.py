@@ -1,14 +1,14 @@
 """ManagedLedgerFactory: opens managed ledgers, once per name, and owns what they share.
 
 Opening reads the node and writes it as it is (or makes it: one metadata write is all that a new topic costs), so that nobody
-else can list a ledger, recovers the last ledger so that nobody else can append to it, and recovers each cursor. The next ledger
-is made by the first append.
+else can list a ledger, recovers the last ledger so that nobody else can append to it, and recovers each cursor, whose node is
+written too. The next ledger is made by the first append.
 """
 
 import asyncio
 
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
-from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Versioned
+from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Stat, Versioned
 from ports.clock import Clock
 
 from .cache.entry_cache import EntryCache
@@ -153,11 +153,8 @@ class ManagedLedgerFactory:
     async def _take_over(self, name: str, found: Versioned) -> StoredManagedLedger | None:
         """Written as it is, the node has another version: an owner who does not know that it is none any more can list no
         further ledger, where nobody would read until this one appends (Apache lists a new one here). None: it just did."""
-        try:
-            stat = await self._store.put(ROOT + name, found.value, found.stat.version)
-        except BadVersion:
-            return None
-        return await self._load(name, Versioned(found.value, stat))
+        stat = await self._rewritten(ROOT + name, found)
+        return None if stat is None else await self._load(name, Versioned(found.value, stat))
 
     def _built(self, name: str, found: Versioned, sequence: LedgerSequence) -> StoredManagedLedger:
         info = decode_info(name, found.value)
@@ -196,9 +193,24 @@ class ManagedLedgerFactory:
         return ledger
 
     async def _load_cursor(self, ledger: StoredManagedLedger, name: str) -> None:
-        node = await self._store.get(f"{ROOT}{ledger.name}/{name}")
-        if node is not None:
-            await ledger.load_cursor(name, node)
+        """Its node is written as it is, too: an earlier owner answers no acknowledgement that this one does not know."""
+        path = f"{ROOT}{ledger.name}/{name}"
+        for _ in range(OPEN_ATTEMPTS_MAX):
+            node = await self._store.get(path)
+            if node is None:
+                return
+            stat = await self._rewritten(path, node)
+            if stat is not None:
+                await ledger.load_cursor(name, Versioned(node.value, stat))
+                return
+        raise ManagedLedgerError(f"{ledger.name}: others write its cursor {name} all the time")
+
+    async def _rewritten(self, path: str, found: Versioned) -> Stat | None:
+        """The same value has another version. None: somebody else has just written it."""
+        try:
+            return await self._store.put(path, found.value, found.stat.version)
+        except BadVersion:
+            return None
 
     async def _recover(self, name: str, sequence: LedgerSequence, ledger: ListedLedger) -> LedgerReader | None:
         """Fence and close the last one, whatever the list says of it, and one before it of which the list has no end.

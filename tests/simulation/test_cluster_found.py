@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from managed_ledger.contract import EARLIEST
 from managed_ledger.errors import ManagedLedgerFenced
 from metadata.claim_driver import acquire_lock
 from metadata.memory import MemoryStore
@@ -13,6 +14,7 @@ from simulation.clock import SimClock
 from tests.managed_ledger import ledger_world
 from tests.managed_ledger.fake_ledgers import batch
 from tests.simulation.worlds import World, run
+from wire.position import Position
 
 
 def test_an_owner_before_that_has_no_ledger_open_can_begin_none() -> None:
@@ -26,6 +28,24 @@ def test_an_owner_before_that_has_no_ledger_open_can_begin_none() -> None:
         with pytest.raises(ManagedLedgerFenced):
             await before.append(batch(b"0"))
         assert (await after.append(batch(b"1"))).first_entry_id == 0
+
+    run(scenario)
+
+
+def test_an_owner_before_answers_no_acknowledgement_that_the_next_one_does_not_know() -> None:
+    """Seed 193 of b944633. A cursor without a ledger has nothing to fence: the owner before stored its mark in the node
+    that the next one had read already, and answered it; the messages came again."""
+
+    async def scenario(_: World) -> None:
+        world = ledger_world.World()
+        before = await world.open()
+        cursor = await before.open_cursor("sub", EARLIEST)
+        first = await before.append(batch(b"0"))
+        after = await world.factory().open(ledger_world.NAME)
+        cursor.acknowledge_cumulative(Position(first.ledger_id, 0))
+        with pytest.raises(ManagedLedgerFenced):
+            await cursor.stored()
+        assert after.cursors["sub"].backlog_entries() == 1
 
     run(scenario)
 
