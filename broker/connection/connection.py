@@ -7,8 +7,9 @@ connection. What a command means is decided in the handlers' modules.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any, Protocol, cast
 
 from ports.logs import line
@@ -25,7 +26,8 @@ from ..errors import BrokerError, ServerError
 from ..security.callers import Caller
 from ..security.security import Security
 from ..service.broker_service import BrokerService
-from . import consumer_requests, consumers, lookups, producers, refused, replies, schemas, topic_lists
+from ..transaction.coordinators import Coordinators
+from . import consumer_requests, consumers, lookups, producers, refused, replies, schemas, topic_lists, transactions
 from .command_needs import ANSWERED_AT_ONCE
 from .consumer_requests import ConsumerRequests
 from .consumers import Consumers
@@ -36,10 +38,12 @@ from .lookups import Lookups
 from .producers import Producers
 from .publish_gate import PublishGate, PublishMemory
 from .refused import Refused
+from .revocation import Attached
 from .schemas import Schemas
 from .session import Session, Tick
 from .settings import ConnectionSettings
 from .topic_lists import TopicLists
+from .transactions import Transactions
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +66,7 @@ _FAMILIES: tuple[Any, ...] = (
     topic_lists.ROUTES,
     refused.ROUTES,
     schemas.ROUTES,
+    transactions.ROUTES,
 )
 _ROUTES: dict[int, tuple[int, Callable[[Any, BaseCommand, memoryview], None]]] = {
     kind: (index, route) for index, routes in enumerate(_FAMILIES) for kind, route in routes.items()
@@ -78,6 +83,8 @@ class Server(Protocol):
     memory: PublishMemory
     security: Security | None
     """None: everybody may do everything."""
+    coordinators: Coordinators | None
+    """Of transactions; None: there are none."""
 
     def admit(self, connection: "Connection", host: str) -> str | None:
         """Why the connection cannot be taken; None when it can."""
@@ -107,6 +114,7 @@ class Connection(asyncio.BufferedProtocol):
             self._topic_lists,
             Refused(self),
             Schemas(self, server.service),
+            Transactions(self, server.coordinators, server.security),
         )
         self._requests: dict[asyncio.Task[None], None] = {}
         self._frame_bytes_max = min(HANDSHAKE_BYTES_MAX, settings.frame_bytes_max)
@@ -196,12 +204,15 @@ class Connection(asyncio.BufferedProtocol):
         self._host, self.address = str(peer[0]), f"{peer[0]}:{peer[1]}"
         self.is_open = True
         if self._server.security is not None:
-            self._guard = Guard(self._server.security, self, transport.get_extra_info("peercert"))
+            self._guard = Guard(self._server.security, self, transport.get_extra_info("peercert"), self._attached)
         refusal = self._server.admit(self, self._host)
         if refusal is not None:
             self._refuse(ServerError.NOT_ALLOWED, refusal)
             return
         self._timer = self._loop.call_later(self._server.settings.keep_alive_interval_seconds, self._tick)
+
+    def _attached(self) -> Iterator[Attached]:
+        return chain(self._producers.attached_all(), self._consumers.attached_all())
 
     def _refuse(self, code: ServerError, reason: str) -> None:
         """The whole connection, which is told why."""

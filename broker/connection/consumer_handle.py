@@ -35,6 +35,7 @@ class ConsumerHandle:
         "consumer_id",
         "early_permits",
         "request_id",
+        "subscription",
         "topic",
         "unsubscribes",
     )
@@ -53,7 +54,8 @@ class ConsumerHandle:
         self.consumer_id = consumer_id
         self.request_id = request_id
         self.topic: TopicName | None = None
-        """Once it is known."""
+        """Once it is known, as is `subscription`."""
+        self.subscription = ""
         self.consumer: Consumer | None = None
         self.early_permits = 0
         """Of FLOWs that came while SUBSCRIBE was under way."""

@@ -5,6 +5,8 @@ an unknown one is ignored, as in Apache's ServerCnx: it may have been closed by 
 """
 
 import logging
+from collections.abc import Iterator
+from functools import partial
 
 from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
@@ -13,6 +15,7 @@ from wire.int64 import signed
 from wire.run import AckRun
 
 from ..errors import BrokerError, ServerError
+from ..security.needs import topic_need
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import Acknowledgement
@@ -20,6 +23,7 @@ from . import replies
 from .consumer_handle import ConsumerHandle
 from .errors import ProtocolViolation, to_broker_error
 from .link import Link, Routes
+from .revocation import Attached
 from .schemas import check_consumer_schema
 from .settings import ConnectionSettings
 from .subscribe_requests import subscribe_request
@@ -61,6 +65,7 @@ class Consumers:
 
     async def _attach(self, handle: ConsumerHandle, command: api.CommandSubscribe) -> None:
         name = handle.topic = TopicName.parse(command.topic)
+        handle.subscription = command.subscription
         request = subscribe_request(
             command,
             self._link,
@@ -187,12 +192,24 @@ class Consumers:
         else:
             self._link.end(f"consumer closed: {reason}")
 
+    def attached_all(self) -> Iterator[Attached]:
+        """Those that wait for their topic, too."""
+        for handle in tuple(self._handles.values()):
+            if handle.topic is not None:
+                yield Attached(topic_need("CONSUME", str(handle.topic), handle.subscription), partial(_revoke, handle))
+
     def close(self) -> None:
         """The connection is gone."""
         handles, self._handles = self._handles, {}
         for handle in handles.values():
             if handle.consumer is not None:
                 handle.consumer.close()
+
+
+def _revoke(handle: ConsumerHandle, reason: str) -> None:
+    handle.closed(reason)
+    if handle.consumer is not None:
+        handle.consumer.close()
 
 
 def _acknowledge(handle: ConsumerHandle, ack: api.CommandAck) -> None:

@@ -4,7 +4,7 @@ Drives `identity` (pure) with a timer and `command_needs` (pure) with what metad
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect
@@ -14,10 +14,11 @@ from ..security.authorization import Denied
 from ..security.callers import Caller
 from ..security.security import Security
 from . import replies
-from .command_needs import NEEDS, OF_ITS_OWN, REFUSED_TO_ALL
+from .command_needs import FOR_OWNERS, NEEDS, OF_ITS_OWN
 from .errors import ProtocolViolation
 from .identity import REFRESH, Identity, Look
 from .link import Link
+from .revocation import Attached, Revocation
 
 SERVER_VERSION = "Pulsar Server (Magnetar)"
 
@@ -25,8 +26,15 @@ SERVER_VERSION = "Pulsar Server (Magnetar)"
 class Guard:
     """Of one connection. `close` last."""
 
-    def __init__(self, security: Security, link: Link, certificate: Mapping[str, Any] | None) -> None:
-        self._security, self._link = security, link
+    def __init__(
+        self,
+        security: Security,
+        link: Link,
+        certificate: Mapping[str, Any] | None,
+        attached: Callable[[], Iterable[Attached]],
+    ) -> None:
+        self._security, self._link, self._attached = security, link, attached
+        self._revocation: Revocation | None = None
         self._identity = Identity(security, link.address, certificate)
         self._timer: asyncio.TimerHandle | None = None
 
@@ -38,6 +46,8 @@ class Guard:
         """BrokerError: not let in."""
         self._identity.connect(command)
         self._watch()
+        if self._security.authorization is not None:
+            self._revocation = Revocation(self._security.authorization, self._link, lambda: self.caller, self._attached)
 
     def respond(self, command: BaseCommand) -> None:
         """BrokerError: not kept."""
@@ -48,7 +58,7 @@ class Guard:
         """Whether the command is put to `permitted`. ProtocolViolation for one that nobody has declared: it is denied."""
         if self._security.authorization is None:
             return False
-        if kind not in NEEDS and kind not in OF_ITS_OWN and kind not in REFUSED_TO_ALL:
+        if kind not in NEEDS and kind not in OF_ITS_OWN and kind not in FOR_OWNERS:
             name = BaseCommand.Type.Name(BaseCommand.Type.ValueType(kind))
             raise ProtocolViolation(f"{name} is denied: it is not declared what it needs")
         return kind in NEEDS
@@ -76,6 +86,8 @@ class Guard:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._revocation is not None:
+            self._revocation.close()
 
     def _watch(self) -> None:
         if self._timer is None and self._identity.expires:

@@ -6,6 +6,8 @@ in Apache's ServerCnx; one that comes late, for a producer that the broker has c
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from functools import partial
 
 from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
@@ -13,6 +15,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.run import FLAG_CHUNK, SendRun
 
 from ..errors import BrokerError, ServerError
+from ..security.needs import topic_need
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import AccessMode, Producer, ProducerRequest
@@ -23,6 +26,7 @@ from .producer_handle import ProducerHandle
 from .publish_gate import PublishGate
 from .recently_closed import RecentlyClosed
 from .requests import check_name, metadata_of
+from .revocation import Attached
 from .schemas import producer_schema
 from .sends import is_any_larger, message_bytes, one_by_one, single_send
 from .settings import ConnectionSettings
@@ -184,12 +188,24 @@ class Producers:
         else:
             self._link.end(f"producer closed: {reason}")
 
+    def attached_all(self) -> Iterator[Attached]:
+        """Those that wait for their topic, too."""
+        for handle in tuple(self._handles.values()):
+            if handle.topic is not None:
+                yield Attached(topic_need("PRODUCE", str(handle.topic)), partial(_revoke, handle))
+
     def close(self) -> None:
         """The connection is gone."""
         handles, self._handles = self._handles, {}
         for handle in handles.values():
             if handle.producer is not None:
                 handle.producer.close()
+
+
+def _revoke(handle: ProducerHandle, reason: str) -> None:
+    handle.closed(reason)
+    if handle.producer is not None:
+        handle.producer.close()
 
 
 def _is_beyond(run: SendRun, bytes_max: int) -> bool:

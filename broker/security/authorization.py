@@ -5,6 +5,7 @@ Owns a bounded copy of what is granted, kept current by a watch.
 
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from metadata.store import MetadataStore, Notification
@@ -65,6 +66,7 @@ class Authorization:
         self.rules = Rules(frozenset(settings.super_user_roles), frozenset(settings.proxy_roles), wildcards)
         self._admins: _Known[frozenset[str]] = _Known()
         self._grants: _Known[Grants | None] = _Known()
+        self._listeners: dict[Callable[[str], None], None] = {}
         self._unwatch = store.watch(POLICIES, self._changed)
 
     async def require(self, caller: Caller, need: Need) -> None:
@@ -86,6 +88,11 @@ class Authorization:
             return all([await self._may(role, need) for role in caller.roles(self.rules.proxy_roles)])
         except PrefixMissing:
             return False
+
+    def listen(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        """Is told of a tenant, or tenant/namespace, where something else may be granted now. Returns what ends it."""
+        self._listeners[listener] = None
+        return lambda: self._listeners.pop(listener, None)
 
     def close(self) -> None:
         self._unwatch()
@@ -122,6 +129,8 @@ class Authorization:
     def _changed(self, notification: Notification) -> None:
         self._admins.forget(notification.path)
         self._grants.forget(notification.path)
+        for listener in tuple(self._listeners):
+            listener(notification.path.removeprefix(POLICIES + "/"))
 
     def _tell(self, caller: Caller, need: Need) -> None:
         log.warning(line("not allowed", role=str(caller)[:300], needs=str(need)[:500]))

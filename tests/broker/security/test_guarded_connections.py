@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.connection.command_needs import NEEDS, OF_ITS_OWN, REFUSED_TO_ALL
+from broker.connection.command_needs import FOR_OWNERS, NEEDS, OF_ITS_OWN
 from broker.connection.connection import HANDSHAKE_BYTES_MAX
 from broker.connection.session import _FROM_BROKERS
 from broker.errors import ServerError
@@ -207,6 +207,16 @@ def commands_of(topic: str = TOPIC) -> dict[int, BaseCommand]:
             type=BaseCommand.GET_OR_CREATE_SCHEMA,
             get_or_create_schema=api.CommandGetOrCreateSchema(request_id=5, topic=topic, schema=schema),
         ),
+        BaseCommand.ADD_PARTITION_TO_TXN: BaseCommand(
+            type=BaseCommand.ADD_PARTITION_TO_TXN,
+            add_partition_to_txn=api.CommandAddPartitionToTxn(request_id=5, partitions=[topic]),
+        ),
+        BaseCommand.ADD_SUBSCRIPTION_TO_TXN: BaseCommand(
+            type=BaseCommand.ADD_SUBSCRIPTION_TO_TXN,
+            add_subscription_to_txn=api.CommandAddSubscriptionToTxn(
+                request_id=5, subscription=[api.Subscription(topic=topic, subscription="s")]
+            ),
+        ),
         BaseCommand.END_TXN_ON_PARTITION: BaseCommand(
             type=BaseCommand.END_TXN_ON_PARTITION, end_txn_on_partition=api.CommandEndTxnOnPartition(topic=topic, **transaction)
         ),
@@ -220,7 +230,7 @@ def commands_of(topic: str = TOPIC) -> dict[int, BaseCommand]:
 
 
 def test_every_command_says_what_it_needs_or_why_it_needs_nothing() -> None:
-    declared = set(NEEDS) | OF_ITS_OWN | REFUSED_TO_ALL
+    declared = set(NEEDS) | OF_ITS_OWN | FOR_OWNERS
     of_clients = set(BaseCommand.Type.values()) - _FROM_BROKERS
     assert of_clients == declared
     assert set(commands_of()) == set(NEEDS)
@@ -264,6 +274,7 @@ def test_a_consumer_that_is_denied_leaves_nothing_behind() -> None:
             alice.send(flow(1, 10))
             assert (await alice.ask(subscribe(subscription="ours"))).type == BaseCommand.SUCCESS
             await server.grant(namespace_auth={"alice": ["consume"]}, mode="Prefix")
+            assert (await alice.answer()).type == BaseCommand.CLOSE_CONSUMER, "ours has no prefix"
             answer = await alice.ask(subscribe(consumer_id=2, subscription="ours"))
             assert code_of(answer) is ServerError.AUTHORIZATION
             assert "like alice-xxxx" in answer.error.message
