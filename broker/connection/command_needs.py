@@ -1,7 +1,7 @@
 """What each command needs to be allowed, where authorization is on. A command that is not here is denied to everybody. Pure.
 
 Apache's ServerCnx, command by command. We ask for more in two: it lets everybody who is authenticated read and add schemas
-of any topic.
+of any topic, and have the markers of transactions written to any.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,6 +31,16 @@ def _of_subscribe(command: BaseCommand) -> Needs:
     return (_topic("CONSUME", command.subscribe.topic, command.subscribe.subscription),)
 
 
+def _of_partitions(command: BaseCommand) -> Needs:
+    """Who could not publish there must not have our markers written there."""
+    return tuple(_topic("PRODUCE", topic) for topic in command.add_partition_to_txn.partitions)
+
+
+def _of_subscriptions(command: BaseCommand) -> Needs:
+    named = command.add_subscription_to_txn.subscription
+    return tuple(_topic("CONSUME", each.topic, each.subscription) for each in named)
+
+
 def _list(namespace: str) -> Needs:
     return (namespace_need("GET_TOPICS", str(NamespaceName.parse(namespace))),)
 
@@ -44,6 +54,8 @@ NEEDS: Mapping[int, Callable[[BaseCommand], Needs]] = {
     BaseCommand.WATCH_TOPIC_LIST: lambda command: _list(command.watch_topic_list.namespace),
     BaseCommand.GET_SCHEMA: lambda command: (_topic("LOOKUP", command.get_schema.topic),),
     BaseCommand.GET_OR_CREATE_SCHEMA: lambda command: (_topic("PRODUCE", command.get_or_create_schema.topic),),
+    BaseCommand.ADD_PARTITION_TO_TXN: _of_partitions,
+    BaseCommand.ADD_SUBSCRIPTION_TO_TXN: _of_subscriptions,
     BaseCommand.END_TXN_ON_PARTITION: lambda command: (Need(Kind.SUPER_USER),),
     BaseCommand.END_TXN_ON_SUBSCRIPTION: lambda command: (Need(Kind.SUPER_USER),),
 }
@@ -70,16 +82,8 @@ OF_ITS_OWN = frozenset(
 )
 """About the connection itself, or about a producer, consumer or watcher that this connection has made and was allowed to."""
 
-REFUSED_TO_ALL = frozenset(
-    {
-        BaseCommand.TC_CLIENT_CONNECT_REQUEST,
-        BaseCommand.NEW_TXN,
-        BaseCommand.ADD_PARTITION_TO_TXN,
-        BaseCommand.ADD_SUBSCRIPTION_TO_TXN,
-        BaseCommand.END_TXN,
-    }
-)
-"""Transactions are not there: their handlers tell everybody so, and do nothing else. Whoever brings them moves these up."""
+FOR_OWNERS = frozenset({BaseCommand.TC_CLIENT_CONNECT_REQUEST, BaseCommand.NEW_TXN, BaseCommand.END_TXN})
+"""Everybody who is known may have transactions, as in Apache; whose one is, their handler asks the coordinator."""
 
 ANSWERED_AT_ONCE = frozenset(
     {

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ..errors import BrokerError
+from ..security.callers import Caller
 
 F = TypeVar("F")
 Routes: TypeAlias = Mapping[int, Callable[[F, BaseCommand, memoryview], None]]
@@ -19,6 +20,10 @@ class Link(Protocol):
     @property
     def address(self) -> str:
         """host:port of the peer."""
+
+    @property
+    def caller(self) -> Caller | None:
+        """Who the peer is; None where nobody is asked."""
 
     @property
     def client_version(self) -> str: ...

@@ -9,6 +9,7 @@ from ports.tls import RenewedTls
 
 from ..security.security import Security
 from ..service.broker_service import BrokerService
+from ..transaction.coordinators import Coordinators
 from .connection import LINGER_SECONDS, Connection
 from .publish_gate import PublishMemory
 from .settings import ConnectionSettings
@@ -24,6 +25,8 @@ class Listener:
     def __init__(self, service: BrokerService, settings: ConnectionSettings, security: Security | None = None) -> None:
         self.service = service
         self.security = security
+        self.coordinators: Coordinators | None = None
+        """Set by whoever made it, before it listens."""
         self.settings = settings
         self.room = SharedRoom()
         self.memory = PublishMemory(settings.max_message_publish_buffer_size_in_mb << 20)

@@ -21,11 +21,6 @@ class Refused:
 
 
 _TRANSACTIONS = (
-    BaseCommand.TC_CLIENT_CONNECT_REQUEST,
-    BaseCommand.NEW_TXN,
-    BaseCommand.ADD_PARTITION_TO_TXN,
-    BaseCommand.ADD_SUBSCRIPTION_TO_TXN,
-    BaseCommand.END_TXN,
     BaseCommand.END_TXN_ON_PARTITION,
     BaseCommand.END_TXN_ON_SUBSCRIPTION,
 )

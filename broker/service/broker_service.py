@@ -7,7 +7,7 @@ Never sees bytes, sockets or messages. Refusals are BrokerError (`errors.py` has
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from bookkeeper.ledgers import LedgerStore
 from metadata.store import MetadataStore
@@ -48,6 +48,10 @@ from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers
 log = logging.getLogger(__name__)
 
 
+async def _nothing(covers: Callable[[TopicName], bool]) -> None:
+    """Nobody else has anything."""
+
+
 class BrokerService:
     """One broker. `start` before anything else; `close` unloads everything."""
 
@@ -85,6 +89,8 @@ class BrokerService:
         self.heartbeat = Heartbeat(self._open_heartbeat, self.new_producer_name)
         self.owners: Owners = SoleOwner()
         self.load: LoadDriver | None = None
+        self.on_topics_closed: Callable[[Callable[[TopicName], bool]], Awaitable[None]] = _nothing
+        """Told with `close_topics`, of what somebody else has of these names; it does not fail."""
         self.neighbours = Neighbours()
         """Set by whoever made it, before it starts."""
         self.splits = BundleSplits(load_settings or LoadSettings(), lambda: self.owners, self.list_topics, self._topics.all)
@@ -211,6 +217,7 @@ class BrokerService:
         for name, failure in zip(names, await asyncio.gather(*ends, return_exceptions=True), strict=True):
             if isinstance(failure, BaseException):
                 log.error(line("a topic was not unloaded cleanly", topic=name), exc_info=failure)
+        await self.on_topics_closed(covers)
 
     async def list_topics(self, namespace: NamespaceName, *, system_topics: bool = False) -> list[TopicName]:
         """Persistent topics, partitions one by one, in the order of their encoded names."""
