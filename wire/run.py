@@ -9,6 +9,8 @@ from array import array
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from wire.transactions import TxnId
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 HEADER_BYTES_CRC32C = 36
@@ -141,6 +143,8 @@ class SendRun:
     flags: int
     end: int
     bad_checksum_index: int = -1
+    txn_id: TxnId | None = None
+    """The transaction that all of it belongs to; the kernel takes none of those."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,15 @@ The common case is `wire.kernels.sends`. A refusal here is told to the one messa
 from array import array
 from collections.abc import Iterator
 
+from wire.errors import MalformedPayload
 from wire.generated import pulsar_api_pb2 as api
 from wire.kernels.entries import checksum
+from wire.payloads import message_metadata, split_section
 from wire.run import FLAG_CHUNK, FLAG_MARKER, EntryBatch, SendRun
+from wire.transactions import TxnId
 
 from ..errors import BrokerError, ServerError
+from ..topic.transactions.markers import transaction_of
 
 _MAGIC_CRC32C = b"\x0e\x01"
 _MAGIC_BROKER_ENTRY_METADATA = b"\x0e\x02"
@@ -19,8 +23,6 @@ _MESSAGES_MAX = 1 << 20
 
 def single_send(command: api.CommandSend, payload: memoryview, header_bytes: int) -> SendRun:
     """A run of one, checked as the kernel checks. Copies the payload. BrokerError for what cannot be stored."""
-    if command.HasField("txnid_most_bits") or command.HasField("txnid_least_bits"):
-        raise BrokerError(ServerError.NOT_ALLOWED, "Transactions are not enabled.")
     if command.HasField("message_id"):
         raise BrokerError(ServerError.NOT_ALLOWED, "Only a shadow topic takes messages with an id")
     if not 1 <= command.num_messages <= _MESSAGES_MAX:
@@ -30,7 +32,22 @@ def single_send(command: api.CommandSend, payload: memoryview, header_bytes: int
     batch = EntryBatch(buffer, array("I", (0, len(buffer))), header_bytes, command.num_messages)
     flags = (FLAG_CHUNK if command.is_chunk else 0) | (FLAG_MARKER if command.marker else 0)
     sequence_ids, highest = array("Q", (command.sequence_id,)), array("Q", (command.highest_sequence_id,))
-    return SendRun(command.producer_id, batch, sequence_ids, highest, flags, 0)
+    txn_id = _transaction(command, payload)
+    return SendRun(command.producer_id, batch, sequence_ids, highest, flags, 0, txn_id=txn_id)
+
+
+def _transaction(command: api.CommandSend, payload: memoryview) -> TxnId | None:
+    """The message has to say it too: that is what is stored, and what readers go by."""
+    if not (command.HasField("txnid_most_bits") and command.HasField("txnid_least_bits")):
+        return None
+    txn_id = TxnId(command.txnid_most_bits, command.txnid_least_bits)
+    try:
+        said = transaction_of(message_metadata(split_section(payload)))
+    except MalformedPayload as error:
+        raise BrokerError(ServerError.NOT_ALLOWED, f"A message of transaction {txn_id} cannot be read: {error}") from error
+    if said != txn_id:
+        raise BrokerError(ServerError.NOT_ALLOWED, f"The metadata of a message of transaction {txn_id} names {said or 'none'}")
+    return txn_id
 
 
 def _check_payload(payload: memoryview) -> None:
@@ -68,4 +85,4 @@ def one_by_one(run: SendRun) -> Iterator[SendRun]:
         buffer = entries.buffer[entries.offsets[index] : entries.offsets[index + 1]]
         batch = EntryBatch(buffer, array("I", (0, len(buffer))), entries.header_bytes, 1)
         sequence_ids, highest = run.sequence_ids[index : index + 1], run.highest_sequence_ids[index : index + 1]
-        yield SendRun(run.producer_id, batch, sequence_ids, highest, run.flags, run.end)
+        yield SendRun(run.producer_id, batch, sequence_ids, highest, run.flags, run.end, txn_id=run.txn_id)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from wire.position import Position
 from wire.run import AckRun, EntryRun, SendRun
+from wire.transactions import TxnAction, TxnId
 
 from ..errors import ServerError
 from .operations import TopicOperations, TopicUpkeep
@@ -291,6 +292,10 @@ class Topic(Protocol):
 
     async def delete_subscription(self, name: str, *, force: bool) -> None:
         """SUBSCRIPTION_NOT_FOUND; CONSUMER_BUSY while consumers are connected and not `force`."""
+
+    async def end_transaction(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
+        """What was published in it is durably committed or aborted when it returns, also if it was before. What is open of
+        transactions of its coordinator up to `low_water_mark` is aborted. TRANSACTION_CONFLICT: it was aborted already."""
 
     async def terminate(self) -> None:
         """No more messages, for ever; whoever has acknowledged all gets REACHED_END_OF_TOPIC."""

@@ -32,7 +32,7 @@ from broker.subscription.contract import (
     TimerFired,
     WritabilityChanged,
 )
-from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
+from managed_ledger.contract import ManagedCursor, ManagedLedgerError
 from wire.position import Position
 from wire.run import FLAG_BATCH, EntryRun, RunMetadata
 
@@ -54,13 +54,22 @@ class DispatchTarget(Protocol):
     def active_changed(self, is_active: bool) -> None: ...
 
 
+class ReadableLog(Protocol):
+    """As much of a managed ledger as there is to dispatch (`transactions.read_committed`)."""
+
+    @property
+    def last_confirmed(self) -> Position: ...
+    async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
+    def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
+
+
 class DispatchDriver:
     """One dispatcher at work on one cursor. `failed` hears of an error that is ours, after which nothing is dispatched."""
 
     def __init__(
         self,
         dispatcher: Dispatcher,
-        ledger: ManagedLedger,
+        ledger: ReadableLog,
         cursor: ManagedCursor,
         scanned: ScannedRuns,
         label: str,

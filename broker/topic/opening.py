@@ -27,6 +27,12 @@ class PersistentTopics:
             ledger = await self._ledgers.open(managed_ledger_name, create=create)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
-        return PersistentTopic(
-            name, ledger, partition_index, self._settings, self._dispatcher_settings, self._clock, self._limits
+        topic = PersistentTopic(
+            name, ledger, partition_index, self._settings, self._dispatcher_settings, self._clock, self._limits, self._ledgers
         )
+        try:
+            await topic.transactions.recover()
+        except ManagedLedgerError as error:
+            await topic.close()
+            raise broker_error(error) from error
+        return topic

@@ -2,20 +2,23 @@
 
 Holds nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from managed_ledger.contract import LATEST, ManagedLedger
 from wire.kernels.metadata import publish_times, scan
 from wire.payloads import message_index
 from wire.position import Position
-from wire.run import FLAG_BATCH, FLAG_MARKER, EntryRun
+from wire.run import FLAG_BATCH, FLAG_MARKER, EntryRun, RunMetadata
 
 from .contract import LastMessage
+from .transactions.read_committed import ReadCommitted
 
 _UNLIMITED = 1 << 62
 
 
-async def last_message(ledger: ManagedLedger, mark_delete: Position) -> LastMessage:
+async def last_message(
+    ledger: ReadCommitted | ManagedLedger, mark_delete: Position, metadata_of: Callable[[EntryRun], RunMetadata] = scan
+) -> LastMessage:
     """The newest entry that is no marker; entry -1 when there is none (consumed and trimmed, or never published).
 
     A last message that cannot be delivered would make `hasMessageAvailable` true for ever.
@@ -25,7 +28,7 @@ async def last_message(ledger: ManagedLedger, mark_delete: Position) -> LastMess
         run = await ledger.read(position, 1, _UNLIMITED)
         if run is None or run.first_entry_id != position.entry_id or run.ledger_id != position.ledger_id:
             break
-        metadata = scan(run)
+        metadata = metadata_of(run)
         if not metadata.any_flags & FLAG_MARKER:
             index = metadata.message_counts[0] - 1 if metadata.any_flags & FLAG_BATCH else -1
             return LastMessage(position, index, mark_delete)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from wire.kernels.metadata import key_hashes, scan
-from wire.run import EntryRun, RunMetadata
+from wire.run import FLAG_TRANSACTION, EntryRun, RunMetadata
 
 T = TypeVar("T")
 
@@ -16,14 +16,21 @@ _RUNS_MAX = 16
 
 
 class ScannedRuns:
-    """Of one topic."""
+    """Of one topic. `decided` is given runs with messages of transactions, all of them decided, and has the last word."""
 
-    def __init__(self) -> None:
-        self._metadata = _Memo[RunMetadata](scan)
+    def __init__(self, decided: Callable[[EntryRun, RunMetadata], RunMetadata] | None = None) -> None:
+        self._decided = decided
+        self._metadata = _Memo[RunMetadata](self._scan)
         self._key_hashes = _Memo["array[int]"](key_hashes)
 
     def metadata(self, run: EntryRun) -> RunMetadata:
         return self._metadata.of(run)
+
+    def _scan(self, run: EntryRun) -> RunMetadata:
+        found = scan(run)
+        if found.any_flags & FLAG_TRANSACTION and self._decided is not None:
+            return self._decided(run, found)
+        return found
 
     def key_hashes(self, run: EntryRun) -> "array[int]":
         return self._key_hashes.of(run)

@@ -64,6 +64,10 @@ class TopicSettings:
     """A batch counts as one message."""
     subscribe_throttling_rate_per_consumer: int = 0
     subscribe_rate_period_per_consumer_in_second: int = 30
+    transaction_buffer_snapshot_max_transaction_count: int = 1000
+    """Transactions that end on a topic between snapshots of the aborted ones, at most."""
+    transaction_buffer_snapshot_min_time_in_millis: int = 5000
+    """How often it is looked whether a snapshot is due."""
 
     def __post_init__(self) -> None:
         names = SUBSCRIPTION_TYPE_NAMES.values()
@@ -72,9 +76,16 @@ class TopicSettings:
             raise ValueError(f"subscriptionTypesEnabled: {unknown[0]} is none of {', '.join(names)}")
         if self.stats_update_frequency_in_secs < 1:
             raise ValueError("statsUpdateFrequencyInSecs must be at least 1")
+        self._check_transactions()
         if self.ttl_duration_default_in_seconds < 0:
             raise ValueError("ttlDurationDefaultInSeconds: expected 0 (nothing expires) or more")
         if self.backlog_quota_default_retention_policy not in list(QuotaPolicy):
             raise ValueError(f"backlogQuotaDefaultRetentionPolicy: expected one of {', '.join(QuotaPolicy)}")
         if self.broker_delete_inactive_topics_mode not in list(InactiveMode):
             raise ValueError(f"brokerDeleteInactiveTopicsMode: expected {' or '.join(InactiveMode)}")
+
+    def _check_transactions(self) -> None:
+        if self.transaction_buffer_snapshot_max_transaction_count < 1:
+            raise ValueError("transactionBufferSnapshotMaxTransactionCount must be at least 1")
+        if self.transaction_buffer_snapshot_min_time_in_millis < 1:
+            raise ValueError("transactionBufferSnapshotMinTimeInMillis must be at least 1")

@@ -36,6 +36,7 @@ from .rates import DeliveryCounters, PublishRates, Rate
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
 from .subscription_types import consumer_added, make_dispatcher
+from .transactions.topic_transactions import TopicTransactions
 
 _log = logging.getLogger(__name__)
 
@@ -54,6 +55,8 @@ class SubscriptionHost(Protocol):
     def partition_index(self) -> int: ...
     @property
     def scanned(self) -> ScannedRuns: ...
+    @property
+    def transactions(self) -> TopicTransactions: ...
     def storage_failed(self, error: BaseException) -> None: ...
     def somebody_left(self) -> None: ...
     async def drop_subscription(self, subscription: "Subscription") -> None:
@@ -164,7 +167,8 @@ class Subscription:
             host = self._host
             dispatcher = make_dispatcher(subscription_type, self._dispatcher_settings, host.partition_index)
             dispatcher.handle(self._limits(), 0)
-            self._driver = DispatchDriver(dispatcher, host.ledger, self.cursor, host.scanned, self._label, host.storage_failed)
+            log = host.transactions.committed
+            self._driver = DispatchDriver(dispatcher, log, self.cursor, host.scanned, self._label, host.storage_failed)
             self._driver.limit(self._throttle)
         return self._driver
 
@@ -315,7 +319,8 @@ class Subscription:
 
     async def last_message(self) -> LastMessage:
         try:
-            return await last_message(self._host.ledger, self.cursor.mark_delete)
+            host = self._host
+            return await last_message(host.transactions.committed, self.cursor.mark_delete, host.scanned.metadata)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
 

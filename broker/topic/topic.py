@@ -11,8 +11,9 @@ from typing import Any
 
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
-from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced
+from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgers
 from ports.clock import Clock
+from wire.transactions import TxnAction, TxnId
 
 from .broker_limits import BrokerLimits
 from .consumer import TopicConsumer
@@ -29,6 +30,8 @@ from .subscribe_limiter import SubscribeLimiter
 from .subscription import Subscription
 from .subscriptions import Subscriptions
 from .topic_operations import StoredTopicOperations
+from .transactions.logs import LogsOfItsOwn
+from .transactions.topic_transactions import TopicTransactions
 from .upkeep import Upkeep
 
 _log = logging.getLogger(__name__)
@@ -49,12 +52,15 @@ class PersistentTopic:
         dispatcher_settings: DispatcherSettings,
         clock: Clock,
         limits: BrokerLimits | None = None,
+        logs: ManagedLedgers | None = None,
     ) -> None:
         self.name = name
         self.ledger = ledger
         self.partition_index = partition_index
         self.created_ms = clock.now_ms()
-        self.scanned = ScannedRuns()
+        self.logs_of_its_own = None if logs is None else LogsOfItsOwn(logs, ledger.name)
+        self.transactions = TopicTransactions(self, self.logs_of_its_own, settings, clock)
+        self.scanned = ScannedRuns(self.transactions.decided)
         self._settings = settings
         self._clock = clock
         self._last_active_ms = self.created_ms
@@ -192,6 +198,15 @@ class PersistentTopic:
         for subscription in self.subscriptions.all:
             subscription.tell_end_of_topic()
 
+    # transactions
+
+    async def end_transaction(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
+        self._check_open()
+        await self.transactions.end(txn_id, action, low_water_mark)
+
+    def more_is_readable(self) -> None:
+        self.subscriptions.entries_available()
+
     # the end
 
     async def close(self) -> None:
@@ -226,6 +241,7 @@ class PersistentTopic:
         await self._end_all("the topic is being deleted")
         try:
             await self.ledger.delete()
+            await self.transactions.delete()
         except ManagedLedgerError as error:
             await self._close_ledger()
             raise broker_error(error) from error
@@ -235,6 +251,7 @@ class PersistentTopic:
         self._stop_hearing_of_others()
         self._sampling.cancel()
         self.upkeep.close()
+        self.transactions.stop()
         self.publishers.end_all(reason)
         for task in list(self._tasks):
             task.cancel()
@@ -242,6 +259,7 @@ class PersistentTopic:
 
     async def _close_ledger(self) -> None:
         """Flushes the cursors. A failure leaves nothing to do here: the next to open it recovers it."""
+        await self.transactions.close()
         try:
             await self.ledger.close()
         except ManagedLedgerError as error:

@@ -25,6 +25,7 @@ from broker.topic.stats import TopicStats, TopicTraffic
 from metadata.store import MetadataStore
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, AckRun, EntryRun, SendRun
+from wire.transactions import TxnAction, TxnId
 
 
 class FakeProducer:
@@ -194,6 +195,7 @@ class FakeTopic:
         self.now = TopicActivity(0, 0, 0, 0, 0)
         self.traffic_now = TopicTraffic()
         self.upkeep = FakeUpkeep()
+        self.ended_transactions: list[tuple[TxnId, TxnAction, int]] = []
 
     def store(self, run: SendRun) -> EntryRun:
         entries = run.entries
@@ -237,6 +239,9 @@ class FakeTopic:
 
     async def delete_subscription(self, name: str, *, force: bool) -> None:
         raise NotImplementedError
+
+    async def end_transaction(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
+        self.ended_transactions.append((txn_id, action, low_water_mark))
 
     async def terminate(self) -> None:
         raise NotImplementedError

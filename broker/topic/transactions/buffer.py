@@ -1,0 +1,160 @@
+"""TransactionBuffer: which transactions are open on a topic, which were aborted, and up to where may be read. Pure.
+
+A transaction is open from its first message until its marker is stored. Readers stop right before the first message of the
+transaction that has been open longest: everything before that is decided. Apache: TopicTransactionBuffer (PIP-31).
+
+A message of a transaction is announced before it is handed to the log (`began`), because others may hear that it is stored
+before we do; until its place is known, readers stop where the log ended at that moment.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import Enum
+
+from wire.position import Position
+from wire.transactions import TxnAction, TxnId
+
+from .aborted import AbortedTransactions
+
+_ENDED_KEPT_MAX = 10_000
+
+
+@dataclass(slots=True)
+class _Open:
+    """A transaction that is not decided. Readers stop at `limit` for it."""
+
+    limit: Position
+    is_placed: bool
+    under_way: int = 0
+    """Messages handed to the log that are not known to be stored."""
+    is_ending: bool = False
+
+
+class Ending(Enum):
+    """What has to be done to end a transaction."""
+
+    WRITE_MARKER = "write marker"
+    NOTHING = "nothing"
+    CONFLICT = "conflict"
+    """It was aborted, and is to be committed."""
+
+
+class TransactionBuffer:
+    """Of one topic."""
+
+    def __init__(self, aborted: AbortedTransactions | None = None) -> None:
+        self.aborted = aborted or AbortedTransactions()
+        self.committed_count = 0
+        self.aborted_count = 0
+        self.low_water_marks: dict[int, int] = {}
+        """By coordinator: transactions up to it have ended everywhere."""
+        self._open: OrderedDict[TxnId, _Open] = OrderedDict()
+        """In the order of their first messages."""
+        self._ended: OrderedDict[TxnId, None] = OrderedDict()
+        """Lately; messages of theirs that come now are too late."""
+
+    @property
+    def open_count(self) -> int:
+        return len(self._open)
+
+    def limit(self) -> Position | None:
+        """The last position that may be read; None: all."""
+        return next(iter(self._open.values())).limit if self._open else None
+
+    def limit_of(self, txn_id: TxnId) -> Position | None:
+        """Right before its first message, while it is open."""
+        found = self._open.get(txn_id)
+        return None if found is None else found.limit
+
+    # ---- messages
+
+    def takes(self, txn_id: TxnId) -> bool:
+        """Whether messages may still be published in it."""
+        found = self._open.get(txn_id)
+        if found is not None:
+            return not found.is_ending
+        is_below = txn_id.least <= self.low_water_marks.get(txn_id.most, -1)
+        return not is_below and txn_id not in self._ended and txn_id not in self.aborted
+
+    def began(self, txn_id: TxnId, last_confirmed: Position) -> None:
+        """A message of it is about to be handed to the log, of which `last_confirmed` is the end now."""
+        found = self._open.get(txn_id)
+        if found is None:
+            found = self._open[txn_id] = _Open(last_confirmed, is_placed=False)
+        found.under_way += 1
+
+    def stored(self, txn_id: TxnId, before: Position) -> None:
+        """That message is stored, right after `before`."""
+        found = self._open.get(txn_id)
+        if found is None:
+            return
+        found.under_way -= 1
+        if not found.is_placed:
+            found.limit, found.is_placed = max(found.limit, before), True
+
+    def refused(self, txn_id: TxnId) -> None:
+        """The log certainly has not stored that message."""
+        found = self._open.get(txn_id)
+        if found is None:
+            return
+        found.under_way -= 1
+        if not found.is_placed and not found.under_way and not found.is_ending:
+            del self._open[txn_id]
+
+    def replayed(self, txn_id: TxnId, before: Position) -> None:
+        """A message of it was found on the log, right after `before`, when the topic was loaded."""
+        if txn_id not in self._open and txn_id not in self.aborted:
+            self._open[txn_id] = _Open(before, is_placed=True)
+
+    # ---- the end of transactions
+
+    def ending(self, txn_id: TxnId, action: TxnAction) -> Ending:
+        """What a coordinator's decision takes. With a marker to write no more messages are taken, until `still_open`."""
+        found = self._open.get(txn_id)
+        if found is not None:
+            found.is_ending = True
+            return Ending.WRITE_MARKER
+        if action is TxnAction.COMMIT and txn_id in self.aborted:
+            return Ending.CONFLICT
+        self._remember(txn_id)
+        return Ending.NOTHING
+
+    def still_open(self, txn_id: TxnId) -> None:
+        """Its marker was certainly not stored."""
+        found = self._open.get(txn_id)
+        if found is not None:
+            found.is_ending = False
+
+    def ended(self, txn_id: TxnId, action: TxnAction, marker: Position) -> None:
+        """Its marker is stored there."""
+        was_open = self._open.pop(txn_id, None) is not None
+        if action is TxnAction.ABORT:
+            self.aborted.add(txn_id, marker)
+            self.aborted_count += was_open
+        else:
+            self.committed_count += was_open
+        self._remember(txn_id)
+
+    def _remember(self, txn_id: TxnId) -> None:
+        self._ended[txn_id] = None
+        if len(self._ended) > _ENDED_KEPT_MAX:
+            self._ended.popitem(last=False)
+
+    def low_water_mark(self, coordinator: int, least: int) -> list[TxnId]:
+        """What is open of transactions that the coordinator does not know any more: to be aborted. Marks do not fall."""
+        mark = self.low_water_marks.get(coordinator, -1)
+        if least > mark:
+            mark = self.low_water_marks[coordinator] = least
+        return [
+            txn_id
+            for txn_id, found in self._open.items()
+            if txn_id.most == coordinator and txn_id.least <= mark and not found.is_ending
+        ]
+
+    def check_invariants(self) -> None:
+        """AssertionError when the state contradicts itself."""
+        placed = [found.limit for found in self._open.values() if found.is_placed]
+        assert placed == sorted(placed), "open transactions are not in the order of their first messages"
+        found = self._open.values()
+        assert all(each.is_placed or each.under_way > 0 or each.is_ending for each in found), "open without a message"
+        self.aborted.check_invariants()

@@ -1,0 +1,49 @@
+"""ReadCommitted: a topic's log as those see it who get only what is decided. Satisfies what dispatchers' drivers read from.
+
+Decides nothing: up to where, the buffer says. Costs one call per read where nothing is open.
+"""
+
+from collections.abc import Callable
+
+from managed_ledger.contract import ManagedLedger
+from wire.position import Position
+from wire.run import EntryRun
+
+
+class ReadCommitted:
+    """`limit`: the last position that may be read; None: all."""
+
+    def __init__(self, ledger: ManagedLedger, limit: Callable[[], Position | None]) -> None:
+        self._ledger = ledger
+        self._limit = limit
+
+    @property
+    def last_confirmed(self) -> Position:
+        """The last position that may be read: Apache's maxReadPosition."""
+        limit, last = self._limit(), self._ledger.last_confirmed
+        return last if limit is None else min(limit, last)
+
+    def first_position(self) -> Position:
+        return self._ledger.first_position()
+
+    def previous_position(self, position: Position) -> Position:
+        return self._ledger.previous_position(position)
+
+    async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        """As `ManagedLedger.read`; None also when nothing from there on is decided."""
+        limit = self._limit()
+        if limit is not None and position > limit:
+            return None
+        return self._cut(await self._ledger.read(position, entries_max, bytes_max))
+
+    def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        return self._cut(self._ledger.read_cached(position, entries_max, bytes_max))
+
+    def _cut(self, run: EntryRun | None) -> EntryRun | None:
+        """By the limit as it is after the read."""
+        limit = self._limit()
+        if run is None or limit is None or Position(run.ledger_id, run.last_entry_id) <= limit:
+            return run
+        if limit < Position(run.ledger_id, run.first_entry_id):
+            return None
+        return run.entries(run.first_entry_id, limit.entry_id - run.first_entry_id + 1)

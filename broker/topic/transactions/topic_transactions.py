@@ -1,0 +1,282 @@
+"""TopicTransactions: performs what the buffer decides: messages and markers to the log, snapshots, recovery.
+
+Owns the snapshot log, made before the first message of a transaction is taken, and a timer for the next snapshot. A topic that
+never had a transaction has neither. Relies on the log for the order: a marker comes after the messages that it ends.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from broker.errors import BrokerError, ServerError
+from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerTerminated
+from ports.clock import Clock
+from ports.logs import line
+from wire.kernels.metadata import scan
+from wire.position import Position
+from wire.run import EntryBatch, EntryRun, RunMetadata
+from wire.transactions import TxnAction, TxnId
+
+from ..errors import broker_error
+from ..settings import TopicSettings
+from .aborted import AbortedTransactions
+from .buffer import Ending, TransactionBuffer
+from .logs import LogsOfItsOwn
+from .markers import marker, transaction_entries, without_aborted
+from .read_committed import ReadCommitted
+from .snapshot_log import SnapshotLog
+
+_REPLAY_ENTRIES, _REPLAY_BYTES = 1000, 4 << 20
+_REPLAYED_ENTRIES_MAX = 20_000
+"""So many entries without a transaction, and a snapshot is taken all the same, so that the next recovery is short."""
+
+log = logging.getLogger(__name__)
+
+
+class TransactionsHost(Protocol):
+    """What transactions need of their topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def storage_failed(self, error: BaseException) -> None: ...
+    def more_is_readable(self) -> None:
+        """Tell the dispatchers."""
+
+
+class TopicTransactions:
+    """Of one topic. `recover` before anybody reads."""
+
+    def __init__(self, host: TransactionsHost, logs: LogsOfItsOwn | None, settings: TopicSettings, clock: Clock) -> None:
+        self.buffer = TransactionBuffer()
+        self.committed = ReadCommitted(host.ledger, self._limit)
+        self.recovery_ms = (0, 0)
+        """When it began and ended."""
+        self.last_snapshot_ms = 0
+        self._host = host
+        self._logs = logs
+        self._settings = settings
+        self._clock = clock
+        self._snapshots: SnapshotLog | None = None
+        self._waiting = 0
+        """Appends that wait until the snapshot log is there; others wait behind them."""
+        self._turn = asyncio.Lock()
+        self._endings: dict[TxnId, asyncio.Future[EntryRun]] = {}
+        self._changes = 0
+        """Transactions that ended since the last snapshot."""
+        self._replay_from: Position | None = None
+        """As the last snapshot says."""
+        self._is_snapshotting = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def has_been_used(self) -> bool:
+        """Whether the topic ever had a transaction."""
+        return self._snapshots is not None
+
+    def _limit(self) -> Position | None:
+        return self.buffer.limit()
+
+    def decided(self, run: EntryRun, metadata: RunMetadata) -> RunMetadata:
+        """Of a run that may be read: messages of aborted transactions are shown as markers."""
+        return without_aborted(run, metadata, self.buffer.aborted.__contains__)
+
+    # ---- recovery
+
+    async def recover(self) -> None:
+        """The newest snapshot, and what the log says since. ManagedLedgerError."""
+        found = None if self._logs is None or not self._host.ledger.entry_count else await self._logs.snapshots(False)
+        if found is None:
+            return
+        began = self._clock.now_ms()
+        self._snapshots = await SnapshotLog.open(found)
+        aborted, replay_from = await self._snapshots.read()
+        aborted.forget_before(self._host.ledger.first_position().ledger_id)
+        self.buffer = TransactionBuffer(aborted)
+        count = await self._replay(replay_from)
+        self._replay_from = replay_from
+        self.recovery_ms = (began, self._clock.now_ms())
+        counts = {"aborted": len(aborted), "open": self.buffer.open_count, "replayed": count}
+        log.info(line("transactions recovered", topic=self._host.name, **counts))
+        self._set_timer()
+
+    async def _replay(self, replay_from: Position) -> int:
+        ledger, count = self._host.ledger, 0
+        position = max(replay_from, ledger.first_position())
+        while True:
+            run = await ledger.read(position, _REPLAY_ENTRIES, _REPLAY_BYTES)
+            if run is None:
+                return count
+            count += run.count
+            for entry in transaction_entries(run, scan(run)):
+                if entry.action is None:
+                    self.buffer.replayed(entry.txn_id, ledger.previous_position(entry.position))
+                else:
+                    self.buffer.ended(entry.txn_id, entry.action, entry.position)
+            position = Position(run.ledger_id, run.last_entry_id + 1)
+
+    # ---- messages
+
+    def append(self, txn_id: TxnId | None, entries: EntryBatch) -> "asyncio.Future[EntryRun]":
+        """As the log's; of a transaction that has ended: BrokerError. None: of no transaction."""
+        if self._waiting or (txn_id is not None and self._snapshots is None):
+            self._waiting += 1
+            return asyncio.ensure_future(self._append_later(txn_id, entries))
+        return self._append(txn_id, entries)
+
+    async def _append_later(self, txn_id: TxnId | None, entries: EntryBatch) -> EntryRun:
+        """In the order of the calls: the lock is fair."""
+        try:
+            async with self._turn:
+                if txn_id is not None:
+                    await self._open()
+                appended = self._append(txn_id, entries)
+        finally:
+            self._waiting -= 1
+        return await appended
+
+    async def _open(self) -> None:
+        """Have the snapshot log, with a first snapshot: from it the next owner knows that there are transactions."""
+        if self._snapshots is not None:
+            return
+        found = None if self._logs is None else await self._logs.snapshots(True)
+        if found is None:
+            raise BrokerError(ServerError.NOT_ALLOWED, "Transactions are not enabled.")
+        snapshots = await SnapshotLog.open(found)
+        ledger = self._host.ledger
+        self._replay_from = ledger.next_position(ledger.last_confirmed)
+        await snapshots.write(AbortedTransactions(), self._replay_from)
+        self._snapshots = snapshots
+        self._set_timer()
+
+    def _append(self, txn_id: TxnId | None, entries: EntryBatch) -> "asyncio.Future[EntryRun]":
+        ledger, buffer = self._host.ledger, self.buffer
+        if txn_id is None:
+            return ledger.append(entries)
+        if not buffer.takes(txn_id):
+            message = f"Transaction [{txn_id}] has been ended. Please use a new transaction to send message."
+            refused: asyncio.Future[EntryRun] = asyncio.get_running_loop().create_future()
+            refused.set_exception(BrokerError(ServerError.NOT_ALLOWED, message))
+            return refused
+        buffer.began(txn_id, ledger.last_confirmed)
+        future = ledger.append(entries)
+        future.add_done_callback(lambda done: self._appended(txn_id, done))
+        return future
+
+    def _appended(self, txn_id: TxnId, done: "asyncio.Future[EntryRun]") -> None:
+        if done.cancelled() or done.exception() is not None:
+            if not done.cancelled() and isinstance(done.exception(), ManagedLedgerTerminated):
+                self.buffer.refused(txn_id)
+            return  # whether others are stored is open: the topic closes
+        run = done.result()
+        before = self.buffer.limit()
+        self.buffer.stored(txn_id, self._host.ledger.previous_position(Position(run.ledger_id, run.first_entry_id)))
+        if self.buffer.limit() != before:
+            self._host.more_is_readable()
+
+    # ---- the end of transactions
+
+    async def end(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
+        """When it returns the marker is stored, or nothing was to do. BrokerError."""
+        await self._end(txn_id, action)
+        for leftover in self.buffer.low_water_mark(txn_id.most, low_water_mark):
+            log.warning(line("a transaction that its coordinator does not know is aborted", topic=self._host.name, id=leftover))
+            await self._end(leftover, TxnAction.ABORT)
+
+    async def _end(self, txn_id: TxnId, action: TxnAction) -> None:
+        async with self._turn:  # after what waits to be appended
+            under_way = self._endings.get(txn_id)
+            if under_way is None and self._decide(txn_id, action) is Ending.WRITE_MARKER:
+                under_way = self._write_marker(txn_id, action)
+        if under_way is not None:
+            await self._stored(under_way)
+
+    def _decide(self, txn_id: TxnId, action: TxnAction) -> Ending:
+        ending = self.buffer.ending(txn_id, action)
+        if ending is Ending.CONFLICT:
+            message = f"Transaction {txn_id} was aborted on {self._host.name}; it cannot be committed"
+            raise BrokerError(ServerError.TRANSACTION_CONFLICT, message)
+        return ending
+
+    def _write_marker(self, txn_id: TxnId, action: TxnAction) -> "asyncio.Future[EntryRun]":
+        ledger = self._host.ledger
+        written = self._endings[txn_id] = ledger.append(marker(txn_id, action, self._clock.now_ms(), ledger.header_bytes))
+        written.add_done_callback(lambda done: self._marked(txn_id, action, done))
+        return written
+
+    async def _stored(self, written: "asyncio.Future[EntryRun]") -> None:
+        try:
+            await asyncio.shield(written)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+
+    def _marked(self, txn_id: TxnId, action: TxnAction, done: "asyncio.Future[EntryRun]") -> None:
+        del self._endings[txn_id]
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if isinstance(error, ManagedLedgerTerminated):
+            self.buffer.still_open(txn_id)
+        elif error is not None:
+            self._host.storage_failed(error)  # whether it is stored is open
+        else:
+            run = done.result()
+            self.buffer.ended(txn_id, action, Position(run.ledger_id, run.first_entry_id))
+            self._host.more_is_readable()
+            self._changes += 1
+            if self._changes >= self._settings.transaction_buffer_snapshot_max_transaction_count:
+                self._host.run_task(self._snapshot())
+
+    # ---- snapshots
+
+    def _set_timer(self) -> None:
+        seconds = self._settings.transaction_buffer_snapshot_min_time_in_millis / 1000
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._tick)
+
+    def _tick(self) -> None:
+        ledger = self._host.ledger
+        start = self._replay_from or ledger.first_position()
+        if self._changes or ledger.count_between(start, self.committed.last_confirmed) > _REPLAYED_ENTRIES_MAX:
+            self._host.run_task(self._snapshot())
+        self._set_timer()
+
+    async def _snapshot(self) -> None:
+        """One at a time. A failure costs a longer replay, nothing else."""
+        snapshots, ledger = self._snapshots, self._host.ledger
+        if snapshots is None or self._is_snapshotting:
+            return
+        self._changes, self._is_snapshotting = 0, True
+        self.buffer.aborted.forget_before(ledger.first_position().ledger_id)
+        replay_from = ledger.next_position(self.committed.last_confirmed)
+        try:
+            await snapshots.write(self.buffer.aborted, replay_from)
+        except ManagedLedgerError as error:
+            log.warning(line("no snapshot of aborted transactions", topic=self._host.name, error=error))
+        else:
+            self._replay_from = replay_from
+            self.last_snapshot_ms = self._clock.now_ms()
+        finally:
+            self._is_snapshotting = False
+
+    # ---- the end
+
+    def stop(self) -> None:
+        """No snapshot is begun any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    async def close(self) -> None:
+        """A last snapshot, where something has changed."""
+        self.stop()
+        if self._snapshots is not None:
+            if self._changes:
+                await self._snapshot()
+            await self._snapshots.close()
+
+    async def delete(self) -> None:
+        """With the topic. ManagedLedgerError."""
+        self.stop()
+        if self._snapshots is not None:
+            await self._snapshots.ledger.delete()

@@ -1,0 +1,228 @@
+"""Messages in transactions on a topic with real ledgers: all of one are seen, or none, whatever happens to the broker."""
+
+import asyncio
+
+import pytest
+
+from broker.errors import BrokerError, ServerError
+from broker.topic.contract import SubscriptionType
+from broker.topic.settings import TopicSettings
+from tests.broker.topic.topic_world import ConsumerEnd, ack_run, run
+from tests.broker.topic.transaction_world import ONE, THREE, TWO, TransactionWorld, send, text_of
+from wire.transactions import TxnAction
+
+COMMIT, ABORT = TxnAction.COMMIT, TxnAction.ABORT
+
+
+def texts(sink: ConsumerEnd) -> list[str]:
+    return [text_of(delivery.body) for delivery in sink.got]
+
+
+def test_messages_are_read_when_their_transaction_is_committed_and_nothing_passes_them() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, heard = await world.producer()
+        _, sink = await world.consumer()
+        send(producer, "before")
+        send(producer, "one", ONE)
+        send(producer, "after")
+        send(producer, "two", TWO)
+        await asyncio.sleep(1)
+        assert heard.answered == [0, 0, 0, 0], "stored and answered"
+        assert texts(sink) == ["before"]
+        await world.topic.end_transaction(TWO, COMMIT, -1)
+        await asyncio.sleep(1)
+        assert texts(sink) == ["before"], "the first transaction is still open"
+        await world.topic.end_transaction(ONE, COMMIT, -1)
+        await asyncio.sleep(1)
+        assert texts(sink) == ["before", "one", "after", "two"], "in the order of the log, without markers"
+
+    run(scenario)
+
+
+def test_messages_of_an_aborted_transaction_are_never_read_and_leave_no_backlog() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, _ = await world.producer()
+        consumer, sink = await world.consumer(type=SubscriptionType.SHARED)
+        send(producer, "one", ONE)
+        send(producer, "plain")
+        send(producer, "one again", ONE)
+        await asyncio.sleep(1)
+        assert texts(sink) == []
+        await world.topic.end_transaction(ONE, ABORT, -1)
+        await asyncio.sleep(1)
+        assert texts(sink) == ["plain"]
+        consumer.acknowledge_run(ack_run(*sink.positions))
+        await asyncio.sleep(1)
+        assert world.topic.stats().subscriptions["s"].msg_backlog == 0
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("action", [COMMIT, ABORT, None])
+@pytest.mark.parametrize("after_seconds", [0, 10])
+def test_a_killed_broker_knows_again_what_was_decided(action: TxnAction | None, after_seconds: int) -> None:
+    """With a snapshot since, or without; None: nothing was, and it is afterwards."""
+
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, _ = await world.producer()
+        await world.topic.create_subscription("s", from_earliest=True, properties={})
+        send(producer, "before", TWO)
+        await asyncio.sleep(1)
+        await world.topic.end_transaction(TWO, ABORT, -1)
+        for number in range(12):  # more than one ledger
+            send(producer, f"one {number}", ONE)
+            send(producer, f"plain {number}")
+        await asyncio.sleep(1)
+        if action is not None:
+            await world.topic.end_transaction(ONE, action, -1)
+        await asyncio.sleep(after_seconds)
+        await world.kill()
+        _, sink = await world.consumer()
+        await asyncio.sleep(1)
+        if action is None:
+            assert texts(sink) == []
+            await world.topic.end_transaction(ONE, COMMIT, -1)
+            await asyncio.sleep(1)
+        kinds = ["one", "plain"] if action is not ABORT else ["plain"]
+        assert texts(sink) == [f"{kind} {number}" for number in range(12) for kind in kinds]
+
+    run(scenario)
+
+
+def test_an_end_is_repeated_without_harm_and_a_commit_of_what_was_aborted_is_refused() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, _ = await world.producer()
+        send(producer, "one", ONE)
+        send(producer, "two", TWO)
+        await asyncio.sleep(1)
+        await asyncio.gather(*(world.topic.end_transaction(ONE, COMMIT, -1) for _ in range(2)))
+        await world.topic.end_transaction(ONE, COMMIT, -1)
+        await world.topic.end_transaction(TWO, ABORT, -1)
+        await world.topic.end_transaction(TWO, ABORT, -1)
+        assert world.log.entry_count == 4, "one marker each"
+        await world.kill()
+        with pytest.raises(BrokerError) as refused:
+            await world.topic.end_transaction(TWO, COMMIT, -1)
+        assert refused.value.code is ServerError.TRANSACTION_CONFLICT
+
+    run(scenario)
+
+
+def test_what_comes_for_a_transaction_that_has_ended_is_refused() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, heard = await world.producer()
+        _, sink = await world.consumer()
+        send(producer, "one", ONE)
+        await asyncio.sleep(1)
+        await world.topic.end_transaction(ONE, ABORT, -1)
+        await world.topic.end_transaction(TWO, COMMIT, -1)  # without a message here
+        send(producer, "one, too late", ONE, 1)
+        send(producer, "two, too late", TWO, 2)
+        send(producer, "plain", None, 3)
+        await asyncio.sleep(1)
+        failed = [(ids, code) for what, ids, code in heard.heard if what == "send_failed"]
+        assert failed == [([1], ServerError.NOT_ALLOWED), ([2], ServerError.NOT_ALLOWED)]
+        assert heard.answered == [0, 1, 2, 3]
+        assert texts(sink) == ["plain"]
+        assert not world.topic.is_closed
+
+    run(scenario)
+
+
+def test_what_a_coordinator_has_forgotten_is_aborted() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, heard = await world.producer()
+        _, sink = await world.consumer()
+        send(producer, "one", ONE)
+        send(producer, "two", TWO)
+        send(producer, "three", THREE)
+        await asyncio.sleep(1)
+        await world.topic.end_transaction(THREE, COMMIT, ONE.least)
+        send(producer, "one, too late", ONE, 9)
+        await asyncio.sleep(1)
+        assert texts(sink) == []
+        assert world.topic.transactions.buffer.open_count == 1, "the second is above the mark"
+        await world.topic.end_transaction(TWO, COMMIT, ONE.least)
+        await asyncio.sleep(1)
+        assert texts(sink) == ["two", "three"]
+        assert ("send_failed", [9], ServerError.NOT_ALLOWED) in heard.heard
+
+    run(scenario)
+
+
+def test_the_last_message_is_the_last_that_is_committed() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, _ = await world.producer()
+        consumer, _ = await world.consumer()
+        send(producer, "plain")
+        send(producer, "one", ONE)
+        await asyncio.sleep(1)
+        assert (await consumer.last_message()).position.entry_id == 0
+        await world.topic.end_transaction(ONE, ABORT, -1)
+        assert (await consumer.last_message()).position.entry_id == 0
+        send(producer, "two", TWO)
+        await asyncio.sleep(1)
+        await world.topic.end_transaction(TWO, COMMIT, -1)
+        assert (await consumer.last_message()).position.entry_id == 3
+
+    run(scenario)
+
+
+def test_a_long_aborted_list_is_kept_in_pieces_and_forgotten_with_its_messages() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld(TopicSettings(transaction_buffer_snapshot_max_transaction_count=7))
+        await world.open()
+        producer, _ = await world.producer()
+        await world.topic.create_subscription("s", from_earliest=True, properties={})
+        ids = [ONE._replace(least=number * 1_000_003) for number in range(60)]
+        for txn_id in ids:
+            send(producer, "x", txn_id)
+            await asyncio.sleep(0.01)
+            await world.topic.end_transaction(txn_id, ABORT, -1)
+        assert len(world.topic.transactions.buffer.aborted.segments) > 5, "a segment for each ledger"
+        await world.kill()
+        aborted = world.topic.transactions.buffer.aborted
+        assert all(txn_id in aborted for txn_id in ids)
+        assert len(aborted) == 60
+        aborted.check_invariants()
+        consumer, sink = await world.consumer()
+        send((await world.producer())[0], "plain")
+        await asyncio.sleep(1)
+        assert texts(sink) == ["plain"]
+        consumer.acknowledge_run(ack_run(*sink.positions))
+        await asyncio.sleep(1)
+        await world.topic.trim()
+        await asyncio.sleep(10)
+        await world.kill()
+        assert len(world.topic.transactions.buffer.aborted) < 10
+
+    run(scenario)
+
+
+def test_a_topic_takes_the_log_of_its_snapshots_with_it() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, _ = await world.producer()
+        send(producer, "one", ONE)
+        await asyncio.sleep(1)
+        name = world.log.name + "-'transactions__transaction_pending_ack"
+        assert await world.storage.ledgers.exists(name)
+        await world.topic.delete(force=True)
+        assert not await world.storage.ledgers.exists(name)
+
+    run(scenario)
