@@ -14,6 +14,7 @@ from ports.web_port import WebPort
 from ..errors import BrokerError
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
+from .absent_routes import AbsentRoutes
 from .affinity import AffinityRoutes
 from .answers import Refusal, on_broker_error, on_http_error, on_metadata_error, on_refusal
 from .audit import Audit
@@ -48,6 +49,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
     """All routes on one broker; `authorize` is asked before each."""
     dispatcher: Dispatcher
     routes: list[Endpoint | BaseRoute] = [
+        *AbsentRoutes().routes(),
         *AffinityRoutes(service, store).routes(),
         *BundleRoutes(service).routes(),
         *BookieRoutes(store).routes(),
