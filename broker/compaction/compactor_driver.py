@@ -1,0 +1,197 @@
+"""Compactor: runs the two phases over a topic's log, and puts the new compacted ledger in the old one's place.
+
+The order is the promise. A new ledger is named in the cursor's own properties before anything is written to it, and is whole
+and closed before the cursor names it as the compacted one; that is stored with the horizon in one write. The old ledger
+is deleted after that, and what an interrupted run has left by the next one (`tidy`). A crash leaves the old or the new.
+
+What is not yet compacted is kept by the cursor; until the new horizon is stored a second cursor in memory keeps it too, since
+a log is trimmed by what cursors say, not by what of it is stored. Not covered, as for every ledger (docs/adr/0012): a crash
+between the making of a ledger and its first mention.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+
+from bookkeeper.ledgers import LedgerError, LedgerStore, LedgerWriter
+from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedger, ManagedLedgerError
+from ports.logs import line
+from wire.generated.pulsar_api_pb2 import MessageIdData
+from wire.position import Position
+from wire.run import EntryRun
+
+from .compacted_topic import LEDGER_PROPERTY, CompactedTopic
+from .keys import KeyTable
+from .sifting import Kept, Newest, Portion
+
+_log = logging.getLogger(__name__)
+
+UNDER_WAY_PROPERTY = "magnetar.compacting"
+"""Of the cursor's own: ids of ledgers, of which none is needed but the one that is the compacted ledger."""
+
+_KEEPER = "__compaction'"
+"""No encoded name has an apostrophe in it."""
+_READ_ENTRIES = 5000
+_READ_BYTES = 1 << 20
+_APPENDS_MAX = 8
+"""Batches on their way to the ledger at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionMeter:
+    """Told of bytes and entries that a phase read, and that were written."""
+
+    read: Callable[[int], None]
+    wrote: Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a run did. `ledger_id` None: there was nothing new."""
+
+    ledger_id: int | None
+    horizon: Position | None
+    messages_gone: int = 0
+    keys: int = 0
+    table_bytes: int = 0
+
+
+class Compactor:
+    """Of one topic. `sifted` says which entries of a run are to be left out (aborted transactions); `end` where to stop."""
+
+    def __init__(
+        self,
+        name: str,
+        partition: int,
+        log: ManagedLedger,
+        ledgers: LedgerStore,
+        compacted: CompactedTopic,
+        *,
+        retains_null_key: bool,
+        meter: CompactionMeter,
+        end: Callable[[], Position],
+        sifted: Callable[[EntryRun], Portion],
+    ) -> None:
+        self._name = name
+        self._partition = partition
+        self._log = log
+        self._ledgers = ledgers
+        self._compacted = compacted
+        self._retains_null_key = retains_null_key
+        self._meter = meter
+        self._end = end
+        self._sifted = sifted
+
+    async def run(self, cursor: ManagedCursor) -> Compacted:
+        """LedgerError, ManagedLedgerError, ValueError: nothing has changed, or (never in part) everything has."""
+        await self.tidy(cursor)
+        horizon, end = self._compacted.horizon, self._end()
+        if end.entry_id < 0 or (horizon is not None and end <= horizon) or end < self._log.first_position():
+            return Compacted(None, horizon)
+        if horizon is None and cursor.mark_delete >= end:
+            await cursor.reset(EARLIEST)  # somebody moved it by hand
+        old = self._compacted.ledger_id
+        newest = Newest(KeyTable(), self._retains_null_key)
+        async for portion in self._portions(end):
+            newest.note(portion)
+        writer = await self._ledgers.create(self._custom_metadata(end))
+        try:
+            await self._set_under_way(cursor, [writer.ledger_id] if old is None else [old, writer.ledger_id])
+            await self._write(writer, newest, end)
+            await writer.close()
+        except (LedgerError, ManagedLedgerError, ValueError):
+            await self._forget(writer.ledger_id)
+            raise
+        await self._switch(cursor, horizon, end, writer.ledger_id)
+        await self.tidy(cursor)
+        table = newest.table
+        return Compacted(writer.ledger_id, end, table.messages_gone, table.keys, table.size_bytes)
+
+    async def tidy(self, cursor: ManagedCursor) -> None:
+        """Delete what runs before have left behind. LedgerError, ManagedLedgerError: it is tried again by the next one."""
+        left = cursor.cursor_properties.get(UNDER_WAY_PROPERTY)
+        if left is None:
+            return
+        await cursor.stored()  # or it would not be certain which one counts
+        current = cursor.properties.get(LEDGER_PROPERTY)
+        for ledger_id in map(int, left.split(",")):
+            if ledger_id != current:
+                await self._ledgers.delete(ledger_id)
+                _log.info(line("compacted ledger deleted", topic=self._name, ledger=ledger_id))
+        await self._set_under_way(cursor, [])
+
+    async def _portions(self, end: Position) -> AsyncIterator[Portion]:
+        """All that is compacted already, then the log from the horizon on through `end`."""
+        horizon, compacted, log = self._compacted.horizon, await self._compacted.ledger(), self._log
+        if compacted is not None:
+            async for run in compacted.all():
+                self._meter.read(run.payload_bytes)
+                yield Portion.whole(run)
+        position = log.first_position() if horizon is None else log.next_position(horizon)
+        while position <= end:
+            found = await log.read(position, _READ_ENTRIES, _READ_BYTES)
+            if found is None or (found.ledger_id, found.first_entry_id) > end:
+                return
+            run = found
+            if run.ledger_id == end.ledger_id and run.last_entry_id > end.entry_id:
+                run = run.entries(run.first_entry_id, end.entry_id - run.first_entry_id + 1)
+            self._meter.read(run.payload_bytes)
+            yield self._sifted(run)
+            await asyncio.sleep(0)  # what is in memory comes without a wait, and others have to run too
+            position = log.next_position(Position(run.ledger_id, run.last_entry_id))
+
+    async def _write(self, writer: LedgerWriter, newest: Newest, end: Position) -> None:
+        kept = Kept(newest, self._partition, self._log.header_bytes)
+        under_way: deque[asyncio.Future[EntryRun]] = deque()
+        try:
+            async for portion in self._portions(end):
+                batch = kept.of(portion)
+                if not batch.count:
+                    continue
+                self._meter.wrote(batch.payload_bytes, batch.count)
+                under_way.append(writer.append(batch))
+                if len(under_way) >= _APPENDS_MAX:
+                    await under_way.popleft()
+            while under_way:
+                await under_way.popleft()
+        finally:
+            for append in under_way:
+                append.add_done_callback(_take_error)
+
+    async def _switch(self, cursor: ManagedCursor, horizon: Position | None, end: Position, ledger_id: int) -> None:
+        start = EARLIEST if horizon is None else self._log.next_position(horizon)
+        keeper = self._log.open_non_durable_cursor(_KEEPER, start)
+        cursor.acknowledge_cumulative(end, properties={LEDGER_PROPERTY: ledger_id})
+        await cursor.stored()  # when this fails the keeper stays, until the log is opened anew
+        await keeper.close()
+
+    async def _set_under_way(self, cursor: ManagedCursor, ledger_ids: list[int]) -> None:
+        properties = {key: value for key, value in cursor.cursor_properties.items() if key != UNDER_WAY_PROPERTY}
+        if ledger_ids:
+            properties[UNDER_WAY_PROPERTY] = ",".join(map(str, ledger_ids))
+        await cursor.set_cursor_properties(properties)
+
+    async def _forget(self, ledger_id: int) -> None:
+        try:
+            await self._ledgers.delete(ledger_id)
+        except LedgerError as error:
+            _log.warning(line("compacted ledger not deleted yet", topic=self._name, ledger=ledger_id, error=error))
+
+    def _custom_metadata(self, end: Position) -> Mapping[str, bytes]:
+        """Apache: LedgerMetadataUtils.buildMetadataForCompactedLedger."""
+        last = MessageIdData(ledger_id=end.ledger_id, entry_id=end.entry_id)
+        if self._partition >= 0:
+            last.partition = self._partition
+        return {
+            "application": b"pulsar",
+            "component": b"compacted-ledger",
+            "pulsar/compactedTopic": self._name.encode(),
+            "pulsar/compactedTo": last.SerializeToString(),
+        }
+
+
+def _take_error(append: "asyncio.Future[EntryRun]") -> None:
+    if not append.cancelled():
+        append.exception()
