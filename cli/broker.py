@@ -110,6 +110,7 @@ class BrokerServer:
             )
             self.service.load = load_driver(self.service, self._load, around)
             self.service.load.start()
+        await self._parts.start_transactions(may_initialise=False)
 
     async def drain(self) -> None:
         """Nobody is sent here any more, and bundles are given up in turn; who comes meanwhile, for those whose turn it is not

@@ -25,6 +25,10 @@ from broker.service.settings import BrokerSettings
 from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import PersistentTopics
 from broker.topic.settings import TopicSettings
+from broker.transaction.coordinators import initialise_coordinators
+from broker.transaction.participants import NotServed
+from broker.transaction.settings import TransactionSettings
+from broker.transaction.transactions import BrokerTransactions
 from cli.configuration import Configuration
 from cli.configuration_changes import ChangingSettings
 from cli.server_settings import ServerSettings
@@ -49,6 +53,7 @@ BROKER_SETTINGS = (
     SecuritySettings,
     TlsSettings,
     NeighbourSettings,
+    TransactionSettings,
 )
 
 
@@ -75,6 +80,11 @@ class BrokerParts:
         around = configuration.settings(NeighbourSettings)
         self.service.neighbours = around.neighbours(self.tls_settings, os.environ, asyncio.get_running_loop().time)
         self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security)
+        transactions = configuration.settings(TransactionSettings)
+        self._transactions: BrokerTransactions | None = None
+        if transactions.transaction_coordinator_enabled:
+            self._transactions = BrokerTransactions(transactions, self.managed_ledgers, self.service, NotServed(), clock)
+            self.listener.coordinators = self._transactions.coordinators
 
     def _fill_meters(self, configuration: Configuration) -> None:
         meters = self.service.meters
@@ -105,9 +115,18 @@ class BrokerParts:
             url("pulsar", plain), url("http", web_port), url("pulsar+ssl", own.port_tls), url("https", web_port_tls)
         )
 
+    async def start_transactions(self, *, may_initialise: bool) -> None:
+        """Once the service has started. `may_initialise`: where the metadata knows of no coordinators they are made."""
+        if self._transactions is not None:
+            if may_initialise:
+                await initialise_coordinators(self.service)
+            await self._transactions.start()
+
     async def stop(self) -> None:
         """Nobody new is let in, topics are unloaded and their marks written."""
         self.listener.stop_accepting()
+        if self._transactions is not None:
+            await self._transactions.close()
         await self.service.close()
         await self.listener.close()
         if self.security is not None:

@@ -72,6 +72,7 @@ class Standalone:
         advertised = self._parts.advertised(self.server_settings.known_as, web_port, web_port_tls)
         await self.service.bootstrap_standalone(advertised)
         await self.service.start(advertised)
+        await self._parts.start_transactions(may_initialise=True)
 
     async def stop(self) -> None:
         """Nobody new is let in, topics are unloaded and their marks written, then the storage is closed."""
