@@ -26,7 +26,6 @@ from .namespace_policy_checks import (
 
 REPLICATION = "geo-replication is missing"
 OFFLOAD = "tiered storage is missing"
-DEDUPLICATION = "deduplication is missing"
 COMPACTION = "compaction is missing"
 DELAYED = "delayed delivery is missing"
 
@@ -143,11 +142,10 @@ POLICIES: tuple[NamespacePolicy, ...] = (
         missing=DELAYED,
         by_super_user=True,
     ),
-    NamespacePolicy("deduplication", "DEDUPLICATION", "deduplicationEnabled", bool, missing=DEDUPLICATION, harmless=(False,)),
+    NamespacePolicy("deduplication", "DEDUPLICATION", "deduplicationEnabled", bool),
     NamespacePolicy(
         "deduplicationSnapshotInterval", "DEDUPLICATION_SNAPSHOT", "deduplicationSnapshotIntervalSeconds", Int | None,
         is_removable=False, is_optional=True, check=non_negative("interval must be greater than or equal to 0"),
-        missing=DEDUPLICATION,
     ),
     NamespacePolicy(
         "compactionThreshold", "COMPACTION", "compaction_threshold", Long, set_by="PUT",

@@ -78,7 +78,6 @@ def _maximum(path: str, member: str, name: str, attribute: str, reason: str = ""
 
 
 _NO_COMPACTION = "Topics are not compacted yet"
-_NO_DEDUPLICATION = "Messages are not deduplicated yet"
 _NO_DELAY = "Delayed delivery is not there yet"
 _NO_REPLICATION = "Replication between clusters is not there yet"
 _NO_OFFLOAD = "Ledgers are not offloaded yet"
@@ -155,19 +154,23 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
         "max_unacked_per_subscription",
         "maxUnackedNum must be 0 or more",
     ),
-    # what cannot be set yet; an Apache broker beside ours may have stored it
-    DeclaredPolicy("compactionThreshold", "compactionThreshold", "COMPACTION", int, _always(0), missing=_NO_COMPACTION),
     DeclaredPolicy(
-        "deduplicationEnabled", "deduplicationEnabled", "DEDUPLICATION", bool, _always(False), missing=_NO_DEDUPLICATION
+        "deduplicationEnabled",
+        "deduplicationEnabled",
+        "DEDUPLICATION",
+        bool,
+        lambda found: found.deduplication_enabled,
     ),
     DeclaredPolicy(
         "deduplicationSnapshotInterval",
         "deduplicationSnapshotIntervalSeconds",
         "DEDUPLICATION_SNAPSHOT",
-        int,
+        Int32,
         _always(None),
-        missing=_NO_DEDUPLICATION,
+        check_number("interval must be 0 or more"),
     ),
+    # what cannot be set yet; an Apache broker beside ours may have stored it
+    DeclaredPolicy("compactionThreshold", "compactionThreshold", "COMPACTION", int, _always(0), missing=_NO_COMPACTION),
     DeclaredPolicy(
         "delayedDelivery",
         "delayedDeliveryEnabled",

@@ -150,6 +150,8 @@ class TopicPolicies:
     inactive: InactiveTopicPolicy | None = None
     subscription_expiration_minutes: int | None = None
     persistence: PersistencePolicy | None = None
+    deduplication_enabled: bool | None = None
+    deduplication_snapshot_seconds: int | None = None
     auto_topic_creation: AutoTopicCreation | None = None
     """Of a namespace; a topic that is not there has no policies."""
     max_topics: int | None = None
@@ -172,6 +174,7 @@ EXEMPT = TopicPolicies(
     encryption_required=False,
     auto_subscription_creation=True,
     subscription_expiration_minutes=0,
+    deduplication_enabled=False,
 )
 """Of the system's own topics: nothing expires, nobody is held back or turned away."""
 
@@ -202,6 +205,9 @@ class EffectivePolicies:
     inactive: InactiveTopicPolicy
     subscription_expiration_minutes: int
     persistence: PersistencePolicy | None
+    deduplication_enabled: bool
+    deduplication_snapshot_seconds: int
+    """0: no snapshots by time."""
 
     @property
     def size_quota(self) -> BacklogQuota:

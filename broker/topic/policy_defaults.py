@@ -58,6 +58,8 @@ def broker_defaults(settings: TopicSettings, dispatchers: DispatcherSettings) ->
         inactive=_default_inactive(settings),
         subscription_expiration_minutes=settings.subscription_expiration_time_minutes,
         persistence=None,
+        deduplication_enabled=settings.broker_deduplication_enabled,
+        deduplication_snapshot_seconds=settings.broker_deduplication_snapshot_interval_seconds,
     )
 
 

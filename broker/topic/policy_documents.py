@@ -75,6 +75,8 @@ def from_namespace_document(document: Mapping[str, Any], cluster: str) -> TopicP
         inactive=given.get("inactive_topic_policies", parse_inactive),
         subscription_expiration_minutes=given.get("subscription_expiration_time_minutes", parse_number),
         persistence=given.get("persistence", parse_persistence),
+        deduplication_enabled=given.get("deduplicationEnabled", parse_flag),
+        deduplication_snapshot_seconds=given.get("deduplicationSnapshotIntervalSeconds", parse_number),
         auto_topic_creation=given.get("autoTopicCreationOverride", parse_auto_topic_creation),
         max_topics=given.get("max_topics_per_namespace", parse_number),
     )
@@ -103,6 +105,8 @@ def from_topic_document(document: Mapping[str, Any]) -> TopicPolicies:
         auto_subscription_creation=given.get("autoSubscriptionCreationOverride", parse_auto_subscription_creation),
         inactive=given.get("inactiveTopicPolicies", parse_inactive),
         persistence=given.get("persistence", parse_persistence),
+        deduplication_enabled=given.get("deduplicationEnabled", parse_flag),
+        deduplication_snapshot_seconds=given.get("deduplicationSnapshotIntervalSeconds", parse_number),
     )
 
 

@@ -5,16 +5,19 @@ How many runs may be under way is the connection's bound (it stops reading).
 """
 
 import asyncio
+from array import array
 from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.errors import BrokerError, ServerError
+from broker.errors import ServerError
 from managed_ledger.contract import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
-from wire.transactions import TxnId
 
 from .contract import ProducerRequest, ProducerSink
+from .deduplication import Verdict
+from .deduplication_driver import TopicDeduplication
+from .deduplication_runs import Piece
 from .producer_events import ProducerKey
 from .rates import PublishCounters, PublishRates
 
@@ -22,7 +25,9 @@ from .rates import PublishCounters, PublishRates
 class ProducerHost(Protocol):
     """What a producer needs of its topic."""
 
-    def append(self, entries: EntryBatch, txn_id: TxnId | None = None) -> "asyncio.Future[EntryRun]": ...
+    @property
+    def deduplication(self) -> TopicDeduplication: ...
+    def append(self, entries: EntryBatch) -> "asyncio.Future[EntryRun]": ...
     def count_published(self, producer: "TopicProducer", run: SendRun, chunks: int) -> None: ...
     def storage_failed(self, error: BaseException) -> None:
         """The log cannot be trusted with more: the topic closes, and with it this producer."""
@@ -36,6 +41,11 @@ class _Refused:
 
     code: ServerError
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """A run that is stored already; it waits likewise."""
 
 
 class TopicProducer:
@@ -60,7 +70,7 @@ class TopicProducer:
         """Rates that keep its connection from being read."""
         self._is_broken = False
         """Nothing more is answered but by `send_failed`."""
-        self._unanswered: deque[tuple[SendRun, asyncio.Future[EntryRun] | _Refused]] = deque()
+        self._unanswered: deque[tuple[SendRun, asyncio.Future[EntryRun] | _Refused | _Repeated]] = deque()
 
     @property
     def name(self) -> str:
@@ -68,27 +78,51 @@ class TopicProducer:
 
     @property
     def last_sequence_id(self) -> int:
-        return -1
+        return self._host.deduplication.last_sequence_id(self.name)
 
     def publish(self, run: SendRun) -> None:
         refusal = self._refusal(run)
         if refusal is not None:
-            self._unanswered.append((run, refusal))
-            if self._is_broken and self.is_closed:
-                self._fail_rest()
-            else:
-                self._answer()
-            return
+            self._answer_in_turn(run, refusal)
+        elif self._host.deduplication.concerns(self.name):
+            self._publish_once(run)
+        else:
+            self._store(run)
+
+    def _answer_in_turn(self, run: SendRun, outcome: _Refused | _Repeated) -> None:
+        self._unanswered.append((run, outcome))
+        if self._is_broken and self.is_closed:
+            self._fail_rest()
+        else:
+            self._answer()
+
+    def _publish_once(self, run: SendRun) -> None:
+        """What of it is not stored yet."""
+        deduplication = self._host.deduplication
+        for piece in deduplication.pieces(self.name, run):
+            match piece.verdict:
+                case Verdict.STORE:
+                    self._store(piece.run, piece)
+                case Verdict.REPEATED:
+                    self._answer_in_turn(piece.run, _Repeated())
+                case _:
+                    self._answer_in_turn(piece.run, _Refused(*deduplication.refusal(piece)))
+
+    def _store(self, run: SendRun, piece: Piece | None = None) -> None:
         entries = run.entries
         chunks = entries.count if run.flags & FLAG_CHUNK else 0
         self.counters.add(entries.message_count, entries.payload_bytes, chunks)
         self._host.count_published(self, run, chunks)
-        future = self._host.append(entries, run.txn_id)
+        future = self._host.append(entries)
+        if piece is not None:
+            self._host.deduplication.appended(self.name, piece, future)
         self._unanswered.append((run, future))
         future.add_done_callback(self._answer)
 
     def _refusal(self, run: SendRun) -> _Refused | None:
         if run.bad_checksum_index >= 0:
+            if self._host.deduplication.concerns(self.name):
+                self._host.deduplication.refused(self.name, run)
             return _Refused(ServerError.CHECKSUM, "Checksum failed on the broker")
         if self._is_held or self._is_broken or self.is_closed:
             return _Refused(ServerError.SERVICE_NOT_READY, "The producer is closed")
@@ -106,6 +140,9 @@ class TopicProducer:
                     return  # the client hears of the end first
                 unanswered.popleft()
                 self._sink.send_failed(run, outcome.code, outcome.message)
+            elif isinstance(outcome, _Repeated):
+                unanswered.popleft()
+                self._sink.receipts(run, _nowhere(run.entries.count))
             elif not outcome.done():
                 return
             else:
@@ -117,9 +154,6 @@ class TopicProducer:
             case None:
                 self._unanswered.popleft()
                 self._sink.receipts(run, future.result())
-            case BrokerError():  # certainly not stored
-                self._unanswered.popleft()
-                self._sink.send_failed(run, error.code, error.message)
             case ManagedLedgerTerminated():
                 self._unanswered.popleft()
                 self._sink.send_failed(run, ServerError.TOPIC_TERMINATED, "Topic was already terminated")
@@ -208,6 +242,11 @@ class TopicProducer:
         if self.is_introduced:
             self._sink.closed(reason)
         self._fail_rest()
+
+
+def _nowhere(count: int) -> EntryRun:
+    """Where messages are that were stored before: the id (-1, -1)."""
+    return EntryRun(-1, -1, b"", array("I", bytes(4 * (count + 1))))
 
 
 def _ignore(future: "asyncio.Future[EntryRun]") -> None:

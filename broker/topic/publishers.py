@@ -6,17 +6,17 @@ of epochs are one after the other, in the order in which they were decided.
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol, assert_never
 
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
 from wire.run import EntryBatch, EntryRun, SendRun
-from wire.transactions import TxnId
 
 from .broker_limits import BrokerLimits
 from .contract import ProducerRequest, ProducerSink
+from .deduplication_driver import TopicDeduplication
 from .errors import broker_error, topic_unavailable
 from .policies import PublishRate
 from .policies_in_force import PoliciesInForce
@@ -41,7 +41,6 @@ from .producers import ProducerAdmission
 from .publish_throttle import PublishThrottle
 from .rates import PublishCounters, PublishRates
 from .settings import TopicSettings
-from .transactions.topic_transactions import TopicTransactions
 
 TOPIC_EPOCH_PROPERTY = "pulsar.topic.epoch"
 
@@ -55,8 +54,6 @@ class PublishersHost(Protocol):
     def name(self) -> str: ...
     @property
     def ledger(self) -> ManagedLedger: ...
-    @property
-    def transactions(self) -> TopicTransactions: ...
     def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
     def storage_failed(self, error: BaseException) -> None: ...
     def somebody_left(self) -> None: ...
@@ -89,7 +86,16 @@ class Publishers:
         self._throttle: PublishThrottle | None = None
         self._throttles: tuple[PublishThrottle, ...] = ()
         """This topic's and the broker's, where there are rates."""
+        self.deduplication = TopicDeduplication(self, policies, settings, clock)
         self.policies_changed()
+
+    @property
+    def name(self) -> str:
+        return self._host.name
+
+    @property
+    def ledger(self) -> ManagedLedger:
+        return self._host.ledger
 
     @property
     def all(self) -> list[TopicProducer]:
@@ -109,6 +115,9 @@ class Publishers:
 
     async def add(self, request: ProducerRequest, sink: ProducerSink) -> TopicProducer:
         """The producer, admitted or waiting; BrokerError when it is refused."""
+        await self.deduplication.ready()
+        if self._has_ended:
+            raise topic_unavailable()
         self._keys_given += 1
         key = ProducerKey(self._keys_given)
         producer = TopicProducer(self, key, request, sink, self._clock.now_ms())
@@ -119,6 +128,7 @@ class Publishers:
         self._perform(self._admission.handle(ProducerArrived(key, request)))
         try:
             await arrival
+            await self.deduplication.settled(producer.name)
         except asyncio.CancelledError:
             producer.close()
             raise
@@ -127,8 +137,8 @@ class Publishers:
         producer.is_introduced = True
         return producer
 
-    def append(self, entries: EntryBatch, txn_id: TxnId | None = None) -> "asyncio.Future[EntryRun]":
-        return self._host.transactions.append(txn_id, entries)
+    def append(self, entries: EntryBatch) -> "asyncio.Future[EntryRun]":
+        return self._host.ledger.append(entries)
 
     def policies_changed(self) -> None:
         """What they say of rates holds from now on; a rate that stays as it was goes on."""
@@ -169,13 +179,22 @@ class Publishers:
         """Take nothing new on and wait for what is on its way, so that no client has to send it again elsewhere."""
         for producer in self._producers.values():
             producer.hold()
-        appends = [append for producer in self._producers.values() if (append := producer.last_append()) is not None]
+        appends = self.last_appends()
         if appends:
             await asyncio.wait(appends, timeout=seconds_max)
+
+    def last_appends(self) -> "list[asyncio.Future[EntryRun]]":
+        """Of each producer the youngest that is on its way to the log."""
+        return [append for producer in self._producers.values() if (append := producer.last_append()) is not None]
+
+    def producer_names(self) -> Iterable[str]:
+        """Of those that publish or wait."""
+        return (producer.name for producer in self._producers.values())
 
     def end_all(self, reason: str) -> None:
         """The topic closes: whoever publishes is told, whoever asked is refused. Nobody is taken on any more."""
         self._has_ended = True
+        self.deduplication.close()
         if self._throttle is not None:
             self._throttle.close()
         producers, self._producers = self._producers, {}
@@ -209,6 +228,7 @@ class Publishers:
 
     def _admit(self, producer: TopicProducer, epoch: int | None) -> None:
         producer.admitted(epoch)
+        self.deduplication.producer_came(producer.name)
         arrival = self._arrivals.pop(producer.key, None)
         if arrival is None:
             producer.became_ready()

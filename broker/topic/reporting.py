@@ -72,6 +72,7 @@ def topic_stats(
         last_publish_time_stamp=publishers.last_publish_ms,
         last_confirmed_position=str(ledger.last_confirmed),
         is_terminated=ledger.is_terminated,
+        deduplication_status=publishers.deduplication.status.value,
         publishers=tuple(publisher_stats(producer) for producer in publishers.all),
         subscriptions=by_name,
     )

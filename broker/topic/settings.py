@@ -64,10 +64,18 @@ class TopicSettings:
     """A batch counts as one message."""
     subscribe_throttling_rate_per_consumer: int = 0
     subscribe_rate_period_per_consumer_in_second: int = 30
-    transaction_buffer_snapshot_max_transaction_count: int = 1000
-    """Transactions that end on a topic between snapshots of the aborted ones, at most."""
-    transaction_buffer_snapshot_min_time_in_millis: int = 5000
-    """How often it is looked whether a snapshot is due."""
+    broker_deduplication_enabled: bool = False
+    """Whether each (producer name, sequence id) is stored once, where namespace and topic say nothing."""
+    broker_deduplication_max_number_of_producers: int = 10_000
+    """Names that are remembered without being in use, and in a snapshot."""
+    broker_deduplication_entries_interval: int = 1000
+    """Entries between snapshots: about as many are read again when a topic is loaded."""
+    broker_deduplication_snapshot_interval_seconds: int = 120
+    """Time between snapshots, where namespace and topic say nothing; 0: only entries count."""
+    broker_deduplication_snapshot_frequency_in_seconds: int = 120
+    """0: no snapshots by time. Any other value: they are taken when they are due."""
+    broker_deduplication_producer_inactivity_timeout_minutes: int = 360
+    """How long names are remembered that nobody uses; 0: as long as there is room."""
 
     def __post_init__(self) -> None:
         names = SUBSCRIPTION_TYPE_NAMES.values()
@@ -76,16 +84,13 @@ class TopicSettings:
             raise ValueError(f"subscriptionTypesEnabled: {unknown[0]} is none of {', '.join(names)}")
         if self.stats_update_frequency_in_secs < 1:
             raise ValueError("statsUpdateFrequencyInSecs must be at least 1")
-        self._check_transactions()
+        if self.broker_deduplication_max_number_of_producers < 1:
+            raise ValueError("brokerDeduplicationMaxNumberOfProducers must be at least 1")
+        if self.broker_deduplication_entries_interval < 1:
+            raise ValueError("brokerDeduplicationEntriesInterval must be at least 1")
         if self.ttl_duration_default_in_seconds < 0:
             raise ValueError("ttlDurationDefaultInSeconds: expected 0 (nothing expires) or more")
         if self.backlog_quota_default_retention_policy not in list(QuotaPolicy):
             raise ValueError(f"backlogQuotaDefaultRetentionPolicy: expected one of {', '.join(QuotaPolicy)}")
         if self.broker_delete_inactive_topics_mode not in list(InactiveMode):
             raise ValueError(f"brokerDeleteInactiveTopicsMode: expected {' or '.join(InactiveMode)}")
-
-    def _check_transactions(self) -> None:
-        if self.transaction_buffer_snapshot_max_transaction_count < 1:
-            raise ValueError("transactionBufferSnapshotMaxTransactionCount must be at least 1")
-        if self.transaction_buffer_snapshot_min_time_in_millis < 1:
-            raise ValueError("transactionBufferSnapshotMinTimeInMillis must be at least 1")

@@ -130,5 +130,7 @@ class TopicStats:
     last_publish_time_stamp: int
     last_confirmed_position: str
     is_terminated: bool
+    deduplication_status: str
+    """As Apache's MessageDeduplication.Status is written."""
     publishers: tuple[PublisherStats, ...]
     subscriptions: Mapping[str, SubscriptionStats]

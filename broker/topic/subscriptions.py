@@ -19,6 +19,7 @@ from wire.position import Position
 from .broker_limits import BrokerLimits
 from .consumer import TopicConsumer
 from .contract import KeySharedMode, SubscribeRequest, SubscriptionType
+from .deduplication_driver import CURSOR as DEDUPLICATION_CURSOR
 from .dispatch_throttle import DispatchLimit, SharedDispatchLimits
 from .errors import broker_error, topic_unavailable
 from .policies_in_force import PoliciesInForce
@@ -26,9 +27,7 @@ from .rates import PublishRates
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
 from .subscription import Subscription
-from .transactions.topic_transactions import TopicTransactions
 
-DEDUPLICATION_CURSOR = "pulsar.dedup"
 REPLICATOR_PREFIX = "pulsar.repl"
 
 _log = logging.getLogger(__name__)
@@ -45,8 +44,6 @@ class SubscriptionsHost(Protocol):
     def partition_index(self) -> int: ...
     @property
     def scanned(self) -> ScannedRuns: ...
-    @property
-    def transactions(self) -> TopicTransactions: ...
     @property
     def is_closed(self) -> bool: ...
     def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...

@@ -81,6 +81,7 @@ class Upkeep:
             self._set_persistence(new.persistence)
         self._expiry.set_ttl(new.message_ttl_seconds)
         self._host.publishers.policies_changed()
+        self._host.publishers.deduplication.policies_changed()
         self._host.subscriptions.policies_changed()
 
     def _set_persistence(self, policy: PersistencePolicy | None) -> None:

@@ -6,7 +6,7 @@ import pathlib
 from types import ModuleType
 
 KERNELS = pathlib.Path(__file__).resolve().parents[2] / "wire" / "kernels"
-NAMES = ("acks", "entries", "messages", "metadata", "sends", "stamps")
+NAMES = ("acks", "entries", "messages", "metadata", "sends", "sequences", "stamps")
 
 
 def plain(name: str) -> ModuleType:

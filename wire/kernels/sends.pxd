@@ -4,6 +4,7 @@ from wire.kernels.octets cimport *
 cdef unsigned int _chunk_flag
 cdef unsigned int _marker_flag
 cdef word _messages_max
+cdef word _all_bits
 
 @cython.locals(total=Py_ssize_t, command=Py_ssize_t, command_end=Py_ssize_t, position=Py_ssize_t, after=Py_ssize_t,
                seen=cython.uint, chunk=cython.uint, marker=cython.uint, tag=cython.uint, value=word)
@@ -23,5 +24,5 @@ cdef object _copied(octets_in data, Py_ssize_t start, Py_ssize_t count, Py_ssize
                     word message_count, unsigned int flags, int bad_checksum_index)
 
 @cython.locals(count=Py_ssize_t, producer_id=word, sequence_ids=words_out, highest_sequence_ids=words_out, room=octets_out,
-               at=Py_ssize_t, index=Py_ssize_t, frame=Py_ssize_t, message_id=Py_ssize_t)
+               at=Py_ssize_t, index=Py_ssize_t, frame=Py_ssize_t, message_id=Py_ssize_t, step=Py_ssize_t)
 cpdef object send_receipts(object run, long long ledger_id, long long first_entry_id)

@@ -42,6 +42,7 @@ _FIELDS = 6
 _chunk_flag = FLAG_CHUNK
 _marker_flag = FLAG_MARKER
 _messages_max = MESSAGES_PER_ENTRY_MAX
+_all_bits = 0xFFFFFFFFFFFFFFFF
 _WORD = array("Q", [0])
 _COUNT = array("I", [0])
 
@@ -180,7 +181,11 @@ def _copied(
 
 
 def send_receipts(run: SendRun, ledger_id: int, first_entry_id: int) -> bytes:
-    """SEND_RECEIPT frames for a stored run, in order, in one buffer."""
+    """SEND_RECEIPT frames for a stored run, in order, in one buffer.
+
+    With -1 for the ledger and the first entry: each has the id (-1, -1), by which a client knows that its message was stored
+    before.
+    """
     count = len(run.sequence_ids)
     if len(run.highest_sequence_ids) != count:
         raise ValueError(f"{count} sequence ids, {len(run.highest_sequence_ids)} highest sequence ids")
@@ -190,6 +195,7 @@ def send_receipts(run: SendRun, ledger_id: int, first_entry_id: int) -> bytes:
     receipts = new_room(_RECEIPT_BYTES_MAX * count)
     room = room_in(receipts)
     at = 0
+    step = 0 if first_entry_id < 0 else 1
     for index in range(count):
         frame = at
         room[at + 8] = 0x08
@@ -202,9 +208,9 @@ def send_receipts(run: SendRun, ledger_id: int, first_entry_id: int) -> bytes:
         room[at] = 0x1A  # message_id, and its length
         message_id = at + 2
         room[message_id] = 0x08
-        at = write_varint(room, message_id + 1, ledger_id)
+        at = write_varint(room, message_id + 1, ledger_id & _all_bits)
         room[at] = 0x10
-        at = write_varint(room, at + 1, first_entry_id + index)
+        at = write_varint(room, at + 1, (first_entry_id + index * step) & _all_bits)
         room[message_id - 1] = at - message_id
         if highest_sequence_ids[index]:
             room[at] = 0x20

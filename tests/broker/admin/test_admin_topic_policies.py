@@ -58,6 +58,7 @@ SET: list[tuple[str, Any, Any]] = [
     ("maxUnackedMessagesOnConsumer", 3, 50000),
     ("maxUnackedMessagesOnSubscription", 3, 200000),
     ("maxMessageSize", 1000, None),
+    ("deduplicationEnabled", True, False),
 ]
 
 
@@ -141,7 +142,8 @@ BAD: list[tuple[str, Any, int, str]] = [
         "backlogQuotaType: expected destination_storage, message_age, not foo",
     ),
     ("compactionThreshold", 5, 501, "compactionThreshold cannot be set: Topics are not compacted yet"),
-    ("deduplicationEnabled", True, 501, "deduplicationEnabled cannot be set: Messages are not deduplicated yet"),
+    ("deduplicationEnabled", "x", 400, "the body cannot be read: Expected `bool`, got `str`"),
+    ("deduplicationSnapshotInterval", -1, 412, "interval must be 0 or more"),
 ]
 
 

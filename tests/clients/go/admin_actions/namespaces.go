@@ -144,5 +144,5 @@ func (o *operator) namespacePolicies() {
 		return spaces.SetNamespaceMessageTTL(name, -3)
 	})
 	o.refused(area, "a negative maximum", 412, "must be 0 or more", func() error { return spaces.SetMaxProducersPerTopic(o.namespace(), -3) })
-	o.refused(area, "what is not there yet", 501, "", func() error { return spaces.SetDeduplicationStatus(name, true) })
+	o.act(area, "deduplication", func() error { return spaces.SetDeduplicationStatus(name, true) }, nil)
 }

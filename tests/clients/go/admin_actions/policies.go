@@ -100,7 +100,6 @@ func (o *operator) topicPolicies() {
 	o.refused(area, "of a topic that is not there", 404, "none not found", func() error { return topics.SetMaxProducers(o.topic("none"), 1) })
 	o.refused(area, "of a partition", 412, "for a partition", func() error { return topics.SetMaxProducers(o.topic("p-partition-0"), 1) })
 	for what, do := range map[string]func() error{
-		"deduplication": func() error { return topics.SetDeduplicationStatus(t, true) },
 		"delayed delivery": func() error {
 			return topics.SetDelayedDelivery(t, utils.DelayedDeliveryData{Active: true, TickTime: 1})
 		},
