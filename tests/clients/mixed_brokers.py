@@ -3,7 +3,7 @@
 import urllib.request
 from zlib import crc32
 
-from tests.clients.cluster_admin import NAMESPACE, Broker, id_of, owner_of, put, ranges
+from tests.clients.cluster_admin import NAMESPACE, Broker, get, id_of, owner_of, put, ranges
 from tests.clients.python_client import until
 
 
@@ -18,6 +18,17 @@ def move(topic: str, destination: Broker, asked: Broker | None = None) -> None:
     told = asked or destination
     put(told, f"{NAMESPACE}/{bundle_of(topic, told)}/unload?destinationBroker={id_of(destination)}")
     until(lambda: owner_of(topic, told) == destination.ready.broker_url)
+
+
+def settle(topic: str, broker: Broker) -> None:
+    """Until its cursors there are written. Apache's makes a ledger for the first acknowledgements that a cursor has; who unloads
+    the topic meanwhile has it store a mark from before them, and they come again."""
+
+    def is_settled() -> bool:
+        cursors = get(broker, f"/admin/v2/{topic.replace('://', '/')}/internalStats")["cursors"]
+        return all(cursor["state"] != "SwitchingLedger" for cursor in cursors.values())
+
+    until(is_settled)
 
 
 def create_partitioned(topic: str, partitions: int, asked: Broker) -> list[str]:

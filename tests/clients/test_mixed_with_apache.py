@@ -17,7 +17,7 @@ from broker.service.load.board import apaches_report
 from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import Broker, get, id_of, leader_of, owner_of, receive_all
-from tests.clients.mixed_brokers import bundle_of, create_partitioned, move
+from tests.clients.mixed_brokers import bundle_of, create_partitioned, move, settle
 from tests.clients.python_client import TIMEOUT_MS, names, publish, quiet_client, receive, until
 from tests.clients.test_cluster_load import Publishing
 
@@ -84,6 +84,7 @@ def test_messages_and_cursors_with_holes_go_over_and_back(both_ways: tuple[Broke
         publish(client, topic, 40)
         left = leave_holes(consumer, 40)
         assert receive(exclusive, 10) == names(0, 10)
+    settle(topic, first)
     move(topic, second)
     with client_of(second) as client:
         consumer, exclusive = shared(client, topic), client.subscribe(topic, "exclusive")
@@ -92,6 +93,7 @@ def test_messages_and_cursors_with_holes_go_over_and_back(both_ways: tuple[Broke
         publish(client, topic, 20, first=40)
         left = leave_holes(consumer, 20)
         publish(client, topic, 20, batching=True, first=60)
+    settle(topic, second)
     move(topic, first)
     with client_of(first) as client:
         consumer, exclusive = shared(client, topic), client.subscribe(topic, "exclusive")
@@ -125,6 +127,7 @@ def test_the_order_of_each_key_holds_across_both_kinds(both_ways: tuple[Broker, 
             for number in range(40 * turn, 40 * turn + 40):
                 producer.send(f"{number}".encode(), partition_key=f"key-{number % 8}")
             drain(consumers, got, 40 * (turn + 1))
+        settle(topic, broker)
     assert all(numbers == list(range(numbers[0], 120, 8)) for numbers in got.values())
     assert len(got) == 8
 
