@@ -21,8 +21,8 @@ def move(topic: str, destination: Broker, asked: Broker | None = None) -> None:
 
 
 def settle(topic: str, broker: Broker) -> None:
-    """Until its cursors there are written. Apache's makes a ledger for the first acknowledgements that a cursor has; who unloads
-    the topic meanwhile has it store a mark from before them, and they come again."""
+    """Until its cursors there are written. Apache's makes a ledger for the first acknowledgements that a cursor has; who
+    unloads the topic meanwhile has it store a mark from before them, and they come again."""
 
     def is_settled() -> bool:
         cursors = get(broker, f"/admin/v2/{topic.replace('://', '/')}/internalStats")["cursors"]
