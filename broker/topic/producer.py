@@ -10,9 +10,10 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.errors import ServerError
+from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
+from wire.transactions import TxnId
 
 from .contract import ProducerRequest, ProducerSink
 from .deduplication import Verdict
@@ -27,7 +28,7 @@ class ProducerHost(Protocol):
 
     @property
     def deduplication(self) -> TopicDeduplication: ...
-    def append(self, entries: EntryBatch) -> "asyncio.Future[EntryRun]": ...
+    def append(self, entries: EntryBatch, txn_id: TxnId | None = None) -> "asyncio.Future[EntryRun]": ...
     def count_published(self, producer: "TopicProducer", run: SendRun, chunks: int) -> None: ...
     def storage_failed(self, error: BaseException) -> None:
         """The log cannot be trusted with more: the topic closes, and with it this producer."""
@@ -113,7 +114,7 @@ class TopicProducer:
         chunks = entries.count if run.flags & FLAG_CHUNK else 0
         self.counters.add(entries.message_count, entries.payload_bytes, chunks)
         self._host.count_published(self, run, chunks)
-        future = self._host.append(entries)
+        future = self._host.append(entries, run.txn_id)
         if piece is not None:
             self._host.deduplication.appended(self.name, piece, future)
         self._unanswered.append((run, future))
@@ -154,6 +155,9 @@ class TopicProducer:
             case None:
                 self._unanswered.popleft()
                 self._sink.receipts(run, future.result())
+            case BrokerError():  # certainly not stored
+                self._unanswered.popleft()
+                self._sink.send_failed(run, error.code, error.message)
             case ManagedLedgerTerminated():
                 self._unanswered.popleft()
                 self._sink.send_failed(run, ServerError.TOPIC_TERMINATED, "Topic was already terminated")

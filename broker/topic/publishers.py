@@ -13,6 +13,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
 from wire.run import EntryBatch, EntryRun, SendRun
+from wire.transactions import TxnId
 
 from .broker_limits import BrokerLimits
 from .contract import ProducerRequest, ProducerSink
@@ -41,6 +42,7 @@ from .producers import ProducerAdmission
 from .publish_throttle import PublishThrottle
 from .rates import PublishCounters, PublishRates
 from .settings import TopicSettings
+from .transactions.topic_transactions import TopicTransactions
 
 TOPIC_EPOCH_PROPERTY = "pulsar.topic.epoch"
 
@@ -54,6 +56,8 @@ class PublishersHost(Protocol):
     def name(self) -> str: ...
     @property
     def ledger(self) -> ManagedLedger: ...
+    @property
+    def transactions(self) -> TopicTransactions: ...
     def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
     def storage_failed(self, error: BaseException) -> None: ...
     def somebody_left(self) -> None: ...
@@ -137,8 +141,8 @@ class Publishers:
         producer.is_introduced = True
         return producer
 
-    def append(self, entries: EntryBatch) -> "asyncio.Future[EntryRun]":
-        return self._host.ledger.append(entries)
+    def append(self, entries: EntryBatch, txn_id: TxnId | None = None) -> "asyncio.Future[EntryRun]":
+        return self._host.transactions.append(txn_id, entries)
 
     def policies_changed(self) -> None:
         """What they say of rates holds from now on; a rate that stays as it was goes on."""

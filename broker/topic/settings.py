@@ -64,6 +64,10 @@ class TopicSettings:
     """A batch counts as one message."""
     subscribe_throttling_rate_per_consumer: int = 0
     subscribe_rate_period_per_consumer_in_second: int = 30
+    transaction_buffer_snapshot_max_transaction_count: int = 1000
+    """Transactions that end on a topic between snapshots of the aborted ones, at most."""
+    transaction_buffer_snapshot_min_time_in_millis: int = 5000
+    """How often it is looked whether a snapshot is due."""
     broker_deduplication_enabled: bool = False
     """Whether each (producer name, sequence id) is stored once, where namespace and topic say nothing."""
     broker_deduplication_max_number_of_producers: int = 10_000
@@ -84,6 +88,7 @@ class TopicSettings:
             raise ValueError(f"subscriptionTypesEnabled: {unknown[0]} is none of {', '.join(names)}")
         if self.stats_update_frequency_in_secs < 1:
             raise ValueError("statsUpdateFrequencyInSecs must be at least 1")
+        self._check_transactions()
         if self.broker_deduplication_max_number_of_producers < 1:
             raise ValueError("brokerDeduplicationMaxNumberOfProducers must be at least 1")
         if self.broker_deduplication_entries_interval < 1:
@@ -94,3 +99,9 @@ class TopicSettings:
             raise ValueError(f"backlogQuotaDefaultRetentionPolicy: expected one of {', '.join(QuotaPolicy)}")
         if self.broker_delete_inactive_topics_mode not in list(InactiveMode):
             raise ValueError(f"brokerDeleteInactiveTopicsMode: expected {' or '.join(InactiveMode)}")
+
+    def _check_transactions(self) -> None:
+        if self.transaction_buffer_snapshot_max_transaction_count < 1:
+            raise ValueError("transactionBufferSnapshotMaxTransactionCount must be at least 1")
+        if self.transaction_buffer_snapshot_min_time_in_millis < 1:
+            raise ValueError("transactionBufferSnapshotMinTimeInMillis must be at least 1")

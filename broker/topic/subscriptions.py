@@ -27,6 +27,7 @@ from .rates import PublishRates
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
 from .subscription import Subscription
+from .transactions.topic_transactions import TopicTransactions
 
 REPLICATOR_PREFIX = "pulsar.repl"
 
@@ -44,6 +45,8 @@ class SubscriptionsHost(Protocol):
     def partition_index(self) -> int: ...
     @property
     def scanned(self) -> ScannedRuns: ...
+    @property
+    def transactions(self) -> TopicTransactions: ...
     @property
     def is_closed(self) -> bool: ...
     def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
