@@ -63,6 +63,8 @@ class EntryRun:
     buffer: Buffer
     offsets: "array[int]"
     header_bytes: int = HEADER_BYTES_CRC32C
+    is_passing: bool = False
+    """Kept nowhere (a non-persistent topic's): to clients each of its entries is 0:0, whatever the ids here say."""
 
     @property
     def count(self) -> int:
@@ -89,7 +91,7 @@ class EntryRun:
         if count == self.count:
             return self
         offsets = self.offsets[start : start + count + 1]
-        return EntryRun(self.ledger_id, first_entry_id, self.buffer, offsets, self.header_bytes)
+        return EntryRun(self.ledger_id, first_entry_id, self.buffer, offsets, self.header_bytes, self.is_passing)
 
     @property
     def first_entry(self) -> memoryview:

@@ -22,7 +22,8 @@ async def on_each_partition(service: BrokerService, topic: TopicName, count: int
     found = {}
     for index in range(count):
         name = topic.partition(index)
-        one = await _of(service, name, route, tell) if await service.topic_exists(name) else None
+        may_be = await service.topic_exists(name) or not (name.is_persistent or service.owners.serves(name))
+        one = await _of(service, name, route, tell) if may_be else None
         if one is not None:
             found[str(name)] = one
     return found
@@ -37,5 +38,5 @@ async def _of(service: BrokerService, name: TopicName, route: str, tell: Tell) -
         found = await service.lookup(name)
         if found.address == service.advertised:
             return await tell(await service.topic(name, may_create=False))
-        path = f"/admin/v2/persistent/{name.namespace}/{encode_name(name.local_name)}/{route}"
+        path = f"/admin/v2/{name.domain}/{name.namespace}/{encode_name(name.local_name)}/{route}"
         return await ask_json(service.neighbours, found.address, path)

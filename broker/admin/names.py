@@ -23,9 +23,10 @@ async def require_cluster(request: Request, store: MetadataStore, status: int = 
 
 
 def topic_of(request: Request) -> TopicName:
-    """Persistent where the path has no domain. Refusals (`answers.on_broker_error`) name it from now on."""
+    """Of the domain in the path; persistent where it has none. Refusals (`answers.on_broker_error`) name it from now on."""
     params = request.path_params
-    domain = params.get("domain", "persistent")
+    path = request.scope["path"]
+    domain = params.get("domain") or ("non-persistent" if path.startswith("/admin/v2/non-persistent/") else "persistent")
     topic = TopicName.parse(f"{domain}://{params['tenant']}/{params['namespace']}/{params['topic']}")
     request.state.topic = str(topic)
     return topic

@@ -15,7 +15,6 @@ from .answers import BadRequest, Refusal, json_answer, no_content, read_json
 from .each_partition import on_each_partition
 from .endpoints import Access, Endpoint, Query
 from .names import TOPIC, namespace_of, topic_of
-from .non_persistent import NonPersistentRoutes
 from .stats import STATS_QUERY, partitioned_stats_json, told_stats
 from .topic_facts import TopicFactRoutes
 from .topic_properties import TopicPropertyRoutes
@@ -63,7 +62,6 @@ class TopicRoutes:
             Endpoint("DELETE", TOPIC, self.delete, delete, (_AUTHORITATIVE, _FORCE)),
             *TopicPropertyRoutes(self._service).routes(),
             *TopicFactRoutes(self._service).routes(),
-            *NonPersistentRoutes(self._service).routes(),
         ]
 
     async def list_all(self, request: Request) -> Response:

@@ -69,7 +69,8 @@ class UnloadingRoutes:
         """What is stored but not loaded is as unloaded as can be."""
         topic = topic_of(request)
         partitions = (await self._service.partitioned_topics.get(topic)).partitions
-        if not partitions and not await self._service.topic_exists(topic):
+        may_be = bool(partitions) or await self._service.topic_exists(topic)
+        if not may_be and (topic.is_persistent or await self._service.owners.owner(topic) is None):
             raise TopicNotFound(str(topic))
         for name in [topic.partition(index) for index in range(partitions)] or [topic]:
             await self._unload(name)
@@ -81,7 +82,7 @@ class UnloadingRoutes:
             return
         elsewhere = await self._service.owners.owner(name)
         if elsewhere is not None:
-            path = f"/admin/v2/persistent/{name.namespace}/{encode_name(name.local_name)}/unload"
+            path = f"/admin/v2/{name.domain}/{name.namespace}/{encode_name(name.local_name)}/unload"
             await ask(self._service.neighbours, elsewhere.address, "PUT", path)
 
 

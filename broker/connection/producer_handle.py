@@ -5,6 +5,7 @@ Keeps the answers of a producer in the order of its SENDs, also where one is ref
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from wire.kernels.sends import send_receipts
 from wire.run import EntryRun, SendRun
@@ -107,7 +108,9 @@ class ProducerHandle:
         return await self._link.is_alive()
 
     def receipts(self, run: SendRun, stored: EntryRun) -> None:
-        self._link.answer(send_receipts(run, stored.ledger_id, stored.first_entry_id))
+        self._link.answer(
+            _passed(run, stored) if stored.is_passing else send_receipts(run, stored.ledger_id, stored.first_entry_id)
+        )
         self._finish(run)
 
     def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
@@ -150,3 +153,16 @@ class ProducerHandle:
         if self._done == self._published and self._on_drained is not None:
             on_drained, self._on_drained = self._on_drained, None
             on_drained()
+
+
+def _passed(run: SendRun, stored: EntryRun) -> bytes:
+    """On a non-persistent topic: 0:0 for what it has handed on, -1:-1 for what was too much (ServerCnx.handleSend)."""
+    if stored.count == len(run.sequence_ids):
+        return send_receipts(run, 0, 0, True)
+    kept = _part(run, slice(None, stored.count))
+    return send_receipts(kept, 0, 0, True) + send_receipts(_part(run, slice(stored.count, None)), -1, -1, True)
+
+
+def _part(run: SendRun, part: slice) -> SendRun:
+    """For its receipts."""
+    return replace(run, sequence_ids=run.sequence_ids[part], highest_sequence_ids=run.highest_sequence_ids[part])

@@ -10,7 +10,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 from ..errors import BrokerError, ServerError
 from ..service.broker_service import BrokerService
 from ..service.topic_lists import UnusablePattern, compile_pattern, matching, topics_hash
-from ..service.topic_name import NamespaceName
+from ..service.topic_name import NamespaceName, TopicName
 from . import replies
 from .link import Link, Routes
 
@@ -38,9 +38,7 @@ class TopicLists:
 
     async def _answer_topics(self, asked: api.CommandGetTopicsOfNamespace) -> None:
         namespace = NamespaceName.parse(asked.namespace)
-        topics = await self._service.list_topics(namespace)
-        if asked.mode == api.CommandGetTopicsOfNamespace.NON_PERSISTENT:
-            topics = []
+        topics = await self._listed(namespace, asked.mode)
         names, is_filtered = [str(topic) for topic in topics], False
         settings = self._service.settings
         if settings.enable_broker_side_subscription_pattern_evaluation and asked.HasField("topics_pattern"):
@@ -56,6 +54,14 @@ class TopicLists:
                 asked.request_id, names if changed else (), known, filtered=is_filtered, changed=changed
             )
         )
+
+    async def _listed(self, namespace: NamespaceName, mode: int) -> list[TopicName]:
+        modes, topics = api.CommandGetTopicsOfNamespace, list[TopicName]()
+        if mode != modes.NON_PERSISTENT:
+            topics += await self._service.list_topics(namespace)
+        if mode != modes.PERSISTENT:
+            topics += await self._service.list_non_persistent(namespace)
+        return topics
 
     # ---- WATCH_TOPIC_LIST
 

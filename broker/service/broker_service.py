@@ -144,7 +144,7 @@ class BrokerService:
 
     async def lookup(self, topic: TopicName, listener: str = "", *, authoritative: bool = False) -> Answer:
         """Who serves the topic, or who knows. The topic need not exist, its namespace must."""
-        self._require_persistent(topic)
+        self._require_kind(topic)
         if self.loaded_topic(topic) is None:  # what is served here is answered without metadata, too
             await self.namespaces.require(topic.namespace)
         found = await self.owners.find(topic, listener, authoritative=authoritative)
@@ -175,18 +175,18 @@ class BrokerService:
         loaded = self._topics.get(str(topic))
         if loaded is not None and self.owners.serves(topic):
             return loaded
-        self._require_persistent(topic)
+        self._require_kind(topic)
         await self.namespaces.require(topic.namespace)
         await self._check_consistency(topic)
         if not self.owners.serves(topic):
             await self.owners.take_over(topic)
         if not topic.is_partition:
             may_create = may_create and (await self._auto_creation(topic)).is_allowed
-        return await self._load(topic, may_create or topic.is_partition)
+        return await self._load(topic, may_create or (topic.is_partition and topic.is_persistent))
 
     async def create_topic(self, topic: TopicName) -> Topic:
         """Of which there may be none yet, partitioned or not (TopicConflict). Not subject to auto-creation settings."""
-        self._require_persistent(topic)
+        self._require_kind(topic)
         await self.namespaces.require(topic.namespace)
         await self._check_consistency(topic)
         if await self.topic_exists(topic) or (await self.partitioned_topics.get(topic)).partitions:
@@ -200,6 +200,8 @@ class BrokerService:
     async def delete_topic(self, topic: TopicName, *, force: bool = False) -> None:
         """With its policies and schemas. TopicNotFound; BrokerError when it is in use and not `force`."""
         if not await self.topic_exists(topic):
+            if not topic.is_persistent:
+                self._require_owned(topic)  # elsewhere it may be loaded
             raise TopicNotFound(str(topic))
         await self._load(topic, False)
         await self._topics.remove(str(topic), lambda loaded: loaded.delete(force=force))
@@ -226,6 +228,12 @@ class BrokerService:
         topics = [TopicName.of_metadata("persistent", namespace, name) for name in names]
         return [topic for topic in topics if system_topics or not topic.is_system]
 
+    async def list_non_persistent(self, namespace: NamespaceName) -> list[TopicName]:
+        """Of this broker alone, where nothing else knows of them: those that are loaded (getListOfNonPersistentTopics)."""
+        await self.namespaces.require(namespace)
+        topics = map(TopicName.parse, self._topics.all)
+        return [topic for topic in topics if not topic.is_persistent and topic.namespace == namespace]
+
     async def check_backlog_quotas(self) -> None:
         """Of all topics, now rather than at the next round."""
         await self._housekeeping.check_quotas()
@@ -238,7 +246,7 @@ class BrokerService:
         `may_create` lets a missing topic pass when topics are made automatically, and makes the metadata when such topics
         are partitioned; otherwise a missing topic is TopicNotFound.
         """
-        self._require_persistent(topic)
+        self._require_kind(topic)
         await self.namespaces.require(topic.namespace)
         found = await self.partitioned_topics.get(topic)
         if found.partitions or await self._is_there(topic):
@@ -254,7 +262,7 @@ class BrokerService:
         self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None
     ) -> None:
         """TopicConflict when there is a topic of that name, partitioned or not; BadPartitionCount."""
-        self._require_persistent(topic)
+        self._require_kind(topic)
         await self.namespaces.require(topic.namespace)
         if topic.is_partition:
             raise BrokerError(ServerError.INVALID_TOPIC_NAME, f"{topic} has the name of a partition")
@@ -338,6 +346,8 @@ class BrokerService:
         """As a topic, or as a partition that was promised to be there."""
         if await self.topic_exists(topic):
             return True
+        if not topic.is_persistent and not self._serves(topic):
+            return True  # as far as this broker can know: its owner decides
         return topic.is_partition and topic.partition_index < (await self.partitioned_topics.get(topic.partitioned)).partitions
 
     async def _auto_creation(self, topic: TopicName) -> AutoTopicCreation:
@@ -375,7 +385,15 @@ class BrokerService:
         own: unlike in Apache the others keep their schema when one of them is deleted."""
         if not topic.is_partition and not topic.is_system:
             await self.topic_policies.remove(topic)
-            await self.schemas.delete(topic, "", force=True)
+            if not await self._has_twin(topic):
+                await self.schemas.delete(topic, "", force=True)
+
+    async def _has_twin(self, topic: TopicName) -> bool:
+        """A topic of the same name and the other kind, which has the same schemas (TopicName.getSchemaName)."""
+        other = TopicName.parse(
+            f"{'non-persistent' if topic.is_persistent else 'persistent'}://{topic.namespace}/{topic.local_name}"
+        )
+        return await self.topic_exists(other) or (await self.partitioned_topics.get(other)).partitions > 0
 
     async def _open_heartbeat(self) -> Topic:
         return await self._topics.load(heartbeat_topic(self.advertised), create=True)
@@ -387,6 +405,10 @@ class BrokerService:
         if not self._serves(topic):
             raise TopicElsewhere(str(topic), self.advertised.http_url)
 
-    def _require_persistent(self, topic: TopicName) -> None:
-        if not topic.is_persistent:
-            raise BrokerError(ServerError.NOT_ALLOWED, f"Non-persistent topics are not supported yet: {topic}")
+    def _require_kind(self, topic: TopicName) -> None:
+        """BrokerService.getTopic."""
+        settings = self.settings
+        if not (settings.enable_persistent_topics if topic.is_persistent else settings.enable_non_persistent_topics):
+            key = "enablePersistentTopics" if topic.is_persistent else "enableNonPersistentTopics"
+            message = f"Broker is unable to load {topic.domain} topic: {topic} ({key} is false)"
+            raise BrokerError(ServerError.NOT_ALLOWED, message)

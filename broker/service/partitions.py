@@ -106,7 +106,10 @@ class PartitionedTopics:
             raise BadPartitionCount(f"Number of partitions should be between 1 and {self._partitions_max}, not {partitions}")
 
     async def _missing_partitions(self, topic: TopicName, indexes: range) -> list[Put]:
-        """An empty managed-ledger node is what Apache leaves of a partition that nobody has opened yet."""
+        """An empty managed-ledger node is what Apache leaves of a partition that nobody has opened yet; none, of one that
+        stores nothing."""
+        if not topic.is_persistent:
+            return []
         paths = [topic.partition(index).managed_ledger_path for index in indexes]
         return [Put(path, b"", MUST_NOT_EXIST) for path in paths if not await self.store.exists(path)]
 

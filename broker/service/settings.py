@@ -22,6 +22,9 @@ class BrokerSettings:
     allow_auto_subscription_creation: bool = True
     default_number_of_namespace_bundles: int = 4
     max_topics_per_namespace: int = 0
+    enable_persistent_topics: bool = True
+    """Whoever asks for a topic of a kind that is not served is refused."""
+    enable_non_persistent_topics: bool = True
     max_num_partitions_per_partitioned_topic: int = 0
     max_concurrent_topic_load_request: int = 5000
     topic_load_timeout_seconds: int = 60

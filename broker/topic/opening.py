@@ -1,11 +1,13 @@
-"""Loads topics. Owns no topic: the broker service does, which calls this once per topic."""
+"""Loads topics of both kinds. Owns no topic: the broker service does, which calls this once per topic."""
 
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedgerError, ManagedLedgers
 from ports.clock import Clock
 
 from .broker_limits import BrokerLimits
+from .contract import OpenTopic, Topic
 from .errors import broker_error
+from .non_persistent.opening import NonPersistentTopics
 from .settings import TopicSettings
 from .topic import PersistentTopic
 
@@ -16,11 +18,13 @@ class PersistentTopics:
     def __init__(
         self, ledgers: ManagedLedgers, settings: TopicSettings, dispatcher_settings: DispatcherSettings, clock: Clock
     ) -> None:
+        self.takes_transactions = True
+        """Those that are loaded from now on; what was decided before is read as decided all the same."""
         self._ledgers = ledgers
         self._settings = settings
         self._dispatcher_settings = dispatcher_settings
         self._clock = clock
-        self._limits = BrokerLimits(settings)
+        self.limits = BrokerLimits(settings)
 
     async def __call__(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> PersistentTopic:
         try:
@@ -28,11 +32,36 @@ class PersistentTopics:
         except ManagedLedgerError as error:
             raise broker_error(error) from error
         topic = PersistentTopic(
-            name, ledger, partition_index, self._settings, self._dispatcher_settings, self._clock, self._limits, self._ledgers
+            name, ledger, partition_index, self._settings, self._dispatcher_settings, self._clock, self.limits, self._ledgers
         )
+        topic.takes_transactions = self.takes_transactions
         try:
             await topic.transactions.recover()
         except ManagedLedgerError as error:
             await topic.close()
             raise broker_error(error) from error
         return topic
+
+
+class Topics:
+    """A `broker.topic.contract.OpenTopic` of both kinds; a topic's name says which."""
+
+    def __init__(
+        self, ledgers: ManagedLedgers, settings: TopicSettings, dispatcher_settings: DispatcherSettings, clock: Clock
+    ) -> None:
+        self._persistent = persistent = PersistentTopics(ledgers, settings, dispatcher_settings, clock)
+        non_persistent = NonPersistentTopics(settings, dispatcher_settings, clock, persistent.limits)
+        self._kinds: dict[str, OpenTopic] = {"persistent": persistent, "non-persistent": non_persistent}
+
+    @property
+    def takes_transactions(self) -> bool:
+        """As persistent topics do; others cannot."""
+        return self._persistent.takes_transactions
+
+    @takes_transactions.setter
+    def takes_transactions(self, takes: bool) -> None:
+        self._persistent.takes_transactions = takes
+
+    async def __call__(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> Topic:
+        open_topic = self._kinds[name.partition("://")[0]]
+        return await open_topic(name, managed_ledger_name, partition_index, create=create)

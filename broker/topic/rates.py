@@ -24,6 +24,8 @@ class PublishCounters:
     messages: int = 0
     payload_bytes: int = 0
     chunks: int = 0
+    dropped: int = 0
+    """Messages, on a non-persistent topic, for which there was no room."""
 
     def add(self, messages: int, payload_bytes: int, chunks: int) -> None:
         self.messages += messages
@@ -34,15 +36,16 @@ class PublishCounters:
 class PublishRates:
     """Rates of PublishCounters."""
 
-    __slots__ = ("bytes", "chunks", "messages")
+    __slots__ = ("bytes", "chunks", "dropped", "messages")
 
     def __init__(self) -> None:
-        self.messages, self.bytes, self.chunks = Rate(), Rate(), Rate()
+        self.messages, self.bytes, self.chunks, self.dropped = Rate(), Rate(), Rate(), Rate()
 
     def sample(self, counters: PublishCounters, seconds: float) -> None:
         self.messages.sample(counters.messages, seconds)
         self.bytes.sample(counters.payload_bytes, seconds)
         self.chunks.sample(counters.chunks, seconds)
+        self.dropped.sample(counters.dropped, seconds)
 
 
 @dataclass(slots=True)

@@ -27,6 +27,8 @@ class TopicSettings:
     allow_auto_subscription_creation: bool = True
     subscription_types_enabled: tuple[str, ...] = tuple(SUBSCRIPTION_TYPE_NAMES.values())
     acknowledgment_at_batch_index_level_enabled: bool = True
+    max_concurrent_non_persistent_message_per_connection: int = 1000
+    """Of what a connection brings at once for a non-persistent topic, more is dropped."""
     stats_update_frequency_in_secs: int = 60
     ttl_duration_default_in_seconds: int = 0
     default_retention_time_in_minutes: int = 0
@@ -93,12 +95,19 @@ class TopicSettings:
             raise ValueError("brokerDeduplicationMaxNumberOfProducers must be at least 1")
         if self.broker_deduplication_entries_interval < 1:
             raise ValueError("brokerDeduplicationEntriesInterval must be at least 1")
+        if self.max_concurrent_non_persistent_message_per_connection < 0:
+            raise ValueError("maxConcurrentNonPersistentMessagePerConnection: expected 0 (one at a time) or more")
         if self.ttl_duration_default_in_seconds < 0:
             raise ValueError("ttlDurationDefaultInSeconds: expected 0 (nothing expires) or more")
         if self.backlog_quota_default_retention_policy not in list(QuotaPolicy):
             raise ValueError(f"backlogQuotaDefaultRetentionPolicy: expected one of {', '.join(QuotaPolicy)}")
         if self.broker_delete_inactive_topics_mode not in list(InactiveMode):
             raise ValueError(f"brokerDeleteInactiveTopicsMode: expected {' or '.join(InactiveMode)}")
+
+    @property
+    def non_persistent_entries_at_once_max(self) -> int:
+        """The one that exceeds Apache's limit is the first that it drops."""
+        return self.max_concurrent_non_persistent_message_per_connection + 1
 
     def _check_transactions(self) -> None:
         if self.transaction_buffer_snapshot_max_transaction_count < 1:

@@ -25,6 +25,8 @@ class PublisherStats:
     connected_since_ms: int
     client_version: str
     metadata: Mapping[str, str]
+    msg_drop_rate: float | None = None
+    """Of non-persistent topics alone, here and below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class SubscriptionStats:
     subscription_properties: Mapping[str, str]
     mark_delete_position: str
     consumers: tuple[SubscriberStats, ...]
+    msg_drop_rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +137,4 @@ class TopicStats:
     """As Apache's MessageDeduplication.Status is written."""
     publishers: tuple[PublisherStats, ...]
     subscriptions: Mapping[str, SubscriptionStats]
+    msg_drop_rate: float | None = None

@@ -68,8 +68,10 @@ class Subscriptions:
         settings: TopicSettings,
         dispatcher_settings: DispatcherSettings,
         clock: Clock,
+        subscription_class: type[Subscription] = Subscription,
     ) -> None:
         self._host = host
+        self._subscription_class = subscription_class
         self._policies = policies
         self._limits = limits
         self._published = published
@@ -180,7 +182,7 @@ class Subscriptions:
         return subscription
 
     def _subscription(self, name: str, cursor: ManagedCursor) -> Subscription:
-        subscription = Subscription(
+        subscription = self._subscription_class(
             self._host, name, cursor, self._policies, self._settings, self._dispatcher_settings, self._clock
         )
         subscription.policies_changed(self._shared)

@@ -19,9 +19,8 @@ from .broker_limits import BrokerLimits
 from .consumer import TopicConsumer
 from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest, SubscriptionType, TopicActivity
 from .errors import broker_error, topic_unavailable
-from .policies_in_force import PoliciesInForce
+from .kinds import STORED
 from .producer import TopicProducer
-from .publishers import Publishers
 from .reporting import sample, topic_stats, topic_traffic
 from .scanned_runs import ScannedRuns
 from .settings import SUBSCRIPTION_TYPE_NAMES, TopicSettings
@@ -43,6 +42,8 @@ _DRAIN_SECONDS_MAX = 5.0
 class PersistentTopic:
     """A `broker.topic.contract.Topic` on a managed ledger."""
 
+    kind = STORED
+
     def __init__(
         self,
         name: str,
@@ -58,6 +59,7 @@ class PersistentTopic:
         self.ledger = ledger
         self.partition_index = partition_index
         self.created_ms = clock.now_ms()
+        self.takes_transactions = True
         self.logs_of_its_own = None if logs is None else LogsOfItsOwn(logs, ledger.name)
         self.transactions = TopicTransactions(self, self.logs_of_its_own, settings, clock)
         self.scanned = ScannedRuns(self.transactions.decided)
@@ -67,12 +69,12 @@ class PersistentTopic:
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._closing: asyncio.Task[None] | None = None
-        self._policies = PoliciesInForce(settings, dispatcher_settings)
+        self._policies = self.kind.policies(settings, dispatcher_settings)
         limits = limits or BrokerLimits(settings)
-        self.publishers = Publishers(self, self._policies, limits, settings, clock)
+        self.publishers = self.kind.publishers(self, self._policies, limits, settings, clock)
         self._subscribe_limiter = SubscribeLimiter()
         self.subscriptions = Subscriptions(
-            self, self._policies, limits, self.publishers.rates, settings, dispatcher_settings, clock
+            self, self._policies, limits, self.publishers.rates, settings, dispatcher_settings, clock, self.kind.subscription
         )
         self.upkeep = Upkeep(self, self._policies, settings, clock)
         self.operations = StoredTopicOperations(self, settings, clock)
@@ -121,6 +123,7 @@ class PersistentTopic:
             raise BrokerError(ServerError.NOT_ALLOWED, "readCompacted only allowed on failover or exclusive subscriptions")
         self._check_subscribe_rate(request)
         subscription = await self.subscriptions.open_for(request)
+        await subscription.transactions.recover()
         if request.start_rollback_seconds > 0:
             await subscription.reset_to_time(self._clock.now_ms() - request.start_rollback_seconds * 1000)
         try:
@@ -204,6 +207,13 @@ class PersistentTopic:
         self._check_open()
         await self.transactions.end(txn_id, action, low_water_mark)
 
+    async def end_acknowledgements(self, subscription: str, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
+        self._check_open()
+        found = self.subscriptions.get(subscription)
+        if found is not None:
+            found.check_not_fenced()
+            await found.transactions.end(txn_id, action, low_water_mark)
+
     def more_is_readable(self) -> None:
         self.subscriptions.entries_available()
 
@@ -240,6 +250,8 @@ class PersistentTopic:
     async def _delete(self) -> None:
         await self._end_all("the topic is being deleted")
         try:
+            for subscription in self.subscriptions.all:
+                await subscription.transactions.delete()
             await self.ledger.delete()
             await self.transactions.delete()
         except ManagedLedgerError as error:
@@ -260,6 +272,8 @@ class PersistentTopic:
     async def _close_ledger(self) -> None:
         """Flushes the cursors. A failure leaves nothing to do here: the next to open it recovers it."""
         await self.transactions.close()
+        for subscription in self.subscriptions.all:
+            await subscription.transactions.close()
         try:
             await self.ledger.close()
         except ManagedLedgerError as error:

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -134,3 +135,12 @@ def test_compiled_plain_and_protobuf_agree(
         assert message.redelivery_count == (counts[place] if counts else 0)
         assert list(message.ack_set) == list((ack_sets or {}).get(indexes[place], []))
         assert (message.consumer_epoch if message.HasField("consumer_epoch") else None) == epoch
+
+
+@BOTH
+def test_what_is_kept_nowhere_has_no_id_of_its_own(messages: ModuleType) -> None:
+    run = replace(stored([b"a", b"b", b"c"], ledger_id=7, first_entry_id=126), is_passing=True)
+    for part in (run, run.entries(127, 2)):
+        frames = unframe(messages.message_frames(part, range(part.count), 1, 2, None, None, None))
+        ids = [command.message.message_id for command, _ in frames]
+        assert [(each.ledger_id, each.entry_id, each.partition) for each in ids] == [(0, 0, 2)] * part.count

@@ -147,5 +147,14 @@ def test_a_receipt_is_what_apaches_broker_writes(sends: ModuleType) -> None:
 
 
 @BOTH
+def test_what_is_kept_nowhere_has_one_id(sends: ModuleType) -> None:
+    run = sent(4, [(1, 0), (2, 0), (BIG, BIG)])
+    for ledger_id, entry_id, said in ((0, 0, 0), (-1, -1, BIG)):
+        receipts = [command.send_receipt for command, _ in unframe(sends.send_receipts(run, ledger_id, entry_id, True))]
+        assert [(r.message_id.ledger_id, r.message_id.entry_id) for r in receipts] == [(said, said)] * 3
+        assert [r.sequence_id for r in receipts] == [1, 2, BIG]
+
+
+@BOTH
 def test_an_empty_run_has_no_receipts(sends: ModuleType) -> None:
     assert sends.send_receipts(sent(1, []), 1, 1) == b""

@@ -18,8 +18,8 @@ cdef Py_ssize_t _write_ack_set(octets_out room, Py_ssize_t at, object ack_set) e
 cdef Py_ssize_t _write_message_id(octets_out room, Py_ssize_t at, word ledger_id, word entry_id, long long partition) noexcept
 
 @cython.locals(count=Py_ssize_t, chosen=signed_words_out, redeliveries=signed_words_out, has_redeliveries=bint, has_epoch=bint,
-               epoch=word, header_bytes=Py_ssize_t, ledger_id=word, first_entry_id=word, offsets=counts_out, data=octets_in,
-               size=Py_ssize_t, commands=words_out, total=Py_ssize_t, redelivery_count=cython.longlong, place=Py_ssize_t,
+               epoch=word, header_bytes=Py_ssize_t, ledger_id=word, first_entry_id=word, id_step=word, entry_id=word,
+               offsets=counts_out, data=octets_in, size=Py_ssize_t, commands=words_out, total=Py_ssize_t, redelivery_count=cython.longlong, place=Py_ssize_t,
                index=Py_ssize_t, at=Py_ssize_t, end=Py_ssize_t, command=Py_ssize_t, room=octets_out, position=Py_ssize_t)
 cdef object _frames(object run, Py_ssize_t picked, object picks, Py_ssize_t first, Py_ssize_t step, word consumer_id,
                     long long partition, object counts, object ack_sets, object consumer_epoch, bint keep_broker_entry_metadata)

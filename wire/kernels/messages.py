@@ -146,8 +146,9 @@ def _frames(
     has_epoch = consumer_epoch is not None
     epoch = 0 if consumer_epoch is None else consumer_epoch
     header_bytes = run.header_bytes
-    ledger_id = run.ledger_id
-    first_entry_id = run.first_entry_id
+    id_step = 0 if run.is_passing else 1
+    ledger_id = run.ledger_id * id_step
+    first_entry_id = run.first_entry_id * id_step
     offsets = counts_of(run.offsets)
     data = octets_of(run.buffer)
     size = length_of(run.buffer)
@@ -165,7 +166,8 @@ def _frames(
             raise ValueError(f"entry {index} does not fit the buffer")
         if has_redeliveries:
             redelivery_count = redeliveries[place]
-        command = _command_size(consumer_id, ledger_id, first_entry_id + index, partition, redelivery_count, epoch, has_epoch)
+        entry_id = first_entry_id + index * id_step
+        command = _command_size(consumer_id, ledger_id, entry_id, partition, redelivery_count, epoch, has_epoch)
         if ack_sets is not None:
             command += _ack_set_size(ack_sets[place])
         commands[place] = command
@@ -188,7 +190,7 @@ def _frames(
         position = write_varint(room, position + 11, commands[place])
         room[position] = 0x08
         position = write_varint(room, position + 1, consumer_id)
-        position = _write_message_id(room, position, ledger_id, first_entry_id + index, partition)
+        position = _write_message_id(room, position, ledger_id, first_entry_id + index * id_step, partition)
         if has_redeliveries and redeliveries[place] > 0:
             room[position] = 0x18
             position = write_varint(room, position + 1, redeliveries[place])

@@ -25,4 +25,4 @@ cdef object _copied(octets_in data, Py_ssize_t start, Py_ssize_t count, Py_ssize
 
 @cython.locals(count=Py_ssize_t, producer_id=word, sequence_ids=words_out, highest_sequence_ids=words_out, room=octets_out,
                at=Py_ssize_t, index=Py_ssize_t, frame=Py_ssize_t, message_id=Py_ssize_t, step=Py_ssize_t)
-cpdef object send_receipts(object run, long long ledger_id, long long first_entry_id)
+cpdef object send_receipts(object run, long long ledger_id, long long first_entry_id, bint have_one_id=*)

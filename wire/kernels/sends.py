@@ -180,11 +180,11 @@ def _copied(
     return SendRun(parsed[0], batch, sequences, highests, flags, at, bad_checksum_index)
 
 
-def send_receipts(run: SendRun, ledger_id: int, first_entry_id: int) -> bytes:
+def send_receipts(run: SendRun, ledger_id: int, first_entry_id: int, have_one_id: bool = False) -> bytes:
     """SEND_RECEIPT frames for a stored run, in order, in one buffer.
 
     With -1 for the ledger and the first entry: each has the id (-1, -1), by which a client knows that its message was stored
-    before.
+    before. `have_one_id`: all have the id (ledger, first entry), of which nothing is kept.
     """
     count = len(run.sequence_ids)
     if len(run.highest_sequence_ids) != count:
@@ -195,7 +195,7 @@ def send_receipts(run: SendRun, ledger_id: int, first_entry_id: int) -> bytes:
     receipts = new_room(_RECEIPT_BYTES_MAX * count)
     room = room_in(receipts)
     at = 0
-    step = 0 if first_entry_id < 0 else 1
+    step = 0 if first_entry_id < 0 or have_one_id else 1
     for index in range(count):
         frame = at
         room[at + 8] = 0x08

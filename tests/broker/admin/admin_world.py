@@ -12,7 +12,7 @@ from broker.service.lookups import Advertised
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName
 from broker.subscription.settings import DispatcherSettings
-from broker.topic.opening import PersistentTopics
+from broker.topic.opening import Topics
 from broker.topic.settings import TopicSettings
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
@@ -69,7 +69,7 @@ class AdminWorld:
         clock = RealClock()
         self.store = MemoryStore(clock)
         ledgers = StoredMemoryLedgers(self.store)
-        topics = PersistentTopics(ledgers, topic_settings or TopicSettings(), DispatcherSettings(), clock)
+        topics = Topics(ledgers, topic_settings or TopicSettings(), DispatcherSettings(), clock)
         self.service = BrokerService(settings or BrokerSettings(), self.store, clock, topics, FakeLedgerStore(FakeLedgers()))
         self.app = admin_app(self.service, self.store, "9.8.7")
 

@@ -139,18 +139,6 @@ def test_stats_leave_out_and_look_up_what_is_asked_for() -> None:
     play(scenario)
 
 
-def test_there_are_no_topics_that_are_not_persistent_and_all_else_about_them_is_501() -> None:
-    async def scenario(world: AdminWorld) -> None:
-        path = "/admin/v2/non-persistent/public/default"
-        for listed in ("", "/partitioned"):
-            assert (await world.get(path + listed)).json == []
-        for method, route in (("GET", "/t/stats"), ("PUT", "/t"), ("PUT", "/t/partitions"), ("DELETE", "/t")):
-            assert (await world.call(method, path + route, 1)).refused == (501, "Non-persistent topics are not there yet")
-        assert (await world.get("/admin/v2/non-persistent/public/none")).status == 404
-
-    play(scenario)
-
-
 def test_stats_tell_the_holes_of_each_subscription_and_whose_backlog_is_the_oldest() -> None:
     async def scenario(world: AdminWorld) -> None:
         topic = await filled(world)

@@ -180,7 +180,6 @@ def test_a_lookup_gives_the_advertised_address() -> None:
         ("a/b", api.InvalidTopicName),
         ("persistent://t/c/n/x", api.InvalidTopicName),
         ("persistent://nobody/nowhere/x", api.TopicNotFound),
-        ("non-persistent://public/default/x", api.NotAllowedError),
     ],
 )
 def test_lookups_fail_in_their_own_response_and_never_with_service_not_ready(topic: str, error: int) -> None:

@@ -146,11 +146,20 @@ def test_a_namespace_must_be_there() -> None:
     play(scenario)
 
 
-def test_non_persistent_topics_are_refused_for_now() -> None:
+@pytest.mark.parametrize(
+    ("topic", "key", "settings"),
+    [
+        ("persistent://public/default/x", "enablePersistentTopics", BrokerSettings(enable_persistent_topics=False)),
+        ("non-persistent://public/default/x", "enableNonPersistentTopics", BrokerSettings(enable_non_persistent_topics=False)),
+    ],
+)
+def test_a_kind_of_topic_that_is_switched_off_is_refused_with_the_setting(
+    topic: str, key: str, settings: BrokerSettings
+) -> None:
     async def scenario() -> None:
-        async with a_house() as house:
-            with pytest.raises(BrokerError, match="Non-persistent") as caught:
-                await house.load("non-persistent://public/default/x")
+        async with a_house(settings) as house:
+            with pytest.raises(BrokerError, match=key) as caught:
+                await house.load(topic)
             assert caught.value.code is ServerError.NOT_ALLOWED
 
     play(scenario)

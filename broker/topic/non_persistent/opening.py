@@ -1,0 +1,42 @@
+"""Makes non-persistent topics. There is nothing to load: one that is not loaded is not there."""
+
+from dataclasses import replace
+
+from broker.errors import BrokerError, ServerError
+from broker.subscription.settings import DispatcherSettings
+from ports.clock import Clock
+
+from ..broker_limits import BrokerLimits
+from ..settings import TopicSettings
+from .topic import NonPersistentTopic
+
+
+class NonPersistentTopics:
+    """A `broker.topic.contract.OpenTopic`. `limits` are those that all topics of the broker share."""
+
+    def __init__(
+        self, settings: TopicSettings, dispatcher_settings: DispatcherSettings, clock: Clock, limits: BrokerLimits
+    ) -> None:
+        self._settings = settings
+        self._dispatcher_settings = replace(dispatcher_settings, active_consumer_failover_delay_time_millis=0)
+        self._clock = clock
+        self._limits = _PublishLimits(settings, limits)
+
+    async def __call__(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> NonPersistentTopic:
+        if not create:
+            raise BrokerError(ServerError.TOPIC_NOT_FOUND, f"Topic {name} not found")
+        return NonPersistentTopic(
+            name, managed_ledger_name, partition_index, self._settings, self._dispatcher_settings, self._clock, self._limits
+        )
+
+
+class _PublishLimits(BrokerLimits):
+    """Without the rate of deliveries: a message that waits for it is lost."""
+
+    def __init__(self, settings: TopicSettings, shared: BrokerLimits) -> None:
+        super().__init__(settings)
+        self._shared = shared
+
+    def refresh(self) -> None:
+        self._shared.refresh()
+        self.publish = self._shared.publish

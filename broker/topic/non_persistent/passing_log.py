@@ -1,0 +1,131 @@
+"""PassingLog: a managed ledger that keeps nothing. An entry is in it while it is being handed out, and never again.
+
+So the same dispatchers that read a stored log serve a non-persistent topic: a run that is appended is there to be read until
+`append` returns, and then counts as acknowledged by everybody. Positions grow, for the dispatchers; clients see 0:0 of every
+entry (`EntryRun.is_passing`), as Apache has it. Nothing here waits, and nothing can fail.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from bookkeeper.ledgers import Quorums
+from managed_ledger.contract import LATEST, LedgerFacts, ManagedCursor, Skipped
+from wire.position import Position
+from wire.run import EntryBatch, EntryRun
+
+from .passing_cursor import PassingCursor
+
+_ENTRIES_MAX = 1 << 31
+"""With one ledger id: dispatchers keep entry ids as 32-bit numbers."""
+
+
+class PassingLog:
+    """A `managed_ledger.contract.ManagedLedger`. `entries_at_once_max`: of one append, what is beyond is dropped."""
+
+    header_bytes = 0
+    entry_count = 0
+    size_bytes = 0
+    is_terminated = False
+    skipped = Skipped()
+
+    def __init__(self, name: str, entries_at_once_max: Callable[[], int], passed: Callable[[EntryRun], None]) -> None:
+        self.name = name
+        self.last_confirmed = Position(0, -1)
+        self.passed_through = self.last_confirmed
+        """Up to there nothing can be read any more."""
+        self.properties: Mapping[str, str] = {}
+        self.cursors: Mapping[str, ManagedCursor] = {}
+        """Durable ones: there are none."""
+        self.entries_added = 0
+        self._entries_at_once_max = entries_at_once_max
+        self._passed = passed
+        self._current: EntryRun | None = None
+        self._listeners: dict[Callable[[], None], None] = {}
+
+    def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
+        """Whoever can take it has it when this returns. The future gives less than `batch` where that was too much at once."""
+        run = self._numbered(batch)
+        self.entries_added += run.count
+        self.last_confirmed = Position(run.ledger_id, run.last_entry_id)
+        self._current = run
+        for listener in tuple(self._listeners):
+            listener()
+        self._current = None
+        self.passed_through = self.last_confirmed
+        self._passed(run)
+        done = asyncio.get_running_loop().create_future()
+        done.set_result(EntryRun(0, 0, run.buffer, run.offsets, run.header_bytes, is_passing=True))
+        return done
+
+    def _numbered(self, batch: EntryBatch) -> EntryRun:
+        after = self.next_position(self.last_confirmed)
+        if after.entry_id + batch.count > _ENTRIES_MAX:
+            after = Position(after.ledger_id + 1, 0)
+        offsets = batch.offsets[: max(1, self._entries_at_once_max()) + 1]
+        return EntryRun(after.ledger_id, after.entry_id, batch.buffer, offsets, batch.header_bytes, is_passing=True)
+
+    def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        """All that is left of the run under way, also beyond both bounds: what is not taken now is lost."""
+        run = self._current
+        if run is None or position > (run.ledger_id, run.last_entry_id):
+            return None
+        first = position.entry_id if position.ledger_id == run.ledger_id else run.first_entry_id
+        return run.entries(first, run.last_entry_id - first + 1)
+
+    async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        return self.read_cached(position, entries_max, bytes_max)
+
+    def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Unlike that of a stored log, it is called within `append`."""
+        self._listeners[listener] = None
+        return lambda: self._listeners.pop(listener, None)
+
+    def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Nobody can: there is nothing to have."""
+        return lambda: None
+
+    def ledgers(self) -> Sequence[LedgerFacts]:
+        return ()
+
+    def active_from(self) -> Position:
+        return LATEST
+
+    def next_position(self, position: Position) -> Position:
+        return Position(position.ledger_id, position.entry_id + 1)
+
+    def previous_position(self, position: Position) -> Position:
+        return Position(position.ledger_id, position.entry_id - 1)
+
+    def first_position(self) -> Position:
+        return self.next_position(self.last_confirmed)
+
+    def count_between(self, first: Position, last: Position) -> int:
+        return 0
+
+    async def find_first(self, is_at_or_after: Callable[[EntryRun], Sequence[bool]]) -> Position | None:
+        return None
+
+    async def open_cursor(
+        self, name: str, initial: Position = LATEST, cursor_properties: Mapping[str, str] | None = None
+    ) -> ManagedCursor:
+        return PassingCursor(self, name)
+
+    def open_non_durable_cursor(self, name: str, initial: Position) -> ManagedCursor:
+        return PassingCursor(self, name)
+
+    async def delete_cursor(self, name: str) -> None: ...
+
+    async def set_properties(self, properties: Mapping[str, str]) -> None:
+        """For as long as the topic is loaded, as Apache keeps the topic epoch (NonPersistentTopic.incrementTopicEpoch)."""
+        self.properties = dict(properties)
+
+    def set_persistence(self, quorums: Quorums, marks_per_second: float | None) -> None: ...
+    def set_retention(self, age_ms: int, size_bytes: int) -> None: ...
+    async def trim(self, *, despite_retention: bool = False) -> Iterable[int]:
+        return ()
+
+    async def terminate(self) -> Position:
+        raise AssertionError("the topic refuses it")
+
+    async def close(self) -> None: ...
+    async def delete(self) -> None: ...

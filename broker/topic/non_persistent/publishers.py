@@ -1,0 +1,28 @@
+"""The producers of a non-persistent topic: of what comes at once on a connection only so much is taken."""
+
+from ports.clock import Clock
+from wire.kernels.metadata import scan
+from wire.run import EntryRun, SendRun
+
+from ..broker_limits import BrokerLimits
+from ..policies_in_force import PoliciesInForce
+from ..producer import TopicProducer
+from ..publishers import Publishers, PublishersHost
+from ..settings import TopicSettings
+
+
+class PassingPublishers(Publishers):
+    """Counts what maxConcurrentNonPersistentMessagePerConnection costs each producer."""
+
+    def __init__(
+        self, host: PublishersHost, policies: PoliciesInForce, limits: BrokerLimits, settings: TopicSettings, clock: Clock
+    ) -> None:
+        super().__init__(host, policies, limits, settings, clock)
+        self._settings = settings
+
+    def count_published(self, producer: TopicProducer, run: SendRun, chunks: int) -> None:
+        super().count_published(producer, run, chunks)
+        entries, kept = run.entries, self._settings.non_persistent_entries_at_once_max
+        if entries.count > kept:
+            rest = EntryRun(0, 0, entries.buffer, entries.offsets[kept:], entries.header_bytes)
+            producer.counters.dropped += scan(rest).message_count

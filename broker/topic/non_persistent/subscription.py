@@ -1,0 +1,41 @@
+"""A subscription of a non-persistent topic: it counts what it could give to nobody, and has no place that could be moved."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from broker.errors import BrokerError, ServerError
+from broker.subscription.contract import MarkDeleteMoved
+from wire.position import Position
+
+from ..contract import LastMessage
+from ..rates import Rate
+from ..subscription import Subscription
+
+NO_LAST_MESSAGE = "getLastMessageId is not supported on non-persistent topic"
+
+
+class PassingSubscription(Subscription):
+    """Gone with its last consumer (NonPersistentSubscription.removeConsumer)."""
+
+    def __init__(self, *parts: Any, **more: Any) -> None:
+        super().__init__(*parts, **more)
+        self.dropped_messages = 0
+        """That no consumer had permits for, or could be written to."""
+        self.drop_rate = Rate()
+        self._given_messages = 0
+
+    def passed(self, through: Position, message_count: int) -> None:
+        """That many messages were offered to its consumers; what they did not take is lost."""
+        given = self.gone.messages + sum([consumer.counters.messages for consumer in self.consumers])
+        self.dropped_messages += max(0, message_count - (given - self._given_messages))
+        self._given_messages = given
+        self.handle(MarkDeleteMoved(through))
+
+    async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
+        """Nothing happens, and nobody is sent away (NonPersistentSubscription.resetCursor)."""
+
+    async def reset_to_time(self, publish_time_ms: int) -> None:
+        """The same."""
+
+    async def last_message(self) -> LastMessage:
+        raise BrokerError(ServerError.UNKNOWN, NO_LAST_MESSAGE)

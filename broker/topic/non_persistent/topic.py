@@ -1,0 +1,99 @@
+"""NonPersistentTopic: a topic on a log that keeps nothing. Whoever is there and has asked for more gets what is published.
+
+All else is as with stored topics, by the same machines: producers' access modes, the four types of subscription, who is active
+and whose a key is, policies as far as they are not about what is stored. Follows Apache's NonPersistentTopic.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from broker.errors import BrokerError, ServerError
+from broker.subscription.settings import DispatcherSettings
+from ports.clock import Clock
+from wire.position import Position
+from wire.run import EntryRun
+
+from ..broker_limits import BrokerLimits
+from ..consumer import TopicConsumer
+from ..contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest
+from ..kinds import TopicKind
+from ..producer import TopicProducer
+from ..settings import TopicSettings
+from ..stats import TopicStats
+from ..topic import PersistentTopic
+from .passing_log import PassingLog
+from .policies import PassingPolicies
+from .publishers import PassingPublishers
+from .subscription import PassingSubscription
+
+PASSING = TopicKind(PassingPolicies, PassingPublishers, PassingSubscription)
+
+
+class NonPersistentTopic(PersistentTopic):
+    """A `broker.topic.contract.Topic`. Its subscriptions are there while consumers are."""
+
+    kind = PASSING
+
+    def __init__(
+        self,
+        name: str,
+        log_name: str,
+        partition_index: int,
+        settings: TopicSettings,
+        dispatcher_settings: DispatcherSettings,
+        clock: Clock,
+        limits: BrokerLimits,
+    ) -> None:
+        log = PassingLog(log_name, lambda: settings.non_persistent_entries_at_once_max, self._passed)
+        super().__init__(name, log, partition_index, settings, dispatcher_settings, clock, limits)
+
+    async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> TopicProducer:
+        """An initial subscription would keep nothing for anybody (ServerCnx.buildProducerAndAddTopic makes none)."""
+        return await super().add_producer(replace(request, initial_subscription_name=""), sink)
+
+    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> TopicConsumer:
+        if request.read_compacted:
+            raise BrokerError(ServerError.NOT_ALLOWED, "readCompacted only valid on persistent topics")
+        passing = replace(request, durable=False, start=None, from_earliest=False, start_rollback_seconds=0)
+        return await super().subscribe(passing, sink)
+
+    def _passed(self, run: EntryRun) -> None:
+        """A run was offered to all subscriptions."""
+        subscriptions = self._passing()
+        if subscriptions:
+            through, count = Position(run.ledger_id, run.last_entry_id), self.scanned.metadata(run).message_count
+            for subscription in subscriptions:
+                subscription.passed(through, count)
+
+    def _passing(self) -> list[PassingSubscription]:
+        return [each for each in self.subscriptions.all if isinstance(each, PassingSubscription)]
+
+    async def create_subscription(self, name: str, *, from_earliest: bool, properties: Mapping[str, str]) -> None:
+        raise BrokerError(
+            ServerError.NOT_ALLOWED, "Create subscription on non-persistent topic can only be done through client"
+        )
+
+    async def terminate(self) -> None:
+        raise BrokerError(ServerError.NOT_ALLOWED, "Need to provide a persistent topic name")
+
+    def stats(self) -> TopicStats:
+        """With what was dropped (NonPersistentTopicStats)."""
+        stats = super().stats()
+        producers = {each.name: each.rates.dropped.per_second for each in self.publishers.all}
+        drops = {each.name: each.drop_rate.per_second for each in self._passing()}
+        return replace(
+            stats,
+            backlog_quota_limit_size=0,
+            backlog_quota_limit_time=0,
+            msg_drop_rate=sum(producers.values()) + sum(drops.values()),
+            publishers=tuple(replace(each, msg_drop_rate=producers.get(each.producer_name, 0.0)) for each in stats.publishers),
+            subscriptions={
+                name: replace(each, msg_drop_rate=drops.get(name, 0.0)) for name, each in stats.subscriptions.items()
+            },
+        )
+
+    def _sample(self) -> None:
+        seconds = self._loop.time() - self._sampled_at
+        for subscription in self._passing():
+            subscription.drop_rate.sample(subscription.dropped_messages, seconds)
+        super()._sample()
