@@ -57,6 +57,7 @@ class BrokerServer:
         self.server_settings = self._parts.server_settings
         self.service = self._parts.service
         self.security, self.tls, self.tls_settings = self._parts.security, self._parts.tls, self._parts.tls_settings
+        self.coordinators = self._parts.coordinators
         self._members: Members | None = None
 
     async def start(self) -> None:

@@ -94,7 +94,7 @@ async def _serve_until(stop: asyncio.Event, server: BrokerServer, store: ZooKeep
     with closing(bound_web_ports(server.server_settings, server.tls_settings)) as web:
         await server.start()
         await server.serve(web.number, web.tls_number)
-        await web.serve(server.service, store, server.security, server.tls)
+        await web.serve(server.service, store, server.security, server.tls, server.coordinators)
         settle_memory()
         tell_ready(server.service, json_ready)
         await stop.wait()

@@ -81,7 +81,7 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
     await standalone.start()
     web = bound_web_ports(standalone.server_settings, standalone.tls_settings)
     await standalone.serve(web.number, web.tls_number)
-    await web.serve(standalone.service, store, standalone.security, standalone.tls)
+    await web.serve(standalone.service, store, standalone.security, standalone.tls, standalone.coordinators)
     settle_memory()
     tell_ready(standalone.service, json_ready)
     await stop.wait()

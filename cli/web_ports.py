@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from broker.security.security import Security
 from broker.security.tls_settings import TlsSettings
 from broker.service.broker_service import BrokerService
+from broker.transaction.coordinators import Coordinators
 from cli.broker_parts import VERSION
 from cli.broker_process import bound_socket
 from cli.server_settings import ServerSettings
@@ -33,14 +34,19 @@ class WebPorts:
         return None if self.tls is None else int(self.tls.getsockname()[1])
 
     async def serve(
-        self, service: BrokerService, store: MetadataStore, security: Security | None, tls: RenewedTls | None
+        self,
+        service: BrokerService,
+        store: MetadataStore,
+        security: Security | None,
+        tls: RenewedTls | None,
+        coordinators: Coordinators | None,
     ) -> None:
         """Imported only now: a fifth of the time to start is this import, and publishing does not need it."""
         from broker.admin.app import admin_app, serve_admin
         from broker.admin.authorize import authorizer
         from broker.admin.https import serve_admin_tls
 
-        app = admin_app(service, store, VERSION, authorizer(security))
+        app = admin_app(service, store, VERSION, authorizer(security), coordinators)
         if self.plain is not None:
             self._server = await serve_admin(app, self.plain)
         if self.tls is not None and tls is not None:

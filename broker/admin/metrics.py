@@ -14,10 +14,12 @@ from starlette.types import Receive, Scope, Send
 
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
+from ..transaction.coordinators import Coordinators
 from .answers import refusal
 from .metrics_broker import broker_text, load_text, namespaces_text
 from .metrics_text import CONTENT_TYPE, family
 from .metrics_topics import Tables
+from .metrics_transactions import transactions_text
 
 TOPICS_AT_A_TIME = 20
 """Collected between two turns of the loop: about a millisecond."""
@@ -26,8 +28,8 @@ TOPICS_AT_A_TIME = 20
 class MetricsRoutes:
     """The handler; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(self, service: BrokerService, coordinators: Coordinators | None = None) -> None:
+        self._service, self._coordinators = service, coordinators
 
     def routes(self) -> list[BaseRoute]:
         return [Route("/metrics", self.metrics, methods=["GET"]), Route("/metrics/", self.metrics, methods=["GET"])]
@@ -66,6 +68,8 @@ class MetricsRoutes:
         yield "".join(broker_text(cluster, tables.broker, meters, connections, now))
         if self._service.load is not None:
             yield load_text(cluster, self._service.load.reported().usage)
+        if self._coordinators is not None:
+            yield from transactions_text(cluster, self._coordinators.all.values())
         with_ledgers = meters.settings.expose_managed_ledger_metrics_in_prometheus
         yield from namespaces_text(cluster, tables.by_namespace, with_ledgers=with_ledgers)
         for table in tables.all():

@@ -1,0 +1,133 @@
+"""Routes and metrics of transaction coordinators, on one broker; members and statuses as Apache's."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from broker.admin.app import admin_app
+from broker.transaction.records import TxnSubscription
+from tests.broker.admin.admin_world import AdminWorld
+from tests.broker.admin.admin_world import play as play_plain
+from tests.broker.connection.peer import TOPIC
+from tests.broker.connection.peer import play as play_virtual
+from tests.broker.transaction.test_coordinators import CoordinatedServer, a_server
+from wire.transactions import TxnAction
+
+V3 = "/admin/v3/transactions"
+
+
+class Called(AdminWorld):
+    """The routes of a server with coordinators."""
+
+    def __init__(self, server: CoordinatedServer) -> None:
+        self.server = server
+        self.app = admin_app(server.service, server.storage.store, "1", coordinators=server.coordinators)
+
+
+def play(scenario: Callable[[Called], Coroutine[Any, Any, None]]) -> None:
+    async def whole() -> None:
+        async with a_server() as server:
+            await scenario(Called(server))
+
+    play_virtual(whole)
+
+
+def test_coordinators_tell_where_they_are_and_what_they_have() -> None:
+    async def scenario(world: Called) -> None:
+        coordinator = await world.server.coordinators.connect(5)
+        await coordinator.open("me", 60_000)
+        await coordinator.add_partitions(0, [TOPIC])
+        await coordinator.add_subscriptions(0, [TxnSubscription(TOPIC, "s")])
+        listed = (await world.get(V3 + "/coordinators")).json
+        assert [each["id"] for each in listed] == list(range(16))
+        assert {each["brokerServiceUrl"] for each in listed} == {"pulsar://broker:6650"}
+        one = (await world.get(V3 + "/coordinatorStats?coordinatorId=5")).json
+        assert one == {
+            "leastSigBits": 0,
+            "lowWaterMark": -1,
+            "state": "Ready",
+            "ongoingTxnSize": 1,
+            "recoverStartTime": one["recoverStartTime"],
+            "recoverEndTime": one["recoverEndTime"],
+        }
+        assert (await world.get(V3 + "/coordinatorStats")).json == {"5": one}
+        told = (await world.get(V3 + "/transactionMetadata/5/0")).json
+        assert told == {
+            "txnId": "(5,0)",
+            "status": "OPEN",
+            "openTimestamp": told["openTimestamp"],
+            "timeoutAt": 60_000,
+            "owner": "me",
+            "producedPartitions": {TOPIC: {}},
+            "ackedPartitions": {TOPIC: {"s": {}}},
+        }
+        assert (await world.get(V3 + "/slowTransactions/1000")).json == {"(5,0)": told}
+        assert (await world.get(V3 + "/slowTransactions/1000?coordinatorId=5")).json == {"(5,0)": told}
+        assert (await world.get(V3 + "/slowTransactions/60000")).json == {}
+        inside = (await world.get(V3 + "/coordinatorInternalStats/5")).json["transactionLogStats"]
+        assert inside["managedLedgerName"] == "pulsar/system/persistent/__transaction_log_5"
+        assert inside["managedLedgerInternalStats"]["numberOfEntries"] == 3
+
+    play(scenario)
+
+
+def test_a_transaction_is_aborted_by_hand_once() -> None:
+    async def scenario(world: Called) -> None:
+        coordinator = await world.server.coordinators.connect(0)
+        await coordinator.open("me", 60_000)
+        await coordinator.add_partitions(0, [TOPIC])
+        assert (await world.call("POST", V3 + "/abortTransaction/0/0")).status == 204
+        assert list(world.server.participants.ended.values()) == [TxnAction.ABORT]
+        assert (await world.get(V3 + "/transactionMetadata/0/0")).status == 404
+        assert (await world.call("POST", V3 + "/abortTransaction/0/7")).status == 404
+        await coordinator.open("me", 60_000)
+        await coordinator.end(1, TxnAction.COMMIT)
+        assert (await world.call("POST", V3 + "/abortTransaction/0/1")).status == 404
+
+    play(scenario)
+
+
+def test_what_is_not_there_is_told_by_its_status() -> None:
+    async def scenario(world: Called) -> None:
+        for path in ("coordinatorStats?coordinatorId=3", "coordinatorInternalStats/3", "transactionMetadata/3/0",
+                     "transactionMetadata/99999999999/0", "slowTransactions/1?coordinatorId=3"):  # fmt: skip
+            assert (await world.get(f"{V3}/{path}")).status == 404, path
+        assert (await world.call("POST", V3 + "/transactionCoordinator/replicas", 16)).status == 406
+        assert (await world.call("POST", V3 + "/transactionCoordinator/replicas", 20)).status == 204
+        assert len((await world.get(V3 + "/coordinators")).json) == 20
+        await world.server.coordinators.connect(19)
+
+    play(scenario)
+
+
+def test_without_coordinators_the_routes_say_which_setting_makes_them() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        answer = await world.get(V3 + "/coordinators")
+        assert answer.refused == (503, "This Broker is not configured with transactionCoordinatorEnabled=true.")
+
+    play_plain(scenario)
+
+
+def test_metrics_count_what_became_of_transactions_under_apaches_names() -> None:
+    async def scenario(world: Called) -> None:
+        coordinator = await world.server.coordinators.connect(2)
+        for number, action in enumerate((TxnAction.COMMIT, TxnAction.ABORT, TxnAction.COMMIT)):
+            await coordinator.open(None, 60_000)
+            await coordinator.end(number, action)
+        await coordinator.open(None, 500)
+        await coordinator.open(None, 60_000)
+        await asyncio.sleep(1)
+        text = (await world.get("/metrics")).body.decode()
+        found = {}
+        for row in text.splitlines():
+            if row.startswith("pulsar_txn_"):
+                name, _, value = row.partition('{cluster="standalone",coordinator_id="2"} ')
+                found[name.removeprefix("pulsar_txn_")] = int(value)
+        expected = {"active_count": 1, "created": 5, "committed": 2, "aborted": 2, "timeout": 1, "append_log": 13}
+        for name, count in expected.items():
+            for each in [name] if name == "active_count" else [f"{name}_total", f"{name}_count"]:
+                assert found[each] == count, each
+        assert sum(value for name, value in found.items() if name.startswith("execution_latency_le_")) == 4
+        assert found["execution_latency_le_1000"] == 1
+
+    play(scenario)
