@@ -1,1 +1,17 @@
-"""Topics of Apache Pulsar and Magnetar as tables on Spark. What decodes them needs numpy and pyarrow, not Spark."""
+"""Topics of Apache Pulsar and Magnetar as tables on Spark: `spark.read.format("pulsar")`.
+
+PySpark finds `DefaultSource` by the package's name (`pyspark_*`), so nothing has to be registered. The pure parts (`decode`,
+`positions`, `plan`, `options`) need numpy and pyarrow, not Spark. Imports inside are relative: the package is the same
+installed and in a checkout.
+"""
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    """`DefaultSource` alone, and only when it is asked for: the pure parts have to be importable without PySpark."""
+    if name != "DefaultSource":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .spark.source import PulsarSource
+
+    return PulsarSource

@@ -43,6 +43,8 @@ class Rows:
     producers: Spans
     schema_versions: Spans
     errors: list[str]
+    message_count: int
+    """As brokers count: all of a batch, markers too. What a consumer's permits are spent on."""
 
     @property
     def count(self) -> int:
@@ -153,7 +155,14 @@ def _merged(
         producers=own.spans[fields.PRODUCER_NAME],
         schema_versions=own.spans[fields.SCHEMA_VERSION],
         errors=sections.errors,
+        message_count=_message_count(own),
     )
+
+
+def _message_count(own: Columns) -> int:
+    """What an entry says that cannot be is one message, for brokers too."""
+    counts = own.numbers[fields.BATCH_COUNT]
+    return int(numpy.where(counts.present, numpy.minimum(counts.values, numpy.uint64(1 << 20)), 1).sum())
 
 
 def _sequence_ids(own: Columns, batched: _Batched, entries: Places, batch_indexes: Places, order: Places) -> Words:

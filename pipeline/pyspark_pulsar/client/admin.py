@@ -1,0 +1,53 @@
+"""What only the admin REST tells: the ledgers of a topic. Small answers, asked again while brokers are away."""
+
+import http.client
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import NoSuchTopic, Refused
+from ..options import Access
+from ..positions import Ledger
+from .brokers import tried_again
+from .connection import Lost
+from .credentials import tls_context, token
+
+
+def ledgers_of(topic: str, access: Access) -> list[Ledger]:
+    """The ledgers of a topic in order, the last one with what is in it now. NoSuchTopic, Refused, Unreachable."""
+    path = topic.replace("://", "/", 1)
+    body = tried_again(topic, access, lambda: _get(topic, access, f"/admin/v2/{path}/internalStats"))
+    found = [
+        Ledger(int(each["ledgerId"]), int(each["entries"]), int(each["size"]), int(each["timestamp"]))
+        for each in body["ledgers"]
+    ]
+    if found and not found[-1].entries:  # Apache has the open ledger's numbers elsewhere
+        found[-1] = Ledger(found[-1].ledger_id, int(body["currentLedgerEntries"]), int(body["currentLedgerSize"]))
+    return found
+
+
+def _get(topic: str, access: Access, path: str) -> Mapping[str, Any]:
+    secret = token(access)
+    request = urllib.request.Request(access.admin_url + path, headers={"Authorization": f"Bearer {secret}"} if secret else {})
+    context: ssl.SSLContext | None = tls_context(access) if access.admin_url.startswith("https") else None
+    try:
+        with urllib.request.urlopen(request, timeout=access.timeout_seconds, context=context) as answer:
+            body: Mapping[str, Any] = json.load(answer)
+            return body
+    except urllib.error.HTTPError as error:
+        raise _refusal(topic, access, error) from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise Lost(f"{access.admin_url}: {error}") from None
+
+
+def _refusal(topic: str, access: Access, error: urllib.error.HTTPError) -> Exception:
+    with error:
+        said = error.read(2000).decode(errors="replace").strip()
+    if error.code == http.client.NOT_FOUND:
+        return NoSuchTopic(f"{topic}: there is no such topic at {access.admin_url}: {said}")
+    if error.code >= http.client.INTERNAL_SERVER_ERROR:
+        return Lost(f"{access.admin_url}: {error.code}: {said}")
+    return Refused(f"{topic}: {access.admin_url} answers {error.code}: {said}")

@@ -1,0 +1,183 @@
+"""One connection to a broker, blocking: handshake, questions and answers, and whole blocks of what comes by itself.
+
+A connection that breaks is `Lost`, and whoever holds it makes another one; what a broker refuses is `Refused`.
+"""
+
+import select
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+import numpy
+
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect, CommandPong, ServerError
+
+from ..decode.octets import Octets, Places, padded
+from ..errors import Refused
+from ..options import Access
+from .credentials import tls_context, token
+
+_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
+_PROTOCOL_VERSION = 21
+_FRAME_BYTES_MAX = 256 << 20
+_RECEIVE_BYTES = 1 << 20
+_LINGER_SECONDS = 0.02
+"""How long a block that is not full waits for more: one big block costs less than many small ones."""
+_LASTING = {
+    *(ServerError.AuthenticationError, ServerError.AuthorizationError, ServerError.TopicNotFound),
+    *(ServerError.IncompatibleSchema, ServerError.InvalidTopicName, ServerError.NotAllowedError),
+}
+
+
+class Lost(Exception):
+    """The connection broke, or the broker asks to come again: another try may do."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameBlock:
+    """Whole frames: of frame i the command is `data[command_starts[i]:payload_starts[i]]`, the payload reaches to `ends[i]`."""
+
+    data: Octets
+    command_starts: Places
+    payload_starts: Places
+    ends: Places
+
+
+class Connection:
+    """From CONNECT on; `close` at the end. Lost, Refused."""
+
+    def __init__(self, url: str, access: Access, proxied_to: str = "") -> None:
+        self.url, self._timeout = url, access.timeout_seconds
+        self._buffer, self._request_id = bytearray(), 0
+        self._socket = _connected(url, access)
+        try:
+            self._handshake(access, proxied_to)
+        except BaseException:
+            self._socket.close()
+            raise
+
+    def _handshake(self, access: Access, proxied_to: str) -> None:
+        connect = CommandConnect(client_version="magnetar-pipeline", protocol_version=_PROTOCOL_VERSION)
+        connect.feature_flags.supports_broker_entry_metadata = True
+        secret = token(access)
+        if secret:
+            connect.auth_method_name, connect.auth_data = "token", secret.encode()
+        if proxied_to:
+            connect.proxy_to_broker_url = proxied_to
+        self.ask(BaseCommand(type=BaseCommand.CONNECT, connect=connect), BaseCommand.CONNECTED)
+
+    def request_id(self) -> int:
+        self._request_id += 1
+        return self._request_id
+
+    def send(self, command: BaseCommand, payload: bytes = b"") -> None:
+        encoded = command.SerializeToString()
+        sizes = (len(encoded) + 4 + len(payload)).to_bytes(4) + len(encoded).to_bytes(4)
+        try:
+            self._socket.settimeout(self._timeout)
+            self._socket.sendall(b"".join((sizes, encoded, payload)))
+        except OSError as error:
+            raise Lost(f"{self.url}: {error}") from None
+
+    def ask(self, command: BaseCommand, answer: int) -> BaseCommand:
+        """The first command of that type. Lost, Refused; whatever else comes meanwhile is not waited for by anybody."""
+        self.send(command)
+        while True:
+            found = self.command()
+            if found.type == answer:
+                return found
+            raise_refusal(self.url, found)
+
+    def command(self) -> BaseCommand:
+        """What comes next; pings are answered."""
+        while True:
+            end = self._frame_end(0)
+            if end is None:
+                self._receive(self._timeout)
+                continue
+            command_end = 8 + int.from_bytes(self._buffer[4:8])
+            found = BaseCommand.FromString(bytes(self._buffer[8:command_end]))
+            del self._buffer[:end]
+            if found.type != BaseCommand.PING:
+                return found
+            self.pong()
+
+    def pong(self) -> None:
+        self.send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
+
+    def block(self, bytes_min: int, seconds: float) -> FrameBlock | None:
+        """Whole frames, about `bytes_min` of them or what has come; None when none comes within the time."""
+        if self._frame_end(0) is None and not self._until_whole(seconds):
+            return None
+        while len(self._buffer) < bytes_min and self._readable(_LINGER_SECONDS):
+            self._receive(self._timeout)
+        bounds = list(self._bounds())
+        data = padded(memoryview(self._buffer)[: bounds[-1][1]])
+        del self._buffer[: bounds[-1][1]]
+        starts, ends = numpy.array(bounds, numpy.int64).T
+        sizes = numpy.ndarray((len(data) - 3,), numpy.dtype(">u4"), data, strides=(1,))[starts + 4].astype(numpy.int64)
+        return FrameBlock(data, starts + 8, numpy.minimum(starts + 8 + sizes, ends), ends)
+
+    def _until_whole(self, seconds: float) -> bool:
+        if not self._readable(seconds):
+            return False
+        while self._frame_end(0) is None:
+            self._receive(self._timeout)
+        return True
+
+    def _bounds(self) -> Iterator[tuple[int, int]]:
+        """Where each whole frame begins and ends: one step for each frame, since each says where the next one is."""
+        at = 0
+        while (end := self._frame_end(at)) is not None:
+            yield at, end
+            at = end
+
+    def _frame_end(self, at: int) -> int | None:
+        if len(self._buffer) < at + 8:
+            return None
+        end = at + 4 + int.from_bytes(self._buffer[at : at + 4])
+        if not at + 8 < end <= at + _FRAME_BYTES_MAX:
+            raise Lost(f"{self.url} sends a frame of {end - at} bytes")
+        return end if end <= len(self._buffer) else None
+
+    def _readable(self, seconds: float) -> bool:
+        pending = isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+        return pending or bool(select.select([self._socket], [], [], seconds)[0])
+
+    def _receive(self, seconds: float) -> None:
+        self._socket.settimeout(seconds)
+        try:
+            data = self._socket.recv(_RECEIVE_BYTES)
+        except OSError as error:
+            raise Lost(f"{self.url}: {error}") from None
+        if not data:
+            raise Lost(f"{self.url} closed the connection")
+        self._buffer += data
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def raise_refusal(url: str, command: BaseCommand) -> None:
+    """Refused or Lost for an ERROR; anything else is fine."""
+    if command.type == BaseCommand.ERROR:
+        said = f"{url}: {ServerError.Name(command.error.error)}: {command.error.message}"
+        raise Refused(said) if command.error.error in _LASTING else Lost(said)
+
+
+def _connected(url: str, access: Access) -> socket.socket:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    plain = None
+    try:
+        plain = socket.create_connection((host, parts.port or _PORTS[parts.scheme]), access.timeout_seconds)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return plain if parts.scheme == "pulsar" else tls_context(access).wrap_socket(plain, server_hostname=host)
+    except OSError as error:
+        if plain is not None:
+            plain.close()
+        if isinstance(error, ssl.SSLCertVerificationError):
+            raise Refused(f"{url}: {error}") from None
+        raise Lost(f"{url}: {error}") from None

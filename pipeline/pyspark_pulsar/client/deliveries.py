@@ -1,0 +1,56 @@
+"""The MESSAGE commands of a block of frames, as entries. Pure: by vector operations, like what follows them."""
+
+from dataclasses import dataclass
+
+import numpy
+
+from wire.generated.pulsar_api_pb2 import BaseCommand
+
+from ..decode.octets import Places
+from ..decode.protobuf_columns import Fields, Spans, scan
+from ..decode.sections import Block
+from .connection import FrameBlock
+
+_TYPE, _MESSAGE, _MESSAGE_ID, _LEDGER_ID, _ENTRY_ID = 1, 9, 2, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    """Entries in the order in which they came, and the other commands between them."""
+
+    block: Block
+    others: list[BaseCommand]
+
+
+def deliveries(frames: FrameBlock) -> Deliveries:
+    commands = scan(frames.data, frames.command_starts, frames.payload_starts, Fields((_TYPE,), (_MESSAGE,)))
+    is_message = commands.numbers[_TYPE].values == BaseCommand.MESSAGE
+    rows = numpy.flatnonzero(is_message)
+    message = _part(commands.spans[_MESSAGE], rows)
+    ids = scan(frames.data, message.starts, message.ends, Fields(spans=(_MESSAGE_ID,))).spans[_MESSAGE_ID]
+    numbers = scan(frames.data, ids.starts, ids.ends, Fields((_LEDGER_ID, _ENTRY_ID))).numbers
+    places = [numbers[each].values.view(numpy.int64) for each in (_LEDGER_ID, _ENTRY_ID)]
+    block = Block(frames.data, frames.payload_starts[rows], frames.ends[rows], places[0], places[1])
+    others = [_command(frames, row) for row in numpy.flatnonzero(~is_message).tolist()]
+    return Deliveries(block, others)
+
+
+def between(block: Block, first: tuple[int, int], last: tuple[int, int]) -> Block:
+    """The entries from `first` to `last`, both in it."""
+    ledgers, entries = block.ledger_ids, block.entry_ids
+    is_after = (ledgers > first[0]) | ((ledgers == first[0]) & (entries >= first[1]))
+    is_before = (ledgers < last[0]) | ((ledgers == last[0]) & (entries <= last[1]))
+    kept = is_after & is_before
+    return block if bool(kept.all()) else _chosen(block, numpy.flatnonzero(kept))
+
+
+def _chosen(block: Block, rows: Places) -> Block:
+    return Block(block.data, block.starts[rows], block.ends[rows], block.ledger_ids[rows], block.entry_ids[rows])
+
+
+def _part(spans: Spans, rows: Places) -> Spans:
+    return Spans(spans.starts[rows], spans.ends[rows])
+
+
+def _command(frames: FrameBlock, row: int) -> BaseCommand:
+    return BaseCommand.FromString(frames.data[frames.command_starts[row] : frames.payload_starts[row]].tobytes())

@@ -1,0 +1,163 @@
+"""The entries of one split through a broker: a non-durable subscription of its own, which leaves nothing behind.
+
+Reads on after a broker was lost, from where it was: entries come once and in order. What does not come although the plan has
+it is looked up in the topic's ledgers: a ledger that is gone is lost data; entries of a ledger that is there are those
+that brokers keep to themselves (markers of transactions and replication).
+"""
+
+import time
+from collections.abc import Iterator
+
+from wire.generated.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandFlow,
+    CommandSubscribe,
+    MessageIdData,
+)
+
+from ..decode.rows import Rows, rows_of
+from ..errors import DataLost, NoSuchTopic, Unreachable
+from ..options import Access
+from ..plan import Split
+from ..positions import Place
+from .admin import ledgers_of
+from .brokers import connection_to, tried_again
+from .connection import Connection, Lost, raise_refusal
+from .deliveries import between, deliveries
+
+_BLOCK_BYTES = 4 << 20
+"""Bytes of a block of entries, about: a task's memory is a few times this."""
+_PERMITS = 50_000
+_LOOK_SECONDS = 2.0
+"""After which without a message it is looked whether what is awaited is still there."""
+_CONSUMER_ID = 1
+
+
+class SplitReader:
+    """Iterate once. DataLost unless that is not to fail; Unreachable, Refused."""
+
+    def __init__(self, split: Split, access: Access, fails_on_data_loss: bool, verifies_checksums: bool = True) -> None:
+        self._split, self._access = split, access
+        self._fails_on_data_loss, self._verifies = fails_on_data_loss, verifies_checksums
+        self._next: Place = split.first
+        self._entries = 0
+        self._is_done = False
+
+    def __iter__(self) -> Iterator[Rows]:
+        until: float | None = None
+        while not self._is_done:
+            before = self._next
+            try:
+                yield from self._from_broker()
+            except Lost as error:
+                now = time.monotonic()
+                until = now + self._access.timeout_seconds if until is None or before != self._next else until
+                if now > until:
+                    raise Unreachable(f"{self._split.topic} at {self._next}: {error}") from None
+        if self._entries < self._split.entries:
+            self._look_for_loss()
+
+    def _from_broker(self) -> Iterator[Rows]:
+        topic, access = self._split.topic, self._access
+        connection = tried_again(f"{topic} at {self._next}", access, lambda: self._subscribed(topic))
+        try:
+            yield from self._delivered(connection)
+        finally:
+            connection.close()
+
+    def _subscribed(self, topic: str) -> Connection:
+        connection = connection_to(topic, self._access)
+        try:
+            connection.ask(_subscription(topic, self._next, connection.request_id()), BaseCommand.SUCCESS)
+            connection.send(_flow(_PERMITS))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _delivered(self, connection: Connection) -> Iterator[Rows]:
+        permits, waited_since = 0, time.monotonic()
+        while not self._is_done:
+            frames = connection.block(_BLOCK_BYTES, _LOOK_SECONDS)
+            if frames is None:
+                self._check_awaited(waited_since)
+                continue
+            found = deliveries(frames)
+            self._take_others(connection, found.others)
+            if not found.block.count:
+                continue
+            rows = rows_of(between(found.block, self._next, self._split.last), self._verifies)
+            waited_since = time.monotonic()
+            permits += rows.message_count
+            if permits * 2 >= _PERMITS:
+                connection.send(_flow(permits))
+                permits = 0
+            self._advance(Place(int(found.block.ledger_ids[-1]), int(found.block.entry_ids[-1])), rows.block.count)
+            if rows.count:
+                yield rows
+
+    def _advance(self, came: Place, entries: int) -> None:
+        self._entries += entries
+        self._next = max(self._next, Place(came.ledger_id, came.entry_id + 1))
+        self._is_done = came >= self._split.last
+
+    def _take_others(self, connection: Connection, commands: list[BaseCommand]) -> None:
+        for command in commands:
+            raise_refusal(connection.url, command)
+            if command.type == BaseCommand.PING:
+                connection.pong()
+            elif command.type == BaseCommand.CLOSE_CONSUMER:
+                raise Lost(f"{connection.url} closed the consumer")
+
+    def _check_awaited(self, since: float) -> None:
+        """Nothing came for a while: it is gone, or kept back by the broker, or slow."""
+        self._look_for_loss()
+        if self._is_done:
+            return
+        if time.monotonic() - since > self._access.timeout_seconds:
+            raise Unreachable(
+                f"{self._split.topic} at {self._next}: no message came in {self._access.timeout_seconds:g} s, and the topic's "
+                f"ledgers say that there is one up to {self._split.last}. If brokers are that slow, raise pollTimeoutMs"
+            )
+
+    def _look_for_loss(self) -> None:
+        """DataLost for ledgers of the split that are gone; where that is not to fail, the split is what is still there."""
+        missing = self._missing()
+        if not missing:
+            return
+        if self._fails_on_data_loss:
+            raise DataLost(
+                f"{self._split.topic}: ledgers {', '.join(map(str, missing))} were deleted while entries "
+                f"{self._split.first} to {self._split.last} were read; the next one wanted was {self._next}. "
+                "To go on without them: failOnDataLoss=false"
+            )
+        if self._split.last.ledger_id in missing:
+            self._is_done = True
+
+    def _missing(self) -> list[int]:
+        """Ledgers of the split, not wholly read, that the topic does not have any more."""
+        try:
+            there = {ledger.ledger_id for ledger in ledgers_of(self._split.topic, self._access)}
+        except NoSuchTopic:
+            there = set()
+        return [each.ledger_id for each in self._split.ranges if each.ledger_id not in there and self._next <= each.last]
+
+
+def _subscription(topic: str, first: Place, request_id: int) -> BaseCommand:
+    """Of a start with a batch index brokers begin with that entry itself, else with the one after it (PersistentTopic)."""
+    asked = CommandSubscribe(
+        topic=topic,
+        subscription=f"pipeline-{time.time_ns():x}-{id(first):x}",
+        sub_type=CommandSubscribe.Exclusive,
+        consumer_id=_CONSUMER_ID,
+        request_id=request_id,
+        durable=False,
+        initial_position=CommandSubscribe.Earliest,
+        force_topic_creation=False,
+        start_message_id=MessageIdData(ledger_id=first.ledger_id, entry_id=first.entry_id, batch_index=0),
+    )
+    return BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=asked)
+
+
+def _flow(permits: int) -> BaseCommand:
+    return BaseCommand(type=BaseCommand.FLOW, flow=CommandFlow(consumer_id=_CONSUMER_ID, message_permits=permits))

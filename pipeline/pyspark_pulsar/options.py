@@ -1,0 +1,218 @@
+"""The options of the source, checked before anything is asked of a broker. Pure.
+
+Names are those of StreamNative's pulsar-spark where it has them; Spark does not tell upper case from lower in them.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from .errors import WrongOption
+from .positions import EARLIEST, LATEST, Place, parse_place
+
+MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
+SPLIT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where reading starts or ends: of the topics that are named, and of all others."""
+
+    default: Place
+    by_topic: Mapping[str, Place] = field(default_factory=dict)
+
+    def of(self, topic: str) -> Place:
+        return self.by_topic.get(topic, self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How brokers are reached. `auth_params`: `token:...`, `file:///path`, `env:NAME`, or ""."""
+
+    service_url: str
+    admin_url: str
+    auth_params: str = field(default="", repr=False)
+    tls_trust_certs: str = ""
+    timeout_seconds: float = 30.0
+    """How long a broker that is away is asked again, and how long a message is waited for that is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """Limits on messages, beside those on positions: times in milliseconds and the broker's indexes, ends not included."""
+
+    starting_time_ms: int | None = None
+    ending_time_ms: int | None = None
+    starting_index: int | None = None
+    ending_index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """One of `topics` and `pattern` says what is read. `columns`: those that are made; () means all."""
+
+    access: Access
+    topics: tuple[str, ...]
+    pattern: str
+    starting: Places
+    ending: Places
+    between: Between
+    columns: tuple[str, ...]
+    mode: str
+    fails_on_data_loss: bool
+    split_bytes: int
+    verifies_checksums: bool
+    messages_per_trigger_max: int | None
+    bytes_per_trigger_max: int | None
+    subscription: str
+
+
+def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
+    """WrongOption names the option, what it is, and what is expected."""
+    options = _Options(given)
+    options.refuse_unknown()
+    topics, pattern = _topics(options)
+    return SourceOptions(
+        access=_access(options),
+        topics=topics,
+        pattern=pattern,
+        starting=_places(options, "startingOffsets", LATEST if is_stream else EARLIEST),
+        ending=_places(options, "endingOffsets", LATEST),
+        between=Between(
+            options.time("startingTime"),
+            options.time("endingTime"),
+            options.number("startingIndex"),
+            options.number("endingIndex"),
+        ),
+        columns=tuple(name.strip() for name in options.text("columns").split(",") if name.strip()),
+        mode=options.choice("mode", MODES),
+        fails_on_data_loss=options.flag("failOnDataLoss", True),
+        split_bytes=options.number("splitBytes", 1) or SPLIT_BYTES,
+        verifies_checksums=options.flag("verifyChecksums", True),
+        messages_per_trigger_max=options.number("maxMessagesPerTrigger", 1),
+        bytes_per_trigger_max=options.number("maxBytesPerTrigger", 1),
+        subscription=options.text("predefinedSubscription"),
+    )
+
+
+_KNOWN = (
+    *("service.url", "admin.url", "topic", "topics", "topicsPattern", "startingOffsets", "endingOffsets", "startingTime"),
+    *("endingTime", "startingIndex", "endingIndex", "columns", "mode", "failOnDataLoss", "splitBytes", "verifyChecksums"),
+    *("maxMessagesPerTrigger", "maxBytesPerTrigger", "predefinedSubscription", "pulsar.client.authParams"),
+    *("pulsar.client.tlsTrustCertsFilePath", "pollTimeoutMs", "path"),
+)
+
+
+class _Options:
+    """What was given, by folded name."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = {name.lower(): value for name, value in given.items()}
+
+    def refuse_unknown(self) -> None:
+        known = {name.lower() for name in _KNOWN}
+        for name in self._given:
+            if name not in known:
+                raise WrongOption(f"option {name}: not known; there are {', '.join(_KNOWN[:-1])}")
+
+    def text(self, name: str) -> str:
+        return self._given.get(name.lower(), "").strip()
+
+    def required(self, name: str, example: str) -> str:
+        value = self.text(name)
+        if not value:
+            raise WrongOption(f"option {name}: is needed, for example {example}")
+        return value
+
+    def number(self, name: str, minimum: int = 0) -> int | None:
+        value = self.text(name)
+        if value and (not re.fullmatch(r"\d{1,18}", value) or int(value) < minimum):
+            raise WrongOption(f"option {name}={value}: expected a whole number from {minimum} on")
+        return int(value) if value else None
+
+    def flag(self, name: str, default: bool) -> bool:
+        value = self.text(name).lower()
+        if value not in ("", "true", "false"):
+            raise WrongOption(f"option {name}={value}: expected true or false")
+        return value == "true" if value else default
+
+    def choice(self, name: str, among: tuple[str, ...]) -> str:
+        value = self.text(name).upper() or among[0]
+        if value not in among:
+            raise WrongOption(f"option {name}={value}: expected one of {', '.join(among)}")
+        return value
+
+    def time(self, name: str) -> int | None:
+        """Milliseconds, or a time such as 2026-11-22T08:00:00Z (UTC where it has no zone)."""
+        value = self.text(name)
+        if not value or re.fullmatch(r"\d{1,18}", value):
+            return int(value) if value else None
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            raise WrongOption(f"option {name}={value}: expected milliseconds since 1970, or 2026-11-22T08:00:00Z") from None
+        return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def full_name(topic: str) -> str:
+    """`persistent://tenant/namespace/name`, of the short forms too."""
+    if topic.startswith("persistent://"):
+        return topic
+    if "://" in topic:
+        raise WrongOption(f"topic {topic}: only persistent topics can be read from a position")
+    return f"persistent://{topic}" if topic.count("/") == 2 else f"persistent://public/default/{topic}"
+
+
+def _topics(options: _Options) -> tuple[tuple[str, ...], str]:
+    named = {name: options.text(name) for name in ("topic", "topics", "topicsPattern") if options.text(name)}
+    if len(named) != 1:
+        raise WrongOption("one of the options topic, topics (with commas between) and topicsPattern is needed, and only one")
+    pattern = named.get("topicsPattern", "")
+    if pattern:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            raise WrongOption(f"option topicsPattern={pattern}: no regular expression: {error}") from None
+        return (), full_name(pattern)
+    text = next(iter(named.values()))
+    chosen = text.split(",") if "topics" in named else [text]
+    return tuple(dict.fromkeys(full_name(each.strip()) for each in chosen if each.strip())), ""
+
+
+def _access(options: _Options) -> Access:
+    service_url = options.required("service.url", "pulsar://localhost:6650")
+    if not re.match(r"pulsar(\+ssl)?://[^/]+", service_url):
+        raise WrongOption(f"option service.url={service_url}: expected pulsar://host:port or pulsar+ssl://host:port")
+    admin_url = options.required("admin.url", "http://localhost:8080")
+    if not re.match(r"https?://[^/]+", admin_url):
+        raise WrongOption(f"option admin.url={admin_url}: expected http://host:port or https://host:port")
+    timeout = options.number("pollTimeoutMs", 1)
+    return Access(
+        service_url.rstrip("/"),
+        admin_url.rstrip("/"),
+        options.text("pulsar.client.authParams"),
+        options.text("pulsar.client.tlsTrustCertsFilePath"),
+        30.0 if timeout is None else timeout / 1000,
+    )
+
+
+def _places(options: _Options, name: str, default: Place) -> Places:
+    """A place for all topics, or a JSON object of topics and places."""
+    text = options.text(name)
+    if not text.startswith("{"):
+        return Places(_place(name, text) if text else default)
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise WrongOption(f"option {name}: no JSON: {error}") from None
+    return Places(default, {full_name(topic): _place(name, str(value), topic) for topic, value in found.items()})
+
+
+def _place(name: str, text: str, topic: str = "") -> Place:
+    found = parse_place(text)
+    if found is None:
+        of = f" of {topic}" if topic else ""
+        raise WrongOption(f'option {name}={text}{of}: expected earliest, latest, ledger:entry, or {{"topic": "ledger:entry"}}')
+    return found

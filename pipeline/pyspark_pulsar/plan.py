@@ -1,0 +1,58 @@
+"""How many tasks read a topic, and what each reads: ranges of ledgers packed up to a size. Pure.
+
+A task costs Spark about 0.15 s, so small ledgers share one, and a long ledger is cut where its bytes reach the size. Each split
+is one span of the topic, in order.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from .positions import Ledger, LedgerRange, Place
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What one task reads of one topic: at least one range, in order."""
+
+    topic: str
+    ranges: tuple[LedgerRange, ...]
+
+    @property
+    def first(self) -> Place:
+        return self.ranges[0].first
+
+    @property
+    def last(self) -> Place:
+        """The place of the last entry of all; its entry is in the split."""
+        return self.ranges[-1].last
+
+    @property
+    def entries(self) -> int:
+        return sum(each.count for each in self.ranges)
+
+
+def splits_of(topic: str, ranges: Iterable[LedgerRange], split_bytes: int) -> Iterator[Split]:
+    """Every entry of the ranges once, in order; splits of about `split_bytes`, and of one entry at least."""
+    packed: list[LedgerRange] = []
+    room = split_bytes
+    for piece in _pieces(ranges, split_bytes):
+        if packed and piece.size_bytes > room:
+            yield Split(topic, tuple(packed))
+            packed, room = [], split_bytes
+        packed.append(piece)
+        room -= piece.size_bytes
+    if packed:
+        yield Split(topic, tuple(packed))
+
+
+def _pieces(ranges: Iterable[LedgerRange], split_bytes: int) -> Iterator[LedgerRange]:
+    for each in ranges:
+        parts = max(1, min(each.count, round(each.size_bytes / split_bytes)))
+        bounds = [each.first_entry_id + each.count * part // parts for part in range(parts + 1)]
+        yield from (each.part(first, end) for first, end in itertools.pairwise(bounds))
+
+
+def since(ledgers: Sequence[Ledger], starting_time_ms: int | None) -> list[Ledger]:
+    """Without the ledgers that were closed before that time: nothing in them was published later."""
+    return [each for each in ledgers if starting_time_ms is None or not 0 < each.closed_at_ms < starting_time_ms]

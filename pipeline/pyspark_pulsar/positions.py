@@ -1,0 +1,106 @@
+"""Places in a topic, and the ranges of ledgers between two of them. Pure.
+
+A place is that of the next entry to read: a range ends before its end, so that where one query ended another begins.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .errors import DataLost, NoSuchPosition
+
+
+class Place(NamedTuple):
+    """The entry that is read next; ordered as the topic is."""
+
+    ledger_id: int
+    entry_id: int
+
+    def __str__(self) -> str:
+        return f"{self.ledger_id}:{self.entry_id}"
+
+
+EARLIEST = Place(-1, -1)
+LATEST = Place(1 << 62, 0)
+_NAMED = {"earliest": EARLIEST, "latest": LATEST}
+_FORM = re.compile(r"(\d{1,18}):(\d{1,18})")
+
+
+def parse_place(text: str) -> Place | None:
+    """`earliest`, `latest` or `ledger:entry`; None for anything else."""
+    if text in _NAMED:
+        return _NAMED[text]
+    found = _FORM.fullmatch(text)
+    return Place(int(found[1]), int(found[2])) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """One ledger of a topic as its broker tells: entries and bytes until now; closed_at_ms is 0 while it is written."""
+
+    ledger_id: int
+    entries: int
+    size_bytes: int
+    closed_at_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRange:
+    """The entries `first_entry_id <= e < end_entry_id` of one ledger, at least one, and about how many bytes they have."""
+
+    ledger_id: int
+    first_entry_id: int
+    end_entry_id: int
+    size_bytes: int
+
+    @property
+    def count(self) -> int:
+        return self.end_entry_id - self.first_entry_id
+
+    @property
+    def first(self) -> Place:
+        return Place(self.ledger_id, self.first_entry_id)
+
+    @property
+    def last(self) -> Place:
+        return Place(self.ledger_id, self.end_entry_id - 1)
+
+    def part(self, first_entry_id: int, end_entry_id: int) -> "LedgerRange":
+        size_bytes = self.size_bytes * (end_entry_id - first_entry_id) // self.count
+        return LedgerRange(self.ledger_id, first_entry_id, end_entry_id, size_bytes)
+
+
+def end_of(ledgers: Sequence[Ledger]) -> Place:
+    """Where the next message will be, as far as is known; earliest for a topic that has no ledger."""
+    return Place(ledgers[-1].ledger_id, ledgers[-1].entries) if ledgers else EARLIEST
+
+
+def ranges_between(ledgers: Sequence[Ledger], start: Place, end: Place) -> list[LedgerRange]:
+    """All entries from `start` to before `end`, ledger by ledger, in order."""
+    found = []
+    for ledger in ledgers:
+        first = start.entry_id if ledger.ledger_id == start.ledger_id else 0
+        until = min(end.entry_id, ledger.entries) if ledger.ledger_id == end.ledger_id else ledger.entries
+        if start.ledger_id <= ledger.ledger_id <= end.ledger_id and max(first, 0) < until:
+            whole = LedgerRange(ledger.ledger_id, 0, ledger.entries, ledger.size_bytes)
+            found.append(whole.part(max(first, 0), until))
+    return found
+
+
+def check_start(topic: str, ledgers: Sequence[Ledger], start: Place) -> None:
+    """DataLost where the place's ledger was deleted, NoSuchPosition where it is beyond the end; fine are the named places.
+
+    The place after a ledger's last entry is the beginning of the next one, also when that ledger is gone by now.
+    """
+    if start in (EARLIEST, LATEST):
+        return
+    end = end_of(ledgers)
+    if start > end:
+        raise NoSuchPosition(f"{topic}: position {start} is beyond the end of the topic, {end}")
+    first = ledgers[0].ledger_id
+    if start.ledger_id < first:
+        raise DataLost(
+            f"{topic}: the messages from {start} on were deleted; the first that is there is {first}:0 "
+            "(retention, expiry or a deleted topic). To go on without them: failOnDataLoss=false"
+        )

@@ -1,0 +1,71 @@
+"""`spark.read.format("pulsar")`: plans on the driver, reads in the tasks."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ..client.admin import ledgers_of
+from ..client.brokers import topics_of
+from ..client.split_reader import SplitReader
+from ..options import SourceOptions, parse_options
+from ..plan import Split, since, splits_of
+from ..positions import EARLIEST, check_start, end_of, ranges_between
+from ..rows_wanted import wanted_batch
+from .columns import columns_in, schema_of
+
+
+class PulsarSource(DataSource):
+    """Spark's entry. Options are checked here, so that a wrong one fails before anything is read."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "pulsar"
+
+    def schema(self) -> StructType:
+        return schema_of(parse_options(self.options, is_stream=False))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return PulsarReader(parse_options(self.options, is_stream=False), columns_in(schema))
+
+
+@dataclass
+class SplitPartition(InputPartition):
+    """What travels to a task: places and no data."""
+
+    split: Split
+
+
+class PulsarReader(DataSourceReader):
+    """A batch: `partitions` looks at the topics' ledgers once, and what is read is what was there then."""
+
+    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
+        self._options, self._columns = options, columns
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [SplitPartition(split) for topic in topics_of(self._options) for split in self._splits(topic)]
+
+    def _splits(self, topic: str) -> Iterator[Split]:
+        options = self._options
+        ledgers = ledgers_of(topic, options.access)
+        start, end = options.starting.of(topic), min(options.ending.of(topic), end_of(ledgers))
+        if options.fails_on_data_loss or start == EARLIEST:
+            check_start(topic, ledgers, start)
+        recent = since(ledgers, options.between.starting_time_ms)
+        return splits_of(topic, ranges_between(recent, start, end), options.split_bytes)
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        # of an empty plan Spark makes one partition of nothing
+        split = getattr(partition, "split", None)
+        return iter(()) if split is None else batches_of(split, self._options, self._columns)
+
+
+def batches_of(split: Split, options: SourceOptions, columns: tuple[str, ...]) -> Iterator[Any]:
+    """Arrow record batches of one split."""
+    reader = SplitReader(split, options.access, options.fails_on_data_loss, options.verifies_checksums)
+    for rows in reader:
+        batch = wanted_batch(rows, split.topic, columns, options.between, options.mode)
+        if batch.num_rows:
+            yield batch

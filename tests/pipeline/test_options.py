@@ -1,0 +1,62 @@
+"""Options: what is wrong is told by the option's name, its value and what is expected, before a broker is asked."""
+
+import pytest
+
+from pipeline.pyspark_pulsar.errors import WrongOption
+from pipeline.pyspark_pulsar.options import SourceOptions, parse_options
+from pipeline.pyspark_pulsar.positions import EARLIEST, LATEST, Place
+
+BASE = {"service.url": "pulsar://h:1", "admin.url": "http://h:2", "topic": "t"}
+
+
+def parsed(**given: str) -> SourceOptions:
+    return parse_options(BASE | given, is_stream=False)
+
+
+def test_names_are_made_whole_and_case_does_not_matter() -> None:
+    found = parse_options({"SERVICE.URL": "pulsar://h:1/", "Admin.Url": "http://h:2/", "topics": "a, x/y/z,a"}, is_stream=True)
+    assert found.topics == ("persistent://public/default/a", "persistent://x/y/z")
+    assert (found.access.service_url, found.access.admin_url) == ("pulsar://h:1", "http://h:2")
+    assert (found.starting.default, found.ending.default, found.mode) == (LATEST, LATEST, "FAILFAST")
+
+
+def test_places_are_of_all_topics_or_of_those_that_are_named() -> None:
+    found = parsed(startingOffsets='{"t": "3:4", "a/b/c": "latest"}', endingOffsets="9:1").starting
+    assert found.of("persistent://public/default/t") == Place(3, 4)
+    assert found.of("persistent://a/b/c") == LATEST
+    assert found.of("persistent://public/default/other") == EARLIEST
+
+
+def test_times_are_milliseconds_or_written_out() -> None:
+    found = parsed(startingTime="1700000000000", endingTime="2023-11-14T22:13:21Z").between
+    assert (found.starting_time_ms, found.ending_time_ms) == (1_700_000_000_000, 1_700_000_001_000)
+
+
+def test_a_token_is_not_shown() -> None:
+    assert "secret" not in repr(parse_options(BASE | {"pulsar.client.authParams": "token:secret"}, is_stream=False))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"service.url": ""}, "option service.url: is needed"),
+        ({"service.url": "http://h"}, "option service.url=http://h: expected pulsar://host:port"),
+        ({"admin.url": ""}, "option admin.url: is needed"),
+        ({"topics": "a"}, "only one"),
+        ({"topic": ""}, "topic, topics .* and topicsPattern is needed"),
+        ({"topic": "non-persistent://a/b/c"}, "only persistent topics"),
+        ({"topic": "", "topicsPattern": "a("}, "no regular expression"),
+        ({"startingOffsets": "x"}, "option startingOffsets=x: expected earliest, latest, ledger:entry"),
+        ({"startingOffsets": '{"t": 5}'}, "option startingOffsets=5 of t: expected"),
+        ({"startingOffsets": "{"}, "option startingOffsets: no JSON"),
+        ({"startingTime": "soon"}, "option startingTime=soon: expected milliseconds"),
+        ({"startingIndex": "-1"}, "option startingIndex=-1: expected a whole number from 0 on"),
+        ({"splitBytes": "0"}, "option splitBytes=0: expected a whole number from 1 on"),
+        ({"mode": "lax"}, "option mode=LAX: expected one of FAILFAST"),
+        ({"failOnDataLoss": "maybe"}, "option failOnDataLoss=maybe: expected true or false"),
+        ({"startingOffset": "1:1"}, "option startingoffset: not known"),
+    ],
+)
+def test_a_wrong_option_is_named(given: dict[str, str], said: str) -> None:
+    with pytest.raises(WrongOption, match=said):
+        parsed(**given)
