@@ -25,8 +25,8 @@ from broker.service.settings import BrokerSettings
 from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import Topics
 from broker.topic.settings import TopicSettings
-from broker.transaction.coordinators import Coordinators, initialise_coordinators
-from broker.transaction.here import ParticipantsHere
+from broker.transaction.coordinators import initialise_coordinators
+from broker.transaction.participants import NotServed
 from broker.transaction.settings import TransactionSettings
 from broker.transaction.transactions import BrokerTransactions
 from cli.configuration import Configuration
@@ -81,12 +81,9 @@ class BrokerParts:
         self.service.neighbours = around.neighbours(self.tls_settings, os.environ, asyncio.get_running_loop().time)
         self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security)
         transactions = configuration.settings(TransactionSettings)
-        topics.takes_transactions = transactions.transaction_coordinator_enabled
         self._transactions: BrokerTransactions | None = None
         if transactions.transaction_coordinator_enabled:
-            self._transactions = BrokerTransactions(
-                transactions, self.managed_ledgers, self.service, ParticipantsHere(self.service), clock
-            )
+            self._transactions = BrokerTransactions(transactions, self.managed_ledgers, self.service, NotServed(), clock)
             self.listener.coordinators = self._transactions.coordinators
 
     def _fill_meters(self, configuration: Configuration) -> None:
@@ -95,11 +92,6 @@ class BrokerParts:
         meters.managed_ledgers = self.managed_ledgers
         meters.copies = configuration.settings(BookKeeperSettings).managed_ledger_default_write_quorum
         meters.sample_seconds = configuration.settings(TopicSettings).stats_update_frequency_in_secs
-
-    @property
-    def coordinators(self) -> Coordinators | None:
-        """Of transactions; None: there are none."""
-        return self.listener.coordinators
 
     async def listen(self) -> None:
         """BadSetting when there is no port at all."""
