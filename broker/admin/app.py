@@ -14,6 +14,7 @@ from ports.web_port import WebPort
 from ..errors import BrokerError
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
+from ..transaction.coordinators import Coordinators
 from .absent_routes import AbsentRoutes
 from .affinity import AffinityRoutes
 from .answers import Refusal, on_broker_error, on_http_error, on_metadata_error, on_refusal
@@ -43,11 +44,18 @@ from .subscriptions import SubscriptionRoutes
 from .tenants import TenantRoutes
 from .topic_policies import TopicPolicyRoutes
 from .topics import TopicRoutes
+from .transactions import TransactionRoutes
 from .unloading import UnloadingRoutes
 
 
-def admin_app(service: BrokerService, store: MetadataStore, version: str, authorize: Authorize = allow_all) -> Starlette:
-    """All routes on one broker; `authorize` is asked before each."""
+def admin_app(
+    service: BrokerService,
+    store: MetadataStore,
+    version: str,
+    authorize: Authorize = allow_all,
+    coordinators: Coordinators | None = None,
+) -> Starlette:
+    """All routes on one broker; `authorize` is asked before each. `coordinators`: of transactions, if there are any."""
     dispatcher: Dispatcher
     routes: list[Endpoint | BaseRoute] = [
         *AbsentRoutes().routes(),
@@ -60,7 +68,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
         *CursorRoutes(service).routes(),
         *IsolationRoutes(service, store).routes(),
         *LookupRoutes(service).routes(),
-        *MetricsRoutes(service).routes(),
+        *MetricsRoutes(service, coordinators).routes(),
         *NamespaceBacklogRoutes(service).routes(),
         *NamespacePolicyRoutes(service).routes(),
         *NamespaceRoutes(service, store).routes(),
@@ -74,6 +82,7 @@ def admin_app(service: BrokerService, store: MetadataStore, version: str, author
         *UnloadingRoutes(service).routes(),
         *TopicRoutes(service).routes(),
         *TopicPolicyRoutes(service).routes(),
+        *TransactionRoutes(service, coordinators).routes(),
     ]
     routes += NonPersistentRoutes(service, [each for each in routes if isinstance(each, Endpoint)]).routes()
     handlers = {
