@@ -32,15 +32,15 @@ class Authority:
         _new_key(self._key)
         _openssl("req", "-x509", "-new", "-key", self._key, "-subj", f"/CN={name}", "-days", "2", "-out", self.certificate)
 
-    def sign(self, name: str, *, unit: str = "", key_password: str = "") -> Identity:
-        """For 127.0.0.1 and localhost. `unit`: the subject's OU."""
+    def sign(self, name: str, *, unit: str = "", key_password: str = "", hosts: str = "DNS:localhost,IP:127.0.0.1") -> Identity:
+        """`hosts`: for which it is. `unit`: the subject's OU."""
         identity = Identity(self._directory / f"{name}.key", self._directory / f"{name}.pem")
         request, extensions = self._directory / f"{name}.csr", self._directory / f"{name}.ext"
         _new_key(identity.key, key_password)
         password = ("-passin", f"pass:{key_password}") if key_password else ()
         subject = f"/O=test{f'/OU={unit}' if unit else ''}/CN={name}"
         _openssl("req", "-new", "-key", identity.key, *password, "-subj", subject, "-out", request)
-        extensions.write_text("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        extensions.write_text(f"subjectAltName={hosts}\n")
         sign = ("-CA", self.certificate, "-CAkey", self._key, "-CAcreateserial", "-extfile", extensions)
         _openssl("x509", "-req", "-in", request, *sign, "-days", "2", "-out", identity.certificate)
         return identity

@@ -11,7 +11,7 @@ CANARY = "canary-a1b2c3"
 AUDITED = f"/admin/v2/brokers/configuration/brokerClientAuthenticationParameters/{CANARY}"
 
 
-def test_a_server_with_secrets_in_its_configuration_writes_none_of_them_down(tmp_path: Path) -> None:
+def test_cve_2025_30677_a_server_with_secrets_in_its_configuration_writes_none_of_them_down(tmp_path: Path) -> None:
     audit = tmp_path / "audit.log"
     settings = (f"managedLedgerPassword={CANARY}", f"auditLogFile={audit}")
     with ServerProcess(tmp_path, settings) as server:

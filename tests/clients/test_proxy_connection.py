@@ -171,7 +171,7 @@ def test_what_a_client_sends_behind_its_connect_is_forwarded_too() -> None:
     run(scenario)
 
 
-def test_an_address_that_no_broker_has_is_refused() -> None:
+def test_cve_2022_24280_an_address_that_no_broker_has_is_refused() -> None:
     async def never(peer: Peer) -> None:
         raise AssertionError("reached")
 

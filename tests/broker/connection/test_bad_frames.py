@@ -82,7 +82,7 @@ def test_a_malformed_frame_ends_its_connection_only(
     play(scenario)
 
 
-def test_no_memory_is_reserved_on_the_strength_of_a_declared_size() -> None:
+def test_cve_2026_111108_no_memory_is_reserved_on_the_strength_of_a_declared_size() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
             peer.feed(u32(FRAME_MAX - 4) + u32(20))

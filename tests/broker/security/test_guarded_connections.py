@@ -62,7 +62,7 @@ def test_nothing_is_done_for_a_peer_that_is_not_known() -> None:
     play(scenario)
 
 
-def test_a_peer_that_is_not_known_can_have_little_kept_for_it() -> None:
+def test_cve_2022_34917_a_peer_that_is_not_known_can_have_little_kept_for_it() -> None:
     async def scenario() -> None:
         async with secured() as server:
             peer = server.peer()

@@ -176,7 +176,9 @@ def test_over_tls_a_broker_shows_its_certificate_and_never_goes_on_in_the_clear(
 
 
 @need_openssl
-def test_nothing_is_shown_to_a_broker_whose_certificate_nobody_trusted_has_signed(authority: Authority, tmp_path: Path) -> None:
+def test_cve_2022_33683_nothing_is_shown_to_a_broker_whose_certificate_nobody_trusted_has_signed(
+    authority: Authority, tmp_path: Path
+) -> None:
     strangers = Authority(tmp_path / "strangers").sign("stranger")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(strangers.certificate, strangers.key)
@@ -192,6 +194,29 @@ def test_nothing_is_shown_to_a_broker_whose_certificate_nobody_trusted_has_signe
                 await ask(neighbours("Token", "token:canary", **trust), there, "PUT", "/a")
             assert other.heard == []
             await ask(neighbours("Token", "token:canary", insecure=True, **trust), there, "PUT", "/a")
+            assert len(other.heard) == 1
+
+    run(scenario)
+
+
+def test_cve_2022_33681_and_33682_nothing_is_shown_to_a_broker_whose_certificate_is_for_another_host(
+    authority: Authority, tmp_path: Path
+) -> None:
+    impostor = authority.sign("impostor", hosts="DNS:another.example")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(impostor.certificate, impostor.key)
+    trust: dict[str, Any] = {
+        "broker_client_tls_enabled": True,
+        "broker_client_trust_certs_file_path": str(authority.certificate),
+    }
+
+    async def scenario() -> None:
+        async with Other(DONE).running(context) as other:
+            there = Advertised("", "", "", f"https://127.0.0.1:{other.port}")
+            with pytest.raises(Refusal, match="CERTIFICATE_VERIFY_FAILED"):
+                await ask(neighbours("Token", "token:canary", **trust), there, "PUT", "/a")
+            assert other.heard == [], "not one byte of the request, least of all the token"
+            await ask(neighbours("Token", "token:canary", tls_hostname_verification_enabled=False, **trust), there, "PUT", "/a")
             assert len(other.heard) == 1
 
     run(scenario)
