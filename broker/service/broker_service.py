@@ -36,6 +36,7 @@ from .partitions import PartitionedTopicMetadata, PartitionedTopics
 from .policy_enforcement import PolicyEnforcement
 from .producer_names import ProducerNames
 from .settings import BrokerSettings
+from .topic_kinds import non_persistent_of, require_kind
 from .topic_lists import matching
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
 from .topic_policies import TopicPolicyDocuments
@@ -144,7 +145,7 @@ class BrokerService:
 
     async def lookup(self, topic: TopicName, listener: str = "", *, authoritative: bool = False) -> Answer:
         """Who serves the topic, or who knows. The topic need not exist, its namespace must."""
-        self._require_kind(topic)
+        require_kind(self.settings, topic)
         if self.loaded_topic(topic) is None:  # what is served here is answered without metadata, too
             await self.namespaces.require(topic.namespace)
         found = await self.owners.find(topic, listener, authoritative=authoritative)
@@ -175,7 +176,7 @@ class BrokerService:
         loaded = self._topics.get(str(topic))
         if loaded is not None and self.owners.serves(topic):
             return loaded
-        self._require_kind(topic)
+        require_kind(self.settings, topic)
         await self.namespaces.require(topic.namespace)
         await self._check_consistency(topic)
         if not self.owners.serves(topic):
@@ -186,7 +187,7 @@ class BrokerService:
 
     async def create_topic(self, topic: TopicName) -> Topic:
         """Of which there may be none yet, partitioned or not (TopicConflict). Not subject to auto-creation settings."""
-        self._require_kind(topic)
+        require_kind(self.settings, topic)
         await self.namespaces.require(topic.namespace)
         await self._check_consistency(topic)
         if await self.topic_exists(topic) or (await self.partitioned_topics.get(topic)).partitions:
@@ -229,10 +230,9 @@ class BrokerService:
         return [topic for topic in topics if system_topics or not topic.is_system]
 
     async def list_non_persistent(self, namespace: NamespaceName) -> list[TopicName]:
-        """Of this broker alone, where nothing else knows of them: those that are loaded (getListOfNonPersistentTopics)."""
+        """Those that are loaded here: nothing else knows of them (getListOfNonPersistentTopics)."""
         await self.namespaces.require(namespace)
-        topics = map(TopicName.parse, self._topics.all)
-        return [topic for topic in topics if not topic.is_persistent and topic.namespace == namespace]
+        return non_persistent_of(namespace, self._topics.all)
 
     async def check_backlog_quotas(self) -> None:
         """Of all topics, now rather than at the next round."""
@@ -246,7 +246,7 @@ class BrokerService:
         `may_create` lets a missing topic pass when topics are made automatically, and makes the metadata when such topics
         are partitioned; otherwise a missing topic is TopicNotFound.
         """
-        self._require_kind(topic)
+        require_kind(self.settings, topic)
         await self.namespaces.require(topic.namespace)
         found = await self.partitioned_topics.get(topic)
         if found.partitions or await self._is_there(topic):
@@ -262,7 +262,7 @@ class BrokerService:
         self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None
     ) -> None:
         """TopicConflict when there is a topic of that name, partitioned or not; BadPartitionCount."""
-        self._require_kind(topic)
+        require_kind(self.settings, topic)
         await self.namespaces.require(topic.namespace)
         if topic.is_partition:
             raise BrokerError(ServerError.INVALID_TOPIC_NAME, f"{topic} has the name of a partition")
@@ -385,15 +385,9 @@ class BrokerService:
         own: unlike in Apache the others keep their schema when one of them is deleted."""
         if not topic.is_partition and not topic.is_system:
             await self.topic_policies.remove(topic)
-            if not await self._has_twin(topic):
+            twin = topic.of_other_kind  # which has the same schemas (TopicName.getSchemaName)
+            if not (await self.topic_exists(twin) or (await self.partitioned_topics.get(twin)).partitions):
                 await self.schemas.delete(topic, "", force=True)
-
-    async def _has_twin(self, topic: TopicName) -> bool:
-        """A topic of the same name and the other kind, which has the same schemas (TopicName.getSchemaName)."""
-        other = TopicName.parse(
-            f"{'non-persistent' if topic.is_persistent else 'persistent'}://{topic.namespace}/{topic.local_name}"
-        )
-        return await self.topic_exists(other) or (await self.partitioned_topics.get(other)).partitions > 0
 
     async def _open_heartbeat(self) -> Topic:
         return await self._topics.load(heartbeat_topic(self.advertised), create=True)
@@ -404,11 +398,3 @@ class BrokerService:
     def _require_owned(self, topic: TopicName) -> None:
         if not self._serves(topic):
             raise TopicElsewhere(str(topic), self.advertised.http_url)
-
-    def _require_kind(self, topic: TopicName) -> None:
-        """BrokerService.getTopic."""
-        settings = self.settings
-        if not (settings.enable_persistent_topics if topic.is_persistent else settings.enable_non_persistent_topics):
-            key = "enablePersistentTopics" if topic.is_persistent else "enableNonPersistentTopics"
-            message = f"Broker is unable to load {topic.domain} topic: {topic} ({key} is false)"
-            raise BrokerError(ServerError.NOT_ALLOWED, message)

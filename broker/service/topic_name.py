@@ -86,6 +86,11 @@ class TopicName:
         return self.domain == "persistent"
 
     @property
+    def of_other_kind(self) -> "TopicName":
+        """Of the same name: the non-persistent topic, or the persistent one."""
+        return TopicName(_DOMAINS[self.is_persistent], self.namespace, self.local_name, self.partition_index)
+
+    @property
     def is_partition(self) -> bool:
         return self.partition_index >= 0
 

@@ -1,0 +1,21 @@
+"""The two kinds of topics, persistent and not, as far as the broker service tells them apart. Pure."""
+
+from collections.abc import Iterable
+
+from ..errors import BrokerError, ServerError
+from .settings import BrokerSettings
+from .topic_name import NamespaceName, TopicName
+
+
+def require_kind(settings: BrokerSettings, topic: TopicName) -> None:
+    """BrokerError(NOT_ALLOWED) where the broker does not serve topics of that kind (BrokerService.getTopic)."""
+    if not (settings.enable_persistent_topics if topic.is_persistent else settings.enable_non_persistent_topics):
+        key = "enablePersistentTopics" if topic.is_persistent else "enableNonPersistentTopics"
+        message = f"Broker is unable to load {topic.domain} topic: {topic} ({key} is false)"
+        raise BrokerError(ServerError.NOT_ALLOWED, message)
+
+
+def non_persistent_of(namespace: NamespaceName, loaded: Iterable[str]) -> list[TopicName]:
+    """Those of these full names."""
+    start = f"non-persistent://{namespace}/"
+    return [TopicName.parse(name) for name in loaded if name.startswith(start)]
