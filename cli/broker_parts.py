@@ -25,7 +25,7 @@ from broker.service.settings import BrokerSettings
 from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import Topics
 from broker.topic.settings import TopicSettings
-from broker.transaction.coordinators import initialise_coordinators
+from broker.transaction.coordinators import Coordinators, initialise_coordinators
 from broker.transaction.participants import NotServed
 from broker.transaction.settings import TransactionSettings
 from broker.transaction.transactions import BrokerTransactions
@@ -92,6 +92,11 @@ class BrokerParts:
         meters.managed_ledgers = self.managed_ledgers
         meters.copies = configuration.settings(BookKeeperSettings).managed_ledger_default_write_quorum
         meters.sample_seconds = configuration.settings(TopicSettings).stats_update_frequency_in_secs
+
+    @property
+    def coordinators(self) -> Coordinators | None:
+        """Of transactions; None: there are none."""
+        return self.listener.coordinators
 
     async def listen(self) -> None:
         """BadSetting when there is no port at all."""
