@@ -59,6 +59,7 @@ class PersistentTopic:
         self.ledger = ledger
         self.partition_index = partition_index
         self.created_ms = clock.now_ms()
+        self.takes_transactions = True
         self.logs_of_its_own = None if logs is None else LogsOfItsOwn(logs, ledger.name)
         self.transactions = TopicTransactions(self, self.logs_of_its_own, settings, clock)
         self.scanned = ScannedRuns(self.transactions.decided)
