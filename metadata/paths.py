@@ -6,7 +6,7 @@ Apache's software finds ours and we find Apache's.
 
 from urllib.parse import quote_plus, unquote_to_bytes
 
-from metadata.store import MetadataError
+from metadata.store import BadPath
 
 ROOT = "/"
 _JAVA_KEEPS = "*"
@@ -14,9 +14,9 @@ _JAVA_KEEPS = "*"
 
 
 def check_path(path: str) -> None:
-    """MetadataError unless it is absolute, without an empty element and without a slash at the end."""
+    """BadPath unless it is absolute, without an empty element and without a slash at the end."""
     if path != ROOT and (not path.startswith("/") or path.endswith("/") or "//" in path):
-        raise MetadataError(f"{path!r} is not a path")
+        raise BadPath(f"{path!r} is not a path")
 
 
 def split_path(path: str) -> tuple[str, str]:

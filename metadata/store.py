@@ -28,6 +28,10 @@ class BadVersion(MetadataError):
     """The version expected is not the version there (MUST_NOT_EXIST: it exists)."""
 
 
+class BadPath(MetadataError):
+    """No node can have this path: a part of it is empty."""
+
+
 class NotEmpty(MetadataError):
     """A node with children cannot be deleted."""
 

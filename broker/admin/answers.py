@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from metadata.store import BadPath
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
@@ -105,7 +106,9 @@ async def on_broker_error(request: Request, error: Exception) -> Response:
 
 
 async def on_metadata_error(request: Request, error: Exception) -> Response:
-    """What metadata could not do, or holds that cannot be read."""
+    """What metadata could not do, or holds that cannot be read. A name of which no path can be made is the client's."""
+    if isinstance(error, BadPath):
+        return refusal(412, f"a name that cannot be: {error}")
     log.error(line("a request failed", reason=error, method=request.method, path=request.url.path))
     return refusal(500, str(error))
 
@@ -140,7 +143,7 @@ async def read_json(request: Request) -> Any:
         return None
     try:
         return json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRequest(f"the body is not JSON: {error}") from error
 
 

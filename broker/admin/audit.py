@@ -111,7 +111,7 @@ def shown_body(body: bytes, size: int) -> str:
         return f"{size} bytes"
     try:
         return json.dumps(_masked(json.loads(body)), separators=(",", ":"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return f"{size} bytes"
 
 

@@ -169,7 +169,7 @@ def _body(content: bytes, endpoint: Endpoint) -> Any:
         raise BadRequest("a body in JSON is missing")
     try:
         return msgspec.json.decode(content, type=endpoint.body, strict=False)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"the body cannot be read: {error}") from error
 
 

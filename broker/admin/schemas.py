@@ -135,7 +135,7 @@ def _key_value_data(text: str) -> bytes:
     try:
         parts = json.loads(text)
         return join_key_value(*(_part_data(parts[name]) for name in ("key", "value")))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f'Invalid schema definition data for KEY_VALUE schema: expected {{"key":...,"value":...}}: {error}'
         raise Refusal(422, reason) from error
 
@@ -171,5 +171,5 @@ def _text(schema: SchemaData) -> str:
 def _json(data: bytes) -> Any:
     try:
         return json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return data.decode(errors="replace")

@@ -48,6 +48,6 @@ def is_json_schema(data: bytes) -> bool:
     """The form in which clients before 2.0 described JSON; newer ones write Avro's."""
     try:
         definition = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(definition, dict) and definition.get("type") in _JSON_TYPES

@@ -45,7 +45,7 @@ def _parsed(data: bytes) -> tuple[str, Messages]:
         definition = json.loads(data)
         files = FileDescriptorSet.FromString(base64.b64decode(definition["fileDescriptorSet"], validate=True))
         root = str(definition["rootMessageTypeName"])
-    except (ValueError, KeyError, TypeError, DecodeError) as error:
+    except (ValueError, KeyError, TypeError, DecodeError, RecursionError) as error:
         raise SchemaRefused(f"deserialize ProtobufNative Schema failed: {error}") from error
     messages = {name: message for file in files.file for name, message in _messages(file.package, file.message_type)}
     if root not in messages:
