@@ -27,7 +27,6 @@ from .namespace_policy_checks import (
 REPLICATION = "geo-replication is missing"
 OFFLOAD = "tiered storage is missing"
 COMPACTION = "compaction is missing"
-DELAYED = "delayed delivery is missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,6 @@ POLICIES: tuple[NamespacePolicy, ...] = (
         "DELAYED_DELIVERY",
         "delayed_delivery_policies",
         bodies.DelayedDelivery,
-        missing=DELAYED,
         by_super_user=True,
     ),
     NamespacePolicy("deduplication", "DEDUPLICATION", "deduplicationEnabled", bool),

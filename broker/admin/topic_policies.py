@@ -17,7 +17,7 @@ from .endpoints import Endpoint
 from .topic_policy_access import AUTHORITATIVE, READ, WRITE, TopicPolicyAccess, endpoint, is_conflict, whole_topic
 from .topic_policy_bodies import Int32
 from .topic_policy_forms import TopicPolicyForms
-from .topic_policy_table import POLICIES, DeclaredPolicy, stored
+from .topic_policy_table import POLICIES, DeclaredPolicy, stored, written
 
 
 class TopicPolicyRoutes:
@@ -42,7 +42,7 @@ class TopicPolicyRoutes:
             return await self._set(request, policy)
 
         async def remove(request: Request) -> Response:
-            return await self._access.change(request, lambda document: document.update({policy.member: None}))
+            return await self._access.change(request, lambda document: document.update(written(policy, None)))
 
         what, is_whole = f"{policy.path} of a topic", policy.body in (int, Int32, bool)
         taken = None if policy.missing else policy.body if is_whole else policy.body | None
@@ -88,7 +88,7 @@ class TopicPolicyRoutes:
             if any(is_conflict(quota, retention) for quota in (await self._access.quotas(request, topic)).values()):
                 raise Refusal(412, "Retention Quota must exceed configured backlog quota for topic. Please increase retention"
                               " quota and retry")  # fmt: skip
-        return await self._access.change(request, lambda document: document.update({policy.member: value}))
+        return await self._access.change(request, lambda document: document.update(written(policy, value)))
 
     async def remove_all(self, request: Request) -> Response:
         """Removes all policies of a topic, those of all clusters too."""

@@ -80,6 +80,14 @@ class PersistenceBody(Struct, rename="camel"):
     managed_ledger_max_mark_delete_rate: float = 0.0
 
 
+class DelayedDeliveryBody(Struct, rename="camel"):
+    """DelayedDeliveryPolicies; of the tick 0 is the level above's, of the longest delay none."""
+
+    tick_time: Int64 = 0
+    active: bool = False
+    max_delivery_delay_in_millis: Int64 = 0
+
+
 class AutoSubscriptionCreationBody(Struct, rename="camel"):
     """AutoSubscriptionCreationOverrideImpl."""
 

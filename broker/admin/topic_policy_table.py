@@ -12,6 +12,7 @@ from ..topic.policies import EffectivePolicies
 from ..topic.policy_members import dispatch_rate_json, inactive_json, publish_rate_json, subscribe_rate_json
 from .topic_policy_bodies import (
     AutoSubscriptionCreationBody,
+    DelayedDeliveryBody,
     DispatchRateBody,
     InactiveBody,
     Int32,
@@ -64,6 +65,14 @@ def _retention(policies: EffectivePolicies) -> Any:
     return {"retentionTimeInMinutes": found.minutes, "retentionSizeInMB": found.megabytes}
 
 
+def _delayed_in_force(policies: EffectivePolicies) -> Any:
+    return {
+        "tickTime": policies.delayed_delivery_tick_ms,
+        "active": policies.delayed_delivery_enabled,
+        "maxDeliveryDelayInMillis": policies.delayed_delivery_max_delay_ms,
+    }
+
+
 def _types(policies: EffectivePolicies) -> Any:
     return list(policies.subscription_types)
 
@@ -78,7 +87,6 @@ def _maximum(path: str, member: str, name: str, attribute: str, reason: str = ""
 
 
 _NO_COMPACTION = "Topics are not compacted yet"
-_NO_DELAY = "Delayed delivery is not there yet"
 _NO_REPLICATION = "Replication between clusters is not there yet"
 _NO_OFFLOAD = "Ledgers are not offloaded yet"
 _NO_FILTERS = "Entry filters are classes of Java, which cannot be loaded here"
@@ -175,9 +183,8 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
         "delayedDelivery",
         "delayedDeliveryEnabled",
         "DELAYED_DELIVERY",
-        dict,
-        _always({"tickTime": 1000, "active": False, "maxDeliveryDelayInMillis": 0}),
-        missing=_NO_DELAY,
+        DelayedDeliveryBody,
+        _delayed_in_force,
     ),
     DeclaredPolicy(
         "entryFilters", "entryFilters", "ENTRY_FILTERS", dict, _always({"entryFilterNames": ""}), missing=_NO_FILTERS
@@ -240,6 +247,18 @@ def stored(policy: DeclaredPolicy, document: Mapping[str, Any]) -> Any:
         return _delayed_delivery(document)
     value = document.get(policy.member)
     return None if value == [] and policy.unset == [] else value
+
+
+def written(policy: DeclaredPolicy, value: Any) -> dict[str, Any]:
+    """The members of the topic's document that say this; None: nothing."""
+    if policy.path != "delayedDelivery":
+        return {policy.member: value}
+    given = value or {}
+    return {
+        "delayedDeliveryEnabled": given.get("active"),
+        "delayedDeliveryTickTimeMillis": given.get("tickTime"),
+        "delayedDeliveryMaxDelayInMillis": given.get("maxDeliveryDelayInMillis"),
+    }
 
 
 def _delayed_delivery(document: Mapping[str, Any]) -> Any:

@@ -12,6 +12,7 @@ from functools import partial
 from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.kernels.metadata import longest_delay
 from wire.run import FLAG_CHUNK, SendRun
 
 from ..errors import BrokerError, ServerError
@@ -111,13 +112,16 @@ class Producers:
         size = run.entries.payload_bytes
         if run.bad_checksum_index >= 0:
             handle.refuse(run.sequence_ids, ServerError.CHECKSUM, "Checksum failed on the broker")
-        elif (size > self._settings.max_message_size or producer.message_size_max) and self._has_too_large(run, producer):
+        elif self._has_refusable(run, producer):
             self._publish_singly(handle, producer, run)
         else:
             handle.publish(producer, run, size)
         return handle.header_bytes
 
-    def _has_too_large(self, run: SendRun, producer: Producer) -> bool:
+    def _has_refusable(self, run: SendRun, producer: Producer) -> bool:
+        """A message that is too large, or to be delivered too late."""
+        if producer.delay_ms_max and longest_delay(run.entries) > producer.delay_ms_max:
+            return True
         bytes_max = self._settings.max_message_size
         if run.entries.payload_bytes > bytes_max and is_any_larger(run.entries, bytes_max):
             return True
@@ -126,7 +130,10 @@ class Producers:
     def _publish_singly(self, handle: ProducerHandle, producer: Producer, run: SendRun) -> None:
         for each in one_by_one(run):
             size = message_bytes(each.entries, 0)
-            if producer.message_size_max and _is_beyond(each, producer.message_size_max):
+            if producer.delay_ms_max and longest_delay(each.entries) > producer.delay_ms_max:
+                message = f"Exceeds max allowed delivery delay of {producer.delay_ms_max} milliseconds"
+                handle.refuse(each.sequence_ids, ServerError.NOT_ALLOWED, message)
+            elif producer.message_size_max and _is_beyond(each, producer.message_size_max):
                 message = f"Exceed maximum message size of the topic: {producer.message_size_max} bytes"
                 handle.refuse(each.sequence_ids, ServerError.NOT_ALLOWED, message)
             elif size > self._settings.max_message_size:

@@ -106,6 +106,10 @@ class EntriesRead:
     key_hashes: "array[int] | None" = None
     is_last: bool = False
     """The run ends at `last_confirmed` as it is now: reading on waits for EntriesAvailable. A hint that saves an empty read."""
+    deliver_times: "array[int] | None" = None
+    """Where `Dispatcher.needs_deliver_times` and something in the run has one (`wire.kernels.metadata.deliver_times`)."""
+    wall_ms: int = 0
+    """The time of day, in milliseconds since the epoch, where there are `deliver_times`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +133,17 @@ class EntriesAcknowledged:
     ledger_id: int
     entry_ids: BitMap
     consumer: ConsumerId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesReturned:
+    """These were read as acknowledged, by a transaction that was not decided, and are not: it was aborted (PIP-31).
+
+    Shared and Key_Shared deliver them again. The others do not, as in Apache: their consumer asks, which knows what it has.
+    """
+
+    ledger_id: int
+    entry_ids: BitMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +184,25 @@ class LimitsChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class DelaysChanged:
+    """How messages with a delivery time are treated from now on; not enabled: as if they had none.
+
+    One is at most `tick_ms` late. Not strict: what is due within a tick when it is read comes at once, so early one may be.
+    """
+
+    is_enabled: bool
+    tick_ms: int
+    is_strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WallClockRead:
+    """The answer to WakeAt, at that time of day or at any other: what time it is now, in milliseconds since the epoch."""
+
+    wall_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class TimerFired:
     """The time of the last SetTimer has come. Harmless when it is early or late."""
 
@@ -183,11 +217,14 @@ Event: TypeAlias = (
     | NothingToRead
     | ReadFailed
     | EntriesAcknowledged
+    | EntriesReturned
     | BatchIndexesAcknowledged
     | MarkDeleteMoved
     | RedeliveryRequested
     | CursorReset
     | LimitsChanged
+    | DelaysChanged
+    | WallClockRead
     | TimerFired
 )
 
@@ -252,7 +289,14 @@ class SetTimer:
     at_ms: int
 
 
-Effect: TypeAlias = Read | Deliver | AcknowledgeMarkers | NotifyActive | RefuseConsumer | SetTimer
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Hand in WallClockRead when that time of day has come, and now and then before: clocks are set. The last one counts."""
+
+    wall_ms: int
+
+
+Effect: TypeAlias = Read | Deliver | AcknowledgeMarkers | NotifyActive | RefuseConsumer | SetTimer | WakeAt
 
 
 # --- the machine --------------------------------------------------------------------------------------------------------
@@ -281,6 +325,10 @@ class DispatcherState:
     entries_in_replay: int
     active_consumer: ConsumerId | None
     draining_hashes: int = 0
+    delayed_entries: int = 0
+    """Read, and held back until their time comes."""
+    delayed_bytes: int = 0
+    delayed_buckets: int = 0
 
 
 class Dispatcher(Protocol):
@@ -289,6 +337,10 @@ class Dispatcher(Protocol):
     @property
     def needs_key_hashes(self) -> bool:
         """Whether EntriesRead has to carry `key_hashes`."""
+
+    @property
+    def needs_deliver_times(self) -> bool:
+        """Whether EntriesRead has to carry `deliver_times`."""
 
     @property
     def has_consumers(self) -> bool: ...

@@ -28,7 +28,7 @@ from .contract import (
     Read,
     RefuseConsumer,
 )
-from .entry_sets import EntrySet
+from .entry_sets import EntrySet, union
 from .keys import Keys
 from .multiple import MultipleConsumersDispatcher
 from .readable import Readable, readable
@@ -46,17 +46,23 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
     def __init__(self, settings: DispatcherSettings) -> None:
         super().__init__(settings)
         self._use_policy(KeySharedPolicy())
+        self._unowned_from: Position | None = None
+        """The first entry that was passed over because nobody has its slot."""
+        self._read_again_until: Position | None = None
+        """Before it, entries may be read that are delivered or wait already."""
         self._was_replay = False
         """The last read. Replays come first, but somebody for whom nothing waits gets every second read."""
+        self._due = EntrySet()
+        """Before the reader's position, and to be dealt as if never seen: held back until now, or what nobody was there for."""
+        self._due_unowned = EntrySet()
+        """Of these, what is for the slots of a consumer that is not there."""
+        self._due_read: int | None = None
+        """The id of the last read that was for what is due."""
 
     def _use_policy(self, policy: KeySharedPolicy) -> None:
         self._policy = policy
         self._selector: Selector = self._new_selector(policy)
         self._keys = Keys(self._selector.assignment(), is_ordered=not policy.allow_out_of_order)
-        self._unowned_from: Position | None = None
-        """The first entry that was passed over because nobody has its slot."""
-        self._read_again_until: Position | None = None
-        """Before it, entries may be read that are delivered or wait already."""
 
     def _new_selector(self, policy: KeySharedPolicy) -> Selector:
         if policy.mode is KeySharedMode.STICKY:
@@ -66,8 +72,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         return AutoSplit()
 
     def state(self) -> DispatcherState:
-        receivers, waiting = self._receivers, self._keys.waiting_entries
-        return DispatcherState(receivers.unacked_messages, receivers.is_blocked, waiting, None, self._keys.draining_slots)
+        return self._state(self._keys.waiting_entries + len(self._due) + len(self._due_unowned), self._keys.draining_slots)
 
     def consumer_state(self, consumer: ConsumerId) -> ConsumerState | None:
         known = self._receivers.get(consumer)
@@ -105,38 +110,60 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 self._read_again_until = reached
             self._reader.move_to(self._unowned_from)
             self._unowned_from = None
+        self._due.update(self._due_unowned)
+        self._due_unowned.clear()
 
     # --- entries --------------------------------------------------------------------------------------------------------
 
     def _replay_set(self) -> EntrySet:
-        return self._keys.waiting()
+        return union((self._keys.waiting(), self._due, self._due_unowned))
 
     def _give_back(self, receiver: Receiver, entries: EntrySet) -> None:
         self._keys.given_back(entries)
 
+    def _take_in(self, ledger_id: int, entry_ids: BitMap) -> None:
+        """Whose they are is known when they are read: all that is not acknowledged is."""
+        self._start_again()
+
     def _drop(self, ledger_id: int, entry_ids: BitMap, had: BitMap) -> None:
         self._keys.gone(ledger_id, entry_ids, had)
+        if self._due or self._due_unowned:
+            self._due.remove(ledger_id, entry_ids)
+            self._due_unowned.remove(ledger_id, entry_ids)
 
     def _drop_replay_between(self, start: Position, end: Position) -> EntrySet:
         dropped = self._keys.waiting_between(start, end)
         for ledger_id, entry_ids in dropped.ledgers():
             self._keys.gone(ledger_id, entry_ids, BitMap())
+        dropped.update(self._due.remove_between(start, end))
+        dropped.update(self._due_unowned.remove_between(start, end))
         return dropped
+
+    def _came_due(self, entries: EntrySet) -> None:
+        self._due.update(entries)
+
+    def _rest(self) -> None:
+        """What waits is dealt anew: who comes next may have another policy. All of it goes before what was never read."""
+        self._due.update(self._keys.waiting())
+        self._keys.clear()
 
     def _clear(self) -> None:
         self._keys.clear()
+        self._due.clear()
+        self._due_unowned.clear()
         self._unowned_from = self._read_again_until = None
 
     # --- reading --------------------------------------------------------------------------------------------------------
 
     def _go_on(self, now_ms: int, effects: list[Effect]) -> None:
-        if not self._reader.is_idle(now_ms) or (self._reader.is_at_end and not self._keys.waiting_entries):
+        is_at_end = self._reader.is_at_end and not self._due
+        if not self._reader.is_idle(now_ms) or (is_at_end and not self._keys.waiting_entries):
             return
         rooms = self._rooms()
         if not rooms:
             return
         entries_max = self._reader.entries_for(sum(rooms.values()))
-        new_max = 0 if self._reader.is_at_end else min(entries_max, self._look_ahead_left())
+        new_max = 0 if is_at_end else min(entries_max, self._look_ahead_left())
         first = self._keys.first_ready(rooms)
         if first is not None and not (self._was_replay and new_max > 0 and self._keys.has_none_ready(rooms)):
             each = {consumer: self._reader.entries_for(room) for consumer, room in rooms.items()}
@@ -145,8 +172,19 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             effects.append(self._reader.replay(first, length))
             self._was_replay = True
         elif new_max > 0:
-            effects.append(self._reader.read_on(new_max))
+            self._read_new(new_max, effects)
             self._was_replay = False
+
+    def _read_new(self, entries_max: int, effects: list[Effect]) -> None:
+        """What is due goes first: some of it may be older than what was never read, and of the same key."""
+        first = self._due.first()
+        if first is not None:
+            length = window(self._due.in_ledger(first.ledger_id), entries_max, self._settings.dispatcher_max_read_batch_size)
+            read = self._reader.replay(first, length)
+            self._due_read = read.read_id
+            effects.append(read)
+        elif not self._held_back.delays.is_full:
+            effects.append(self._reader.read_on(min(self._entries_max(entries_max), self._look_ahead_left())))
 
     def _rooms(self) -> dict[int, int]:
         """Who has room, and how much."""
@@ -161,20 +199,46 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
         if read.is_replay and read.position is not None:
-            self._on_replay(read.position, answer, effects)
+            if read.read_id == self._due_read:
+                self._on_due(read.position, answer, effects)
+            else:
+                self._on_replay(read.position, answer, effects)
             return
-        found, markers = readable(answer, self._unknown(answer))
+        wanted, held = self._judge(answer, self._unknown(answer))
+        found, markers = readable(answer, wanted)
+        self._reads_far = held is not None and 2 * len(held) > answer.run.count
+        if held is not None:
+            self._held_back.keep(answer, held - found.gone)
         if markers:
             effects.append(AcknowledgeMarkers(answer.run.ledger_id, markers))
-        if not found:
-            return
-        assert answer.key_hashes is not None, "Key_Shared needs the hashes of the keys"
-        slots = slots_of(answer.key_hashes, found.indexes)
-        given, unowned = self._keys.deal_new(found, slots, self._rooms(), self._receivers.room_together())
+        unowned = self._deal_new(answer, found, effects)
         if unowned:
             position = Position(answer.run.ledger_id, answer.run.first_entry_id + unowned[0])
             self._unowned_from = min(self._unowned_from or position, position)
+
+    def _deal_new(self, answer: EntriesRead, found: Readable, effects: list[Effect]) -> "array[int]":
+        """Entries never dealt before; the indexes of those that nobody owns."""
+        if not found:
+            return array("I")
+        assert answer.key_hashes is not None, "Key_Shared needs the hashes of the keys"
+        slots = slots_of(answer.key_hashes, found.indexes)
+        given, unowned = self._keys.deal_new(found, slots, self._rooms(), self._receivers.room_together())
         self._send(found, given, effects, is_replay=False)
+        return unowned
+
+    def _on_due(self, position: Position, answer: EntriesRead, effects: list[Effect]) -> None:
+        """Each finds its place: with a consumer, waiting for one, held back once more, or nobody's."""
+        run = answer.run
+        self._forget_gone(position, Position(run.ledger_id, run.first_entry_id))
+        here = BitMap(range(run.first_entry_id, run.last_entry_id + 1))
+        wanted, held = self._judge(answer, self._due.in_ledger(run.ledger_id) & here)
+        found, _ = readable(answer, wanted)
+        self._due.remove(run.ledger_id, here)
+        if held is not None:
+            self._held_back.keep(answer, held - found.gone)
+        unowned = self._deal_new(answer, found, effects)
+        if unowned:
+            self._due_unowned.add(run.ledger_id, found.entry_ids(unowned))
 
     def _on_replay(self, position: Position, answer: EntriesRead, effects: list[Effect]) -> None:
         run = answer.run
@@ -182,9 +246,13 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._forget_gone(position, start)
         rooms = self._rooms()
         wanted = self._keys.ready_in(run.ledger_id, rooms, start)
-        found, _ = readable(answer, wanted)
+        chosen, held = self._judge(answer, wanted)
+        found, _ = readable(answer, chosen)
         if found.gone:
             self._keys.gone(run.ledger_id, found.gone & wanted, BitMap())
+        if held:
+            self._keys.gone(run.ledger_id, held, BitMap())
+            self._held_back.keep(answer, held - found.gone)
         given = self._keys.deal_again(found, dict(rooms), self._receivers.room_together())
         self._send(found, given, effects, is_replay=True)
 
@@ -196,7 +264,10 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if self._read_again_until <= (run.ledger_id, run.first_entry_id):
             self._read_again_until = None
             return None
-        return BitMap(range(run.first_entry_id, run.last_entry_id + 1)) - self._keys.known_in(run.ledger_id)
+        ids = BitMap(range(run.first_entry_id, run.last_entry_id + 1)) - self._keys.known_in(run.ledger_id)
+        for known in (self._held_back.delays.waiting(), self._due, self._due_unowned):
+            ids -= known.in_ledger(run.ledger_id)
+        return ids
 
     def _send(self, found: Readable, given: "Mapping[int, array[int]]", effects: list[Effect], *, is_replay: bool) -> None:
         for consumer, indexes in given.items():

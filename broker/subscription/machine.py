@@ -14,11 +14,13 @@ from .contract import (
     ConsumerRemoved,
     ConsumerState,
     CursorReset,
+    DelaysChanged,
     DispatcherState,
     Effect,
     EntriesAcknowledged,
     EntriesAvailable,
     EntriesRead,
+    EntriesReturned,
     Event,
     LimitsChanged,
     MarkDeleteMoved,
@@ -28,6 +30,7 @@ from .contract import (
     ReadFailed,
     RedeliveryRequested,
     TimerFired,
+    WallClockRead,
     WritabilityChanged,
 )
 from .reader import Reader
@@ -36,6 +39,7 @@ from .timer import Timer
 
 SubscriptionEvent: TypeAlias = (
     EntriesAcknowledged
+    | EntriesReturned
     | PermitsAdded
     | BatchIndexesAcknowledged
     | WritabilityChanged
@@ -45,6 +49,8 @@ SubscriptionEvent: TypeAlias = (
     | MarkDeleteMoved
     | CursorReset
     | LimitsChanged
+    | DelaysChanged
+    | WallClockRead
 )
 """Events that are no answer to a read and no wake-up."""
 
@@ -53,6 +59,7 @@ class Machine(ABC):
     """A dispatcher's frame."""
 
     needs_key_hashes = False
+    needs_deliver_times = False
 
     def __init__(self, settings: DispatcherSettings) -> None:
         self._settings = settings

@@ -19,19 +19,25 @@ from .contract import (
     ConsumerRemoved,
     ConsumerState,
     CursorReset,
+    DelaysChanged,
     Deliver,
     DispatcherState,
     Effect,
     EntriesAcknowledged,
+    EntriesRead,
+    EntriesReturned,
+    Event,
     LimitsChanged,
     MarkDeleteMoved,
     PermitsAdded,
     Read,
     RedeliveryRequested,
     RefuseConsumer,
+    WallClockRead,
     WritabilityChanged,
 )
 from .entry_sets import EntrySet, entry_set, union
+from .held_back import HeldBack
 from .machine import Machine, SubscriptionEvent
 from .readable import Readable
 from .receivers import Receiver, Receivers
@@ -46,14 +52,40 @@ class MultipleConsumersDispatcher(Machine):
         super().__init__(settings)
         self._receivers = Receivers(settings)
         self._redeliveries = Redeliveries()
+        self._held_back = HeldBack()
+        """Entries before the reader's position, and neither pending nor in the replay set."""
+        self._reads_far = False
+        """Most of what was read last is held back: permits do not say how much to read."""
+
+    @property
+    def needs_deliver_times(self) -> bool:  # type: ignore[override]  # of other dispatchers it is always the same
+        return self._held_back.is_enabled
+
+    def handle(self, event: Event, now_ms: int) -> list[Effect]:
+        effects = super().handle(event, now_ms)
+        if self._held_back:
+            self._held_back.ask_for_time(effects)
+        return effects
 
     @property
     def has_consumers(self) -> bool:
         return bool(len(self._receivers))
 
     def state(self) -> DispatcherState:
-        receivers = self._receivers
-        return DispatcherState(receivers.unacked_messages, receivers.is_blocked, len(self._replay_set()), None)
+        return self._state(len(self._replay_set()), 0)
+
+    def _state(self, in_replay: int, draining_hashes: int) -> DispatcherState:
+        receivers, delays = self._receivers, self._held_back.delays
+        return DispatcherState(
+            receivers.unacked_messages,
+            receivers.is_blocked,
+            in_replay,
+            None,
+            draining_hashes,
+            len(delays),
+            delays.size_bytes,
+            delays.bucket_count,
+        )
 
     def consumer_state(self, consumer: ConsumerId) -> ConsumerState | None:
         known = self._receivers.get(consumer)
@@ -79,12 +111,24 @@ class MultipleConsumersDispatcher(Machine):
         """Entries that this consumer had are to be delivered again."""
 
     @abstractmethod
+    def _take_in(self, ledger_id: int, entry_ids: BitMap) -> None:
+        """Entries before the reader's position that nobody has, and that do not wait, are to be delivered."""
+
+    @abstractmethod
     def _drop(self, ledger_id: int, entry_ids: BitMap, had: BitMap) -> None:
         """Entries are acknowledged or gone; those in `had` were pending, the others may be in the replay set."""
 
     @abstractmethod
     def _drop_replay_between(self, start: Position, end: Position) -> EntrySet:
         """Entries in [start, end) of the replay set are gone; which these were."""
+
+    @abstractmethod
+    def _came_due(self, entries: EntrySet) -> None:
+        """Entries that were held back may be delivered now."""
+
+    @abstractmethod
+    def _rest(self) -> None:
+        """The last consumer has left, and what it had is to be delivered again."""
 
     @abstractmethod
     def _clear(self) -> None:
@@ -94,8 +138,8 @@ class MultipleConsumersDispatcher(Machine):
 
     def _take(self, event: SubscriptionEvent, now_ms: int, effects: list[Effect]) -> None:
         match event:
-            case EntriesAcknowledged():
-                self._on_acknowledged(event)
+            case EntriesAcknowledged() | EntriesReturned():
+                self._on_entries(event)
             case PermitsAdded() | WritabilityChanged():
                 self._on_consumer_changed(event)
             case BatchIndexesAcknowledged(position, message_count):
@@ -110,14 +154,30 @@ class MultipleConsumersDispatcher(Machine):
                 self._on_mark_delete_moved(mark_delete)
             case CursorReset():
                 self._start_again()
-            case LimitsChanged(each, together):
-                self._receivers.limit(each, together)
+            case LimitsChanged() | DelaysChanged() | WallClockRead():
+                self._on_rule_or_time(event)
             case _:
                 assert_never(event)
+
+    def _on_rule_or_time(self, event: LimitsChanged | DelaysChanged | WallClockRead) -> None:
+        match event:
+            case LimitsChanged(each, together):
+                self._receivers.limit(each, together)
+            case DelaysChanged():
+                self._came_due(self._held_back.change(event))
+            case WallClockRead(wall_ms):
+                self._came_due(self._held_back.take_due(wall_ms))
+
+    def _on_entries(self, event: EntriesAcknowledged | EntriesReturned) -> None:
+        if isinstance(event, EntriesReturned):
+            self._on_returned(event.ledger_id, event.entry_ids)
+        else:
+            self._on_acknowledged(event)
 
     def _on_acknowledged(self, event: EntriesAcknowledged) -> None:
         had = self._receivers.acknowledged(event.ledger_id, event.entry_ids, event.consumer)
         self._redeliveries.forget(event.ledger_id, event.entry_ids)
+        self._held_back.remove(event.ledger_id, event.entry_ids)
         self._drop(event.ledger_id, event.entry_ids, had)
 
     def _on_consumer_changed(self, event: PermitsAdded | WritabilityChanged) -> None:
@@ -141,6 +201,21 @@ class MultipleConsumersDispatcher(Machine):
             self._redeliveries.count(ledger_id, had)
         self._give_back(receiver, returned)
 
+    def _on_returned(self, ledger_id: int, entry_ids: BitMap) -> None:
+        rest = BitMap(entry_ids)
+        for receiver in self._receivers:
+            returned = EntrySet()
+            returned.add(ledger_id, self._receivers.taken_back(receiver, ledger_id, rest))
+            for _, had in returned.ledgers():
+                self._redeliveries.count(ledger_id, had)
+                self._give_back(receiver, returned)
+                rest -= had
+        reached = self._reader.position
+        if reached is not None and reached.ledger_id == ledger_id:
+            rest &= BitMap(range(reached.entry_id))
+        if reached is not None and rest and reached.ledger_id >= ledger_id:
+            self._take_in(ledger_id, rest)
+
     def _on_added(self, event: ConsumerAdded, effects: list[Effect]) -> None:
         receiver = Receiver(event)
         refusal = self._join(event, receiver)
@@ -155,7 +230,11 @@ class MultipleConsumersDispatcher(Machine):
             return
         pending = self._receivers.remove(receiver)
         self._leave(receiver, pending)
-        if not len(self._receivers):
+        if len(self._receivers):
+            return
+        if self._held_back:
+            self._stay()
+        else:
             self._start_again()
 
     def _on_mark_delete_moved(self, mark_delete: Position) -> None:
@@ -164,6 +243,7 @@ class MultipleConsumersDispatcher(Machine):
             for ledger_id, entry_ids in receiver.pending.between(_START, end).ledgers():
                 self._drop(ledger_id, entry_ids, self._receivers.taken_back(receiver, ledger_id, entry_ids))
         self._drop_replay_between(_START, end)
+        self._held_back.remove_between(_START, end)
         self._redeliveries.forget_up_to(mark_delete)
         if self._reader.position is not None and self._reader.position < end:
             self._reader.move_to(None)
@@ -173,7 +253,27 @@ class MultipleConsumersDispatcher(Machine):
         self._receivers.clear()
         self._redeliveries.clear()
         self._reader.move_to(None)
+        self._held_back.delays.clear()
         self._clear()
+
+    def _stay(self) -> None:
+        """Nobody is there, but very much may be held back: who comes next goes on from here; it is not read again."""
+        self._redeliveries.clear()
+        self._reader.cancel()
+        self._rest()
+
+    def _entries_max(self, room: int) -> int:
+        """How many to read at once for that much room."""
+        return self._settings.dispatcher_max_read_batch_size if self._reads_far else self._reader.entries_for(room)
+
+    def _judge(self, answer: EntriesRead, wanted: BitMap | None) -> tuple[BitMap | None, BitMap | None]:
+        """Of these entries of a run (None: all): what is to be delivered, and what is held back (None: nothing)."""
+        held = self._held_back.of(answer)
+        if held is None:
+            return wanted, None
+        run = answer.run
+        every = BitMap(range(run.first_entry_id, run.last_entry_id + 1)) if wanted is None else wanted
+        return every - held, held & every
 
     def _on_nothing(self, read: Read) -> None:
         if read.is_replay and read.position is not None:
@@ -188,6 +288,11 @@ class MultipleConsumersDispatcher(Machine):
         self._receivers.check_invariants()
         known = union(receiver.pending for receiver in self._receivers)
         known.update(self._replay_set())
+        waiting = self._held_back.delays.waiting()
+        self._held_back.delays.check_invariants()
+        for ledger_id, entry_ids in waiting.ledgers():
+            assert not known.in_ledger(ledger_id) & entry_ids, "held back and delivered"
+        known.update(waiting)
         self._redeliveries.check_invariants(known)
 
     # --- deliveries -----------------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ class DispatcherSettings:
     max_unacked_messages_per_consumer: int = 50_000
     """At it a consumer gets nothing more until it is down to half."""
     max_unacked_messages_per_subscription: int = 200_000
+    is_delayed_delivery_deliver_at_time_strict: bool = False
+    """False: what is due within a tick (delayedDeliveryTickTimeMillis) when it is read is delivered at once."""
     active_consumer_failover_delay_time_millis: int = 1000
     """How long a new active consumer waits for a demoted one that may still be processing."""
     subscription_key_shared_use_consistent_hashing: bool = True

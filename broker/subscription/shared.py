@@ -36,12 +36,21 @@ class SharedDispatcher(MultipleConsumersDispatcher):
     def _give_back(self, receiver: Receiver, entries: EntrySet) -> None:
         self._replay.update(entries)
 
+    def _take_in(self, ledger_id: int, entry_ids: BitMap) -> None:
+        self._replay.add(ledger_id, entry_ids)
+
     def _drop(self, ledger_id: int, entry_ids: BitMap, had: BitMap) -> None:
         if self._replay:
             self._replay.remove(ledger_id, entry_ids)
 
     def _drop_replay_between(self, start: Position, end: Position) -> EntrySet:
         return self._replay.remove_between(start, end)
+
+    def _came_due(self, entries: EntrySet) -> None:
+        self._replay.update(entries)
+
+    def _rest(self) -> None:
+        """What was pending waits in the replay set already."""
 
     def _clear(self) -> None:
         self._replay.clear()
@@ -51,7 +60,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         if not self._reader.is_idle(now_ms) or (first is None and self._reader.is_at_end):
             return
         room = sum(map(self._receivers.room, self._receivers))
-        if not room:
+        if not room or (first is None and self._held_back.delays.is_full):
             return
         entries_max = self._reader.entries_for(room)
         if first is not None:
@@ -59,7 +68,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             length = window(waiting, entries_max, self._settings.dispatcher_max_read_batch_size)
             effects.append(self._reader.replay(first, length))
         else:
-            effects.append(self._reader.read_on(entries_max))
+            effects.append(self._reader.read_on(self._entries_max(room)))
 
     def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
         run = answer.run
@@ -67,14 +76,31 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         if read.is_replay and read.position is not None:
             self._forget_gone(read.position, Position(run.ledger_id, run.first_entry_id))
             wanted = self._replay.in_ledger(run.ledger_id)
+        waiting = wanted
+        wanted, held = self._judge(answer, wanted)
         found, markers = readable(answer, wanted)
-        if wanted:
+        if waiting:
             self._replay.remove(run.ledger_id, found.gone)
         if markers:
             effects.append(AcknowledgeMarkers(run.ledger_id, markers))
         given = self._hand_out(found, effects, is_replay=read.is_replay)
         if not read.is_replay and given < len(found):
             self._reader.stay_at(found.position(given))
+        self._hold(answer, held, found, read)
+
+    def _hold(self, answer: EntriesRead, held: BitMap | None, found: Readable, read: Read) -> None:
+        """Of a run that could not be given away as a whole, the rest is read again: what is held back there too."""
+        if not read.is_replay:
+            self._reads_far = held is not None and 2 * len(held) > answer.run.count
+        if held is None:
+            return
+        held -= found.gone
+        reached = self._reader.position
+        if read.is_replay:
+            self._replay.remove(answer.run.ledger_id, held)
+        elif reached is not None:
+            held &= BitMap(range(answer.run.first_entry_id, reached.entry_id))
+        self._held_back.keep(answer, held)
 
     def _hand_out(self, found: Readable, effects: list[Effect], *, is_replay: bool) -> int:
         """Turn by turn; everybody gets what is theirs in one delivery. Up to which place it was given away."""

@@ -18,10 +18,12 @@ from .contract import (
     ConsumerRemoved,
     ConsumerState,
     CursorReset,
+    DelaysChanged,
     DispatcherState,
     Effect,
     EntriesAcknowledged,
     EntriesRead,
+    EntriesReturned,
     LimitsChanged,
     MarkDeleteMoved,
     NotifyActive,
@@ -29,6 +31,7 @@ from .contract import (
     Read,
     RedeliveryRequested,
     RefuseConsumer,
+    WallClockRead,
     WritabilityChanged,
 )
 from .machine import Machine, SubscriptionEvent
@@ -81,8 +84,15 @@ class SingleActiveDispatcher(Machine):
 
     def _take(self, event: SubscriptionEvent, now_ms: int, effects: list[Effect]) -> None:
         match event:
-            case EntriesAcknowledged() | BatchIndexesAcknowledged() | LimitsChanged():
-                pass  # the cursor knows, and reads are checked against it; nothing is counted here
+            case (
+                EntriesAcknowledged()
+                | EntriesReturned()
+                | BatchIndexesAcknowledged()
+                | LimitsChanged()
+                | DelaysChanged()
+                | WallClockRead()
+            ):
+                pass  # the cursor knows, and reads are checked against it; nothing is counted here, nor held back (as Apache)
             case PermitsAdded() | WritabilityChanged():
                 self._on_consumer_changed(event)
             case MarkDeleteMoved(mark_delete):

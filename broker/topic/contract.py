@@ -103,6 +103,10 @@ class Producer(Protocol):
     def message_size_max(self) -> int:
         """In bytes, with metadata, as the topic's policies say; 0: as the broker does."""
 
+    @property
+    def delay_ms_max(self) -> int:
+        """How long after its publish time a message may be delivered (delayedDeliveryMaxDelayInMillis); 0: as late as it likes."""
+
     def publish(self, run: SendRun) -> None:
         """Never raises for a storage failure: the sink hears of each run exactly once, in order (see `closed`)."""
 

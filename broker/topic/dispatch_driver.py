@@ -30,15 +30,19 @@ from broker.subscription.contract import (
     RefuseConsumer,
     SetTimer,
     TimerFired,
+    WakeAt,
+    WallClockRead,
     WritabilityChanged,
 )
 from managed_ledger.contract import ManagedCursor, ManagedLedgerError
 from wire.position import Position
-from wire.run import FLAG_BATCH, EntryRun, RunMetadata
+from wire.run import FLAG_BATCH, FLAG_DELAYED, EntryRun, RunMetadata
 
 from .dispatch_throttle import DispatchThrottle
 from .scanned_runs import ScannedRuns
 
+WAKE_SECONDS_MAX = 10.0
+"""How long a clock that was set forward may go unnoticed, while something waits for a time of day."""
 READS_AT_ONCE_MAX = 16
 """Reads from memory in one go. What a reader who is far behind still needs then comes in the next turn of the loop."""
 
@@ -74,6 +78,7 @@ class DispatchDriver:
         scanned: ScannedRuns,
         label: str,
         failed: Callable[[BaseException], None],
+        wall_ms: Callable[[], int],
     ) -> None:
         self.dispatcher = dispatcher
         self.targets: dict[ConsumerId, DispatchTarget] = {}
@@ -82,6 +87,7 @@ class DispatchDriver:
         self._scanned = scanned
         self._label = label
         self._failed = failed
+        self._wall_ms = wall_ms
         self._loop = asyncio.get_running_loop()
         self._events: deque[Event] = deque()
         self._is_handling = False
@@ -90,6 +96,7 @@ class DispatchDriver:
         self._reads_at_once = 0
         self._reading: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._waking: asyncio.TimerHandle | None = None
         self._throttle: DispatchThrottle | None = None
         self._held: Read | None = None
         """Until the throttle has room for it."""
@@ -137,6 +144,8 @@ class DispatchDriver:
             self._reading.cancel()
         if self._timer is not None:
             self._timer.cancel()
+        if self._waking is not None:
+            self._waking.cancel()
         self._let_go_of_held()
 
     def _perform(self, effect: Effect) -> None:
@@ -153,6 +162,8 @@ class DispatchDriver:
                 self._refusal = BrokerError(code, message)
             case SetTimer(at_ms):
                 self._set_timer(at_ms)
+            case WakeAt(wall_ms):
+                self._wake_at(wall_ms)
             case _:
                 assert_never(effect)
 
@@ -170,6 +181,15 @@ class DispatchDriver:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._loop.call_at(at_ms / 1000, self.handle, TimerFired())
+
+    def _wake_at(self, wall_ms: int) -> None:
+        if self._waking is not None:
+            self._waking.cancel()
+        seconds = max(0.0, (wall_ms - self._wall_ms()) / 1000)
+        self._waking = self._loop.call_later(min(seconds, WAKE_SECONDS_MAX), self._wake)
+
+    def _wake(self) -> None:
+        self.handle(WallClockRead(self._wall_ms()))
 
     def _start_reading(self, read: Read) -> None:
         """What is in memory is read at once: its receipts and its deliveries then leave in one write."""
@@ -233,6 +253,7 @@ class DispatchDriver:
 
     def _entries_read(self, read_id: int, run: EntryRun) -> EntriesRead:
         metadata = self._scanned.metadata(run)
+        is_delayed = metadata.any_flags & FLAG_DELAYED and self.dispatcher.needs_deliver_times
         return EntriesRead(
             read_id,
             run,
@@ -242,6 +263,8 @@ class DispatchDriver:
             self._ack_sets(run, metadata) if self._cursor.has_batch_indexes() else {},
             self._scanned.key_hashes(run) if self.dispatcher.needs_key_hashes else None,
             is_last=Position(run.ledger_id, run.last_entry_id) == self._ledger.last_confirmed,
+            deliver_times=self._scanned.deliver_times(run) if is_delayed else None,
+            wall_ms=self._wall_ms() if is_delayed else 0,
         )
 
     def _ack_sets(self, run: EntryRun, metadata: RunMetadata) -> dict[int, Sequence[int]]:

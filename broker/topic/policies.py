@@ -152,6 +152,9 @@ class TopicPolicies:
     persistence: PersistencePolicy | None = None
     deduplication_enabled: bool | None = None
     deduplication_snapshot_seconds: int | None = None
+    delayed_delivery_enabled: bool | None = None
+    delayed_delivery_tick_ms: int | None = None
+    delayed_delivery_max_delay_ms: int | None = None
     auto_topic_creation: AutoTopicCreation | None = None
     """Of a namespace; a topic that is not there has no policies."""
     max_topics: int | None = None
@@ -171,6 +174,7 @@ EXEMPT = TopicPolicies(
     max_subscriptions=0,
     max_consumers_per_subscription=0,
     max_message_size=0,
+    delayed_delivery_max_delay_ms=0,
     encryption_required=False,
     auto_subscription_creation=True,
     subscription_expiration_minutes=0,
@@ -204,6 +208,10 @@ class EffectivePolicies:
     auto_subscription_creation: bool
     inactive: InactiveTopicPolicy
     subscription_expiration_minutes: int
+    delayed_delivery_enabled: bool
+    delayed_delivery_tick_ms: int
+    delayed_delivery_max_delay_ms: int
+    """0 or less: there is no limit."""
     persistence: PersistencePolicy | None
     deduplication_enabled: bool
     deduplication_snapshot_seconds: int

@@ -77,6 +77,7 @@ def from_namespace_document(document: Mapping[str, Any], cluster: str) -> TopicP
         persistence=given.get("persistence", parse_persistence),
         deduplication_enabled=given.get("deduplicationEnabled", parse_flag),
         deduplication_snapshot_seconds=given.get("deduplicationSnapshotIntervalSeconds", parse_number),
+        **_delayed_delivery(given.items("delayed_delivery_policies"), "active", "tickTime", "maxDeliveryDelayInMillis"),
         auto_topic_creation=given.get("autoTopicCreationOverride", parse_auto_topic_creation),
         max_topics=given.get("max_topics_per_namespace", parse_number),
     )
@@ -101,6 +102,9 @@ def from_topic_document(document: Mapping[str, Any]) -> TopicPolicies:
         max_unacked_per_consumer=given.get("maxUnackedMessagesOnConsumer", parse_number),
         max_unacked_per_subscription=given.get("maxUnackedMessagesOnSubscription", parse_number),
         max_message_size=given.get("maxMessageSize", parse_number),
+        **_delayed_delivery(
+            document, "delayedDeliveryEnabled", "delayedDeliveryTickTimeMillis", "delayedDeliveryMaxDelayInMillis"
+        ),
         subscription_types=given.get("subscriptionTypesEnabled", parse_subscription_types),
         auto_subscription_creation=given.get("autoSubscriptionCreationOverride", parse_auto_subscription_creation),
         inactive=given.get("inactiveTopicPolicies", parse_inactive),
@@ -112,6 +116,17 @@ def from_topic_document(document: Mapping[str, Any]) -> TopicPolicies:
 
 def _quotas(given: Mapping[str, Any]) -> dict[QuotaType, BacklogQuota]:
     return {parse_quota_type(name): parse_quota(quota, name) for name, quota in given.items() if quota is not None}
+
+
+def _delayed_delivery(document: Mapping[str, Any], enabled: str, tick: str, max_delay: str) -> dict[str, Any]:
+    """A tick of 0 says nothing: there is none so short."""
+    given = _Document(document)
+    tick_ms = given.get(tick, parse_number)
+    return {
+        "delayed_delivery_enabled": given.get(enabled, parse_flag),
+        "delayed_delivery_tick_ms": tick_ms if tick_ms is not None and tick_ms > 0 else None,
+        "delayed_delivery_max_delay_ms": given.get(max_delay, parse_number),
+    }
 
 
 def _subscription_rates(given: Mapping[str, Any]) -> dict[str, DispatchRate]:

@@ -62,7 +62,7 @@ class TopicProducer:
         self.is_closed = False
         self.is_introduced = False
         """Whether the connection has it; until then it hears of its end as the refusal of its request."""
-        self.message_size_max = 0
+        self.message_size_max = self.delay_ms_max = 0
         self.topic_epoch: int | None = None
         self._host = host
         self._sink = sink

@@ -125,7 +125,7 @@ class Publishers:
         self._keys_given += 1
         key = ProducerKey(self._keys_given)
         producer = TopicProducer(self, key, request, sink, self._clock.now_ms())
-        producer.message_size_max = max(0, self._policies.current.max_message_size)
+        self._limit(producer)
         arrival = asyncio.get_running_loop().create_future()
         self._producers[key], self._arrivals[key] = producer, arrival
         self._admission.producers_max = self._policies.current.max_producers
@@ -153,9 +153,14 @@ class Publishers:
                 self._throttle.close()
             self._throttle = PublishThrottle(rate.messages, rate.bytes) if rate.is_limited else None
         for producer in self._producers.values():
-            producer.message_size_max = max(0, self._policies.current.max_message_size)
+            self._limit(producer)
         self._limits.refresh()
         self._throttles = tuple(each for each in (self._throttle, self._limits.publish) if each is not None)
+
+    def _limit(self, producer: TopicProducer) -> None:
+        policies = self._policies.current
+        producer.message_size_max = max(0, policies.max_message_size)
+        producer.delay_ms_max = max(0, policies.delayed_delivery_max_delay_ms) if policies.delayed_delivery_enabled else 0
 
     def count_published(self, producer: TopicProducer, run: SendRun, chunks: int) -> None:
         self.counters.add(run.entries.message_count, run.entries.payload_bytes, chunks)

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from wire.kernels.metadata import key_hashes, scan
+from wire.kernels.metadata import deliver_times, key_hashes, scan
 from wire.run import FLAG_TRANSACTION, EntryRun, RunMetadata
 
 T = TypeVar("T")
@@ -22,6 +22,10 @@ class ScannedRuns:
         self._decided = decided
         self._metadata = _Memo[RunMetadata](self._scan)
         self._key_hashes = _Memo["array[int]"](key_hashes)
+        self._deliver_times = _Memo["array[int]"](deliver_times)
+
+    def deliver_times(self, run: EntryRun) -> "array[int]":
+        return self._deliver_times.of(run)
 
     def metadata(self, run: EntryRun) -> RunMetadata:
         return self._metadata.of(run)

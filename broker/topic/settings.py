@@ -64,6 +64,12 @@ class TopicSettings:
     dispatch_throttling_rate_relative_to_publish_rate: bool = False
     dispatch_throttling_on_batch_message_enabled: bool = False
     """A batch counts as one message."""
+    delayed_delivery_enabled: bool = True
+    """False: messages with a delivery time are delivered at once."""
+    delayed_delivery_tick_time_millis: int = 1000
+    """How late such a message may be; a tenth of it in rest."""
+    delayed_delivery_max_delay_in_millis: int = 0
+    """A message that is to be delivered later than so long after its publish time is refused; 0: none is."""
     subscribe_throttling_rate_per_consumer: int = 0
     subscribe_rate_period_per_consumer_in_second: int = 30
     transaction_buffer_snapshot_max_transaction_count: int = 1000
@@ -83,6 +89,10 @@ class TopicSettings:
     broker_deduplication_producer_inactivity_timeout_minutes: int = 360
     """How long names are remembered that nobody uses; 0: as long as there is room."""
 
+    def _check_delays(self) -> None:
+        if self.delayed_delivery_tick_time_millis < 1:
+            raise ValueError("delayedDeliveryTickTimeMillis: expected at least 1")
+
     def __post_init__(self) -> None:
         names = SUBSCRIPTION_TYPE_NAMES.values()
         unknown = [name for name in self.subscription_types_enabled if name not in names]
@@ -97,6 +107,7 @@ class TopicSettings:
             raise ValueError("brokerDeduplicationEntriesInterval must be at least 1")
         if self.max_concurrent_non_persistent_message_per_connection < 0:
             raise ValueError("maxConcurrentNonPersistentMessagePerConnection: expected 0 (one at a time) or more")
+        self._check_delays()
         if self.ttl_duration_default_in_seconds < 0:
             raise ValueError("ttlDurationDefaultInSeconds: expected 0 (nothing expires) or more")
         if self.backlog_quota_default_retention_policy not in list(QuotaPolicy):

@@ -13,6 +13,7 @@ from broker.errors import BrokerError, ServerError
 from broker.subscription.contract import (
     ConsumerId,
     ConsumerRemoved,
+    DelaysChanged,
     Dispatcher,
     EntriesAvailable,
     Event,
@@ -167,14 +168,22 @@ class Subscription:
             host = self._host
             dispatcher = make_dispatcher(subscription_type, self._dispatcher_settings, host.partition_index)
             dispatcher.handle(self._limits(), 0)
+            dispatcher.handle(self._delays(), 0)
             log = host.transactions.committed
-            self._driver = DispatchDriver(dispatcher, log, self.cursor, host.scanned, self._label, host.storage_failed)
+            self._driver = DispatchDriver(dispatcher, log, self.cursor, host.scanned, self._label, host.storage_failed, self._wall_ms)
             self._driver.limit(self._throttle)
         return self._driver
 
     def _limits(self) -> LimitsChanged:
         policies = self._policies.current
         return LimitsChanged(max(0, policies.max_unacked_per_consumer), max(0, policies.max_unacked_per_subscription))
+
+    def _wall_ms(self) -> int:
+        return self.clock.now_ms()
+
+    def _delays(self) -> DelaysChanged:
+        policies, is_strict = self._policies.current, self._dispatcher_settings.is_delayed_delivery_deliver_at_time_strict
+        return DelaysChanged(policies.delayed_delivery_enabled, policies.delayed_delivery_tick_ms, is_strict)
 
     def policies_changed(self, shared: SharedDispatchLimits) -> None:
         """What they say of deliveries holds from now on, with the rates that it shares with others."""
@@ -186,6 +195,7 @@ class Subscription:
         if self._driver is not None:
             self._driver.limit(self._throttle)
         self.handle(self._limits())
+        self.handle(self._delays())
 
     def publish_rates_sampled(self, published: PublishRates) -> None:
         """A dispatch rate may be relative to them."""

@@ -17,6 +17,7 @@ from wire.run import (
     FLAG_TRANSACTION,
     FLAG_UNPARSEABLE,
     Buffer,
+    EntryBatch,
     EntryRun,
     RunMetadata,
 )
@@ -39,10 +40,10 @@ if not cython.compiled:
 
 MESSAGES_PER_ENTRY_MAX = 1 << 20
 
-_FIELDS = 17
+_FIELDS = 19
 """Places in `fields`, all positions in the buffer: 0-1 the metadata's start and end; then, 0 where the field is absent, start
 and end of 2-3 producer name, 4-5 sequence id, 6-7 publish time, 8-9 partition key, 10-11 ordering key, 12-13 broker timestamp;
-then 14 the flags, 15 the number of messages, 16 whether the partition key is in base 64."""
+then 14 the flags, 15 the number of messages, 16 whether the partition key is in base 64; 17-18 as 2-3: the delivery time."""
 
 _marker = FLAG_MARKER
 _chunk = FLAG_CHUNK
@@ -126,7 +127,7 @@ def _read_metadata(data: Buffer, at: int, end: int, fields: "array[int]") -> int
     for place in range(2, 12):
         fields[place] = 0
     fields[15] = 1
-    fields[16] = 0
+    fields[16] = fields[17] = 0
     if not _locate(data, at, end, fields):
         return 0
     at = fields[0]
@@ -165,6 +166,8 @@ def _read_metadata(data: Buffer, at: int, end: int, fields: "array[int]") -> int
             fields[11] = at
         elif key == 0x98:  # deliver_at_time
             flags |= _delayed
+            fields[17] = after
+            fields[18] = at
         elif key == 0xA0:  # marker_type
             flags |= _marker
         elif key == 0xB0:  # txnid_least_bits
@@ -181,7 +184,7 @@ def _read_metadata(data: Buffer, at: int, end: int, fields: "array[int]") -> int
     return 1
 
 
-def _check(run: EntryRun) -> None:
+def _check(run: EntryRun | EntryBatch) -> None:
     """Raise ValueError unless every entry of the run lies inside its buffer."""
     count = len(run.offsets) - 1
     offsets = counts_of(run.offsets)
@@ -241,6 +244,49 @@ def publish_times(run: EntryRun) -> "array[int]":
         else:
             found[index] = varint_value(data, fields[6], fields[7]) & _signed_max
     return times
+
+
+def deliver_times(run: EntryRun | EntryBatch) -> "array[int]":
+    """When each entry may be delivered, in milliseconds since the epoch; -1 where it has no such time, or a negative one."""
+    _check(run)
+    count = len(run.offsets) - 1
+    header_bytes = run.header_bytes
+    offsets = counts_of(run.offsets)
+    data = octets_of(run.buffer)
+    parsed = _WORD * _FIELDS
+    fields = words_of(parsed)
+    times = _SIGNED_WORD * count
+    found = signed_words_of(times)
+    for index in range(count):
+        found[index] = _deliver_time(data, fields, offsets[index] + header_bytes, offsets[index + 1])
+    return times
+
+
+def longest_delay(run: EntryRun | EntryBatch) -> int:
+    """Milliseconds from publish time to delivery time, of the entry where that is most; -1 when none is delivered later."""
+    _check(run)
+    count = len(run.offsets) - 1
+    header_bytes = run.header_bytes
+    offsets = counts_of(run.offsets)
+    data = octets_of(run.buffer)
+    parsed = _WORD * _FIELDS
+    fields = words_of(parsed)
+    longest = -1
+    for index in range(count):
+        time = _deliver_time(data, fields, offsets[index] + header_bytes, offsets[index + 1])
+        if time >= 0:
+            time -= varint_value(data, fields[6], fields[7]) & _signed_max
+            if time > longest:
+                longest = time
+    return longest
+
+
+def _deliver_time(data: Buffer, fields: "array[int]", at: int, end: int) -> int:
+    """Of the payload section [at, end), which is parsed into `fields`."""
+    if not _read_metadata(data, at, end, fields) or not fields[17]:
+        return -1
+    value = varint_value(data, fields[17], fields[18])
+    return -1 if value > _signed_max else value
 
 
 def _murmur(data: Buffer, at: int, end: int) -> int:
