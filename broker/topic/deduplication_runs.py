@@ -6,14 +6,14 @@ is looked at entry by entry.
 
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from wire.errors import MalformedPayload
 from wire.generated.pulsar_api_pb2 import MessageMetadata
 from wire.int64 import signed
 from wire.kernels.metadata import scan
-from wire.kernels.sequences import highest_if_ascending
+from wire.kernels.sequences import highest_if_ascending, last_sequence_ids
 from wire.payloads import message_metadata, split_section
 from wire.run import FLAG_CHUNK, FLAG_MARKER, Buffer, EntryBatch, EntryRun, SendRun
 
@@ -45,28 +45,27 @@ class Message:
 
 def judged(known: Deduplication, name: str, run: SendRun, now_ms: int) -> list[Piece]:
     """The pieces in order, at least one; those to be stored count as appends under way."""
-    last = (
-        NOTHING if run.flags & (FLAG_CHUNK | FLAG_MARKER) else highest_if_ascending(run.sequence_ids, run.highest_sequence_ids)
-    )
+    lasts = _last_ids(run)
+    last = NOTHING if run.flags & (FLAG_CHUNK | FLAG_MARKER) else highest_if_ascending(run.sequence_ids, lasts)
     if last != NOTHING and known.push_run(name, run.sequence_ids[0], last, now_ms):
         return [Piece(run, Verdict.STORE, last, None)]
-    messages = list(_messages(run))
+    messages = list(_messages(run, lasts))
     verdicts = [_verdict(known, name, message, now_ms) for message in messages]
     return list(_pieces(known, name, run, messages, verdicts))
 
 
 def noted(known: Deduplication, name: str, run: SendRun, now_ms: int) -> Piece:
     """The whole run, to be stored whatever it is."""
-    messages = list(_messages(run))
+    messages = list(_messages(run, _last_ids(run)))
     last, chunk = _reach(messages)
     known.note(name, last, now_ms)
     return Piece(run, Verdict.STORE, last, chunk)
 
 
 def message_of(metadata: MessageMetadata) -> Message:
-    """Of an entry by its metadata alone. Batches of some clients do not say their highest id, and count up to their first."""
+    """Of an entry by its metadata alone."""
     first = signed(metadata.sequence_id)
-    highest = signed(metadata.highest_sequence_id) if metadata.HasField("highest_sequence_id") else first
+    highest = signed(metadata.highest_sequence_id) or first + max(metadata.num_messages_in_batch, 1) - 1
     chunk = _chunk_of(metadata)
     if metadata.HasField("marker_type"):
         return Message(first, NOTHING, is_marker=True)
@@ -88,10 +87,19 @@ def _chunk_of(metadata: MessageMetadata) -> Chunk | None:
     return Chunk(message, metadata.chunk_id)
 
 
-def _messages(run: SendRun) -> Iterator[Message]:
+def _last_ids(run: SendRun) -> "array[int]":
+    """Of each entry. Batches of the C++ client and its kin do not say theirs: ids that ascend go up so far at least."""
+    entries = run.entries
+    if entries.message_count == entries.count or all(run.highest_sequence_ids):
+        return run.highest_sequence_ids
+    scanned = scan(EntryRun(0, 0, entries.buffer, entries.offsets, entries.header_bytes))
+    return last_sequence_ids(run.sequence_ids, run.highest_sequence_ids, scanned.message_counts)
+
+
+def _messages(run: SendRun, lasts: "array[int]") -> Iterator[Message]:
     """By their commands, which is what is answered; chunks and markers by their metadata too."""
     entries = run.entries
-    for index, (word, highest) in enumerate(zip(run.sequence_ids, run.highest_sequence_ids, strict=True)):
+    for index, (word, highest) in enumerate(zip(run.sequence_ids, lasts, strict=True)):
         first = signed(word)
         last = max(first, signed(highest)) if highest else first
         if run.flags & (FLAG_CHUNK | FLAG_MARKER):
@@ -141,4 +149,4 @@ def _part(run: SendRun, start: int, end: int, message_count: int, *, has_bytes: 
     buffer = entries.buffer[base : entries.offsets[end]] if has_bytes else bytearray()
     batch = EntryBatch(buffer, offsets, entries.header_bytes, message_count)
     ids, highest = run.sequence_ids[start:end], run.highest_sequence_ids[start:end]
-    return SendRun(run.producer_id, batch, ids, highest, run.flags, run.end)
+    return replace(run, entries=batch, sequence_ids=ids, highest_sequence_ids=highest)

@@ -60,6 +60,16 @@ def test_only_a_strictly_ascending_run_has_a_highest_id(
 
 
 @BOTH
+def test_a_batch_that_does_not_say_its_last_id_has_as_many_as_it_has_messages(sequences: ModuleType) -> None:
+    top = (1 << 64) - 1
+    firsts, highests, counts = words([0, 10, 20, top, 7]), words([0, 15, 0, 0, 0]), array("I", [10, 3, 1, 2, 1])
+    assert list(sequences.last_sequence_ids(firsts, highests, counts)) == [9, 15, 20, top, 7]
+    assert list(sequences.last_sequence_ids(words([]), words([]), array("I"))) == []
+    with pytest.raises(ValueError, match="1 sequence ids, 1 highest, 0 message counts"):
+        sequences.last_sequence_ids(words([1]), words([0]), array("I"))
+
+
+@BOTH
 def test_a_run_whose_arrays_differ_in_length_is_refused(sequences: ModuleType) -> None:
     with pytest.raises(ValueError, match="1 sequence ids, 2 highest"):
         sequences.highest_if_ascending(words([1]), words([1, 2]))

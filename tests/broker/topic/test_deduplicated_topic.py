@@ -39,6 +39,11 @@ def batches(*spans: tuple[int, int], name: str = "p") -> SendRun:
     )
 
 
+def with_messages(run: SendRun, count: int) -> SendRun:
+    """The run, of so many messages."""
+    return replace(run, entries=replace(run.entries, message_count=count))
+
+
 def chunks(sequence_id: int, indexes: Sequence[int], count: int = 3, uuid: str = "p-m") -> SendRun:
     bodies = [
         body("p", sequence_id, uuid=uuid, num_chunks_from_msg=count, chunk_id=index, total_chunk_msg_size=99)
@@ -185,6 +190,26 @@ def test_after_a_kill_the_log_says_what_is_stored() -> None:
         await settle()
         assert receipts(sink) == [([0, 1], NOWHERE), ([2], Position(3, 3))]
         assert receipts(others) == [([0], NOWHERE), ([10], Position(3, 4))]
+
+    run(scenario)
+
+
+def test_a_batch_that_does_not_say_its_last_id_counts_as_many_as_it_has_messages() -> None:
+    """The C++ client's: were it told the first id of its last batch, it would go on with ids that it has used."""
+
+    async def scenario() -> None:
+        world = await world_with()
+        producer, _ = await world.producer()
+        silent = [body("p", first, num_messages_in_batch=5) for first in (0, 5)]
+        producer.publish(with_messages(send_run([0, 5], silent), 10))
+        await settle()
+        assert producer.last_sequence_id == 9
+        world = await again(world)
+        producer, sink = await world.producer()
+        assert producer.last_sequence_id == 9
+        producer.publish(with_messages(send_run([5, 10], [silent[1], body("p", 10)]), 6))
+        await settle()
+        assert receipts(sink) == [([5], NOWHERE), ([10], Position(3, 2))]
 
     run(scenario)
 
