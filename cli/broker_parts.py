@@ -26,7 +26,7 @@ from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import Topics
 from broker.topic.settings import TopicSettings
 from broker.transaction.coordinators import Coordinators, initialise_coordinators
-from broker.transaction.participants import NotServed
+from broker.transaction.here import ParticipantsHere
 from broker.transaction.settings import TransactionSettings
 from broker.transaction.transactions import BrokerTransactions
 from cli.configuration import Configuration
@@ -81,9 +81,12 @@ class BrokerParts:
         self.service.neighbours = around.neighbours(self.tls_settings, os.environ, asyncio.get_running_loop().time)
         self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security)
         transactions = configuration.settings(TransactionSettings)
+        topics.takes_transactions = transactions.transaction_coordinator_enabled
         self._transactions: BrokerTransactions | None = None
         if transactions.transaction_coordinator_enabled:
-            self._transactions = BrokerTransactions(transactions, self.managed_ledgers, self.service, NotServed(), clock)
+            self._transactions = BrokerTransactions(
+                transactions, self.managed_ledgers, self.service, ParticipantsHere(self.service), clock
+            )
             self.listener.coordinators = self._transactions.coordinators
 
     def _fill_meters(self, configuration: Configuration) -> None:

@@ -27,7 +27,17 @@ from ..security.callers import Caller
 from ..security.security import Security
 from ..service.broker_service import BrokerService
 from ..transaction.coordinators import Coordinators
-from . import consumer_requests, consumers, lookups, producers, refused, replies, schemas, topic_lists, transactions
+from . import (
+    consumer_requests,
+    consumers,
+    lookups,
+    producers,
+    replies,
+    schemas,
+    topic_lists,
+    transaction_ends,
+    transactions,
+)
 from .command_needs import ANSWERED_AT_ONCE
 from .consumer_requests import ConsumerRequests
 from .consumers import Consumers
@@ -37,12 +47,12 @@ from .liveness import Liveness
 from .lookups import Lookups
 from .producers import Producers
 from .publish_gate import PublishGate, PublishMemory
-from .refused import Refused
 from .revocation import Attached
 from .schemas import Schemas
 from .session import Session, Tick
 from .settings import ConnectionSettings
 from .topic_lists import TopicLists
+from .transaction_ends import TransactionEnds
 from .transactions import Transactions
 
 log = logging.getLogger(__name__)
@@ -64,7 +74,7 @@ _FAMILIES: tuple[Any, ...] = (
     consumer_requests.ROUTES,
     lookups.ROUTES,
     topic_lists.ROUTES,
-    refused.ROUTES,
+    transaction_ends.ROUTES,
     schemas.ROUTES,
     transactions.ROUTES,
 )
@@ -112,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
             ConsumerRequests(self, self._consumers),
             Lookups(self, server.service),
             self._topic_lists,
-            Refused(self),
+            TransactionEnds(self, server.service, is_enabled=server.coordinators is not None),
             Schemas(self, server.service),
             Transactions(self, server.coordinators, server.security),
         )

@@ -13,6 +13,7 @@ from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.int64 import signed
 from wire.run import AckRun
+from wire.transactions import TxnId
 
 from ..errors import BrokerError, ServerError
 from ..security.needs import topic_need
@@ -124,6 +125,9 @@ class Consumers:
             if handle is None:
                 message = f"Consumer {ack.consumer_id} is not on this connection"
                 failure = BrokerError(ServerError.CONSUMER_NOT_FOUND, message)
+            elif _is_of_transaction(ack):
+                self._acknowledge_in_transaction(handle, ack)
+                return
             elif handle.consumer is not None:
                 _acknowledge(handle, ack)
         except BrokerError as error:
@@ -135,6 +139,25 @@ class Consumers:
         elif failure is not None and handle is not None:
             reason = f"ACK of consumer {ack.consumer_id} refused: {failure.message}"
             log.warning(line("acknowledgement refused", peer=self._link.address, reason=reason))
+
+    def _acknowledge_in_transaction(self, handle: ConsumerHandle, ack: api.CommandAck) -> None:
+        """Answered when it is stored, if it wants an answer, as clients' do."""
+        consumer, acknowledgement = handle.consumer, _acknowledgement(ack)
+        assert consumer is not None
+        txn_id = TxnId(ack.txnid_most_bits, ack.txnid_least_bits)
+
+        async def work() -> None:
+            await consumer.acknowledge_in(txn_id, acknowledgement)
+            answer(None)
+
+        def answer(failure: BrokerError | None) -> None:
+            if ack.HasField("request_id"):
+                self._link.answer(replies.ack_response(ack, failure))
+            elif failure is not None:
+                reason = f"ACK of transaction {txn_id} refused: {failure.message}"
+                log.warning(line("acknowledgement refused", peer=self._link.address, reason=reason))
+
+        self._link.run(work(), answer)
 
     def _log_damaged(self, ack: api.CommandAck) -> None:
         """The client could not read them and goes on: acknowledged all the same (Apache: checkAckValidationError)."""
@@ -212,13 +235,24 @@ def _revoke(handle: ConsumerHandle, reason: str) -> None:
         handle.consumer.close()
 
 
+def _is_of_transaction(ack: api.CommandAck) -> bool:
+    return ack.HasField("txnid_most_bits") and ack.HasField("txnid_least_bits")
+
+
 def _acknowledge(handle: ConsumerHandle, ack: api.CommandAck) -> None:
-    if ack.HasField("txnid_most_bits") or ack.HasField("txnid_least_bits"):
-        raise BrokerError(ServerError.NOT_ALLOWED, "Transactions are not enabled.")
+    acknowledgement = _acknowledgement(ack)
+    assert handle.consumer is not None
+    try:
+        handle.consumer.acknowledge(acknowledgement)
+    except Exception as failure:
+        raise to_broker_error(failure) from failure
+
+
+def _acknowledgement(ack: api.CommandAck) -> Acknowledgement:
     is_cumulative = ack.ack_type == api.CommandAck.Cumulative
     if is_cumulative and len(ack.message_id) != 1:
         raise BrokerError(ServerError.NOT_ALLOWED, f"A cumulative ack of {len(ack.message_id)} messages")
-    acknowledgement = Acknowledgement(
+    return Acknowledgement(
         is_cumulative=is_cumulative,
         positions=tuple(replies.position_of(each) for each in ack.message_id),
         ack_sets=tuple(tuple(each.ack_set) for each in ack.message_id),

@@ -24,6 +24,7 @@ from .contract import (
     DispatcherState,
     Effect,
     EntriesAcknowledged,
+    EntriesReturned,
     EntriesRead,
     EntriesReturned,
     Event,

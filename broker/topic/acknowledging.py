@@ -52,7 +52,7 @@ class Acknowledging:
         self._moved()
         return count
 
-    def command(self, consumer: ConsumerId, acknowledgement: Acknowledgement) -> int:
+    def command(self, consumer: ConsumerId | None, acknowledgement: Acknowledgement) -> int:
         """Any other acknowledgement; the number of entries that were not wholly acknowledged before."""
         if acknowledgement.is_cumulative:
             count = self._cumulative(acknowledgement)
@@ -61,7 +61,7 @@ class Acknowledging:
         self._moved()
         return count
 
-    def _individual(self, consumer: ConsumerId, command: Acknowledgement) -> int:
+    def _individual(self, consumer: ConsumerId | None, command: Acknowledgement) -> int:
         whole: dict[int, array[int]] = {}
         count = 0
         for position, ack_set, batch_size in zip(command.positions, command.ack_sets, command.batch_sizes, strict=True):
@@ -71,7 +71,7 @@ class Acknowledging:
                 whole.setdefault(position.ledger_id, array("Q")).append(position.entry_id & 0xFFFF_FFFF_FFFF_FFFF)
         return count + sum(self._entries(consumer, ledger_id, entries) for ledger_id, entries in whole.items())
 
-    def _entries(self, consumer: ConsumerId, ledger_id: int, entries: "array[int]") -> int:
+    def _entries(self, consumer: ConsumerId | None, ledger_id: int, entries: "array[int]") -> int:
         entry_ids = self._bitmap(ledger_id, entries)
         if not entry_ids:
             return 0
@@ -106,7 +106,7 @@ class Acknowledging:
             self._refuse(str(still))
             return BitMap()
 
-    def _batch(self, consumer: ConsumerId, position: Position, ack_set: Sequence[int], batch_size: int) -> int:
+    def _batch(self, consumer: ConsumerId | None, position: Position, ack_set: Sequence[int], batch_size: int) -> int:
         """Part of a batch. 1 when that made it whole."""
         cursor = self._cursor
         if not self._batch_indexes or cursor.is_acknowledged(position):

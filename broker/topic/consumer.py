@@ -11,6 +11,7 @@ from broker.errors import BrokerError, ServerError
 from broker.subscription.contract import ConsumerId, Deliver, PermitsAdded, RedeliveryRequested, WritabilityChanged
 from wire.position import Position
 from wire.run import AckRun, EntryRun
+from wire.transactions import TxnId
 
 from .contract import Acknowledgement, ConsumerSink, ConsumerStats, LastMessage, SubscribeRequest, SubscriptionType
 from .rates import DeliveryCounters, DeliveryRates
@@ -75,6 +76,14 @@ class TopicConsumer:
             raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
         self.last_acknowledgement_ms = self._subscription.clock.now_ms()
         self._count_acknowledged(self._subscription.acknowledging.command(self.key, acknowledgement))
+
+    async def acknowledge_in(self, txn_id: TxnId, acknowledgement: Acknowledgement) -> None:
+        self._check_open()
+        if acknowledgement.is_cumulative and self.type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED):
+            raise BrokerError(ServerError.NOT_ALLOWED, "Cumulative acknowledgement is not allowed on a shared subscription")
+        self._subscription.check_takes_transactions()
+        self._subscription.check_not_fenced()
+        await self._subscription.transactions.acknowledge(txn_id, acknowledgement)
 
     async def acknowledgements_stored(self) -> None:
         await self._subscription.cursor.stored()

@@ -236,6 +236,10 @@ class Consumer(Protocol):
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
         """BrokerError(NOT_ALLOWED) for a cumulative one on Shared and Key_Shared."""
 
+    async def acknowledge_in(self, txn_id: TxnId, acknowledgement: Acknowledgement) -> None:
+        """In a transaction: counts when that is committed. It is stored when this returns. BrokerError(TRANSACTION_CONFLICT)
+        when one of the messages is acknowledged already, or by another transaction: then none of them is by this one."""
+
     async def acknowledgements_stored(self) -> None:
         """Return when what the subscription has acknowledged until now would survive a crash (if it is durable)."""
 
@@ -300,6 +304,9 @@ class Topic(Protocol):
     async def end_transaction(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
         """What was published in it is durably committed or aborted when it returns, also if it was before. What is open of
         transactions of its coordinator up to `low_water_mark` is aborted. TRANSACTION_CONFLICT: it was aborted already."""
+
+    async def end_acknowledgements(self, subscription: str, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
+        """As `end_transaction`, of what was acknowledged in it on a subscription; nothing happens when that is not there."""
 
     async def terminate(self) -> None:
         """No more messages, for ever; whoever has acknowledged all gets REACHED_END_OF_TOPIC."""

@@ -34,7 +34,7 @@ from broker.subscription.contract import (
     WallClockRead,
     WritabilityChanged,
 )
-from managed_ledger.contract import ManagedCursor, ManagedLedgerError
+from managed_ledger.contract import ManagedLedgerError
 from wire.position import Position
 from wire.run import FLAG_BATCH, FLAG_DELAYED, EntryRun, RunMetadata
 
@@ -67,6 +67,20 @@ class ReadableLog(Protocol):
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
 
 
+class ReadPlace(Protocol):
+    """As much of a cursor as it takes (`transactions.pending_cursor`); the methods are `ManagedCursor`'s."""
+
+    @property
+    def mark_delete(self) -> Position: ...
+    def first_unacknowledged(self) -> Position: ...
+    def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap: ...
+    def is_loaded(self, ledger_id: int, first: int, last: int) -> bool: ...
+    async def load_acknowledged(self, ledger_id: int, first: int, last: int) -> None: ...
+    def acknowledged_in(self, ledger_id: int) -> BitMap: ...
+    def has_batch_indexes(self) -> bool: ...
+    def unacknowledged_batch_indexes(self, position: Position) -> tuple[int, ...] | None: ...
+
+
 class DispatchDriver:
     """One dispatcher at work on one cursor. `failed` hears of an error that is ours, after which nothing is dispatched."""
 
@@ -74,7 +88,7 @@ class DispatchDriver:
         self,
         dispatcher: Dispatcher,
         ledger: ReadableLog,
-        cursor: ManagedCursor,
+        cursor: ReadPlace,
         scanned: ScannedRuns,
         label: str,
         failed: Callable[[BaseException], None],

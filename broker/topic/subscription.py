@@ -27,7 +27,15 @@ from wire.position import Position
 
 from .acknowledging import Acknowledging
 from .consumer import TopicConsumer
-from .contract import ConsumerSink, ConsumerStats, KeySharedMeta, LastMessage, SubscribeRequest, SubscriptionType
+from .contract import (
+    Acknowledgement,
+    ConsumerSink,
+    ConsumerStats,
+    KeySharedMeta,
+    LastMessage,
+    SubscribeRequest,
+    SubscriptionType,
+)
 from .dispatch_driver import DispatchDriver
 from .dispatch_throttle import DispatchLimit, DispatchThrottle, SharedDispatchLimits, ThrottledTimes
 from .errors import broker_error
@@ -37,6 +45,8 @@ from .rates import DeliveryCounters, PublishRates, Rate
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
 from .subscription_types import consumer_added, make_dispatcher
+from .transactions.logs import LogsOfItsOwn
+from .transactions.subscription_transactions import SubscriptionTransactions
 from .transactions.topic_transactions import TopicTransactions
 
 _log = logging.getLogger(__name__)
@@ -58,6 +68,10 @@ class SubscriptionHost(Protocol):
     def scanned(self) -> ScannedRuns: ...
     @property
     def transactions(self) -> TopicTransactions: ...
+    @property
+    def logs_of_its_own(self) -> LogsOfItsOwn | None: ...
+    @property
+    def takes_transactions(self) -> bool: ...
     def storage_failed(self, error: BaseException) -> None: ...
     def somebody_left(self) -> None: ...
     async def drop_subscription(self, subscription: "Subscription") -> None:
@@ -114,6 +128,8 @@ class Subscription:
             batch_indexes=settings.acknowledgment_at_batch_index_level_enabled,
         )
 
+        self.transactions = SubscriptionTransactions(self, host.logs_of_its_own, host.storage_failed)
+
     @property
     def consumers(self) -> list[TopicConsumer]:
         return list(self._consumers.values())
@@ -154,8 +170,7 @@ class Subscription:
         return consumer
 
     def _check_accepts(self, request: SubscribeRequest) -> None:
-        if self.is_fenced:
-            raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
+        self.check_not_fenced()
         if self._consumers and self.type is not request.type:
             raise BrokerError(ServerError.CONSUMER_BUSY, "Subscription is of different type")
         if 0 < self._policies.current.max_consumers_per_subscription <= len(self._consumers):
@@ -170,7 +185,8 @@ class Subscription:
             dispatcher.handle(self._limits(), 0)
             dispatcher.handle(self._delays(), 0)
             log = host.transactions.committed
-            self._driver = DispatchDriver(dispatcher, log, self.cursor, host.scanned, self._label, host.storage_failed, self._wall_ms)
+            place = self.transactions.cursor
+            self._driver = DispatchDriver(dispatcher, log, place, host.scanned, self._label, host.storage_failed, self._wall_ms)
             self._driver.limit(self._throttle)
         return self._driver
 
@@ -254,6 +270,10 @@ class Subscription:
         self._acknowledged()
         return before - self.cursor.backlog_entries()
 
+    def acknowledge_committed(self, acknowledgement: Acknowledgement) -> None:
+        """What a transaction has acknowledged that is committed now."""
+        self.acknowledging.command(None, acknowledgement)
+
     def expire_through(self, position: Position) -> int:
         """The same, for what nobody has acknowledged in time."""
         count = self.acknowledge_through(position)
@@ -313,6 +333,16 @@ class Subscription:
             self.is_fenced = False
             raise
         self._host.somebody_left()
+
+    def check_takes_transactions(self) -> None:
+        """BrokerError(NOT_ALLOWED) where there are none."""
+        if not self._host.takes_transactions:
+            raise BrokerError(ServerError.NOT_ALLOWED, "Transactions are not enabled.")
+
+    def check_not_fenced(self) -> None:
+        """BrokerError(SERVICE_NOT_READY) while its place is being moved, or it is being deleted."""
+        if self.is_fenced:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
 
     def _fence(self, otherwise: str) -> None:
         if self.is_fenced:

@@ -27,6 +27,7 @@ from .rates import PublishRates
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
 from .subscription import Subscription
+from .transactions.logs import LogsOfItsOwn
 from .transactions.topic_transactions import TopicTransactions
 
 REPLICATOR_PREFIX = "pulsar.repl"
@@ -47,6 +48,10 @@ class SubscriptionsHost(Protocol):
     def scanned(self) -> ScannedRuns: ...
     @property
     def transactions(self) -> TopicTransactions: ...
+    @property
+    def logs_of_its_own(self) -> LogsOfItsOwn | None: ...
+    @property
+    def takes_transactions(self) -> bool: ...
     @property
     def is_closed(self) -> bool: ...
     def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
@@ -166,6 +171,7 @@ class Subscriptions:
             raise broker_error(error) from error
         self._check_open()
         subscription = self._by_name[name] = self._subscription(name, cursor)
+        subscription.transactions.is_new()
         _log.info("%s: created subscription %s", self._host.name, name)
         return subscription
 
@@ -213,6 +219,7 @@ class Subscriptions:
             if self._by_name.get(subscription.name) is not subscription:
                 return
             try:
+                await subscription.transactions.delete()
                 if subscription.cursor.durable:
                     await self._host.ledger.delete_cursor(encode_name(subscription.name))
                 else:

@@ -123,6 +123,7 @@ class PersistentTopic:
             raise BrokerError(ServerError.NOT_ALLOWED, "readCompacted only allowed on failover or exclusive subscriptions")
         self._check_subscribe_rate(request)
         subscription = await self.subscriptions.open_for(request)
+        await subscription.transactions.recover()
         if request.start_rollback_seconds > 0:
             await subscription.reset_to_time(self._clock.now_ms() - request.start_rollback_seconds * 1000)
         try:
@@ -206,6 +207,13 @@ class PersistentTopic:
         self._check_open()
         await self.transactions.end(txn_id, action, low_water_mark)
 
+    async def end_acknowledgements(self, subscription: str, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
+        self._check_open()
+        found = self.subscriptions.get(subscription)
+        if found is not None:
+            found.check_not_fenced()
+            await found.transactions.end(txn_id, action, low_water_mark)
+
     def more_is_readable(self) -> None:
         self.subscriptions.entries_available()
 
@@ -242,6 +250,8 @@ class PersistentTopic:
     async def _delete(self) -> None:
         await self._end_all("the topic is being deleted")
         try:
+            for subscription in self.subscriptions.all:
+                await subscription.transactions.delete()
             await self.ledger.delete()
             await self.transactions.delete()
         except ManagedLedgerError as error:
@@ -262,6 +272,8 @@ class PersistentTopic:
     async def _close_ledger(self) -> None:
         """Flushes the cursors. A failure leaves nothing to do here: the next to open it recovers it."""
         await self.transactions.close()
+        for subscription in self.subscriptions.all:
+            await subscription.transactions.close()
         try:
             await self.ledger.close()
         except ManagedLedgerError as error:

@@ -30,18 +30,6 @@ _ANSWERS = {
 }
 
 
-class NotServed:
-    """`Participants` of a broker whose topics take no part in transactions."""
-
-    async def end_on_partition(self, topic: str, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
-        raise BrokerError(ServerError.SERVICE_NOT_READY, f"{topic} takes no part in transactions")
-
-    async def end_on_subscription(
-        self, topic: str, subscription: str, txn_id: TxnId, action: TxnAction, low_water_mark: int
-    ) -> None:
-        raise BrokerError(ServerError.SERVICE_NOT_READY, f"{topic} {subscription} takes no part in transactions")
-
-
 class ParticipantsAnywhere:
     """`Participants` of the whole cluster; `here` are those of this broker. `close` last."""
 

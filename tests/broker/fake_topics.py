@@ -80,6 +80,7 @@ class FakeConsumer:
         self.permits: list[int] = []
         self.ack_runs: list[AckRun] = []
         self.acks: list[Acknowledgement] = []
+        self.acknowledged_in: list[tuple[TxnId, Acknowledgement]] = []
         self.redeliveries: list[tuple[list[Position], int | None]] = []
         self.seeks: list[tuple[Position, tuple[int, ...]] | int] = []
         self.unsubscribes: list[bool] = []
@@ -107,6 +108,11 @@ class FakeConsumer:
 
     def acknowledge_run(self, run: AckRun) -> None:
         self.ack_runs.append(run)
+
+    async def acknowledge_in(self, txn_id: TxnId, acknowledgement: Acknowledgement) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.acknowledged_in.append((txn_id, acknowledgement))
 
     async def acknowledgements_stored(self) -> None:
         await self.acknowledgements_gate.wait()
@@ -197,6 +203,7 @@ class FakeTopic:
         self.traffic_now = TopicTraffic()
         self.upkeep = FakeUpkeep()
         self.ended_transactions: list[tuple[TxnId, TxnAction, int]] = []
+        self.ended_acknowledgements: list[tuple[str, TxnId, TxnAction, int]] = []
 
     def store(self, run: SendRun) -> EntryRun:
         entries = run.entries
@@ -243,6 +250,9 @@ class FakeTopic:
 
     async def end_transaction(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
         self.ended_transactions.append((txn_id, action, low_water_mark))
+
+    async def end_acknowledgements(self, subscription: str, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
+        self.ended_acknowledgements.append((subscription, txn_id, action, low_water_mark))
 
     async def terminate(self) -> None:
         raise NotImplementedError

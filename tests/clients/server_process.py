@@ -44,7 +44,7 @@ class ServerProcess(StartedProcess):
 
 def serve_restarts(directory: Path) -> None:
     """A server plus a named pipe: a line written to `restart` kills it (-9) and starts it again, then `restarted` grows."""
-    with ServerProcess(directory) as server:
+    with ServerProcess(directory, ("transactionCoordinatorEnabled=true",)) as server:
         ready = server.start()
         pipe, done = directory / "restart", directory / "restarted"
         os.mkfifo(pipe)

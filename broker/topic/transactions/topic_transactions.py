@@ -41,6 +41,8 @@ class TransactionsHost(Protocol):
     def name(self) -> str: ...
     @property
     def ledger(self) -> ManagedLedger: ...
+    @property
+    def takes_transactions(self) -> bool: ...
     def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
     def storage_failed(self, error: BaseException) -> None: ...
     def more_is_readable(self) -> None:
@@ -122,6 +124,8 @@ class TopicTransactions:
 
     def append(self, txn_id: TxnId | None, entries: EntryBatch) -> "asyncio.Future[EntryRun]":
         """As the log's; of a transaction that has ended: BrokerError. None: of no transaction."""
+        if txn_id is not None and not self._host.takes_transactions:
+            return _refused("Transactions are not enabled.")
         if self._waiting or (txn_id is not None and self._snapshots is None):
             self._waiting += 1
             return asyncio.ensure_future(self._append_later(txn_id, entries))
@@ -157,10 +161,7 @@ class TopicTransactions:
         if txn_id is None:
             return ledger.append(entries)
         if not buffer.takes(txn_id):
-            message = f"Transaction [{txn_id}] has been ended. Please use a new transaction to send message."
-            refused: asyncio.Future[EntryRun] = asyncio.get_running_loop().create_future()
-            refused.set_exception(BrokerError(ServerError.NOT_ALLOWED, message))
-            return refused
+            return _refused(f"Transaction [{txn_id}] has been ended. Please use a new transaction to send message.")
         buffer.began(txn_id, ledger.last_confirmed)
         future = ledger.append(entries)
         future.add_done_callback(lambda done: self._appended(txn_id, done))
@@ -280,3 +281,9 @@ class TopicTransactions:
         self.stop()
         if self._snapshots is not None:
             await self._snapshots.ledger.delete()
+
+
+def _refused(message: str) -> "asyncio.Future[EntryRun]":
+    refused: asyncio.Future[EntryRun] = asyncio.get_running_loop().create_future()
+    refused.set_exception(BrokerError(ServerError.NOT_ALLOWED, message))
+    return refused

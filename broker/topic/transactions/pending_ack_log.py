@@ -1,0 +1,60 @@
+"""PendingAckLog: the managed ledger beside a topic's own that says what transactions have acknowledged on one subscription.
+
+Owns that log and its cursor, which says from where on it is needed. Apache's name of the cursor (MLPendingAckStore).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedger, ManagedLedgerError
+from wire.position import Position
+from wire.run import EntryRun
+
+from .markers import one_entry
+from .pending_ack_records import Record, UnreadableRecord, decode, encode
+
+CURSOR = "__pending_ack_state"
+_READ_ENTRIES, _READ_BYTES = 1000, 4 << 20
+
+
+class PendingAckLog:
+    """Of one subscription, open. ManagedLedgerError where nothing else is said."""
+
+    def __init__(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
+        self.ledger = ledger
+        self._cursor = cursor
+
+    @classmethod
+    async def open(cls, ledger: ManagedLedger) -> "PendingAckLog":
+        return cls(ledger, await ledger.open_cursor(CURSOR, EARLIEST))
+
+    @property
+    def entries_needed(self) -> int:
+        """How many would be read again."""
+        return self._cursor.backlog_entries()
+
+    async def records(self) -> AsyncIterator[tuple[Position, Record]]:
+        """All that is needed, in order."""
+        position = self._cursor.first_unacknowledged()
+        while (run := await self.ledger.read(position, _READ_ENTRIES, _READ_BYTES)) is not None:
+            for entry_id in range(run.first_entry_id, run.last_entry_id + 1):
+                at = Position(run.ledger_id, entry_id)
+                try:
+                    yield at, decode(run.payload(entry_id))
+                except UnreadableRecord as error:
+                    raise ManagedLedgerError(f"{self.ledger.name}: entry {at} is {error}") from error
+            position = Position(run.ledger_id, run.last_entry_id + 1)
+
+    def append(self, record: Record) -> "asyncio.Future[EntryRun]":
+        """Done when it is durable; in the order of the calls."""
+        return self.ledger.append(one_entry(encode(record), self.ledger.header_bytes))
+
+    def not_needed_before(self, position: Position) -> None:
+        """What comes before it says nothing that the subscription's own cursor does not say."""
+        before = self.ledger.previous_position(position)
+        if before.entry_id >= 0 and before > self._cursor.mark_delete:
+            self._cursor.acknowledge_cumulative(before)
+
+    def end(self) -> Position:
+        """Where the next record will be, or before it."""
+        return self.ledger.next_position(self.ledger.last_confirmed)

@@ -1,0 +1,276 @@
+"""SubscriptionTransactions: performs what transactions acknowledge on one subscription: the log first, then the cursor.
+
+Owns the pending-ack log, made with the first acknowledgement in a transaction, and the pending acknowledgements. An
+acknowledgement is answered when it is in the log; a commit there makes it the cursor's, an abort makes it as if it had not
+been. What the log says is read again before anybody is served. A subscription that is not durable has no log.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from broker.errors import BrokerError, ServerError
+from broker.subscription.contract import EntriesReturned, Event
+from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedgerError
+from ports.logs import line
+from wire.position import Position
+from wire.transactions import TxnAction, TxnId
+
+from ..contract import Acknowledgement
+from ..errors import broker_error
+from .logs import LogsOfItsOwn
+from .pending_ack_log import PendingAckLog
+from .pending_ack_records import Acknowledged, Ended
+from .pending_acks import Acked, PendingAcks, TransactionAcks
+from .pending_cursor import PendingCursor
+
+_ENTRIES_KEPT = 1000
+"""So many entries of the log before it is looked whether they are still needed."""
+
+log = logging.getLogger(__name__)
+
+
+class SubscriptionOfTransactions(Protocol):
+    """What these need of their subscription."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def cursor(self) -> ManagedCursor: ...
+    def handle(self, event: Event) -> None: ...
+    def acknowledge_committed(self, acknowledgement: Acknowledgement) -> None:
+        """On the cursor."""
+
+
+class SubscriptionTransactions:
+    """Of one subscription. `recover` before anybody is served."""
+
+    def __init__(
+        self, subscription: SubscriptionOfTransactions, logs: LogsOfItsOwn | None, failed: Callable[[BaseException], None]
+    ) -> None:
+        self.pending = PendingAcks()
+        self.cursor = PendingCursor(subscription.cursor, self.pending)
+        """What dispatchers go by: what is pending is as if it was acknowledged."""
+        self._subscription = subscription
+        self._logs = logs
+        self._failed = failed
+        self._log: PendingAckLog | None = None
+        self._turn = asyncio.Lock()
+        self._is_recovered = not subscription.cursor.durable
+        self._began: dict[TxnId, Position] = {}
+        """Where in the log the first acknowledgement of each open transaction is, or a little before."""
+        self._ending: dict[TxnId, asyncio.Future[None]] = {}
+        self._is_tidying = False
+
+    @property
+    def is_recovered(self) -> bool:
+        return self._is_recovered
+
+    @property
+    def has_log(self) -> bool:
+        return self._log is not None
+
+    # ---- recovery
+
+    async def recover(self) -> None:
+        """What the log says, once. BrokerError."""
+        if self._is_recovered:
+            return
+        async with self._turn:
+            try:
+                await self._recover()
+            except ManagedLedgerError as error:
+                raise broker_error(error) from error
+
+    def is_new(self) -> None:
+        """The subscription was just made: there is nothing to recover."""
+        self._is_recovered = True
+
+    async def _recover(self) -> None:
+        if self._is_recovered:  # by whoever had the turn before
+            return
+        found = None if self._logs is None else await self._logs.pending_acks(self._subscription.name, False)
+        if found is not None:
+            await self._read(await PendingAckLog.open(found))
+        self._is_recovered = True
+
+    async def _read(self, read: PendingAckLog) -> None:
+        count = 0
+        async for position, record in read.records():
+            count += 1
+            if isinstance(record, Acknowledged):
+                self._replay(record, position)
+            else:
+                self._apply(record.txn_id, record.action)
+        self._log = read
+        name = read.ledger.name
+        log.info(line("pending acknowledgements recovered", log=name, entries=count, open=len(self.pending)))
+
+    def _replay(self, record: Acknowledged, position: Position) -> None:
+        """What the cursor has already, its transaction has committed."""
+        cursor = self._subscription.cursor
+        if record.is_cumulative:
+            if len(record.acked) == 1 and self.pending.cumulative_conflict(record.txn_id, record.acked[0], cursor) is None:
+                self.pending.add_cumulative(record.txn_id, record.acked[0])
+        else:
+            new = [each for each in record.acked if self.pending.conflict(record.txn_id, [each], cursor) is None]
+            if new:
+                self.pending.add(record.txn_id, new)
+        if self.pending.of(record.txn_id) is not None:
+            self._began.setdefault(record.txn_id, position)
+
+    # ---- acknowledgements
+
+    async def acknowledge(self, txn_id: TxnId, acknowledgement: Acknowledgement) -> None:
+        """When it is in the log. BrokerError: TRANSACTION_CONFLICT, with which nothing is acknowledged."""
+        await self.recover()
+        await self._open()
+        acked = _acked(acknowledgement)
+        self._check(txn_id, acknowledgement.is_cumulative, acked)
+        self._began.setdefault(txn_id, EARLIEST if self._log is None else self._log.end())
+        if acknowledgement.is_cumulative:
+            self.pending.add_cumulative(txn_id, acked[0])
+        else:
+            self.pending.add(txn_id, acked)
+        await self._write(Acknowledged(txn_id, acknowledgement.is_cumulative, tuple(acked)))
+
+    def _check(self, txn_id: TxnId, is_cumulative: bool, acked: Sequence[Acked]) -> None:
+        pending, cursor = self.pending, self._subscription.cursor
+        if txn_id in self._ending or not pending.takes(txn_id):
+            message = f"Transaction [{txn_id}] has been ended. Please use a new transaction to acknowledge messages."
+            raise BrokerError(ServerError.NOT_ALLOWED, message)
+        if is_cumulative and len(acked) != 1:
+            message = f"Transaction:{txn_id} invalid cumulative ack received with multiple message ids."
+            raise BrokerError(ServerError.NOT_ALLOWED, message)
+        conflict = pending.cumulative_conflict(txn_id, acked[0], cursor) if is_cumulative else None
+        conflict = conflict if is_cumulative else pending.conflict(txn_id, acked, cursor)
+        if conflict is not None:
+            raise BrokerError(ServerError.TRANSACTION_CONFLICT, conflict)
+
+    async def _open(self) -> None:
+        if self._log is None and self._subscription.cursor.durable:
+            async with self._turn:
+                await self._make_log()
+
+    async def _make_log(self) -> None:
+        if self._log is not None:  # by whoever had the turn before
+            return
+        try:
+            found = None if self._logs is None else await self._logs.pending_acks(self._subscription.name, True)
+            if found is None:
+                raise BrokerError(ServerError.NOT_ALLOWED, "Transactions are not enabled.")
+            made = await PendingAckLog.open(found)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+        made.not_needed_before(made.end())  # of an earlier subscription of that name
+        self._log = made
+
+    async def _write(self, record: Acknowledged | Ended) -> None:
+        """A failure leaves open whether it is stored: the topic closes, and what is stored is read again."""
+        if self._log is None:
+            return
+        try:
+            await asyncio.shield(self._log.append(record))
+        except ManagedLedgerError as error:
+            self._failed(error)
+            raise broker_error(error) from error
+
+    # ---- the end of transactions
+
+    async def end(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
+        """When it returns, what it acknowledged is durably so, or durably not. BrokerError."""
+        await self.recover()
+        await self._end(txn_id, action)
+        for leftover in self.pending.low_water_mark(txn_id.most, low_water_mark):
+            name = self._subscription.name
+            log.warning(line("acknowledgements of a transaction that its coordinator does not know", of=name, id=leftover))
+            await self._end(leftover, TxnAction.ABORT)
+        await self._tidy()
+
+    async def _end(self, txn_id: TxnId, action: TxnAction) -> None:
+        under_way = self._ending.get(txn_id)
+        if under_way is not None:
+            await asyncio.shield(under_way)
+            return
+        acks = self.pending.of(txn_id)
+        if acks is None:
+            self.pending.take(txn_id)
+            return
+        done = self._ending[txn_id] = asyncio.get_running_loop().create_future()
+        try:
+            await self._write(Ended(txn_id, action, acks.cumulative is not None and not acks.individual))
+            self._apply(txn_id, action)
+        finally:
+            del self._ending[txn_id]
+            done.set_result(None)
+
+    def _apply(self, txn_id: TxnId, action: TxnAction) -> None:
+        acks = self.pending.take(txn_id)
+        self._began.pop(txn_id, None)
+        if acks is None:
+            return
+        if action is TxnAction.COMMIT:
+            for acknowledgement in _acknowledgements(acks):
+                self._subscription.acknowledge_committed(acknowledgement)
+            return
+        for ledger_id, entry_ids in acks.entries().items():
+            self._subscription.handle(EntriesReturned(ledger_id, entry_ids))
+
+    # ---- the log
+
+    async def _tidy(self) -> None:
+        """Let go of what the cursor says itself, once that is stored."""
+        kept = self._log
+        if kept is None or self._is_tidying or kept.entries_needed < _ENTRIES_KEPT:
+            return
+        self._is_tidying = True
+        needed_from = min(self._began.values(), default=kept.end())
+        try:
+            await self._subscription.cursor.stored()
+            kept.not_needed_before(needed_from)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+        finally:
+            self._is_tidying = False
+
+    async def close(self) -> None:
+        """The topic closes."""
+        if self._log is not None:
+            try:
+                await self._log.ledger.close()
+            except ManagedLedgerError as error:
+                log.warning(line("a pending-ack log was not closed cleanly", log=self._log.ledger.name, error=error))
+
+    async def delete(self) -> None:
+        """The subscription is deleted, and its log with it. ManagedLedgerError."""
+        found = None if self._log is None else self._log.ledger
+        if found is None and self._logs is not None and self._subscription.cursor.durable:
+            found = await self._logs.pending_acks(self._subscription.name, False)
+        if found is not None:
+            await found.delete()
+
+
+def _acked(acknowledgement: Acknowledgement) -> list[Acked]:
+    """Bits of what is acknowledged; none set: the whole entry."""
+    parts = zip(acknowledgement.positions, acknowledgement.ack_sets, acknowledgement.batch_sizes, strict=True)
+    return [Acked(position, words if any(words) else (), size) for position, words, size in parts]
+
+
+def _acknowledgements(acks: TransactionAcks) -> list[Acknowledgement]:
+    """What a committed transaction does to the cursor."""
+    found = []
+    if acks.individual:
+        found.append(_of(acks.individual, is_cumulative=False))
+    if acks.cumulative is not None:
+        found.append(_of([acks.cumulative], is_cumulative=True))
+    return found
+
+
+def _of(acked: Sequence[Acked], *, is_cumulative: bool) -> Acknowledgement:
+    return Acknowledgement(
+        is_cumulative,
+        tuple(each.position for each in acked),
+        tuple(each.ack_set for each in acked),
+        tuple(each.batch_size for each in acked),
+    )

@@ -1,0 +1,45 @@
+"""ParticipantsHere: the topics that this broker serves, as those who take part in transactions.
+
+Owns nothing. A topic or a subscription that was deleted has nothing to decide any more (ServerCnx.handleEndTxnOnPartition).
+"""
+
+from wire.transactions import TxnAction, TxnId
+
+from ..errors import BrokerError, ServerError
+from ..service.broker_service import BrokerService
+from ..service.errors import NamespaceNotFound
+from ..service.topic_name import TopicName
+from ..topic.contract import Topic
+
+
+class ParticipantsHere:
+    """A `broker.transaction.contract.Participants`."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+
+    async def end_on_partition(self, topic: str, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
+        found = await self._topic(topic)
+        if found is not None:
+            await found.end_transaction(txn_id, action, low_water_mark)
+
+    async def end_on_subscription(
+        self, topic: str, subscription: str, txn_id: TxnId, action: TxnAction, low_water_mark: int
+    ) -> None:
+        found = await self._topic(topic)
+        if found is not None:
+            await found.end_acknowledgements(subscription, txn_id, action, low_water_mark)
+
+    async def _topic(self, name: str) -> Topic | None:
+        """Loaded; None when there is none."""
+        topic = TopicName.parse(name)
+        try:
+            if not await self._service.topic_exists(topic):
+                return None
+            return await self._service.topic(topic, may_create=False)
+        except NamespaceNotFound:
+            return None
+        except BrokerError as refusal:
+            if refusal.code is ServerError.TOPIC_NOT_FOUND:
+                return None
+            raise
