@@ -34,13 +34,11 @@ def test_the_shipped_files_are_taken_whole(name: str) -> None:
 
 
 def test_check_names_everything_that_is_wrong_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = (
-        "brokerServisePort=1\ntransactionCoordinatorEnabled=true\nmaxMessageSize=huge\nnumIOThreads=9\ndefaultNumPartitions=0\n"
-    )
+    text = "brokerServisePort=1\nstrictAuthMethod=true\nmaxMessageSize=huge\nnumIOThreads=9\ndefaultNumPartitions=0\n"
     assert main(["config", "check", write(tmp_path, text)]) == 1
     out = capsys.readouterr().out
     assert "error: broker.conf line 1: unknown setting brokerServisePort; did you mean brokerServicePort?" in out
-    assert "error: transactionCoordinatorEnabled: there are no transactions" in out
+    assert "error: strictAuthMethod: a client is known by the method that it names" in out
     assert "error: maxMessageSize=huge: expected a whole number" in out
     assert "error: defaultNumPartitions: expected at least 1" in out
     assert "no effect: numIOThreads: there are no threads to size" in out
