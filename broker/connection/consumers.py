@@ -259,11 +259,6 @@ def _acknowledgement(ack: api.CommandAck) -> Acknowledgement:
         batch_sizes=tuple(max(0, each.batch_size) for each in ack.message_id),
         properties=_properties(ack),
     )
-    assert handle.consumer is not None
-    try:
-        handle.consumer.acknowledge(acknowledgement)
-    except Exception as failure:
-        raise to_broker_error(failure) from failure
 
 
 def _properties(ack: api.CommandAck) -> dict[str, int]:

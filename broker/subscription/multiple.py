@@ -24,7 +24,6 @@ from .contract import (
     DispatcherState,
     Effect,
     EntriesAcknowledged,
-    EntriesReturned,
     EntriesRead,
     EntriesReturned,
     Event,
