@@ -119,10 +119,13 @@ class NamespaceRoutes:
         return no_content() if elsewhere is None else redirect(request, elsewhere.address)
 
     async def topics(self, request: Request) -> Response:
-        """Its topics, partitions one by one; what is not persistent is not stored anywhere."""
+        """Its topics, partitions one by one; of those that are not persistent the ones that are loaded here."""
         query = request.state.query
         topics = await self._service.list_topics(namespace_of(request), system_topics=query["includeSystemTopic"])
-        return json_answer([] if query["mode"] is Mode.NON_PERSISTENT else [str(topic) for topic in topics])
+        found = [] if query["mode"] is Mode.NON_PERSISTENT else [str(topic) for topic in topics]
+        if query["mode"] in (Mode.NON_PERSISTENT, Mode.ALL):
+            found += map(str, await self._service.list_non_persistent(namespace_of(request)))
+        return json_answer(found)
 
     def _new_name(self, request: Request) -> NamespaceName:
         tenant, name = request.path_params["tenant"], request.path_params["namespace"]

@@ -33,12 +33,8 @@ def check_readable(existing: Sequence[SchemaData], wanted: SchemaData, strategy:
     if strategy in (Strategy.BACKWARD, Strategy.FORWARD, Strategy.FORWARD_TRANSITIVE, Strategy.FULL):
         check_compatible(existing, wanted, Strategy.BACKWARD)
     elif strategy != Strategy.ALWAYS_COMPATIBLE:
-        _check_all(existing, wanted, strategy)
-
-
-def _check_all(existing: Sequence[SchemaData], wanted: SchemaData, strategy: Strategy) -> None:
-    for old in existing:
-        check_compatible([old], wanted, strategy)
+        for old in existing:
+            check_compatible([old], wanted, strategy)
 
 
 def _check_pair(old: SchemaData, new: SchemaData, strategy: Strategy) -> None:

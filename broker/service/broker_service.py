@@ -75,7 +75,7 @@ class BrokerService:
         self.policies = PolicyEnforcement(store, settings.cluster_name, self.topic_policies, lambda: self._topics.all)
         self.namespace_policies = self.policies.namespaces
         registry = SchemaRegistry(SchemaStorage(store, ledgers), clock)
-        self.schemas = TopicSchemas(registry, settings, self.namespace_policies.document, self.topic_policies.of)
+        self.schemas = TopicSchemas(registry, settings, self.policies.said_of)
         self._store = store
         self._open_topic = open_topic
         self._topics = LoadedTopics(

@@ -48,6 +48,11 @@ class PolicyEnforcement:
             raise BrokerError(ServerError.METADATA, str(error)) from error
         return self.namespaces.of(namespace)
 
+    async def said_of(self, topic: TopicName) -> tuple[TopicPolicies, TopicPolicies]:
+        """Its own, as far as they are known here, and its namespace's. BrokerError(METADATA)."""
+        namespace = await self.of_namespace(topic.namespace)
+        return self._own(topic), namespace
+
     def put_in_force(self, name: TopicName, topic: Topic) -> None:
         """On a topic, before anybody gets to see it; after `of_namespace` of its namespace."""
         if name.is_system:
@@ -60,8 +65,8 @@ class PolicyEnforcement:
         await self._each(lambda name: True)
 
     async def _namespace_changed(self, namespace: NamespaceName, policies: TopicPolicies) -> None:
-        prefix = f"persistent://{namespace}/"
-        await self._each(lambda name: name.startswith(prefix))
+        start = f"persistent://{namespace}/"
+        await self._each(lambda name: name.removeprefix("non-").startswith(start))
 
     async def _each(self, concerns: Callable[[str], bool]) -> None:
         for place, (name, topic) in enumerate(list(self._topics().items())):

@@ -6,9 +6,8 @@ Owns which strategy holds where (topic before namespace before broker), and what
 are the registry's. Refusals are BrokerError(INCOMPATIBLE_SCHEMA), which clients take as final.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 from bookkeeper.ledgers import LedgerError
 
@@ -25,27 +24,15 @@ from ..schema.values import (
     version_bytes,
     version_of,
 )
+from ..topic.policies import TopicPolicies
 from .settings import BrokerSettings
-from .topic_name import NamespaceName, TopicName
+from .topic_name import TopicName
 
 SCHEMA_NEEDED = (
     "Producers cannot connect or send message without a schema to topics with a schema when SchemaValidationEnforced is enabled"
 )
 NO_SCHEMA_TO_CHECK = "Failed to add schema to an active topic with empty(BYTES) schema: new schema type {}"
-_OF_AUTO_UPDATE: Mapping[str, Strategy] = {
-    "AutoUpdateDisabled": Strategy.ALWAYS_INCOMPATIBLE,
-    "AlwaysCompatible": Strategy.ALWAYS_COMPATIBLE,
-    "Backward": Strategy.BACKWARD,
-    "Forward": Strategy.FORWARD,
-    "Full": Strategy.FULL,
-    "BackwardTransitive": Strategy.BACKWARD_TRANSITIVE,
-    "ForwardTransitive": Strategy.FORWARD_TRANSITIVE,
-    "FullTransitive": Strategy.FULL_TRANSITIVE,
-}
-"""SchemaAutoUpdateCompatibilityStrategy, the older of a namespace's two policies; the newer one is before it."""
-
-Documents = Callable[[NamespaceName], Awaitable[Mapping[str, Any]]]
-TopicDocument = Callable[[TopicName], Mapping[str, Any]]
+PoliciesSaid = Callable[[TopicName], Awaitable[tuple[TopicPolicies, TopicPolicies]]]
 
 
 def schema_id(topic: TopicName) -> str:
@@ -54,26 +41,19 @@ def schema_id(topic: TopicName) -> str:
 
 
 class TopicSchemas:
-    """Of one broker. `documents` gives Apache's JSON of a namespace, `topic_document` that of a topic."""
+    """Of one broker. `said_of` gives a topic's own policies and its namespace's."""
 
-    def __init__(
-        self, registry: SchemaRegistry, settings: BrokerSettings, documents: Documents, topic_document: TopicDocument
-    ) -> None:
+    def __init__(self, registry: SchemaRegistry, settings: BrokerSettings, said_of: PoliciesSaid) -> None:
         self.registry = registry
-        self._settings, self._documents, self._topic_document = settings, documents, topic_document
+        self._settings, self._said_of = settings, said_of
 
     async def strategy(self, topic: TopicName) -> Strategy:
         """Which holds for the topic."""
         if topic.is_system:
             return Strategy(self._settings.system_topic_schema_compatibility_strategy)
-        document = await self._documents(topic.namespace)
-        said = (
-            self._topic_document(topic).get("schemaCompatibilityStrategy"),
-            document.get("schema_compatibility_strategy"),
-            _OF_AUTO_UPDATE.get(str(document.get("schema_auto_update_compatibility_strategy"))),
-        )
-        found = (each for each in said if each and each != Strategy.UNDEFINED)
-        return Strategy(next(found, self._settings.schema_compatibility_strategy))
+        own, namespace = await self._said_of(topic)
+        said = own.schema_compatibility or namespace.schema_compatibility
+        return Strategy(said or self._settings.schema_compatibility_strategy)
 
     async def for_producer(self, topic: TopicName, schema: SchemaData | None) -> bytes:
         """The version that its messages carry; empty without a schema. The topic's schema becomes this one where it may."""
@@ -104,13 +84,16 @@ class TopicSchemas:
         """`is_in_use`: it has messages, producers or consumers. Otherwise the first who comes says what the schema is."""
         if schema is None or schema.type in (SchemaType.AUTO_CONSUME, SchemaType.NONE) or topic.is_system:
             return
-        if not is_in_use and await self.latest(topic) is None:
+        strategy = await self.strategy(topic)
+        if is_in_use and strategy == Strategy.ALWAYS_COMPATIBLE:
+            return
+        has_none = await self.latest(topic) is None
+        if has_none and not is_in_use:
             await self.for_producer(topic, schema)
             return
-        strategy = await self.strategy(topic)
         if strategy == Strategy.ALWAYS_COMPATIBLE:
             return
-        if await self.latest(topic) is None:
+        if has_none:
             raise BrokerError(ServerError.INCOMPATIBLE_SCHEMA, NO_SCHEMA_TO_CHECK.format(schema.type.name))
         async with _told():
             await self.registry.check_readable(schema_id(topic), schema, strategy)
@@ -130,8 +113,9 @@ class TopicSchemas:
     async def _may_update(self, topic: TopicName) -> bool:
         if topic.is_system:
             return True
-        said = (await self._documents(topic.namespace)).get("is_allow_auto_update_schema")
-        return self._settings.is_allow_auto_update_schema_enabled if said is None else bool(said)
+        _, namespace = await self._said_of(topic)
+        said = namespace.auto_update_schema
+        return self._settings.is_allow_auto_update_schema_enabled if said is None else said
 
     async def _check_none_needed(self, topic: TopicName) -> None:
         if topic.is_system or not await self._is_enforced(topic):
@@ -140,9 +124,9 @@ class TopicSchemas:
             raise BrokerError(ServerError.INCOMPATIBLE_SCHEMA, SCHEMA_NEEDED)
 
     async def _is_enforced(self, topic: TopicName) -> bool:
-        if self._settings.is_schema_validation_enforced or self._topic_document(topic).get("schemaValidationEnforced"):
+        if self._settings.is_schema_validation_enforced:
             return True
-        return bool((await self._documents(topic.namespace)).get("schema_validation_enforced"))
+        return any(each.schema_validation_enforced for each in await self._said_of(topic))
 
 
 @asynccontextmanager

@@ -159,6 +159,11 @@ class TopicPolicies:
     """Of a namespace; a topic that is not there has no policies."""
     max_topics: int | None = None
     """In a namespace."""
+    schema_compatibility: str | None = None
+    """SchemaCompatibilityStrategy; this and what follows, the schemas' checks ask for."""
+    schema_validation_enforced: bool | None = None
+    auto_update_schema: bool | None = None
+    """Of a namespace: whether producers may bring new versions."""
 
 
 NOTHING_SAID = TopicPolicies()

@@ -12,6 +12,7 @@ from .policies import BacklogQuota, DispatchRate, PublishRate, QuotaType, Subscr
 from .policy_members import (
     parse_auto_subscription_creation,
     parse_auto_topic_creation,
+    parse_auto_update_strategy,
     parse_dispatch_rate,
     parse_flag,
     parse_inactive,
@@ -22,6 +23,7 @@ from .policy_members import (
     parse_quota,
     parse_quota_type,
     parse_retention,
+    parse_strategy,
     parse_subscribe_rate,
     parse_subscription_types,
 )
@@ -80,6 +82,10 @@ def from_namespace_document(document: Mapping[str, Any], cluster: str) -> TopicP
         **_delayed_delivery(given.items("delayed_delivery_policies"), "active", "tickTime", "maxDeliveryDelayInMillis"),
         auto_topic_creation=given.get("autoTopicCreationOverride", parse_auto_topic_creation),
         max_topics=given.get("max_topics_per_namespace", parse_number),
+        schema_compatibility=given.get("schema_compatibility_strategy", parse_strategy)
+        or given.get("schema_auto_update_compatibility_strategy", parse_auto_update_strategy),
+        schema_validation_enforced=given.get("schema_validation_enforced", parse_flag) or None,
+        auto_update_schema=given.get("is_allow_auto_update_schema", parse_flag),
     )
 
 
@@ -102,6 +108,8 @@ def from_topic_document(document: Mapping[str, Any]) -> TopicPolicies:
         max_unacked_per_consumer=given.get("maxUnackedMessagesOnConsumer", parse_number),
         max_unacked_per_subscription=given.get("maxUnackedMessagesOnSubscription", parse_number),
         max_message_size=given.get("maxMessageSize", parse_number),
+        schema_compatibility=given.get("schemaCompatibilityStrategy", parse_strategy),
+        schema_validation_enforced=given.get("schemaValidationEnforced", parse_flag) or None,
         **_delayed_delivery(
             document, "delayedDeliveryEnabled", "delayedDeliveryTickTimeMillis", "delayedDeliveryMaxDelayInMillis"
         ),

@@ -23,6 +23,19 @@ from .policies import (
 )
 from .settings import SUBSCRIPTION_TYPE_NAMES
 
+_STRATEGIES = ("ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL",
+               "BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE")  # fmt: skip
+_OF_AUTO_UPDATE = {
+    "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",
+    "AlwaysCompatible": "ALWAYS_COMPATIBLE",
+    "Backward": "BACKWARD",
+    "Forward": "FORWARD",
+    "Full": "FULL",
+    "BackwardTransitive": "BACKWARD_TRANSITIVE",
+    "ForwardTransitive": "FORWARD_TRANSITIVE",
+    "FullTransitive": "FULL_TRANSITIVE",
+}
+"""SchemaAutoUpdateCompatibilityStrategy, the older of a namespace's two policies; the newer one is before it."""
 _SUBSCRIPTION_TYPES = {name.lower(): name for name in SUBSCRIPTION_TYPE_NAMES.values()}
 
 
@@ -42,6 +55,20 @@ def parse_flag(value: Any, name: str) -> bool:
     if not isinstance(value, bool):
         raise _unreadable(name, "true or false", value)
     return value
+
+
+def parse_strategy(value: Any, name: str) -> str | None:
+    """SchemaCompatibilityStrategy; None for UNDEFINED."""
+    if value in ("", "UNDEFINED"):
+        return None
+    if value not in _STRATEGIES:
+        raise _unreadable(name, f"one of {', '.join(_STRATEGIES)}", value)
+    return str(value)
+
+
+def parse_auto_update_strategy(value: Any, name: str) -> str | None:
+    """SchemaAutoUpdateCompatibilityStrategy, as SchemaCompatibilityStrategy; None for one that is not known."""
+    return _OF_AUTO_UPDATE.get(str(value))
 
 
 def parse_retention(value: Any, name: str = "retention_policies") -> RetentionPolicy:

@@ -17,6 +17,7 @@ _NOTHING_STORED = {
     "subscription_expiration_minutes": 0,
     "persistence": None,
     "deduplication_enabled": False,
+    "delayed_delivery_enabled": False,
 }
 """Apache's NonPersistentTopic reads none of these; messages that had to wait for a rate would be lost."""
 
