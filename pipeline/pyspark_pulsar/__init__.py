@@ -5,7 +5,13 @@ PySpark finds `DefaultSource` by the package's name (`pyspark_*`), so nothing ha
 installed and in a checkout.
 """
 
+import sys
+from pathlib import Path
 from typing import Any
+
+_BUNDLED = Path(__file__).parent / "bundled"
+if _BUNDLED.is_dir():  # of an installed wheel; in a checkout the same packages stand beside this one
+    sys.path.append(str(_BUNDLED))
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,7 @@ class Place(NamedTuple):
     entry_id: int
 
     def __str__(self) -> str:
-        return f"{self.ledger_id}:{self.entry_id}"
+        return "earliest" if self == EARLIEST else f"{self.ledger_id}:{self.entry_id}"
 
 
 EARLIEST = Place(-1, -1)
@@ -91,7 +91,7 @@ def ranges_between(ledgers: Sequence[Ledger], start: Place, end: Place) -> list[
 def check_start(topic: str, ledgers: Sequence[Ledger], start: Place) -> None:
     """DataLost where the place's ledger was deleted, NoSuchPosition where it is beyond the end; fine are the named places.
 
-    The place after a ledger's last entry is the beginning of the next one, also when that ledger is gone by now.
+    The end of a ledger that is gone is lost data too: nobody knows any more that nothing came after it.
     """
     if start in (EARLIEST, LATEST):
         return

@@ -1,20 +1,18 @@
 """`spark.read.format("pulsar")`: plans on the driver, reads in the tasks."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ..client.admin import ledgers_of
 from ..client.brokers import topics_of
-from ..client.split_reader import SplitReader
 from ..options import SourceOptions, parse_options
 from ..plan import Split, since, splits_of
 from ..positions import EARLIEST, check_start, end_of, ranges_between
-from ..rows_wanted import wanted_batch
 from .columns import columns_in, schema_of
+from .partitions import SplitPartition, batches_of
 
 
 class PulsarSource(DataSource):
@@ -30,12 +28,11 @@ class PulsarSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         return PulsarReader(parse_options(self.options, is_stream=False), columns_in(schema))
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        # needs PySpark 4.2: here, so that batches are read with 4.0 and 4.1 too
+        from .stream_source import PulsarStreamReader
 
-@dataclass
-class SplitPartition(InputPartition):
-    """What travels to a task: places and no data."""
-
-    split: Split
+        return PulsarStreamReader(parse_options(self.options, is_stream=True), columns_in(schema))
 
 
 class PulsarReader(DataSourceReader):
@@ -60,12 +57,3 @@ class PulsarReader(DataSourceReader):
         # of an empty plan Spark makes one partition of nothing
         split = getattr(partition, "split", None)
         return iter(()) if split is None else batches_of(split, self._options, self._columns)
-
-
-def batches_of(split: Split, options: SourceOptions, columns: tuple[str, ...]) -> Iterator[Any]:
-    """Arrow record batches of one split."""
-    reader = SplitReader(split, options.access, options.fails_on_data_loss, options.verifies_checksums)
-    for rows in reader:
-        batch = wanted_batch(rows, split.topic, columns, options.between, options.mode)
-        if batch.num_rows:
-            yield batch

@@ -1,0 +1,98 @@
+"""`spark.readStream.format("pulsar")`: offsets, limits and splits on the driver; tasks read as those of a batch do.
+
+The driver keeps one process for a query, and this object with it. Every answer is made of the topics' ledgers at that moment
+and of the offsets that Spark gives; nothing else is remembered but where a run of Trigger.AvailableNow ends.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
+
+from ..client.admin import ledgers_of
+from ..client.brokers import topics_of
+from ..errors import DataLost, NoSuchTopic
+from ..options import SourceOptions
+from ..plan import splits_of
+from ..positions import EARLIEST, LATEST, Ledger, Place, check_start, ranges_between
+from ..stream_offsets import Limit, admitted, backlog, begun, beyond_closed, cut_at, offset_json, places_in
+from .partitions import SplitPartition, batches_of, sampled
+
+
+class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Exact offsets: what lies between two of them is the same whenever it is read, as long as it is there."""
+
+    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
+        self._options, self._columns = options, columns
+        self._goal: dict[str, Place] | None = None
+
+    def initialOffset(self) -> dict[str, Any]:
+        starting = self._options.starting
+        return offset_json({topic: begun(ledgers, starting.of(topic)) for topic, ledgers in self._ledgers().items()})
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self._options.messages_per_trigger_max is not None:
+            return ReadMaxRows(self._options.messages_per_trigger_max)
+        if self._options.bytes_per_trigger_max is not None:
+            return ReadMaxBytes(self._options.bytes_per_trigger_max)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """What is there now is what this run reads, in as many batches as the limits make of it."""
+        self._goal = {topic: begun(ledgers, LATEST) for topic, ledgers in self._ledgers().items()}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        ledgers = self._ledgers()
+        starts = places_in(start)
+        # a topic that came later is read from its first message; one that is gone stays where it was
+        starts |= {topic: begun(found, EARLIEST) for topic, found in ledgers.items() if topic not in starts}
+        backlogs = {topic: backlog(self._until_goal(topic, ledgers[topic]), starts[topic]) for topic in ledgers}
+        limits = self._limit(limit)
+        if limits.messages is not None:
+            backlogs = {topic: sampled(topic, found, self._options) for topic, found in backlogs.items()}
+        ends = admitted(starts, backlogs, limits)
+        return offset_json({topic: beyond_closed(ledgers.get(topic, ()), end) for topic, end in ends.items()})
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        return offset_json({topic: begun(ledgers, LATEST) for topic, ledgers in self._ledgers().items()})
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        starts, ends = places_in(start), places_in(end)
+        return [part for topic, until in ends.items() for part in self._partitions(topic, starts.get(topic), until)]
+
+    def _partitions(self, topic: str, start: Place | None, end: Place) -> Iterator[InputPartition]:
+        if start == end:
+            return
+        ledgers = self._ledgers_or_lost(topic, end)
+        begin = EARLIEST if start is None else start
+        if start is not None and self._options.fails_on_data_loss and ledgers:
+            check_start(topic, ledgers, begin)
+        for split in splits_of(topic, ranges_between(ledgers, begin, end), self._options.split_bytes):
+            yield SplitPartition(split)
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        split = getattr(partition, "split", None)
+        return iter(()) if split is None else batches_of(split, self._options, self._columns)
+
+    def _limit(self, limit: ReadLimit) -> Limit:
+        """Spark passes one limit; where it is ours, the other option holds as well."""
+        if isinstance(limit, ReadAllAvailable):
+            return Limit()
+        return Limit(self._options.messages_per_trigger_max, self._options.bytes_per_trigger_max)
+
+    def _until_goal(self, topic: str, ledgers: Sequence[Ledger]) -> list[Ledger]:
+        if self._goal is None:
+            return list(ledgers)
+        return cut_at(ledgers, self._goal.get(topic, EARLIEST))
+
+    def _ledgers(self) -> dict[str, list[Ledger]]:
+        return {topic: ledgers_of(topic, self._options.access) for topic in topics_of(self._options)}
+
+    def _ledgers_or_lost(self, topic: str, end: Place) -> list[Ledger]:
+        try:
+            return ledgers_of(topic, self._options.access)
+        except NoSuchTopic as error:
+            if not self._options.fails_on_data_loss:
+                return []
+            raise DataLost(f"{topic}: deleted before it was read up to {end}. To go on: failOnDataLoss=false") from error
