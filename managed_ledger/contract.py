@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pyroaring import BitMap
 
-from bookkeeper.ledgers import Quorums
+from bookkeeper.ledgers import LedgerStore, Quorums
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
@@ -241,6 +241,10 @@ class ManagedLedger(Protocol):
 
 class ManagedLedgers(Protocol):
     """All managed ledgers of this process (Apache: ManagedLedgerFactory)."""
+
+    @property
+    def ledger_store(self) -> LedgerStore | None:
+        """Where the ledgers are, for those that belong to a topic beside its log; None: there are none."""
 
     async def open(self, name: str, *, create: bool = True) -> ManagedLedger:
         """Opened once per name; the last ledger is recovered (fenced) before a new one is made. ManagedLedgerNotFound."""

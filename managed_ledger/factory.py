@@ -57,6 +57,10 @@ class ManagedLedgerFactory:
         return self._around.skipping
 
     @property
+    def ledger_store(self) -> LedgerStore:
+        return self._ledgers
+
+    @property
     def cached_bytes(self) -> int:
         return self._cache.size_bytes
 

@@ -107,6 +107,8 @@ class TopicConsumer:
 
     async def last_message(self) -> LastMessage:
         self._check_open()
+        if self.request.read_compacted:
+            return await self._subscription.last_message_of_compacted()
         return await self._subscription.last_message()
 
     async def unsubscribe(self, force: bool) -> None:

@@ -13,6 +13,8 @@ from typing import Protocol, assert_never
 
 from pyroaring import BitMap
 
+from bookkeeper.ledgers import LedgerError
+from broker.compaction.compacted_ledger import CompactedRun
 from broker.errors import BrokerError
 from broker.subscription.contract import (
     AcknowledgeMarkers,
@@ -35,9 +37,11 @@ from broker.subscription.contract import (
     WritabilityChanged,
 )
 from managed_ledger.contract import ManagedLedgerError
+from wire.kernels.metadata import key_hashes, scan
 from wire.position import Position
 from wire.run import FLAG_BATCH, FLAG_DELAYED, EntryRun, RunMetadata
 
+from .compacted_reading import CompactedReading
 from .dispatch_throttle import DispatchThrottle
 from .scanned_runs import ScannedRuns
 
@@ -96,6 +100,8 @@ class DispatchDriver:
     ) -> None:
         self.dispatcher = dispatcher
         self.targets: dict[ConsumerId, DispatchTarget] = {}
+        self.compacted: CompactedReading | None = None
+        """Of a consumer that wants what is compacted."""
         self._ledger = ledger
         self._cursor = cursor
         self._scanned = scanned
@@ -217,6 +223,11 @@ class DispatchDriver:
                 self._hold(read, wait_seconds)
                 return
             read = self._throttle.cut(read, now)
+        compacted_at = None if self.compacted is None else self.compacted.place(read.position)
+        if compacted_at is not None:
+            self._reading = self._loop.create_task(self._read_compacted(read, compacted_at))
+            self._reading.add_done_callback(self._read_ended)
+            return
         position = self._cursor.first_unacknowledged() if read.position is None else read.position
         if position > self._ledger.last_confirmed:
             self._events.append(NothingToRead(read.read_id))
@@ -264,6 +275,29 @@ class DispatchDriver:
             answer = NothingToRead(read.read_id) if run is None else self._entries_read(read.read_id, run)
         self._reading = None
         self.handle(answer)
+
+    async def _read_compacted(self, read: Read, position: Position) -> None:
+        assert self.compacted is not None, "only then a place is in what is compacted"
+        try:
+            found = await self.compacted.read(position, read.entries_max, read.bytes_max)
+        except (LedgerError, ValueError) as error:
+            _log.warning("%s: reading the compacted %s failed: %s: %s", self._label, position, type(error).__name__, error)
+            self._reading = None
+            self.handle(ReadFailed(read.read_id))
+            return
+        if found is None:
+            await self._read(read, self.compacted.after_horizon())
+            return
+        self._reading = None
+        self.handle(self._compacted_read(read.read_id, found, self.compacted))
+
+    def _compacted_read(self, read_id: int, found: CompactedRun, compacted: CompactedReading) -> EntriesRead:
+        """Entries that are not there any more are as if they were acknowledged."""
+        run, metadata = found.run, scan(found.run)
+        mark_delete, acknowledged = compacted.known(found)
+        ack_sets = self._ack_sets(run, metadata) if self._cursor.has_batch_indexes() else {}
+        hashes = key_hashes(run) if self.dispatcher.needs_key_hashes else None
+        return EntriesRead(read_id, run, metadata, mark_delete, acknowledged, ack_sets, hashes)
 
     def _entries_read(self, read_id: int, run: EntryRun) -> EntriesRead:
         metadata = self._scanned.metadata(run)

@@ -62,6 +62,10 @@ class TopicSettings:
     dispatch_throttling_rate_per_subscription_in_msg: int = 0
     dispatch_throttling_rate_per_subscription_in_byte: int = 0
     dispatch_throttling_rate_relative_to_publish_rate: bool = False
+    broker_service_compaction_threshold_in_bytes: int = 0
+    """A topic with more than this that is not compacted is; 0: only on request."""
+    topic_compaction_retain_null_key: bool = False
+    """Compaction leaves messages without a key where they are."""
     dispatch_throttling_on_batch_message_enabled: bool = False
     """A batch counts as one message."""
     delayed_delivery_enabled: bool = True
@@ -112,16 +116,18 @@ class TopicSettings:
             raise ValueError("ttlDurationDefaultInSeconds: expected 0 (nothing expires) or more")
         if self.backlog_quota_default_retention_policy not in list(QuotaPolicy):
             raise ValueError(f"backlogQuotaDefaultRetentionPolicy: expected one of {', '.join(QuotaPolicy)}")
+        if self.broker_service_compaction_threshold_in_bytes < 0:
+            raise ValueError("brokerServiceCompactionThresholdInBytes: expected 0 (only on request) or more")
         if self.broker_delete_inactive_topics_mode not in list(InactiveMode):
             raise ValueError(f"brokerDeleteInactiveTopicsMode: expected {' or '.join(InactiveMode)}")
-
-    @property
-    def non_persistent_entries_at_once_max(self) -> int:
-        """The one that exceeds Apache's limit is the first that it drops."""
-        return self.max_concurrent_non_persistent_message_per_connection + 1
 
     def _check_transactions(self) -> None:
         if self.transaction_buffer_snapshot_max_transaction_count < 1:
             raise ValueError("transactionBufferSnapshotMaxTransactionCount must be at least 1")
         if self.transaction_buffer_snapshot_min_time_in_millis < 1:
             raise ValueError("transactionBufferSnapshotMinTimeInMillis must be at least 1")
+
+    @property
+    def non_persistent_entries_at_once_max(self) -> int:
+        """The one that exceeds Apache's limit is the first that it drops."""
+        return self.max_concurrent_non_persistent_message_per_connection + 1

@@ -9,6 +9,8 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
+from bookkeeper.ledgers import LedgerError
+from broker.compaction.compacted_topic import CompactedTopic
 from broker.errors import BrokerError, ServerError
 from broker.subscription.contract import (
     ConsumerId,
@@ -26,6 +28,7 @@ from ports.clock import Clock
 from wire.position import Position
 
 from .acknowledging import Acknowledging
+from .compacted_reading import CompactedReading, compacted_start, last_message_of_compacted
 from .consumer import TopicConsumer
 from .contract import (
     Acknowledgement,
@@ -66,6 +69,8 @@ class SubscriptionHost(Protocol):
     def partition_index(self) -> int: ...
     @property
     def scanned(self) -> ScannedRuns: ...
+    @property
+    def compacted(self) -> CompactedTopic: ...
     @property
     def transactions(self) -> TopicTransactions: ...
     @property
@@ -156,6 +161,7 @@ class Subscription:
         """BrokerError when it is not accepted. Nothing is delivered before it has given permits."""
         self._check_accepts(request)
         driver = self._driver_for(request.type)
+        driver.compacted = self._compacted_reading(request)
         self._ids_given += 1
         key = ConsumerId(self._ids_given)
         consumer = TopicConsumer(self, key, request, sink, self.clock.now_ms())
@@ -168,6 +174,11 @@ class Subscription:
             raise refusal
         self.key_shared = request.key_shared if request.type is SubscriptionType.KEY_SHARED else None
         return consumer
+
+    def _compacted_reading(self, request: SubscribeRequest) -> CompactedReading | None:
+        if not request.read_compacted:
+            return None
+        return CompactedReading(self._host.compacted, self._host.ledger, self.cursor, compacted_start(request))
 
     def _check_accepts(self, request: SubscribeRequest) -> None:
         self.check_not_fenced()
@@ -363,6 +374,15 @@ class Subscription:
             return await last_message(host.transactions.committed, self.cursor.mark_delete, host.scanned.metadata)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
+
+    async def last_message_of_compacted(self) -> LastMessage:
+        """For a consumer that reads what is compacted."""
+        found = await self.last_message()
+        try:
+            return await last_message_of_compacted(self._host.compacted, found)
+        except (LedgerError, ValueError) as error:
+            message = f"the compacted ledger cannot be read: {type(error).__name__}: {error}"
+            raise BrokerError(ServerError.PERSISTENCE, message) from error
 
     def tell_end_of_topic(self) -> None:
         """After a terminated topic's last message is acknowledged: REACHED_END_OF_TOPIC."""

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
+from broker.compaction.compacted_topic import CompactedTopic
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError
@@ -48,6 +49,8 @@ class SubscriptionsHost(Protocol):
     def scanned(self) -> ScannedRuns: ...
     @property
     def transactions(self) -> TopicTransactions: ...
+    @property
+    def compacted(self) -> CompactedTopic: ...
     @property
     def logs_of_its_own(self) -> LogsOfItsOwn | None: ...
     @property

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
+from broker.compaction.compacted_topic import COMPACTION_CURSOR, CompactedTopic
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgers
@@ -16,6 +17,7 @@ from ports.clock import Clock
 from wire.transactions import TxnAction, TxnId
 
 from .broker_limits import BrokerLimits
+from .compaction import TopicCompaction
 from .consumer import TopicConsumer
 from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest, SubscriptionType, TopicActivity
 from .errors import broker_error, topic_unavailable
@@ -76,8 +78,10 @@ class PersistentTopic:
         self.subscriptions = Subscriptions(
             self, self._policies, limits, self.publishers.rates, settings, dispatcher_settings, clock, self.kind.subscription
         )
+        self.compaction = TopicCompaction(self, None if logs is None else logs.ledger_store, settings, clock)
         self.upkeep = Upkeep(self, self._policies, settings, clock)
         self.operations = StoredTopicOperations(self, settings, clock)
+        self.run_task(self.compaction.tidy())
         self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available)
         self._stop_hearing_of_others = ledger.on_fenced(self._fenced)
         self._sampled_at = self._loop.time()
@@ -86,6 +90,10 @@ class PersistentTopic:
     @property
     def header_bytes(self) -> int:
         return self.ledger.header_bytes
+
+    @property
+    def compacted(self) -> CompactedTopic:
+        return self.compaction.topic
 
     @property
     def is_closed(self) -> bool:
@@ -184,6 +192,9 @@ class PersistentTopic:
         subscription = self.subscriptions.get(name)
         if subscription is None:
             raise BrokerError(ServerError.SUBSCRIPTION_NOT_FOUND, "Subscription not found")
+        if name == COMPACTION_CURSOR:
+            await self.compaction.stop()
+            await self.compaction.delete()
         await subscription.delete(force=force)
 
     async def trim(self) -> None:
@@ -249,6 +260,7 @@ class PersistentTopic:
 
     async def _delete(self) -> None:
         await self._end_all("the topic is being deleted")
+        await self._delete_compacted()
         try:
             for subscription in self.subscriptions.all:
                 await subscription.transactions.delete()
@@ -258,6 +270,14 @@ class PersistentTopic:
             await self._close_ledger()
             raise broker_error(error) from error
 
+    async def _delete_compacted(self) -> None:
+        """Before the log, so that no compacted ledger is left without an owner."""
+        try:
+            await self.compaction.delete()
+        except BrokerError:
+            await self._close_ledger()
+            raise
+
     async def _end_all(self, reason: str) -> None:
         self._stop_listening()
         self._stop_hearing_of_others()
@@ -265,6 +285,7 @@ class PersistentTopic:
         self.upkeep.close()
         self.transactions.stop()
         self.publishers.end_all(reason)
+        await self.compaction.stop()
         for task in list(self._tasks):
             task.cancel()
         await self.subscriptions.end_all(reason)

@@ -216,7 +216,9 @@ class Upkeep:
         return min(self._durable(), key=lambda subscription: subscription.cursor.mark_delete, default=None)
 
     def _durable(self) -> list[Subscription]:
-        return [subscription for subscription in self._host.subscriptions.all if subscription.cursor.durable]
+        """Compaction's own is none of them: what it has not read must not expire, nor be evicted."""
+        found = self._host.subscriptions.all
+        return [subscription for subscription in found if subscription.cursor.durable and subscription.name not in KEPT]
 
 
 def _blocked(policy: QuotaPolicy) -> BrokerError:

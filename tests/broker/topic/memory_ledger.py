@@ -372,6 +372,10 @@ class MemoryLedgers:
         ledger.is_closed = False
         return ledger
 
+    @property
+    def ledger_store(self) -> None:
+        return None
+
     async def exists(self, name: str) -> bool:
         return name in self.by_name
 

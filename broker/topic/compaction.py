@@ -1,0 +1,250 @@
+"""TopicCompaction: when a topic is compacted, and what is told of it. How, `broker.compaction` knows.
+
+Owns the one run that is under way and the outcome of the last (Apache: PersistentTopic.triggerCompaction, checkCompaction,
+compactionStatus; CompactorMXBean). Outcomes are of this loading of the topic: after it `NOT_RUN`.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from bookkeeper.ledgers import LedgerError, LedgerStore
+from broker.compaction.compacted_topic import COMPACTION_CURSOR, CompactedTopic
+from broker.compaction.compactor_driver import Compacted, CompactionMeter, Compactor
+from broker.compaction.sifting import Portion
+from broker.errors import BrokerError, ServerError
+from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
+from ports.clock import Clock
+from ports.logs import line
+from wire.position import Position
+from wire.run import FLAG_MARKER, EntryRun
+
+from .backlog import backlog_bytes
+from .errors import broker_error
+from .scanned_runs import ScannedRuns
+from .settings import TopicSettings
+from .subscription import Subscription
+from .subscriptions import Subscriptions
+from .transactions.topic_transactions import TopicTransactions
+
+_log = logging.getLogger(__name__)
+
+_FAILURES = (BrokerError, LedgerError, ManagedLedgerError, ValueError)
+
+
+class CompactionState(StrEnum):
+    """LongRunningProcessStatus.Status."""
+
+    NOT_RUN = "NOT_RUN"
+    RUNNING = "RUNNING"
+    SUCCESS = "SUCCESS"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStatus:
+    """Of the last run, or the one under way; `error` says what went wrong, else it is empty."""
+
+    state: CompactionState = CompactionState.NOT_RUN
+    error: str = ""
+
+
+@dataclass(slots=True)
+class CompactionStats:
+    """Times in milliseconds, of day or of length; counters since the topic was loaded (CompactionRecord)."""
+
+    last_removed_events: int = 0
+    last_succeeded_ms: int = 0
+    last_failed_ms: int = 0
+    last_duration_ms: int = 0
+    removed_events: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    duration_ms: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    written_entries: int = 0
+    duration_seconds: float = 0.0
+    """Of all runs."""
+    compacted_entries: int = 0
+    """Of the compacted ledger, as is the next."""
+    compacted_bytes: int = 0
+
+
+class CompactionHost(Protocol):
+    """What it needs of its topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    @property
+    def partition_index(self) -> int: ...
+    @property
+    def subscriptions(self) -> Subscriptions: ...
+    @property
+    def transactions(self) -> TopicTransactions: ...
+    @property
+    def scanned(self) -> ScannedRuns: ...
+
+
+class TopicCompaction:
+    """Of one topic. `ledgers` None: it is not compacted."""
+
+    def __init__(self, host: CompactionHost, ledgers: LedgerStore | None, settings: TopicSettings, clock: Clock) -> None:
+        self.topic = CompactedTopic(ledgers, self._cursor)
+        self.status = CompactionStatus()
+        self.stats = CompactionStats()
+        self._host = host
+        self._ledgers = ledgers
+        self._settings = settings
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._running: asyncio.Task[None] | None = None
+
+    def _subscription(self) -> Subscription | None:
+        return self._host.subscriptions.get(COMPACTION_CURSOR)
+
+    def _cursor(self) -> ManagedCursor | None:
+        found = self._subscription()
+        return None if found is None else found.cursor
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None
+
+    def trigger(self) -> None:
+        """Begin a run. NOT_ALLOWED while one is under way, or where topics are not compacted."""
+        if self._ledgers is None:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"{self._host.name} has no ledgers to compact")
+        if self._running is not None:
+            raise BrokerError(ServerError.NOT_ALLOWED, "Compaction already in progress")
+        self.status = CompactionStatus(CompactionState.RUNNING)
+        self._running = self._loop.create_task(self._run(self._ledgers))
+        self._running.add_done_callback(self._ended)
+
+    def check(self, threshold_bytes: int, *, is_always: bool = False) -> None:
+        """Begin one if there is more than the threshold to compact; 0: never, unless the topic is one that always is."""
+        if self._running is None and (threshold_bytes > 0 or is_always) and self._uncompacted_bytes() > max(0, threshold_bytes):
+            self.trigger()
+
+    def _uncompacted_bytes(self) -> int:
+        cursor, log = self._cursor(), self._host.ledger
+        return log.size_bytes if cursor is None else backlog_bytes(log.ledgers(), cursor.mark_delete)
+
+    async def finished(self) -> None:
+        """Wait for the run that is under way."""
+        while self._running is not None:
+            await asyncio.wait([self._running])
+
+    async def tidy(self) -> None:
+        """Delete what a run that was interrupted has left. What fails is tried again by the next run."""
+        cursor = self._cursor()
+        if cursor is None or self._ledgers is None or self._running is not None:
+            return
+        try:
+            await self._compactor(self._ledgers).tidy(cursor)
+        except _FAILURES as error:
+            _log.warning(line("an interrupted compaction not cleaned up yet", topic=self._host.name, error=error))
+
+    async def stop(self) -> None:
+        """No run goes on: the topic closes. What it has begun is found by whoever loads the topic next."""
+        running = self._running
+        if running is not None:
+            running.cancel()
+            await asyncio.wait([running])
+
+    async def delete(self) -> None:
+        """Delete the compacted ledger, before the topic or its cursor goes, so that none is left without an owner."""
+        ledgers, ledger_id = self._ledgers, self.topic.ledger_id
+        await self.tidy()
+        if ledgers is None or ledger_id is None:
+            return
+        try:
+            await ledgers.delete(ledger_id)
+        except LedgerError as error:
+            message = f"compacted ledger {ledger_id} could not be deleted: {error}; try again"
+            raise BrokerError(ServerError.PERSISTENCE, message) from error
+
+    async def _run(self, ledgers: LedgerStore) -> None:
+        began = self._loop.time()
+        try:
+            subscription = await self._host.subscriptions.create(COMPACTION_CURSOR, from_earliest=True)
+            found = await self._compactor(ledgers).run(subscription.cursor)
+            await self._count_compacted()
+        except _FAILURES as error:
+            self._failed(error)
+        else:
+            self._succeeded(found)
+        finally:
+            seconds = self._loop.time() - began
+            self.stats.last_duration_ms = int(1000 * seconds)
+            self.stats.duration_seconds += seconds
+
+    async def _count_compacted(self) -> None:
+        ledger = await self.topic.ledger()
+        if ledger is not None:
+            self.stats.compacted_entries, self.stats.compacted_bytes = ledger.entries, ledger.size_bytes
+
+    def _succeeded(self, found: Compacted) -> None:
+        stats = self.stats
+        self.status = CompactionStatus(CompactionState.SUCCESS)
+        stats.last_removed_events, stats.last_succeeded_ms = found.messages_gone, self._clock.now_ms()
+        stats.removed_events += found.messages_gone
+        stats.succeeded += 1
+        told = {"ledger": found.ledger_id, "horizon": found.horizon, "keys": found.keys, "key_table_bytes": found.table_bytes}
+        _log.info(line("topic compacted", topic=self._host.name, **told))
+
+    def _failed(self, error: Exception) -> None:
+        self.status = CompactionStatus(CompactionState.ERROR, f"{type(error).__name__}: {error}")
+        self.stats.last_failed_ms = self._clock.now_ms()
+        self.stats.failed += 1
+        _log.warning(line("topic not compacted", topic=self._host.name, error=self.status.error))
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        self._running = None
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            self.status = CompactionStatus(CompactionState.ERROR, repr(error))
+            _log.error(line("compaction failed", topic=self._host.name), exc_info=error)
+
+    def _compactor(self, ledgers: LedgerStore) -> Compactor:
+        host = self._host
+        return Compactor(
+            host.name,
+            host.partition_index,
+            host.ledger,
+            ledgers,
+            self.topic,
+            retains_null_key=self._settings.topic_compaction_retain_null_key,
+            meter=CompactionMeter(self._read, self._wrote),
+            end=self._end,
+            sifted=self._sifted,
+        )
+
+    def _end(self) -> Position:
+        """What is decided: compaction never passes an open transaction."""
+        return self._host.transactions.committed.last_confirmed
+
+    def _sifted(self, run: EntryRun) -> Portion:
+        """Without markers and what was aborted."""
+        found = self._host.scanned.metadata(run)
+        if not found.any_flags & FLAG_MARKER:
+            return Portion.whole(run)
+        return Portion(run, bytes(map(FLAG_MARKER.__and__, found.flags)))
+
+    def _read(self, size_bytes: int) -> None:
+        self.stats.read_bytes += size_bytes
+
+    def _wrote(self, size_bytes: int, entries: int) -> None:
+        self.stats.written_bytes += size_bytes
+        self.stats.written_entries += entries
+
+
+def unreadable(error: Exception) -> BrokerError:
+    """For whoever asked for what is compacted and cannot be read."""
+    if isinstance(error, ManagedLedgerError):
+        return broker_error(error)
+    return BrokerError(ServerError.PERSISTENCE, f"the compacted ledger cannot be read: {type(error).__name__}: {error}")

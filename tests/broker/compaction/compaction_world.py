@@ -1,0 +1,79 @@
+"""A topic that is compacted, on managed ledgers with small ledgers, over fakes that outlive the broker."""
+
+import asyncio
+from typing import Any
+
+from broker.compaction.compacted_topic import COMPACTION_CURSOR
+from broker.subscription.settings import DispatcherSettings
+from broker.topic.compaction import CompactionState
+from broker.topic.opening import PersistentTopics
+from broker.topic.settings import TopicSettings
+from managed_ledger.contract import EARLIEST
+from tests.broker.compaction.messages import Seen, seen_in
+from tests.broker.topic.topic_world import TOPIC, ConsumerEnd, World
+from tests.managed_ledger.fake_ledgers import FakeLedger
+from tests.managed_ledger.ledger_world import NAME, trimming
+from tests.managed_ledger.ledger_world import World as Storage
+from wire.position import Position
+
+COMPONENT = "component"
+
+
+class CompactedWorld(World):
+    """`open` and `restart` are a broker's."""
+
+    def __init__(self, step_s: float = 0.0, settings: TopicSettings | None = None, **storage: Any) -> None:
+        self.storage = Storage(trimming(**storage), step_s)
+        self.settings = settings or TopicSettings()
+
+    async def open(self) -> None:
+        topics = PersistentTopics(self.storage.ledgers, self.settings, DispatcherSettings(), self.storage.clock)
+        self.topic = await topics(TOPIC, NAME, -1, create=True)
+        self.log = self.topic.ledger
+        await self.topic.create_subscription(COMPACTION_CURSOR, from_earliest=True, properties={})  # or all would be trimmed
+
+    async def restart(self) -> None:
+        await self.storage.restart()
+        await self.open()
+
+    async def unload(self) -> None:
+        await self.topic.close()
+        await self.open()
+
+    async def compact(self) -> CompactionState:
+        self.topic.compaction.trigger()
+        await self.topic.compaction.finished()
+        return self.topic.compaction.status.state
+
+    def compacted_ledgers(self) -> list[int]:
+        """Those that there are, named by the cursor or not."""
+        return [each.ledger_id for each in self.storage.shared.ledgers.values() if is_compacted(each)]
+
+    async def read(self, *, compacted: bool = True, start: Position = EARLIEST) -> list[Seen]:
+        """What a reader gets from there on, until nothing more comes."""
+        reader, sink = await self.consumer(
+            subscription="reader", durable=False, start=start, from_earliest=False, read_compacted=compacted
+        )
+        await asyncio.sleep(1)
+        reader.close()
+        await asyncio.sleep(0)
+        return seen_by(sink)
+
+
+def seen_by(sink: ConsumerEnd) -> list[Seen]:
+    return [each for delivery in sink.got for each in seen_in(delivery.position, delivery.body)]
+
+
+def is_compacted(ledger: FakeLedger) -> bool:
+    return ledger.custom_metadata.get(COMPONENT) == b"compacted-ledger"
+
+
+def newest(seen: list[Seen]) -> dict[str | None, bytes]:
+    """What a table of keys has after these."""
+    found: dict[str | None, bytes] = {}
+    for each in seen:
+        if each.body:
+            found[each.key] = each.body
+        else:
+            found.pop(each.key, None)
+    return found
