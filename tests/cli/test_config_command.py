@@ -81,7 +81,7 @@ def test_diff_shows_what_differs_and_no_secret(tmp_path: Path, capsys: pytest.Ca
         ("defaultNumPartitions", "changes while brokers run"),
         ("journalMaxSizeMB", "takes effect in: standalone, bookie"),
         ("numIOThreads", "broker: no effect: there are no threads to size"),
-        ("transactionCoordinatorEnabled", "broker: refused when it is changed: there are no transactions"),
+        ("strictAuthMethod", "broker: refused when it is changed: a client is known by the method that it names"),
     ],
 )
 def test_explain_says_what_a_key_does(key: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
