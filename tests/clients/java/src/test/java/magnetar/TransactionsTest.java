@@ -1,0 +1,217 @@
+package magnetar;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.TreeMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.api.Consumer;
+import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.api.MessageId;
+import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.PulsarClientException.TransactionConflictException;
+import org.apache.pulsar.client.api.Reader;
+import org.apache.pulsar.client.api.SubscriptionInitialPosition;
+import org.apache.pulsar.client.api.SubscriptionType;
+import org.apache.pulsar.client.api.transaction.Transaction;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What is published and acknowledged in transactions is seen as a whole or not at all. */
+class TransactionsTest extends Fixture {
+  private static PulsarClient transactional;
+
+  @BeforeAll
+  static void connectForTransactions() throws Exception {
+    transactional = PulsarClient.builder().serviceUrl(System.getenv("PULSAR_TEST_URL")).enableTransaction(true)
+        .operationTimeout(WAIT_SECONDS, TimeUnit.SECONDS).build();
+  }
+
+  @AfterAll
+  static void disconnectFromTransactions() throws Exception {
+    transactional.close();
+  }
+
+  private static Transaction begin() throws Exception {
+    return transactional.newTransaction().withTransactionTimeout(5, TimeUnit.MINUTES).build().get(WAIT_SECONDS, TimeUnit.SECONDS);
+  }
+
+  private static void end(Transaction transaction, boolean commits) throws Exception {
+    (commits ? transaction.commit() : transaction.abort()).get(WAIT_SECONDS, TimeUnit.SECONDS);
+  }
+
+  private static Producer<byte[]> producer(String topic, boolean batching) throws Exception {
+    return transactional.newProducer().topic(topic).enableBatching(batching).sendTimeout(0, TimeUnit.SECONDS).create();
+  }
+
+  private static Consumer<byte[]> consumer(String topic, SubscriptionType type) throws Exception {
+    return transactional.newConsumer().topic(topic).subscriptionName("s").subscriptionType(type)
+        .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).enableBatchIndexAcknowledgment(true)
+        .negativeAckRedeliveryDelay(100, TimeUnit.MILLISECONDS).subscribe();
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void messagesOfACommittedTransactionComeTogetherAndThoseOfAnAbortedOneNever(boolean batching) throws Exception {
+    String topic = newTopic();
+    try (Producer<byte[]> producer = producer(topic, batching); Consumer<byte[]> consumer = consumer(topic, SubscriptionType.Shared)) {
+      Transaction committed = begin();
+      Transaction aborted = begin();
+      producer.send("plain".getBytes());
+      for (String name : names(0, 10)) {
+        producer.newMessage(committed).value(name.getBytes()).sendAsync();
+        producer.newMessage(aborted).value("never".getBytes()).sendAsync();
+      }
+      producer.flush();
+      assertEquals(List.of("plain"), receive(consumer, 1));
+      assertNothingComes(consumer);
+      end(aborted, false);
+      assertNothingComes(consumer);
+      end(committed, true);
+      assertEquals(names(0, 10), receive(consumer, 10));
+      assertNothingComes(consumer);
+    }
+    try (Reader<byte[]> reader = client.newReader().topic(topic).startMessageId(MessageId.earliest).create()) {
+      int count = 0;
+      while (reader.hasMessageAvailable()) {
+        reader.readNext(WAIT_SECONDS, TimeUnit.SECONDS);
+        count++;
+      }
+      assertEquals(11, count);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void acknowledgementsCountWhenTheirTransactionIsCommitted(boolean batching) throws Exception {
+    String topic = newTopic();
+    try (Consumer<byte[]> consumer = consumer(topic, SubscriptionType.Shared)) {
+      publish(client.newProducer().topic(topic).enableBatching(batching).batchingMaxPublishDelay(1, TimeUnit.SECONDS), 0, 6);
+      Transaction aborted = begin();
+      List<Message<byte[]>> got = new ArrayList<>();
+      for (int i = 0; i < 6; i++) {
+        got.add(next(consumer));
+        consumer.acknowledgeAsync(got.get(i).getMessageId(), aborted).get(WAIT_SECONDS, TimeUnit.SECONDS);
+      }
+      Transaction second = begin();
+      ExecutionException refused = assertThrows(ExecutionException.class,
+          () -> consumer.acknowledgeAsync(got.get(0).getMessageId(), second).get(WAIT_SECONDS, TimeUnit.SECONDS));
+      assertInstanceOf(TransactionConflictException.class, refused.getCause());
+      assertNothingComes(consumer);
+      end(aborted, false);
+      Transaction committed = begin();
+      TreeMap<String, Integer> again = new TreeMap<>();
+      for (int i = 0; i < 6; i++) {
+        Message<byte[]> message = next(consumer);
+        again.merge(text(message), 1, Integer::sum);
+        consumer.acknowledgeAsync(message.getMessageId(), committed).get(WAIT_SECONDS, TimeUnit.SECONDS);
+      }
+      assertEquals(6, again.size());
+      end(committed, true);
+      end(second, false);
+    }
+    try (Consumer<byte[]> consumer = consumer(topic, SubscriptionType.Shared)) {
+      assertNothingComes(consumer);
+    }
+  }
+
+  @Test
+  void aCumulativeAcknowledgementCountsWhenItIsCommitted() throws Exception {
+    String topic = newTopic();
+    try (Consumer<byte[]> consumer = consumer(topic, SubscriptionType.Exclusive)) {
+      publish(topic, 0, 10);
+      Message<byte[]> last = null;
+      for (int i = 0; i < 5; i++) {
+        last = next(consumer);
+      }
+      Transaction aborted = begin();
+      consumer.acknowledgeCumulativeAsync(last.getMessageId(), aborted).get(WAIT_SECONDS, TimeUnit.SECONDS);
+      end(aborted, false);
+      Transaction committed = begin();
+      consumer.acknowledgeCumulativeAsync(last.getMessageId(), committed).get(WAIT_SECONDS, TimeUnit.SECONDS);
+      end(committed, true);
+    }
+    try (Consumer<byte[]> consumer = consumer(topic, SubscriptionType.Exclusive)) {
+      assertEquals(names(5, 5), receive(consumer, 5));
+    }
+  }
+
+  /** Moves money: each message taken and the two that say what became of it are one transaction; the sums stay. */
+  @Test
+  void theBooksBalanceWhenTheServerIsKilledInTheMiddle() throws Exception {
+    assumeTrue(System.getenv("RESTART_PIPE") != null);
+    int transfers = 40;
+    String orders = newTopic();
+    String debits = newTopic();
+    String credits = newTopic();
+    publish(orders, 0, transfers);
+    for (String book : List.of(debits, credits)) {
+      consumer(book, SubscriptionType.Exclusive).close(); // keeps what is published
+    }
+    try (Consumer<byte[]> taken = consumer(orders, SubscriptionType.Shared);
+        Producer<byte[]> debit = producer(debits, false);
+        Producer<byte[]> credit = producer(credits, false)) {
+      int done = 0;
+      while (done < transfers) {
+        Message<byte[]> order = taken.receive(10, TimeUnit.SECONDS);
+        if (order == null) {
+          break;
+        }
+        if (done == transfers / 3) {
+          Files.writeString(Path.of(System.getenv("RESTART_PIPE")), "restart\n", StandardOpenOption.WRITE);
+        }
+        transfer(order, taken, debit, credit, done % 7 != 3);
+        done++;
+      }
+      Message<byte[]> order = taken.receive(5, TimeUnit.SECONDS);
+      while (order != null) { // what was aborted comes again
+        transfer(order, taken, debit, credit, true);
+        order = taken.receive(5, TimeUnit.SECONDS);
+      }
+    }
+    TreeMap<String, Integer> once = new TreeMap<>();
+    names(0, transfers).forEach(name -> once.put(name, 1));
+    assertEquals(once, counted(debits));
+    assertEquals(once, counted(credits));
+  }
+
+  /** A redelivery of what is acknowledged, or is being, is refused with a conflict: somebody has done it. */
+  private static void transfer(Message<byte[]> order, Consumer<byte[]> taken, Producer<byte[]> debit, Producer<byte[]> credit,
+      boolean commits) throws Exception {
+    Transaction transaction = begin();
+    try {
+      debit.newMessage(transaction).value(order.getData()).sendAsync().get(WAIT_SECONDS, TimeUnit.SECONDS);
+      credit.newMessage(transaction).value(order.getData()).sendAsync().get(WAIT_SECONDS, TimeUnit.SECONDS);
+      taken.acknowledgeAsync(order.getMessageId(), transaction).get(WAIT_SECONDS, TimeUnit.SECONDS);
+    } catch (ExecutionException failed) {
+      end(transaction, false);
+      if (!(failed.getCause() instanceof TransactionConflictException)) {
+        taken.negativeAcknowledge(order);
+      }
+      return;
+    }
+    end(transaction, commits);
+  }
+
+  private static TreeMap<String, Integer> counted(String topic) throws Exception {
+    TreeMap<String, Integer> found = new TreeMap<>();
+    try (Reader<byte[]> reader = client.newReader().topic(topic).startMessageId(MessageId.earliest).create()) {
+      while (reader.hasMessageAvailable()) {
+        found.merge(text(reader.readNext(WAIT_SECONDS, TimeUnit.SECONDS)), 1, Integer::sum);
+      }
+    }
+    return found;
+  }
+}
