@@ -1,0 +1,152 @@
+package magnetar;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.apache.pulsar.client.api.Consumer;
+import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.api.Producer;
+import org.apache.pulsar.client.api.PulsarClientException;
+import org.apache.pulsar.client.api.Schema;
+import org.apache.pulsar.client.api.SubscriptionInitialPosition;
+import org.apache.pulsar.client.api.schema.GenericRecord;
+import org.apache.pulsar.client.api.schema.SchemaDefinition;
+import org.apache.pulsar.common.schema.KeyValue;
+import org.apache.pulsar.common.schema.KeyValueEncodingType;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** The schema registry, as Java's typed producers and consumers use it. */
+class SchemaTest extends Fixture {
+  public static class First {
+    public String name;
+    public int count;
+  }
+
+  /** What can read what First wrote, and the other way round: a field more, with a default. */
+  public static class Second {
+    public String name;
+    public int count;
+    public String color;
+  }
+
+  public static class Other {
+    public long name;
+  }
+
+  private static <T> Schema<T> avro(Class<T> of) {
+    return Schema.AVRO(SchemaDefinition.<T>builder().withPojo(of).withAlwaysAllowNull(true).build());
+  }
+
+  private static First first(String name, int count) {
+    First made = new First();
+    made.name = name;
+    made.count = count;
+    return made;
+  }
+
+  private static <T> Consumer<T> consumer(Schema<T> schema, String topic, String name) throws Exception {
+    return client.newConsumer(schema).topic(topic).subscriptionName(name)
+        .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest).subscribe();
+  }
+
+  private static <T> Message<T> typed(Consumer<T> consumer) throws Exception {
+    Message<T> message = consumer.receive(WAIT_SECONDS, TimeUnit.SECONDS);
+    consumer.acknowledge(message);
+    return message;
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {true, false})
+  void structuresAreReadWithAnySchemaThatFits(boolean isAvro) throws Exception {
+    String topic = newTopic();
+    Schema<First> schema = isAvro ? avro(First.class) : Schema.JSON(First.class);
+    try (Producer<First> producer = client.newProducer(schema).topic(topic).create();
+        Consumer<First> same = consumer(schema, topic, "same");
+        Consumer<GenericRecord> any = consumer(Schema.AUTO_CONSUME(), topic, "any");
+        Producer<byte[]> raw = client.newProducer(Schema.AUTO_PRODUCE_BYTES()).topic(topic).create()) {
+      producer.send(first("a", 1));
+      raw.send(schema.encode(first("b", 2)));
+      for (String name : List.of("a", "b")) {
+        assertEquals(name, typed(same).getValue().name);
+        assertEquals(name, typed(any).getValue().getField("name"));
+      }
+    }
+  }
+
+  @Test
+  void aNewVersionReadsWhatTheOldOneWroteAndEachMessageKnowsItsOwn() throws Exception {
+    String topic = newTopic();
+    try (Producer<First> old = client.newProducer(avro(First.class)).topic(topic).create();
+        Producer<Second> young = client.newProducer(avro(Second.class)).topic(topic).create();
+        Consumer<Second> reader = consumer(avro(Second.class), topic, "young");
+        Consumer<First> behind = consumer(avro(First.class), topic, "old")) {
+      old.send(first("a", 1));
+      Second second = new Second();
+      second.name = "b";
+      second.color = "red";
+      young.send(second);
+      Message<Second> one = typed(reader);
+      Message<Second> two = typed(reader);
+      assertEquals("a", one.getValue().name);
+      assertEquals(null, one.getValue().color);
+      assertEquals("red", two.getValue().color);
+      assertNotEquals(List.of(one.getSchemaVersion()), List.of(two.getSchemaVersion()));
+      assertEquals(List.of("a", "b"), List.of(typed(behind).getValue().name, typed(behind).getValue().name));
+    }
+  }
+
+  @Test
+  void whatDoesNotFitIsRefusedAsTheClientsOwnKindOfError() throws Exception {
+    String topic = newTopic();
+    try (Producer<First> producer = client.newProducer(avro(First.class)).topic(topic).create()) {
+      producer.send(first("a", 1));
+      assertThrows(PulsarClientException.IncompatibleSchemaException.class,
+          () -> client.newProducer(avro(Other.class)).topic(topic).create());
+      assertThrows(PulsarClientException.IncompatibleSchemaException.class,
+          () -> client.newProducer(Schema.STRING).topic(topic).create());
+      assertThrows(PulsarClientException.IncompatibleSchemaException.class, () -> consumer(avro(Other.class), topic, "s"));
+      producer.send(first("b", 2));
+    }
+  }
+
+  @Test
+  void primitivesHaveSchemasToo() throws Exception {
+    String topic = newTopic();
+    try (Producer<Long> producer = client.newProducer(Schema.INT64).topic(topic).create();
+        Consumer<Long> consumer = consumer(Schema.INT64, topic, "s");
+        Consumer<GenericRecord> any = consumer(Schema.AUTO_CONSUME(), topic, "any")) {
+      producer.send(1L << 40);
+      assertEquals(1L << 40, typed(consumer).getValue());
+      assertEquals(1L << 40, typed(any).getValue().getNativeObject());
+      assertThrows(PulsarClientException.IncompatibleSchemaException.class,
+          () -> client.newProducer(Schema.BOOL).topic(topic).create());
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(KeyValueEncodingType.class)
+  void pairsComeAsOneValueOrWithTheirKeyApart(KeyValueEncodingType encoding) throws Exception {
+    String topic = newTopic();
+    Schema<KeyValue<String, First>> schema = Schema.KeyValue(Schema.STRING, avro(First.class), encoding);
+    try (Producer<KeyValue<String, First>> producer = client.newProducer(schema).topic(topic).create();
+        Consumer<KeyValue<String, First>> consumer = consumer(schema, topic, "s");
+        Consumer<GenericRecord> any = consumer(Schema.AUTO_CONSUME(), topic, "any")) {
+      producer.send(new KeyValue<>("k", first("a", 1)));
+      Message<KeyValue<String, First>> message = typed(consumer);
+      assertEquals("k", message.getValue().getKey());
+      assertEquals("a", message.getValue().getValue().name);
+      if (encoding == KeyValueEncodingType.SEPARATED) {
+        assertArrayEquals("k".getBytes(), message.getKeyBytes());
+      }
+      KeyValue<?, ?> pair = (KeyValue<?, ?>) typed(any).getValue().getNativeObject();
+      assertEquals("a", ((GenericRecord) pair.getValue()).getField("name"));
+    }
+  }
+}
