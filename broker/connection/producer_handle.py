@@ -60,10 +60,10 @@ class ProducerHandle:
         self.is_closed = False
         """By the broker. The client sends again what was not answered by then, so it is not told of failures any more."""
         self._published = 0
-        """Runs handed to the topic; `_done` of them are answered."""
+        """Messages handed to the topic; `_done` of them are answered, not always in the runs in which they came."""
         self._done = 0
         self._refused: deque[tuple[int, bytes]] = deque()
-        """Errors that wait until that many runs are answered."""
+        """Errors that wait until that many messages are answered."""
         self._on_drained: Callable[[], None] | None = None
 
     def attach(self, producer: Producer, header_bytes: int) -> None:
@@ -85,7 +85,7 @@ class ProducerHandle:
         )
 
     def publish(self, producer: Producer, run: SendRun, size: int) -> None:
-        self._published += 1
+        self._published += len(run.sequence_ids)
         self._gate.began(len(run.sequence_ids), size)
         producer.publish(run)
 
@@ -142,7 +142,7 @@ class ProducerHandle:
         return b"".join(replies.send_error(self.producer_id, each, code, message) for each in sequence_ids)
 
     def _finish(self, run: SendRun) -> None:
-        self._done += 1
+        self._done += len(run.sequence_ids)
         self._gate.ended(len(run.sequence_ids), run.entries.payload_bytes)
         if self._refused or self._on_drained is not None:
             self._answered()

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from broker.connection.sends import one_by_one
 from broker.errors import BrokerError, ServerError
 from broker.topic.contract import AccessMode
 from tests.broker.connection.peer import TOPIC, a_peer, message, play, producer, send, settle
@@ -277,5 +278,27 @@ def test_oddly_encoded_sends_are_stored_like_plain_ones() -> None:
             peer.feed(type_last(told, message()[:-1] + b"?"))
             assert (await peer.answer()).send_error.error == api.ChecksumError
             assert len(taken.runs) == 1
+
+    play(scenario)
+
+
+def test_a_run_that_is_answered_in_parts_is_answered_when_all_of_them_are() -> None:
+    """As deduplication does where some of its messages were stored before."""
+
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            taken = await peer.produce(1)
+            taken.is_held = True
+            peer.feed(b"".join(encode(send(1, index), message()) for index in range(3)))
+            peer.send(close())
+            (run,) = taken.unanswered
+            for part in one_by_one(run):
+                assert not taken.is_closed
+                taken.sink.receipts(part, peer.topic().store(part))
+                await settle()
+            assert taken.is_closed
+            answers = peer.answers()
+            assert [answer.send_receipt.sequence_id for answer in answers[:3]] == [0, 1, 2]
+            assert answers[3].success.request_id == 40
 
     play(scenario)
