@@ -41,6 +41,10 @@ _STATUS_BY_CODE = {
 }
 
 
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+"""json.dumps would make one for each answer."""
+
+
 class Refusal(Exception):
     """A request that is answered with this status and reason."""
 
@@ -58,7 +62,7 @@ class BadRequest(Refusal):
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
-    return Response(json.dumps(value, separators=(",", ":")), status, media_type="application/json")
+    return Response(_ENCODER.encode(value), status, media_type="application/json")
 
 
 def no_content() -> Response:

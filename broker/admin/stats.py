@@ -251,6 +251,9 @@ def _consumer(stats: SubscriberStats) -> dict[str, Any]:
     return {**_CONSUMER_NEUTRAL, **body}
 
 
+_SCALARS = frozenset({bool, float, int, str})
+
+
 def _sums(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str, Any]:
     parts = list(parts)
     return {name: _plain(name, sum(one.get(name) or 0 for one in parts)) for name in names}
@@ -258,26 +261,35 @@ def _sums(parts: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dict[str,
 
 def _fields(stats: Any, leave_out: tuple[str, ...]) -> dict[str, Any]:
     """Plain fields under Apache's names; None is left out, as Jackson does."""
-    body = {}
-    for name, called in _names(cast(Hashable, type(stats)), leave_out):
+    body: dict[str, Any] = {}
+    for name, called, is_rate in _names(cast(Hashable, type(stats)), leave_out):
         value = getattr(stats, name)
-        if value is not None:
-            body[called] = dict(value) if isinstance(value, Mapping) else _plain(called, value)
+        if value is None:
+            continue
+        if is_rate:
+            body[called] = float(value)
+        elif type(value) in _SCALARS:  # nearly all are: to ask an abstract class of each is most of what a body costs
+            body[called] = value
+        else:
+            body[called] = dict(value) if isinstance(value, Mapping) else value
     return body
 
 
 @lru_cache
-def _names(kind: Hashable, leave_out: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """Of a dataclass: a field's name and Apache's."""
-    return tuple(
-        (field.name, _camel(field.name)) for field in dataclasses.fields(cast(Any, kind)) if field.name not in leave_out
-    )
+def _names(kind: Hashable, leave_out: tuple[str, ...]) -> tuple[tuple[str, str, bool], ...]:
+    """Of a dataclass: a field's name, Apache's, and whether it is a rate."""
+    names = [field.name for field in dataclasses.fields(cast(Any, kind)) if field.name not in leave_out]
+    return tuple((name, _camel(name), _is_rate(_camel(name))) for name in names)
 
 
 def _plain(name: str, value: Any) -> Any:
     """A sum of no rates is the int 0; a rate is a float, and 0.0 in JSON."""
-    is_rate = "Rate" in name and "Limited" not in name
-    return float(value) if is_rate or "Throughput" in name or name == "messageAckRate" else value
+    return float(value) if _is_rate(name) else value
+
+
+@lru_cache
+def _is_rate(name: str) -> bool:
+    return ("Rate" in name and "Limited" not in name) or "Throughput" in name
 
 
 def _camel(name: str) -> str:
