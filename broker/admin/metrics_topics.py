@@ -39,6 +39,7 @@ _TOPIC = (
     ("pulsar_storage_offloaded_size", GAUGE),
     ("pulsar_storage_backlog_quota_limit", GAUGE),
     ("pulsar_storage_backlog_quota_limit_time", GAUGE),
+    ("pulsar_delayed_message_index_size_bytes", GAUGE),
     ("pulsar_storage_write_rate", GAUGE),
     ("pulsar_storage_read_rate", GAUGE),
     ("pulsar_storage_read_cache_misses_rate", GAUGE),
@@ -52,6 +53,7 @@ _SUBSCRIPTION = (
     ("pulsar_subscription_back_log", GAUGE),
     ("pulsar_subscription_back_log_no_delayed", GAUGE),
     ("pulsar_subscription_delayed", GAUGE),
+    ("pulsar_subscription_delayed_message_index_size_bytes", GAUGE),
     ("pulsar_subscription_in_replay", GAUGE),
     ("pulsar_subscription_msg_rate_redeliver", GAUGE),
     ("pulsar_subscription_unacked_messages", GAUGE),
@@ -244,6 +246,7 @@ def topic_row(stats: TopicStats, meters: LedgerMeters | None, copies: int) -> Ro
         0,
         stats.backlog_quota_limit_size,
         stats.backlog_quota_limit_time,
+        stats.delayed_message_index_size_in_bytes,
         *rates,
     )
 
@@ -257,8 +260,9 @@ def written_row(meters: LedgerMeters) -> Row:
 def subscription_row(stats: SubscriptionStats) -> Row:
     return (
         stats.msg_backlog,
-        stats.msg_backlog,
-        0,
+        stats.msg_backlog - stats.msg_delayed,
+        stats.msg_delayed,
+        stats.delayed_message_index_size_in_bytes,
         stats.msg_in_replay,
         stats.msg_rate_redeliver,
         stats.unacked_messages,

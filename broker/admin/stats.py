@@ -70,7 +70,7 @@ _OF_SUBSCRIPTION_APART = (
 _SUBSCRIPTION_NEUTRAL: Mapping[str, Any] = {
     "chunkedMessageRate": 0.0,
     "earliestMsgPublishTimeInBacklog": 0,
-    "msgDelayed": 0,
+    "bucketDelayedIndexStats": {},
     "isReplicated": False,
     "replicated": False,
     "consumersAfterMarkDeletePosition": {},
@@ -188,7 +188,7 @@ def _topic(stats: TopicStats) -> dict[str, Any]:
 def _subscription(stats: SubscriptionStats) -> dict[str, Any]:
     body = _fields(stats, leave_out=_OF_SUBSCRIPTION_APART)
     body["consumers"] = [_consumer(one) for one in stats.consumers]
-    body["msgBacklogNoDelayed"] = stats.msg_backlog
+    body["msgBacklogNoDelayed"] = stats.msg_backlog - stats.msg_delayed
     body["durable"] = stats.is_durable
     body |= zip(_THROTTLED, stats.dispatch_throttled_events, strict=True)
     if stats.active_consumer_name:

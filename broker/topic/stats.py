@@ -92,6 +92,10 @@ class SubscriptionStats:
     subscription_properties: Mapping[str, str]
     mark_delete_position: str
     consumers: tuple[SubscriberStats, ...]
+    msg_delayed: int = 0
+    """Entries that wait for their delivery time; part of `msg_backlog`."""
+    delayed_message_index_size_in_bytes: int = 0
+    """Of memory, for these; of a topic, for all its subscriptions."""
     msg_drop_rate: float | None = None
 
 
@@ -137,4 +141,5 @@ class TopicStats:
     """As Apache's MessageDeduplication.Status is written."""
     publishers: tuple[PublisherStats, ...]
     subscriptions: Mapping[str, SubscriptionStats]
+    delayed_message_index_size_in_bytes: int = 0
     msg_drop_rate: float | None = None
