@@ -44,6 +44,7 @@ from .subscriptions import SubscriptionRoutes
 from .tenants import TenantRoutes
 from .topic_policies import TopicPolicyRoutes
 from .topics import TopicRoutes
+from .transaction_stats import TransactionStatRoutes
 from .transactions import TransactionRoutes
 from .unloading import UnloadingRoutes
 
@@ -83,6 +84,7 @@ def admin_app(
         *TopicRoutes(service).routes(),
         *TopicPolicyRoutes(service).routes(),
         *TransactionRoutes(service, coordinators).routes(),
+        *TransactionStatRoutes(service, is_enabled=coordinators is not None).routes(),
     ]
     routes += NonPersistentRoutes(service, [each for each in routes if isinstance(each, Endpoint)]).routes()
     handlers = {

@@ -15,6 +15,7 @@ from wire.transactions import TxnAction, TxnId
 from ..errors import ServerError
 from .operations import TopicOperations, TopicUpkeep
 from .stats import TopicStats, TopicTraffic
+from .transactions.facts import BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 
 
 class AccessMode(IntEnum):
@@ -295,6 +296,12 @@ class Topic(Protocol):
     def activity(self) -> TopicActivity: ...
     def traffic(self) -> TopicTraffic: ...
     def stats(self) -> TopicStats: ...
+    def transaction_buffer(self) -> BufferFacts: ...
+    def transaction_in_buffer(self, txn_id: TxnId) -> InBufferFacts: ...
+    async def pending_acks(self, subscription: str) -> PendingAckFacts | None:
+        """None: there is no such subscription; likewise the next. BrokerError when they cannot be read."""
+
+    async def in_pending_acks(self, subscription: str, txn_id: TxnId) -> InPendingAckFacts | None: ...
     async def create_subscription(self, name: str, *, from_earliest: bool, properties: Mapping[str, str]) -> None:
         """A durable one; nothing happens when it is there already."""
 

@@ -141,5 +141,9 @@ class TopicStats:
     """As Apache's MessageDeduplication.Status is written."""
     publishers: tuple[PublisherStats, ...]
     subscriptions: Mapping[str, SubscriptionStats]
+    ongoing_txn_count: int = 0
+    aborted_txn_count: int = 0
+    """Since it was loaded, as is the next."""
+    committed_txn_count: int = 0
     delayed_message_index_size_in_bytes: int = 0
     msg_drop_rate: float | None = None

@@ -7,6 +7,7 @@ everybody, so that clients look it up again and it is loaded anew.
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
+from dataclasses import replace
 from typing import Any
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, CompactedTopic
@@ -31,6 +32,7 @@ from .subscribe_limiter import SubscribeLimiter
 from .subscription import Subscription
 from .subscriptions import Subscriptions
 from .topic_operations import StoredTopicOperations
+from .transactions.facts import BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 from .transactions.logs import LogsOfItsOwn
 from .transactions.topic_transactions import TopicTransactions
 from .upkeep import Upkeep
@@ -174,7 +176,14 @@ class PersistentTopic:
         return topic_traffic(self.publishers, self.subscriptions.all)
 
     def stats(self) -> TopicStats:
-        return topic_stats(self.ledger, self.publishers, self.subscriptions.all, self.created_ms, self.upkeep.policies)
+        found = topic_stats(self.ledger, self.publishers, self.subscriptions.all, self.created_ms, self.upkeep.policies)
+        buffer = self.transactions.buffer
+        return replace(
+            found,
+            ongoing_txn_count=buffer.open_count,
+            aborted_txn_count=buffer.aborted_count,
+            committed_txn_count=buffer.committed_count,
+        )
 
     def _sample(self) -> None:
         now = self._loop.time()
@@ -224,6 +233,20 @@ class PersistentTopic:
         if found is not None:
             found.check_not_fenced()
             await found.transactions.end(txn_id, action, low_water_mark)
+
+    def transaction_buffer(self) -> BufferFacts:
+        return self.transactions.facts()
+
+    def transaction_in_buffer(self, txn_id: TxnId) -> InBufferFacts:
+        return self.transactions.facts_of(txn_id)
+
+    async def pending_acks(self, subscription: str) -> PendingAckFacts | None:
+        found = self.subscriptions.get(subscription)
+        return None if found is None else await found.transactions.facts()
+
+    async def in_pending_acks(self, subscription: str, txn_id: TxnId) -> InPendingAckFacts | None:
+        found = self.subscriptions.get(subscription)
+        return None if found is None else await found.transactions.facts_of(txn_id)
 
     def more_is_readable(self) -> None:
         self.subscriptions.entries_available()

@@ -22,6 +22,7 @@ from broker.topic.policies import NOTHING_SAID, TopicPolicies
 from broker.topic.policy_defaults import broker_defaults, effective, resolve
 from broker.topic.settings import TopicSettings
 from broker.topic.stats import TopicStats, TopicTraffic
+from broker.topic.transactions.facts import BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 from metadata.store import MetadataStore
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, AckRun, EntryRun, SendRun
@@ -246,6 +247,18 @@ class FakeTopic:
         """Nothing is kept for it."""
 
     async def delete_subscription(self, name: str, *, force: bool) -> None:
+        raise NotImplementedError
+
+    def transaction_buffer(self) -> BufferFacts:
+        raise NotImplementedError
+
+    def transaction_in_buffer(self, txn_id: TxnId) -> InBufferFacts:
+        raise NotImplementedError
+
+    async def pending_acks(self, subscription: str) -> PendingAckFacts | None:
+        raise NotImplementedError
+
+    async def in_pending_acks(self, subscription: str, txn_id: TxnId) -> InPendingAckFacts | None:
         raise NotImplementedError
 
     async def end_transaction(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:

@@ -13,12 +13,14 @@ from typing import Protocol
 from broker.errors import BrokerError, ServerError
 from broker.subscription.contract import EntriesReturned, Event
 from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedgerError
+from ports.clock import Clock
 from ports.logs import line
 from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
 from ..contract import Acknowledgement
 from ..errors import broker_error
+from .facts import InPendingAckFacts, PendingAckFacts
 from .logs import LogsOfItsOwn
 from .pending_ack_log import PendingAckLog
 from .pending_ack_records import Acknowledged, Ended
@@ -38,6 +40,8 @@ class SubscriptionOfTransactions(Protocol):
     def name(self) -> str: ...
     @property
     def cursor(self) -> ManagedCursor: ...
+    @property
+    def clock(self) -> Clock: ...
     def handle(self, event: Event) -> None: ...
     def acknowledge_committed(self, acknowledgement: Acknowledgement) -> None:
         """On the cursor."""
@@ -62,14 +66,22 @@ class SubscriptionTransactions:
         """Where in the log the first acknowledgement of each open transaction is, or a little before."""
         self._ending: dict[TxnId, asyncio.Future[None]] = {}
         self._is_tidying = False
+        self.recovery_ms = (0, 0)
+        """When it began and ended."""
 
-    @property
-    def is_recovered(self) -> bool:
-        return self._is_recovered
+    # ---- what is told of it
 
-    @property
-    def has_log(self) -> bool:
-        return self._log is not None
+    async def facts(self) -> PendingAckFacts:
+        """Of all. BrokerError when the log cannot be read."""
+        await self.recover()
+        return PendingAckFacts(self._log is not None, dict(self.pending.low_water_marks), len(self.pending), self.recovery_ms)
+
+    async def facts_of(self, txn_id: TxnId) -> InPendingAckFacts:
+        """As `facts`, of one transaction."""
+        await self.recover()
+        acks = self.pending.of(txn_id)
+        at = None if acks is None or acks.cumulative is None else acks.cumulative.position
+        return InPendingAckFacts(None if at is None else f"{at.ledger_id}:{at.entry_id}")
 
     # ---- recovery
 
@@ -96,6 +108,7 @@ class SubscriptionTransactions:
         self._is_recovered = True
 
     async def _read(self, read: PendingAckLog) -> None:
+        began = self._subscription.clock.now_ms()
         count = 0
         async for position, record in read.records():
             count += 1
@@ -104,6 +117,7 @@ class SubscriptionTransactions:
             else:
                 self._apply(record.txn_id, record.action)
         self._log = read
+        self.recovery_ms = (began, self._subscription.clock.now_ms())
         name = read.ledger.name
         log.info(line("pending acknowledgements recovered", log=name, entries=count, open=len(self.pending)))
 

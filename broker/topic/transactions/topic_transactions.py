@@ -22,6 +22,7 @@ from ..errors import broker_error
 from ..settings import TopicSettings
 from .aborted import AbortedTransactions
 from .buffer import Ending, TransactionBuffer
+from .facts import BufferFacts, InBufferFacts
 from .logs import LogsOfItsOwn
 from .markers import marker, transaction_entries, without_aborted
 from .read_committed import ReadCommitted
@@ -85,6 +86,30 @@ class TopicTransactions:
     def decided(self, run: EntryRun, metadata: RunMetadata) -> RunMetadata:
         """Of a run that may be read: messages of aborted transactions are shown as markers."""
         return without_aborted(run, metadata, self.buffer.aborted.__contains__)
+
+    # ---- what is told of it
+
+    def facts(self) -> BufferFacts:
+        """Of all."""
+        buffer = self.buffer
+        segments = tuple((segment.ledger_id, segment.count) for segment in buffer.aborted.segments)
+        last = self.committed.last_confirmed
+        return BufferFacts(
+            is_used=self.has_been_used,
+            max_read_position=f"{last.ledger_id}:{last.entry_id}",
+            last_snapshot_ms=self.last_snapshot_ms,
+            low_water_marks=dict(buffer.low_water_marks),
+            open_count=buffer.open_count,
+            recovery_ms=self.recovery_ms,
+            aborted_count=len(buffer.aborted),
+            segments=segments,
+        )
+
+    def facts_of(self, txn_id: TxnId) -> InBufferFacts:
+        """Of one transaction."""
+        limit = self.buffer.limit_of(txn_id)
+        start = None if limit is None else self._host.ledger.next_position(limit)
+        return InBufferFacts(None if start is None else f"{start.ledger_id}:{start.entry_id}", txn_id in self.buffer.aborted)
 
     # ---- recovery
 

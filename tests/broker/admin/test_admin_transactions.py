@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 from broker.admin.app import admin_app
+from broker.transaction.coordinators import Coordinators
 from broker.transaction.records import TxnSubscription
 from tests.broker.admin.admin_world import AdminWorld
 from tests.broker.admin.admin_world import play as play_plain
 from tests.broker.connection.peer import TOPIC
 from tests.broker.connection.peer import play as play_virtual
 from tests.broker.transaction.test_coordinators import CoordinatedServer, a_server
-from wire.transactions import TxnAction
+from wire.transactions import TxnAction, TxnId
 
 V3 = "/admin/v3/transactions"
 
@@ -131,3 +132,26 @@ def test_metrics_count_what_became_of_transactions_under_apaches_names() -> None
         assert found["execution_latency_le_1000"] == 1
 
     play(scenario)
+
+
+def test_topics_and_subscriptions_tell_of_their_transactions() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        world.app = admin_app(world.service, world.store, "1", coordinators=cast(Coordinators, object()))
+        topic = await world.loaded("persistent://public/default/told")
+        await topic.create_subscription("s", from_earliest=True, properties={})
+        where = V3 + "/{}/public/default/told"
+        told = (await world.get(where.format("transactionBufferStats") + "?lowWaterMarks=true&segmentStats=true")).json
+        assert (told["state"], told["ongoingTxnSize"], told["totalAbortedTransactions"]) == ("NoSnapshot", 0, 0)
+        await topic.end_transaction(TxnId(5, 9), TxnAction.ABORT, 3)
+        told = (await world.get(where.format("transactionBufferStats") + "?lowWaterMarks=true")).json
+        assert told["lowWaterMarks"] == {"5": 3}
+        told = (await world.get(where.format("transactionInBufferStats") + "/5/1")).json
+        assert told == {"startPosition": None, "aborted": False}
+        await topic.end_acknowledgements("s", TxnId(5, 9), TxnAction.COMMIT, 4)
+        told = (await world.get(where.format("pendingAckStats") + "/s?lowWaterMarks=true")).json
+        assert (told["state"], told["ongoingTxnSize"], told["lowWaterMarks"]) == ("None", 0, {"5": 4})
+        told = (await world.get(where.format("transactionInPendingAckStats") + "/s/5/1")).json
+        assert told == {"cumulativeAckPosition": None}
+        assert (await world.get(where.format("pendingAckStats") + "/nobody")).refused == (404, "Subscription not found")
+
+    play_plain(scenario)

@@ -1,0 +1,44 @@
+"""What an administrator sees of the transactions on a topic, as values. Pure data; times are milliseconds since the epoch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class BufferFacts:
+    """Of a topic (Apache: TransactionBufferStats). `is_used`: it has had a transaction."""
+
+    is_used: bool
+    max_read_position: str
+    last_snapshot_ms: int
+    low_water_marks: Mapping[int, int]
+    open_count: int
+    recovery_ms: tuple[int, int]
+    aborted_count: int
+    segments: tuple[tuple[int, int], ...]
+    """Of the aborted transactions: of each the ledger with their markers, and how many they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class InBufferFacts:
+    """Of one transaction on a topic (TransactionInBufferStats). `start_position` only while it is open."""
+
+    start_position: str | None
+    is_aborted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PendingAckFacts:
+    """Of a subscription (TransactionPendingAckStats)."""
+
+    has_log: bool
+    low_water_marks: Mapping[int, int]
+    open_count: int
+    recovery_ms: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class InPendingAckFacts:
+    """Of one transaction on a subscription (TransactionInPendingAckStats)."""
+
+    cumulative_position: str | None
