@@ -14,6 +14,7 @@ from simulation.outcome import Outcome
 from simulation.planted import PLANTED, Run
 from simulation.quorum_scenario import run_quorum_seed
 from simulation.scenario import run_seed
+from simulation.transfer_scenario import run_transfer_seed
 
 SCENARIOS: dict[str, Run] = {
     "standalone": run_seed,
@@ -21,6 +22,7 @@ SCENARIOS: dict[str, Run] = {
     "log": run_log_seed,
     "quorum": run_quorum_seed,
     "cluster": run_cluster_seed,
+    "transactions": run_transfer_seed,
 }
 
 PROGRESS_SECONDS = 10.0

@@ -228,7 +228,9 @@ def _fail(future: "asyncio.Future[Any]", cause: Exception | None) -> None:
         future.exception()  # taken: there may be nobody who waits any more
 
 
-def _error_of(command: BaseCommand, body: object) -> str | None:
+def _error_of(command: BaseCommand, body: Any) -> str | None:
+    if command.type in OF_TRANSACTIONS and body.HasField("error"):
+        return f"{pb.ServerError.Name(body.error)}: {body.message}"
     if command.type == BaseCommand.ERROR:
         return f"{pb.ServerError.Name(command.error.error)}: {command.error.message}"
     if command.type == BaseCommand.ACK_RESPONSE and command.ack_response.HasField("error"):
@@ -261,7 +263,13 @@ RESPONSES = {
     BaseCommand.PARTITIONED_METADATA_RESPONSE: "partition_metadata_response",
     BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE: "get_last_message_id_response",
     BaseCommand.CONSUMER_STATS_RESPONSE: "consumer_stats_response",
+    BaseCommand.TC_CLIENT_CONNECT_RESPONSE: "tc_client_connect_response",
+    BaseCommand.NEW_TXN_RESPONSE: "new_txn_response",
+    BaseCommand.ADD_PARTITION_TO_TXN_RESPONSE: "add_partition_to_txn_response",
+    BaseCommand.ADD_SUBSCRIPTION_TO_TXN_RESPONSE: "add_subscription_to_txn_response",
+    BaseCommand.END_TXN_RESPONSE: "end_txn_response",
 }
+OF_TRANSACTIONS = frozenset(kind for kind, name in RESPONSES.items() if "txn" in name or "tc_client" in name)
 
 
 class Client:

@@ -1,0 +1,60 @@
+"""The books of tokens that are moved in transactions, and whether they balance. Pure.
+
+Each token is on one topic at first. In the end each is on both other topics, once, of one and the same transaction, and nothing
+is left of those that were aborted.
+"""
+
+from collections.abc import Sequence
+
+from simulation.history import Violation
+
+FROM = "persistent://public/default/wallet"
+TO = ("persistent://public/default/debits", "persistent://public/default/credits")
+SUBSCRIPTION = "movers"
+
+Txn = tuple[int, int]
+
+
+class Books:
+    """What clients were told. `moved_at`: virtual time at which one of them got a token last."""
+
+    def __init__(self, tokens: Sequence[bytes]) -> None:
+        self.tokens = list(tokens)
+        self.moved_at = 0.0
+        self._opened: dict[Txn, None] = {}
+        self._committed: dict[Txn, bytes] = {}
+        self._aborted: dict[Txn, bytes] = {}
+
+    def opened(self, txn: Txn) -> None:
+        if txn in self._opened:
+            raise Violation(f"transaction {txn} was given twice")
+        self._opened[txn] = None
+
+    def told(self, txn: Txn, token: bytes, *, is_committed: bool) -> None:
+        (self._committed if is_committed else self._aborted)[txn] = token
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {"opened": len(self._opened), "committed": len(self._committed), "aborted": len(self._aborted)}
+
+    def check(self, debits: Sequence[bytes], others: Sequence[bytes], left: Sequence[bytes]) -> None:
+        """What readers saw of both topics, and what the subscription still has. Violation."""
+        if left:
+            raise Violation(f"tokens are still there: {left[:5]}")
+        if sorted(debits) != sorted(others):
+            raise Violation(f"the books do not balance: {sorted(set(debits) ^ set(others))[:5]}")
+        moved: dict[bytes, Txn] = {}
+        for body in debits:
+            token, most, least = body.rsplit(b" ", 2)
+            txn = (int(most), int(least))
+            if token in moved:
+                raise Violation(f"token {token!r} was moved by {moved[token]} and by {txn}")
+            if txn in self._aborted:
+                raise Violation(f"token {token!r} was moved by {txn}, which was aborted")
+            moved[token] = txn
+        for txn, token in self._committed.items():
+            if moved.get(token) != txn:
+                raise Violation(f"token {token!r} was moved by {txn}, its client was told; readers see {moved.get(token)}")
+        missing = [token for token in self.tokens if token not in moved]
+        if missing:
+            raise Violation(f"tokens are lost: {missing[:5]}")
