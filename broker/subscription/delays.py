@@ -1,7 +1,7 @@
 """Entries that wait for their time (MessageMetadata.deliver_at_time): which they are, and which of them are due.
 
 Owns the entries that a dispatcher has read and held back. In memory alone: who loads the topic again reads them again
-(docs/adr/0024-delayed-messages-in-a-wheel.md). An entry costs eight bytes and a bit, however its times are spread (Apache's
+(docs/adr/0027-delayed-messages-in-a-wheel.md). An entry costs eight bytes and a bit, however its times are spread (Apache's
 InMemoryDelayedDeliveryTracker has a bitmap for each ledger and time, which is small only when times are close together).
 
 A bucket is due at the end of its tick, so that nothing is early. Bits say what waits; an item in a bucket whose bit is gone
