@@ -6,7 +6,7 @@ use std::{collections::HashMap, collections::HashSet, env, fs, sync::Arc, time::
 
 use futures::{future::join_all, StreamExt};
 use pulsar::{
-    compression::*, consumer::DeadLetterPolicy, consumer::InitialPosition, consumer::Message, message::proto::MessageIdData, producer,
+    compression::*, consumer::DeadLetterPolicy, consumer::InitialPosition, consumer::Message, message::proto::{schema, MessageIdData, Schema}, producer,
     routing_policy::CustomRoutingPolicy, routing_policy::RoutingPolicy, Consumer, ConsumerOptions, Error, ProducerOptions, Pulsar, SubType, TokioExecutor,
 };
 use tokio::{io::AsyncReadExt, io::AsyncWriteExt, net::TcpStream, time::timeout};
@@ -98,6 +98,45 @@ async fn every_type_receives_in_order() {
             nothing_comes(&mut consumer).await;
         }
     }
+}
+
+#[tokio::test]
+async fn whoever_is_there_gets_what_is_published_to_a_non_persistent_topic() {
+    let client = client().await;
+    for kind in [SubType::Exclusive, SubType::Shared, SubType::Failover, SubType::KeyShared] {
+        let topic = format!("non-{}", topic("passing"));
+        let mut consumer = subscribe(&client, &topic, kind).await;
+        // this client asks for messages some time after it has subscribed
+        loop {
+            publish(&client, &topic, unbatched(), 1000, 1).await;
+            if timeout(SHORT, consumer.next()).await.is_ok() {
+                break;
+            }
+        }
+        let ids = publish(&client, &topic, unbatched(), 0, 10).await;
+        assert!(ids.iter().all(|id| (id.ledger_id, id.entry_id) == (0, 0)), "{ids:?}");
+        let mut got = Vec::new();
+        while got.len() < 10 {
+            got.extend(Some(text(&next(&mut consumer).await)).filter(|text| text != "m1000"));
+        }
+        assert_eq!(got, names(0, 10));
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_does_not_fit_is_refused() {
+    let client = client().await;
+    let topic = topic("schema");
+    let with = |kind: &str| {
+        let fields = format!(r#"{{"type":"record","name":"T","fields":[{{"name":"name","type":"{kind}"}}]}}"#);
+        let schema = Schema { r#type: schema::Type::Avro as i32, schema_data: fields.into_bytes(), ..Default::default() };
+        client.producer().with_topic(&topic).with_options(ProducerOptions { schema: Some(schema), ..Default::default() }).build()
+    };
+    let mut first = with("string").await.unwrap();
+    first.send_non_blocking("m0").await.unwrap().await.unwrap();
+    with("string").await.unwrap();
+    let refused = with("long").await.err().expect("it was taken").to_string();
+    assert!(refused.contains("IncompatibleSchema"), "{refused}");
 }
 
 #[tokio::test]
