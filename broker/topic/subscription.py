@@ -7,10 +7,8 @@ while its cursor is moved or deleted. Which consumer gets what is the dispatcher
 import asyncio
 import logging
 from collections.abc import Sequence
-from typing import Protocol
 
 from bookkeeper.ledgers import LedgerError
-from broker.compaction.compacted_topic import CompactedTopic
 from broker.errors import BrokerError, ServerError
 from broker.subscription.contract import (
     ConsumerId,
@@ -23,7 +21,7 @@ from broker.subscription.contract import (
     MarkDeleteMoved,
 )
 from broker.subscription.settings import DispatcherSettings
-from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
+from managed_ledger.contract import ManagedCursor, ManagedLedgerError
 from ports.clock import Clock
 from wire.position import Position
 
@@ -45,45 +43,15 @@ from .errors import broker_error
 from .places import first_published_at_or_after, last_message
 from .policies_in_force import PoliciesInForce
 from .rates import DeliveryCounters, PublishRates, Rate
-from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
+from .subscription_host import SubscriptionHost
 from .subscription_types import consumer_added, make_dispatcher
-from .transactions.logs import LogsOfItsOwn
 from .transactions.subscription_transactions import SubscriptionTransactions
-from .transactions.topic_transactions import TopicTransactions
 
 _log = logging.getLogger(__name__)
 
 _READER_RETURN_SECONDS_MAX = 60.0
 """How long a reader's place is kept after its seek has sent it away (Apache keeps it until the topic is unloaded)."""
-
-
-class SubscriptionHost(Protocol):
-    """What a subscription needs of its topic."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def ledger(self) -> ManagedLedger: ...
-    @property
-    def partition_index(self) -> int: ...
-    @property
-    def scanned(self) -> ScannedRuns: ...
-    @property
-    def compacted(self) -> CompactedTopic: ...
-    @property
-    def transactions(self) -> TopicTransactions: ...
-    @property
-    def logs_of_its_own(self) -> LogsOfItsOwn | None: ...
-    @property
-    def takes_transactions(self) -> bool: ...
-    def storage_failed(self, error: BaseException) -> None: ...
-    def somebody_left(self) -> None: ...
-    async def drop_subscription(self, subscription: "Subscription") -> None:
-        """Delete its cursor and forget it."""
-
-    def abandoned(self, subscription: "Subscription") -> None:
-        """The last consumer of a non-durable subscription has left: it is of no use to anybody."""
 
 
 class Subscription:

@@ -1,0 +1,41 @@
+"""SubscriptionHost: what a subscription needs of its topic."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from broker.compaction.compacted_topic import CompactedTopic
+from managed_ledger.contract import ManagedLedger
+
+from .scanned_runs import ScannedRuns
+from .transactions.logs import LogsOfItsOwn
+from .transactions.topic_transactions import TopicTransactions
+
+if TYPE_CHECKING:
+    from .subscription import Subscription
+
+
+class SubscriptionHost(Protocol):
+    """What a subscription needs of its topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    @property
+    def partition_index(self) -> int: ...
+    @property
+    def scanned(self) -> ScannedRuns: ...
+    @property
+    def compacted(self) -> CompactedTopic: ...
+    @property
+    def transactions(self) -> TopicTransactions: ...
+    @property
+    def logs_of_its_own(self) -> LogsOfItsOwn | None: ...
+    @property
+    def takes_transactions(self) -> bool: ...
+    def storage_failed(self, error: BaseException) -> None: ...
+    def somebody_left(self) -> None: ...
+    async def drop_subscription(self, subscription: "Subscription") -> None:
+        """Delete its cursor and forget it."""
+
+    def abandoned(self, subscription: "Subscription") -> None:
+        """The last consumer of a non-durable subscription has left: it is of no use to anybody."""
