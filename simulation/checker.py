@@ -48,8 +48,8 @@ OF_CONSUMERS: dict[type, Callable[[SubscriptionModel, Any], None]] = {
 class Checker:
     """Of one topic. A reader (not durable) is a subscription of its own for each session."""
 
-    def __init__(self) -> None:
-        self.publishes = Publishes()
+    def __init__(self, publishes: Publishes | None = None) -> None:
+        self.publishes = publishes or Publishes()
         self.subscriptions: dict[str, SubscriptionModel] = {}
         self.events = 0
         self._by_session: dict[int, SubscriptionModel] = {}

@@ -17,6 +17,7 @@ from simulation.consumer import ConsumerShape, SimConsumer
 from simulation.faults import Faults
 from simulation.history import DrainEnded, DrainStarted, Stop, Violation
 from simulation.loop import SimLoop
+from simulation.model import Publishes
 from simulation.network import SimNetwork
 from simulation.outcome import Outcome, play
 from simulation.plan import Plan, draw_plan
@@ -37,13 +38,13 @@ CALLBACKS_MAX = 3_000_000
 class Scenario:
     """The run of one plan."""
 
-    def __init__(self, plan: Plan, sink: TextIO | None = None) -> None:
+    def __init__(self, plan: Plan, sink: TextIO | None = None, publishes: Publishes | None = None) -> None:
         self.plan = plan
         self.loop = SimLoop(stream(plan.seed, "loop"), Trace(sink), CALLBACKS_MAX)
         self.network = SimNetwork(self.loop, stream(plan.seed, "network"))
         self.server = ServerMachine(self.loop, self.network, plan.seed, plan.settings)
         self.server.disk.seconds["sync"] = plan.sync_seconds
-        self.checker = Checker()
+        self.checker = Checker(publishes)
         self.recorder = Recorder(self.checker, self.loop.trace, self.loop.time)
         self.faults = Faults(self.loop, self.network, self.server, self.recorder, stream(plan.seed, "faults"), TOPIC)
         self._producers: list[SimProducer] = []
