@@ -26,7 +26,6 @@ from .namespace_policy_checks import (
 
 REPLICATION = "geo-replication is missing"
 OFFLOAD = "tiered storage is missing"
-COMPACTION = "compaction is missing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,7 @@ POLICIES: tuple[NamespacePolicy, ...] = (
     ),
     NamespacePolicy(
         "compactionThreshold", "COMPACTION", "compaction_threshold", Long, set_by="PUT",
-        check=non_negative("compactionThreshold must be 0 or more"), missing=COMPACTION, harmless=(0,),
+        check=non_negative("compactionThreshold must be 0 or more"),
     ),
     NamespacePolicy(
         "offloadThreshold", "OFFLOAD", "offload_threshold", Long, set_by="PUT", is_removable=False, default=-1,

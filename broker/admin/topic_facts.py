@@ -1,6 +1,6 @@
 """Routes that tell of one topic what its stats do not: last message, size from a place on, what metadata has, single messages.
 
-(PersistentTopics.) Of what is not there, compaction and offloading, they say so: 501.
+And its compaction. (PersistentTopics.) Of offloading, which is not there, they say so: 501.
 """
 
 from typing import Any
@@ -9,14 +9,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from managed_ledger.contract import LATEST, LedgerFacts
+from metadata.paths import encode_name
 
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
-from ..service.errors import TopicNotFound
+from ..service.errors import TopicElsewhere, TopicNotFound
 from ..service.topic_name import TopicName
+from ..topic.compaction_status import CompactionUnderWay
 from ..topic.contract import Topic
 from .answers import Refusal, json_answer, no_content
 from .each_partition import on_each_partition
+from .elsewhere import ask
 from .endpoints import Access, Endpoint, Query
 from .internal_info import info_json
 from .internal_stats import internal_stats_json
@@ -59,8 +62,8 @@ class TopicFactRoutes:
                 plain,
                 answer=dict[str, Any],
             ),
-            Endpoint("GET", TOPIC + "/compaction", self.no_compaction, compact, plain),
-            Endpoint("PUT", TOPIC + "/compaction", self.no_compaction, compact, plain),
+            Endpoint("GET", TOPIC + "/compaction", self.compaction_status, compact, plain, answer=dict[str, str]),
+            Endpoint("PUT", TOPIC + "/compaction", self.compact, compact, plain),
             Endpoint("GET", TOPIC + "/offload", self.no_offload, offload, plain),
             Endpoint("PUT", TOPIC + "/offload", self.no_offload, offload, plain),
             Endpoint(
@@ -141,10 +144,31 @@ class TopicFactRoutes:
         await self._service.partitioned_topics.create_missed(name)
         return no_content()
 
-    async def no_compaction(self, request: Request) -> Response:
-        """Compaction is not there yet."""
-        await self._require(topic_of(request))
-        raise Refusal(501, "Topics are not compacted yet")
+    async def compact(self, request: Request) -> Response:
+        """Begins to compact a topic, or each of its partitions, wherever it is served."""
+        name = topic_of(request)
+        found = await self._service.partitioned_topics.get(name)
+        for index in range(found.partitions):
+            await self._compact_partition(name.partition(index))
+        if not found.partitions:
+            _compact(await self._service.topic(name, may_create=False))
+        return no_content()
+
+    async def _compact_partition(self, name: TopicName) -> None:
+        if not await self._service.topic_exists(name):
+            return
+        try:
+            _compact(await self._service.topic(name, may_create=False))
+        except TopicElsewhere:
+            found = await self._service.lookup(name)
+            path = f"/admin/v2/persistent/{name.namespace}/{encode_name(name.local_name)}/compaction"
+            await ask(self._service.neighbours, found.address, "PUT", path)
+
+    async def compaction_status(self, request: Request) -> Response:
+        """Tells how the compaction of a topic stands (LongRunningProcessStatus)."""
+        topic = await self._whole(topic_of(request), "Compaction is of partitions: ask for one of them")
+        status = topic.upkeep.compaction_status
+        return json_answer({"status": status.state.value, "lastError": status.error})
 
     async def no_offload(self, request: Request) -> Response:
         """Offloading is not there yet."""
@@ -165,6 +189,13 @@ class TopicFactRoutes:
 
 async def _internal_stats(topic: Topic) -> dict[str, Any]:
     return internal_stats_json(topic.operations.log)
+
+
+def _compact(topic: Topic) -> None:
+    try:
+        topic.upkeep.compact()
+    except CompactionUnderWay as error:
+        raise Refusal(409, error.message) from error
 
 
 def _ledger(facts: LedgerFacts) -> dict[str, int]:

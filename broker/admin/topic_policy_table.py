@@ -86,7 +86,6 @@ def _maximum(path: str, member: str, name: str, attribute: str, reason: str = ""
     return DeclaredPolicy(path, member, name, Int32, lambda policies: getattr(policies, attribute), check)
 
 
-_NO_COMPACTION = "Topics are not compacted yet"
 _NO_REPLICATION = "Replication between clusters is not there yet"
 _NO_OFFLOAD = "Ledgers are not offloaded yet"
 _NO_FILTERS = "Entry filters are classes of Java, which cannot be loaded here"
@@ -177,8 +176,15 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
         _always(None),
         check_number("interval must be 0 or more"),
     ),
+    DeclaredPolicy(
+        "compactionThreshold",
+        "compactionThreshold",
+        "COMPACTION",
+        int,
+        lambda found: found.compaction_threshold_bytes,
+        check_number("Invalid value for compactionThreshold"),
+    ),
     # what cannot be set yet; an Apache broker beside ours may have stored it
-    DeclaredPolicy("compactionThreshold", "compactionThreshold", "COMPACTION", int, _always(0), missing=_NO_COMPACTION),
     DeclaredPolicy(
         "delayedDelivery",
         "delayedDeliveryEnabled",

@@ -64,6 +64,7 @@ class Housekeeping:
             self._repeat(settings.retention_check_interval_in_seconds, self.trim),
             self._repeat(settings.message_expiry_check_interval_in_minutes * 60, self.expire),
             self._repeat(settings.subscription_expiry_check_interval_in_minutes * 60, self.expire_subscriptions),
+            self._repeat(settings.broker_service_compaction_monitor_interval_in_seconds, self.check_compaction),
             self._repeat(settings.broker_delete_inactive_topics_frequency_seconds, self.sweep),
         ]
         if settings.backlog_quota_check_enabled:
@@ -104,6 +105,12 @@ class Housekeeping:
 
     async def check_quotas(self) -> None:
         await self._each(lambda topic: topic.upkeep.check_quotas(), "checking backlog quotas failed")
+
+    async def check_compaction(self) -> None:
+        async def check(topic: Topic) -> None:
+            topic.upkeep.check_compaction()
+
+        await self._each(check, "checking compaction failed")
 
     async def _each(self, work: Callable[[Topic], Awaitable[None]], failure: str) -> None:
         for place, (name, topic) in enumerate(list(self._topics.items())):

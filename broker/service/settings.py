@@ -33,6 +33,7 @@ class BrokerSettings:
     retention_check_interval_in_seconds: int = 120
     message_expiry_check_interval_in_minutes: int = 5
     subscription_expiry_check_interval_in_minutes: int = 5
+    broker_service_compaction_monitor_interval_in_seconds: int = 60
     backlog_quota_check_enabled: bool = True
     backlog_quota_check_interval_in_seconds: int = 60
     enable_broker_side_subscription_pattern_evaluation: bool = True
@@ -59,6 +60,8 @@ class BrokerSettings:
             raise ValueError("defaultNumPartitions: expected at least 1")
         if min(self.broker_delete_inactive_topics_frequency_seconds, self.retention_check_interval_in_seconds) < 1:
             raise ValueError("brokerDeleteInactiveTopicsFrequencySeconds, retentionCheckIntervalInSeconds: at least 1")
+        if self.broker_service_compaction_monitor_interval_in_seconds < 1:
+            raise ValueError("brokerServiceCompactionMonitorIntervalInSeconds must be at least 1")
         if self.subscription_expiry_check_interval_in_minutes < 1:
             raise ValueError("subscriptionExpiryCheckIntervalInMinutes: at least 1")
         if min(self.message_expiry_check_interval_in_minutes, self.backlog_quota_check_interval_in_seconds) < 1:

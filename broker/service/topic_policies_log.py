@@ -4,12 +4,10 @@ Owns one reading each. Where the topic is served by another broker, `topic_polic
 """
 
 import asyncio
-import logging
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from ports.logs import line
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun, SendRun
 
@@ -25,13 +23,8 @@ from ..topic.contract import (
     Topic,
 )
 
-log = logging.getLogger(__name__)
-
 COMPACTION_CURSOR = "__compaction"
 """The durable place that keeps what is not compacted; without it retention would let go of policies."""
-
-_COMPACTED_LEDGER = "CompactedTopicLedger"
-"""The property of that cursor which names the ledger that compaction wrote (Apache: Compactor)."""
 
 _PERMITS = 1000
 _READER = "__system_reader"
@@ -149,7 +142,6 @@ class ServedEventLog:
 
     async def read(self, on_message: OnMessage, on_end: Callable[[str], None]) -> Position:
         if not self._only_new:
-            self._warn_of_compacted()
             await self._topic.create_subscription(COMPACTION_CURSOR, from_earliest=True, properties={})
         self._reading = reading = _Reading(on_message, on_end)
         name = f"{_READER}-{self._new_name()}"
@@ -157,14 +149,6 @@ class ServedEventLog:
         reading.consumer = consumer
         consumer.flow(_PERMITS)
         return (await consumer.last_message()).position
-
-    def _warn_of_compacted(self) -> None:
-        """An Apache broker that had the topic before may have compacted it and let go of what is in that ledger alone."""
-        cursor = self._topic.operations.log.cursors.get(COMPACTION_CURSOR)
-        ledger_id = None if cursor is None else cursor.properties.get(_COMPACTED_LEDGER)
-        if ledger_id is not None:
-            what = "policies that were compacted are not read: set them again if they are not in force"
-            log.error(line(what, topic=self._topic.name, compacted_ledger=ledger_id))
 
     async def append(self, section_of: Callable[[str], bytes]) -> Position:
         name, writing = self._new_name(), _Writing()
@@ -208,7 +192,7 @@ def _reader_request(name: str, *, from_earliest: bool) -> SubscribeRequest:
         subscription_properties={},
         key_shared=KeySharedMeta(),
         consumer_epoch=None,
-        read_compacted=False,
+        read_compacted=True,
         address=_ADDRESS,
         client_version="",
     )

@@ -7,7 +7,6 @@ compactionStatus; CompactorMXBean). Outcomes are of this loading of the topic: a
 import asyncio
 import logging
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
 from bookkeeper.ledgers import LedgerError, LedgerStore
@@ -22,6 +21,7 @@ from wire.position import Position
 from wire.run import FLAG_MARKER, EntryRun
 
 from .backlog import backlog_bytes
+from .compaction_status import CompactionState, CompactionStatus, CompactionUnderWay
 from .errors import broker_error
 from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
@@ -32,23 +32,6 @@ from .transactions.topic_transactions import TopicTransactions
 _log = logging.getLogger(__name__)
 
 _FAILURES = (BrokerError, LedgerError, ManagedLedgerError, ValueError)
-
-
-class CompactionState(StrEnum):
-    """LongRunningProcessStatus.Status."""
-
-    NOT_RUN = "NOT_RUN"
-    RUNNING = "RUNNING"
-    SUCCESS = "SUCCESS"
-    ERROR = "ERROR"
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionStatus:
-    """Of the last run, or the one under way; `error` says what went wrong, else it is empty."""
-
-    state: CompactionState = CompactionState.NOT_RUN
-    error: str = ""
 
 
 @dataclass(slots=True)
@@ -116,18 +99,18 @@ class TopicCompaction:
         return self._running is not None
 
     def trigger(self) -> None:
-        """Begin a run. NOT_ALLOWED while one is under way, or where topics are not compacted."""
+        """Begin a run. CompactionUnderWay; NOT_ALLOWED where topics are not compacted."""
         if self._ledgers is None:
             raise BrokerError(ServerError.NOT_ALLOWED, f"{self._host.name} has no ledgers to compact")
         if self._running is not None:
-            raise BrokerError(ServerError.NOT_ALLOWED, "Compaction already in progress")
+            raise CompactionUnderWay
         self.status = CompactionStatus(CompactionState.RUNNING)
         self._running = self._loop.create_task(self._run(self._ledgers))
         self._running.add_done_callback(self._ended)
 
-    def check(self, threshold_bytes: int, *, is_always: bool = False) -> None:
-        """Begin one if there is more than the threshold to compact; 0: never, unless the topic is one that always is."""
-        if self._running is None and (threshold_bytes > 0 or is_always) and self._uncompacted_bytes() > max(0, threshold_bytes):
+    def check(self, threshold_bytes: int) -> None:
+        """Begin one if there is more than the threshold to compact; 0: never."""
+        if self._running is None and 0 < threshold_bytes < self._uncompacted_bytes():
             self.trigger()
 
     def _uncompacted_bytes(self) -> int:

@@ -8,6 +8,7 @@ from managed_ledger.contract import ManagedLedger
 from wire.position import Position
 from wire.run import EntryRun
 
+from .compaction_status import CompactionStatus
 from .policies import NOTHING_SAID, EffectivePolicies, TopicPolicies
 
 
@@ -39,6 +40,15 @@ class TopicUpkeep(Protocol):
 
     async def check_quotas(self) -> None:
         """Do what the policy says about a backlog that is too large."""
+
+    def check_compaction(self) -> None:
+        """Begin one when there is more to compact than the policy's threshold."""
+
+    def compact(self) -> None:
+        """Begin one. CompactionUnderWay; NOT_ALLOWED where topics are not compacted."""
+
+    @property
+    def compaction_status(self) -> CompactionStatus: ...
 
 
 class TopicOperations(Protocol):

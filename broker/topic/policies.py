@@ -149,6 +149,7 @@ class TopicPolicies:
     auto_subscription_creation: bool | None = None
     inactive: InactiveTopicPolicy | None = None
     subscription_expiration_minutes: int | None = None
+    compaction_threshold_bytes: int | None = None
     persistence: PersistencePolicy | None = None
     deduplication_enabled: bool | None = None
     deduplication_snapshot_seconds: int | None = None
@@ -213,6 +214,8 @@ class EffectivePolicies:
     auto_subscription_creation: bool
     inactive: InactiveTopicPolicy
     subscription_expiration_minutes: int
+    compaction_threshold_bytes: int
+    """0: compacted on request only."""
     delayed_delivery_enabled: bool
     delayed_delivery_tick_ms: int
     delayed_delivery_max_delay_ms: int

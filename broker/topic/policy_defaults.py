@@ -56,6 +56,7 @@ def broker_defaults(settings: TopicSettings, dispatchers: DispatcherSettings) ->
         encryption_required=settings.encryption_require_on_producer,
         auto_subscription_creation=settings.allow_auto_subscription_creation,
         inactive=_default_inactive(settings),
+        compaction_threshold_bytes=settings.broker_service_compaction_threshold_in_bytes,
         subscription_expiration_minutes=settings.subscription_expiration_time_minutes,
         delayed_delivery_enabled=settings.delayed_delivery_enabled,
         delayed_delivery_tick_ms=settings.delayed_delivery_tick_time_millis,

@@ -75,6 +75,7 @@ def from_namespace_document(document: Mapping[str, Any], cluster: str) -> TopicP
         encryption_required=given.get("encryption_required", parse_flag) or None,
         auto_subscription_creation=given.get("autoSubscriptionCreationOverride", parse_auto_subscription_creation),
         inactive=given.get("inactive_topic_policies", parse_inactive),
+        compaction_threshold_bytes=given.get("compaction_threshold", parse_number),
         subscription_expiration_minutes=given.get("subscription_expiration_time_minutes", parse_number),
         persistence=given.get("persistence", parse_persistence),
         deduplication_enabled=given.get("deduplicationEnabled", parse_flag),
@@ -108,6 +109,7 @@ def from_topic_document(document: Mapping[str, Any]) -> TopicPolicies:
         max_unacked_per_consumer=given.get("maxUnackedMessagesOnConsumer", parse_number),
         max_unacked_per_subscription=given.get("maxUnackedMessagesOnSubscription", parse_number),
         max_message_size=given.get("maxMessageSize", parse_number),
+        compaction_threshold_bytes=given.get("compactionThreshold", parse_number),
         schema_compatibility=given.get("schemaCompatibilityStrategy", parse_strategy),
         schema_validation_enforced=given.get("schemaValidationEnforced", parse_flag) or None,
         **_delayed_delivery(

@@ -18,6 +18,8 @@ from ports.logs import line
 from wire.position import Position
 
 from .backlog import REDUCTION, backlog_bytes, closed_before, entries_to_evict, is_size_exceeded
+from .compaction import TopicCompaction
+from .compaction_status import CompactionStatus
 from .cursor_operations import CursorOperations
 from .expiry_timer import ExpiryTimer
 from .policies import NOTHING_SAID, BacklogQuota, EffectivePolicies, PersistencePolicy, QuotaPolicy, QuotaType, TopicPolicies
@@ -47,6 +49,8 @@ class UpkeepHost(Protocol):
     def publishers(self) -> Publishers: ...
     @property
     def subscriptions(self) -> Subscriptions: ...
+    @property
+    def compaction(self) -> TopicCompaction: ...
     def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
@@ -124,6 +128,18 @@ class Upkeep:
             if subscription.last_active_ms < before_ms:
                 await subscription.delete(force=False)
                 _log.info(line("subscription expired", topic=self._host.name, subscription=subscription.name))
+
+    # compaction
+
+    def check_compaction(self) -> None:
+        self._host.compaction.check(self.policies.compaction_threshold_bytes)
+
+    def compact(self) -> None:
+        self._host.compaction.trigger()
+
+    @property
+    def compaction_status(self) -> CompactionStatus:
+        return self._host.compaction.status
 
     # backlog quotas
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
+from broker.topic.compaction_status import CompactionState, CompactionStatus
 from broker.topic.contract import (
     Acknowledgement,
     ConsumerSink,
@@ -168,6 +169,8 @@ class FakeUpkeep:
         self.expiries = 0
         self.subscription_expiries = 0
         self.quota_checks = 0
+        self.compaction_checks = 0
+        self.compaction_status = CompactionStatus()
 
     def apply(self, namespace: TopicPolicies, topic: TopicPolicies = NOTHING_SAID) -> None:
         self.applied.append(namespace)
@@ -181,6 +184,12 @@ class FakeUpkeep:
 
     async def check_quotas(self) -> None:
         self.quota_checks += 1
+
+    def check_compaction(self) -> None:
+        self.compaction_checks += 1
+
+    def compact(self) -> None:
+        self.compaction_status = CompactionStatus(CompactionState.RUNNING)
 
 
 class FakeTopic:

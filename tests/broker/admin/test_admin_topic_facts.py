@@ -56,10 +56,23 @@ def test_a_message_is_examined_from_either_end(query: str, entry: int) -> None:
 def test_what_is_not_there_yet_is_501_for_a_topic_that_is_there_and_404_for_another() -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.done("PUT", "t")
-        for path, reason in (("compaction", "Topics are not compacted yet"), ("offload", "Ledgers are not offloaded yet")):
-            for method in ("GET", "PUT"):
-                assert (await world.topic(method, f"t/{path}")).refused == (501, reason)
-                assert (await world.topic(method, f"none/{path}")).status == 404
+        for method in ("GET", "PUT"):
+            assert (await world.topic(method, "t/offload")).refused == (501, "Ledgers are not offloaded yet")
+            assert (await world.topic(method, "none/offload")).status == 404
+
+    play(scenario)
+
+
+def test_how_a_compaction_stands_is_told_and_a_topic_that_cannot_be_compacted_says_so() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        await world.done("PUT", "t")
+        await world.done("PUT", "p/partitions", 2)
+        assert (await world.topic("GET", "t/compaction")).json == {"status": "NOT_RUN", "lastError": ""}
+        for name, refused in (("t", "t"), ("p", "p-partition-0"), ("p-partition-1", "p-partition-1")):
+            status, reason = (await world.topic("PUT", f"{name}/compaction")).refused
+            assert (status, reason.endswith(f"/{refused} has no ledgers to compact")) == (405, True)
+        for method in ("GET", "PUT"):
+            assert (await world.topic(method, "none/compaction")).status == 404
 
     play(scenario)
 

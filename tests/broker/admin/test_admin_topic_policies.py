@@ -141,7 +141,7 @@ BAD: list[tuple[str, Any, int, str]] = [
         400,
         "backlogQuotaType: expected destination_storage, message_age, not foo",
     ),
-    ("compactionThreshold", 5, 501, "compactionThreshold cannot be set: Topics are not compacted yet"),
+    ("compactionThreshold", -5, 412, "Invalid value for compactionThreshold"),
     ("deduplicationEnabled", "x", 400, "the body cannot be read: Expected `bool`, got `str`"),
     ("deduplicationSnapshotInterval", -1, 412, "interval must be 0 or more"),
 ]

@@ -5,7 +5,7 @@ from typing import Any
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR
 from broker.subscription.settings import DispatcherSettings
-from broker.topic.compaction import CompactionState
+from broker.topic.compaction_status import CompactionState
 from broker.topic.opening import PersistentTopics
 from broker.topic.settings import TopicSettings
 from managed_ledger.contract import EARLIEST

@@ -1,0 +1,30 @@
+"""How the compaction of a topic stands. Pure."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from broker.errors import BrokerError, ServerError
+
+
+class CompactionState(StrEnum):
+    """LongRunningProcessStatus.Status."""
+
+    NOT_RUN = "NOT_RUN"
+    RUNNING = "RUNNING"
+    SUCCESS = "SUCCESS"
+    ERROR = "ERROR"
+
+
+class CompactionUnderWay(BrokerError):
+    """One at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(ServerError.NOT_ALLOWED, "Compaction already in progress")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStatus:
+    """Of the last run, or the one under way; `error` says what went wrong, else it is empty."""
+
+    state: CompactionState = CompactionState.NOT_RUN
+    error: str = ""
