@@ -1,0 +1,40 @@
+"""F46: a broker that is killed at any step of a compaction: the newest of each key is there, and no ledger is left."""
+
+import asyncio
+
+import pytest
+
+from broker.compaction.compacted_topic import COMPACTION_CURSOR, LEDGER_PROPERTY
+from broker.topic.compaction_status import CompactionState
+from tests.broker.compaction.compaction_world import CompactedWorld, newest
+from tests.broker.compaction.messages import single
+from tests.broker.topic.topic_world import run
+
+_STEP_S = 0.01
+
+
+@pytest.mark.parametrize("steps", range(0, 40, 2))
+def test_f46_a_crash_leaves_the_old_or_the_new(steps: int) -> None:
+    async def scenario() -> None:
+        world = CompactedWorld(_STEP_S)
+        await world.open()
+        for number in range(40):
+            await world.publish(single(f"k{number % 9}", b"%d" % number))
+        assert await world.compact() is CompactionState.SUCCESS
+        for number in range(40, 60):
+            await world.publish(single(f"k{number % 7}", b"" if number % 7 == 3 else b"%d" % number))
+        table = newest(await world.read())
+        world.topic.compaction.trigger()
+        await asyncio.sleep(steps * _STEP_S + _STEP_S / 2)
+        old = world.topic
+        await world.restart()
+        await old.compaction.stop()
+        await asyncio.sleep(1)
+        current = world.log.cursors[COMPACTION_CURSOR].properties[LEDGER_PROPERTY]
+        assert newest(await world.read()) == table
+        extra = set(world.compacted_ledgers()) - {current}
+        assert all(not world.storage.shared.ledgers[each].runs for each in extra), "only one that was never mentioned is left"
+        assert await world.compact() is CompactionState.SUCCESS
+        assert newest(await world.read()) == table
+
+    run(scenario)
