@@ -28,6 +28,9 @@ from .settings import ManagedLedgerSettings
 from .skipping import CURSOR_ENTRIES_MAX, Skipping, remedy
 from .tasks import unbroken
 
+PROPERTIES_IN_NODE_MAX = 1000
+"""Deduplication keeps one for each producer; a node of ZooKeeper's holds 1 MB."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -211,11 +214,12 @@ class CursorStore:
                 raise
 
     async def close(self, state: CursorState) -> None:
-        """The last write. Into the node, unless that has too many holes for it."""
+        """The last write. Into the node, unless that has too many holes or properties for it."""
         await unbroken(self._close(state))
 
     async def _close(self, state: CursorState) -> None:
-        if hole_ranges(state) > self._settings.managed_ledger_max_unacked_ranges_to_persist_in_metadata_store:
+        ranges_max = self._settings.managed_ledger_max_unacked_ranges_to_persist_in_metadata_store
+        if hole_ranges(state) > ranges_max or len(state.properties) > PROPERTIES_IN_NODE_MAX:
             await self._write(state)
             await self.close_ledger()
             return

@@ -309,3 +309,18 @@ def test_a_managed_ledger_with_garbage_is_an_error_of_this_topic_only() -> None:
         await world.open()
 
     run(scenario())
+
+
+def test_more_properties_than_a_node_holds_stay_in_the_cursor_ledger_at_the_end() -> None:
+    async def scenario() -> None:
+        world = World()
+        ledger, cursor, positions = await with_cursor(world, 2)
+        names = {f"producer-{number}": number for number in range(1001)}
+        cursor.acknowledge_cumulative(positions[0], properties=names)
+        await ledger.close()
+        found = await node(world)
+        assert (found.cursors_ledger_id in cursor_ledgers(world), found.state) == (True, None)
+        cursor = (await world.reopen()).cursors["sub"]
+        assert (cursor.mark_delete, dict(cursor.properties)) == (positions[0], names)
+
+    run(scenario())
