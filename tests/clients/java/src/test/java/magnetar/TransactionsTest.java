@@ -9,7 +9,9 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -163,22 +165,15 @@ class TransactionsTest extends Fixture {
     try (Consumer<byte[]> taken = consumer(orders, SubscriptionType.Shared);
         Producer<byte[]> debit = producer(debits, false);
         Producer<byte[]> credit = producer(credits, false)) {
-      int done = 0;
-      while (done < transfers) {
-        Message<byte[]> order = taken.receive(10, TimeUnit.SECONDS);
-        if (order == null) {
-          break;
-        }
-        if (done == transfers / 3) {
+      Set<String> committed = new HashSet<>();
+      for (int attempt = 0; committed.size() < transfers; attempt++) {
+        if (attempt == transfers / 3) {
           Files.writeString(Path.of(System.getenv("RESTART_PIPE")), "restart\n", StandardOpenOption.WRITE);
         }
-        transfer(order, taken, debit, credit, done % 7 != 3);
-        done++;
-      }
-      Message<byte[]> order = taken.receive(5, TimeUnit.SECONDS);
-      while (order != null) { // what was aborted comes again
-        transfer(order, taken, debit, credit, true);
-        order = taken.receive(5, TimeUnit.SECONDS);
+        Message<byte[]> order = next(taken); // what was aborted comes again
+        if (transfer(order, taken, debit, credit, attempt % 7 != 3)) {
+          committed.add(text(order));
+        }
       }
     }
     TreeMap<String, Integer> once = new TreeMap<>();
@@ -188,7 +183,7 @@ class TransactionsTest extends Fixture {
   }
 
   /** A redelivery of what is acknowledged, or is being, is refused with a conflict: somebody has done it. */
-  private static void transfer(Message<byte[]> order, Consumer<byte[]> taken, Producer<byte[]> debit, Producer<byte[]> credit,
+  private static boolean transfer(Message<byte[]> order, Consumer<byte[]> taken, Producer<byte[]> debit, Producer<byte[]> credit,
       boolean commits) throws Exception {
     Transaction transaction = begin();
     try {
@@ -200,9 +195,10 @@ class TransactionsTest extends Fixture {
       if (!(failed.getCause() instanceof TransactionConflictException)) {
         taken.negativeAcknowledge(order);
       }
-      return;
+      return false;
     }
     end(transaction, commits);
+    return commits;
   }
 
   private static TreeMap<String, Integer> counted(String topic) throws Exception {
