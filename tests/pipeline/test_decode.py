@@ -119,6 +119,13 @@ def test_a_message_that_compaction_took_out_is_no_row_and_a_marker_neither() -> 
     ]
 
 
+def test_a_time_that_no_calendar_has_is_null() -> None:
+    latest = 253_402_300_799_999
+    sections = [payload_section(metadata(event_time=each), b"") for each in (latest, latest + 1, (1 << 64) - 1, 0)]
+    found = batch_of(rows_of(block(*sections)), "t", ["event_time"]).to_pylist()
+    assert [each["event_time"] and each["event_time"].year for each in found] == [9999, None, None, None]
+
+
 def test_keys_that_are_bytes_are_decoded() -> None:
     section = payload_section(metadata(partition_key="AP8=", partition_key_b64_encoded=True), b"")
     assert batch_of(rows_of(block(section)), "t", ["key"]).to_pylist() == [{"key": b"\x00\xff"}]

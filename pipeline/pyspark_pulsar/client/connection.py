@@ -111,14 +111,20 @@ class Connection:
         """Whole frames, about `bytes_min` of them or what has come; None when none comes within the time."""
         if self._frame_end(0) is None and not self._until_whole(seconds):
             return None
-        while len(self._buffer) < bytes_min and self._readable(_LINGER_SECONDS):
-            self._receive(self._timeout)
+        self._fill(bytes_min)
         bounds = list(self._bounds())
         data = padded(memoryview(self._buffer)[: bounds[-1][1]])
         del self._buffer[: bounds[-1][1]]
         starts, ends = numpy.array(bounds, numpy.int64).T
         sizes = numpy.ndarray((len(data) - 3,), numpy.dtype(">u4"), data, strides=(1,))[starts + 4].astype(numpy.int64)
         return FrameBlock(data, starts + 8, numpy.minimum(starts + 8 + sizes, ends), ends)
+
+    def _fill(self, bytes_min: int) -> None:
+        while len(self._buffer) < bytes_min and self._readable(_LINGER_SECONDS):
+            try:
+                self._receive(self._timeout)
+            except Lost:
+                return  # what has come is whole and good; who asks for the next block is told
 
     def _until_whole(self, seconds: float) -> bool:
         if not self._readable(seconds):

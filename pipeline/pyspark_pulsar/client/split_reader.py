@@ -30,6 +30,8 @@ _BLOCK_BYTES = 4 << 20
 _PERMITS = 50_000
 _LOOK_SECONDS = 2.0
 """After which without a message it is looked whether what is awaited is still there."""
+_PAUSE_SECONDS = 0.1
+"""Before a broker that took the reader and let it go is asked again."""
 _CONSUMER_ID = 1
 
 
@@ -54,6 +56,7 @@ class SplitReader:
                 until = now + self._access.timeout_seconds if until is None or before != self._next else until
                 if now > until:
                     raise Unreachable(f"{self._split.topic} at {self._next}: {error}") from None
+                time.sleep(_PAUSE_SECONDS)
         if self._entries < self._split.entries:
             self._look_for_loss()
 
@@ -83,23 +86,28 @@ class SplitReader:
                 self._check_awaited(waited_since)
                 continue
             found = deliveries(frames)
-            self._take_others(connection, found.others)
             if not found.block.count:
+                self._take_others(connection, found.others)
                 continue
             rows = rows_of(between(found.block, self._next, self._split.last), self._verifies)
             waited_since = time.monotonic()
             permits += rows.message_count
+            is_last = self._advance(Place(int(found.block.ledger_ids[-1]), int(found.block.entry_ids[-1])), rows.block.count)
+            if rows.count:
+                yield rows
+            if is_last:
+                return
+            self._take_others(connection, found.others)
             if permits * 2 >= _PERMITS:
                 connection.send(_flow(permits))
                 permits = 0
-            self._advance(Place(int(found.block.ledger_ids[-1]), int(found.block.entry_ids[-1])), rows.block.count)
-            if rows.count:
-                yield rows
 
-    def _advance(self, came: Place, entries: int) -> None:
+    def _advance(self, came: Place, entries: int) -> bool:
+        """Whether that was all of the split."""
         self._entries += entries
         self._next = max(self._next, Place(came.ledger_id, came.entry_id + 1))
         self._is_done = came >= self._split.last
+        return self._is_done
 
     def _take_others(self, connection: Connection, commands: list[BaseCommand]) -> None:
         for command in commands:

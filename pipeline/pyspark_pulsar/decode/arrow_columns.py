@@ -12,12 +12,13 @@ from typing import Any
 import numpy
 import pyarrow
 
-from .octets import Flags, Octets, Places, words_at
+from .octets import Flags, Octets, Places, Words, words_at
 from .protobuf_columns import Fields, Repeated, Spans, scan
 from .rows import Rows
 
 _VIEW_BYTES_INLINE_MAX = 12
-_INT64_MAX = (1 << 63) - 1
+_TIME_MS_MAX = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
 
 MESSAGE_ID = pyarrow.struct([("ledger_id", pyarrow.int64()), ("entry_id", pyarrow.int64()), ("batch_index", pyarrow.int32())])
 TIME = pyarrow.timestamp("us", tz="UTC")
@@ -154,9 +155,11 @@ def _schema_version(rows: Rows, topic: str) -> Any:
     return pyarrow.array(numbers, mask=~is_number).take(pyarrow.array(rows.entries))
 
 
-def _time(milliseconds: Any, is_null: Flags | None = None) -> Any:
-    sane = numpy.minimum(milliseconds, numpy.uint64(_INT64_MAX // 1000)).astype(numpy.int64) * 1000
-    return pyarrow.array(sane, mask=is_null).cast(TIME)
+def _time(milliseconds: Words, is_null: Flags | None = None) -> Any:
+    """Null where it is after the year 9999: no calendar of Python's or Spark's has it, and no clock told it."""
+    is_beyond = milliseconds > numpy.uint64(_TIME_MS_MAX)
+    times = numpy.where(is_beyond, 0, milliseconds).astype(numpy.int64) * 1000
+    return pyarrow.array(times, mask=is_beyond if is_null is None else is_beyond | is_null).cast(TIME)
 
 
 def _error(rows: Rows, topic: str) -> Any:
