@@ -7,6 +7,7 @@ import pytest
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, LEDGER_PROPERTY
 from broker.errors import BrokerError, ServerError
+from broker.service.topic_policies_log import ServedEventLog
 from broker.topic.compaction_status import CompactionState
 from broker.topic.contract import Acknowledgement, SubscriptionType
 from broker.topic.settings import TopicSettings
@@ -118,6 +119,23 @@ def test_the_last_message_is_what_such_a_reader_gets_last() -> None:
         assert (await reader.last_message()).position == Position(-1, -1), "nothing is left"
         [third] = await world.publish(single("a", b"again"))
         assert (await reader.last_message()).position == third
+
+    run(scenario)
+
+
+def test_the_broker_reads_a_system_topic_that_was_compacted_and_trimmed() -> None:
+    async def scenario() -> None:
+        world = CompactedWorld()
+        await world.open()
+        old = await _published(world, *_each(range(45), "v", 4))
+        await world.compact()
+        await world.topic.trim()
+        log, got = ServedEventLog(world.topic, lambda: "r"), list[Position]()
+        last = await log.read(lambda position, _: got.append(position), lambda _: None)
+        await asyncio.sleep(1)
+        log.close()
+        assert got == sorted(old)[-4:]
+        assert last == got[-1]
 
     run(scenario)
 

@@ -136,17 +136,6 @@ def test_a_topic_that_is_deleted_takes_its_policies_with_it() -> None:
     play(scenario)
 
 
-def test_policies_that_an_apache_broker_compacted_are_told_of_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(world: AdminWorld) -> None:
-        topic = await world.loaded(str(change_events_of(NAMESPACE)))
-        await topic.create_subscription("__compaction", from_earliest=True, properties={})
-        topic.ledger.cursors["__compaction"].properties = {"CompactedTopicLedger": 77}
-        await world.service.topic_policies.load(NAMESPACE)
-        assert "compacted_ledger=77" in caplog.text
-
-    play(scenario)
-
-
 def test_what_somebody_else_writes_is_heard_of_also_after_the_system_topic_was_unloaded() -> None:
     async def scenario(world: AdminWorld) -> None:
         documents = world.service.topic_policies
