@@ -12,7 +12,7 @@ from functools import partial
 from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
-from wire.kernels.metadata import longest_delay
+from wire.kernels.delivery_times import longest_delay
 from wire.run import FLAG_CHUNK, SendRun
 
 from ..errors import BrokerError, ServerError

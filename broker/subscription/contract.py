@@ -107,7 +107,7 @@ class EntriesRead:
     is_last: bool = False
     """The run ends at `last_confirmed` as it is now: reading on waits for EntriesAvailable. A hint that saves an empty read."""
     deliver_times: "array[int] | None" = None
-    """Where `Dispatcher.needs_deliver_times` and something in the run has one (`wire.kernels.metadata.deliver_times`)."""
+    """Where `Dispatcher.needs_deliver_times` and something in the run has one (`wire.kernels.delivery_times.deliver_times`)."""
     wall_ms: int = 0
     """The time of day, in milliseconds since the epoch, where there are `deliver_times`."""
 

@@ -106,7 +106,7 @@ class Producer(Protocol):
 
     @property
     def delay_ms_max(self) -> int:
-        """How long after its publish time a message may be delivered (delayedDeliveryMaxDelayInMillis); 0: as late as it likes."""
+        """How long after it was published a message may be delivered (delayedDeliveryMaxDelayInMillis); 0: however late."""
 
     def publish(self, run: SendRun) -> None:
         """Never raises for a storage failure: the sink hears of each run exactly once, in order (see `closed`)."""

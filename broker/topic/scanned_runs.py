@@ -7,7 +7,8 @@ from array import array
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from wire.kernels.metadata import deliver_times, key_hashes, scan
+from wire.kernels.delivery_times import deliver_times
+from wire.kernels.metadata import key_hashes, scan
 from wire.run import FLAG_TRANSACTION, EntryRun, RunMetadata
 
 T = TypeVar("T")

@@ -50,14 +50,14 @@ def test_apaches_defaults_are_never_refused() -> None:
 
 
 def test_a_key_that_would_be_ignored_is_refused_with_the_reason() -> None:
-    configuration = load_configuration([("broker.conf", "transactionCoordinatorEnabled=true\nnumIOThreads=9")], [])
-    with pytest.raises(BadSetting, match="transactionCoordinatorEnabled=true: there are no transactions"):
+    configuration = load_configuration([("broker.conf", "functionsWorkerEnabled=true\nnumIOThreads=9")], [])
+    with pytest.raises(BadSetting, match="functionsWorkerEnabled=true: there are no functions"):
         settle(configuration, BROKER, BROKER_SETTINGS)
 
 
 def test_everything_that_is_refused_is_said_at_once() -> None:
-    text = "transactionCoordinatorEnabled=true\nfunctionsWorkerEnabled=true"
-    with pytest.raises(BadSetting, match=r"functionsWorkerEnabled=true: .*; transactionCoordinatorEnabled=true: "):
+    text = "webSocketServiceEnabled=true\nfunctionsWorkerEnabled=true"
+    with pytest.raises(BadSetting, match=r"functionsWorkerEnabled=true: .*; webSocketServiceEnabled=true: "):
         settle(load_configuration([("broker.conf", text)], []), BROKER, BROKER_SETTINGS)
 
 

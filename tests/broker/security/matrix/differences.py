@@ -34,6 +34,6 @@ BY_ROUTE: Mapping[str, str] = {
 
 BY_PREFIX: Mapping[str, str] = {
     "/admin/v3/transactions/": "Apache lets in whoever is known, as far as was seen without transactions; here super-users",
-    "/admin/v2/non-persistent/": "topics that are not persistent are not there: 501 to all who may list the namespace's topics"
+    "/admin/v2/non-persistent/": "topics that are not persistent are not there: 501 to all who may list the namespace's topics",
 }
 """Of paths."""
