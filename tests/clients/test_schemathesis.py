@@ -31,7 +31,7 @@ FUZZING = [
 
 @pytest.mark.timeout(600)
 def test_no_route_answers_anything_with_a_failure_of_ours(tmp_path: Path) -> None:
-    with ServerProcess(tmp_path) as server:
+    with ServerProcess(tmp_path, ("transactionCoordinatorEnabled=true",)) as server:
         web = server.start().web_url
         for path in ("", "/subscription/s"):
             made = urllib.request.Request(f"{web}/admin/v2/persistent/public/default/t{path}", method="PUT")

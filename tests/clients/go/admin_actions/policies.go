@@ -99,11 +99,12 @@ func (o *operator) topicPolicies() {
 	o.refused(area, "a negative maximum", 412, "maxProducers must be 0 or more", func() error { return topics.SetMaxProducers(t, -1) })
 	o.refused(area, "of a topic that is not there", 404, "none not found", func() error { return topics.SetMaxProducers(o.topic("none"), 1) })
 	o.refused(area, "of a partition", 412, "for a partition", func() error { return topics.SetMaxProducers(o.topic("p-partition-0"), 1) })
+	both("delayed delivery", "delayedDelivery", func() error {
+		return topics.SetDelayedDelivery(t, utils.DelayedDeliveryData{Active: true, TickTime: 100})
+	}, func() error { return topics.RemoveDelayedDelivery(t) }, 100, nil, "tickTime")
+	both("the compaction threshold", "compactionThreshold", func() error { return topics.SetCompactionThreshold(t, 100) },
+		func() error { return topics.RemoveCompactionThreshold(t) }, 100, nil)
 	for what, do := range map[string]func() error{
-		"delayed delivery": func() error {
-			return topics.SetDelayedDelivery(t, utils.DelayedDeliveryData{Active: true, TickTime: 1})
-		},
-		"compaction threshold": func() error { return topics.SetCompactionThreshold(t, 100) },
 		"replication clusters": func() error { return topics.SetReplicationClusters(t, []string{"standalone"}) },
 	} {
 		o.refused(area, what, 501, "cannot be set", do)

@@ -148,13 +148,29 @@ func (o *operator) topics() {
 	o.act(area, "sums of partitions", func() error { return nil }, o.shows(o.path("p")+"/partitioned-stats", 6, "msgInCounter"))
 	o.act(area, "unload", func() error { return topics.Unload(t) }, o.shows(o.path("t")+"/stats", 0, "msgInCounter"))
 	for what, do := range map[string]func() error{
-		"compact":        func() error { return topics.Compact(t) },
-		"compact status": func() error { _, err := topics.CompactStatus(t); return err },
 		"offload":        func() error { return topics.Offload(t, utils.Latest) },
 		"offload status": func() error { _, err := topics.OffloadStatus(t); return err },
 	} {
 		o.refused(area, what, 501, "yet", do)
 	}
+	compacted := o.topic("compacted")
+	o.act(area, "compact", func() error {
+		if err := o.publish("compacted", 0, 3); err != nil {
+			return err
+		}
+		return topics.Compact(compacted)
+	}, func() error {
+		return soon(func() error {
+			found, err := topics.CompactStatus(compacted)
+			return same(string(found.Status), "SUCCESS", err)
+		})
+	})
+	o.act(area, "compact status", func() error { return topics.Delete(compacted, false, true) }, func() error {
+		if _, err := topics.CompactStatus(compacted); err == nil {
+			return fmt.Errorf("a topic that is deleted has a status")
+		}
+		return nil
+	})
 	end := o.topic("end")
 	o.act(area, "terminate", func() error {
 		if err := o.publish("end", 0, 2); err != nil {
