@@ -1,5 +1,5 @@
 cimport cython
-from wire.kernels.compaction cimport _field_end, _next_single
+from wire.kernels.compaction cimport _next_single
 from wire.kernels.octets cimport *
 
 cdef unsigned char _keep

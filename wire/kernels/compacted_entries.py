@@ -7,12 +7,13 @@ import cython
 from wire.run import Buffer, EntryBatch, EntryRun
 
 if not cython.compiled:
-    from wire.kernels.compaction import _field_end, _next_single
+    from wire.kernels.compaction import _next_single
     from wire.kernels.octets import (
         bytes_of,
         clear_octets,
         copy_octets,
         counts_of,
+        field_end,
         length_of,
         new_room,
         octets_of,
@@ -51,7 +52,7 @@ def _read_id(data: Buffer, at: int, end: int, fields: "array[int]") -> int:
         if after == 0:
             return 0
         key = varint_value(data, at, after)
-        at = _field_end(data, after, stop, key & 7)
+        at = field_end(data, after, stop, key & 7)
         if at == 0 or key < 8:
             return 0
         if key == 0x08:

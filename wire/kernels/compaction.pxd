@@ -9,9 +9,6 @@ cdef unsigned char _decompress
 cdef unsigned char _chunk
 cdef unsigned int _compacted_out
 
-@cython.locals(after=Py_ssize_t, size=word)
-cdef Py_ssize_t _field_end(octets_in data, Py_ssize_t at, Py_ssize_t end, word wire_type) noexcept
-
 @cython.locals(place=Py_ssize_t, size=word, after=Py_ssize_t, key=word)
 cdef int _read(octets_in data, Py_ssize_t at, Py_ssize_t end, words_out fields) noexcept
 

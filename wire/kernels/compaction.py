@@ -17,6 +17,7 @@ if not cython.compiled:
         bytes_of,
         copy_octets,
         counts_of,
+        field_end,
         length_of,
         octets_of,
         read_u16,
@@ -56,23 +57,6 @@ _BYTE = array("B", [0])
 _WORD = array("Q", [0])
 
 
-def _field_end(data: Buffer, at: int, end: int, wire_type: int) -> int:
-    """The end of the field value at `at`, 0 when it is malformed or goes beyond `end`."""
-    if wire_type == 0:
-        return varint_end(data, at, end)
-    if wire_type == 1:
-        return at + 8 if end - at >= 8 else 0
-    if wire_type == 5:
-        return at + 4 if end - at >= 4 else 0
-    if wire_type != 2:
-        return 0
-    after = varint_end(data, at, end)
-    if after == 0:
-        return 0
-    size = varint_value(data, at, after)
-    return after + size if size <= end - after else 0
-
-
 def _read(data: Buffer, at: int, end: int, fields: "array[int]") -> int:
     """Parse the payload section [at, end) into `fields`; 1, or 0 when it is not readable."""
     for place in range(2, 10):
@@ -98,7 +82,7 @@ def _read(data: Buffer, at: int, end: int, fields: "array[int]") -> int:
         if after == 0:
             return 0
         key = varint_value(data, at, after)
-        at = _field_end(data, after, end, key & 7)
+        at = field_end(data, after, end, key & 7)
         if at == 0 or key < 8:
             return 0
         if key == 0x32:  # partition_key
@@ -136,7 +120,7 @@ def _next_single(data: Buffer, at: int, end: int, fields: "array[int]") -> int:
         if after == 0:
             return 0
         key = varint_value(data, at, after)
-        at = _field_end(data, after, stop, key & 7)
+        at = field_end(data, after, stop, key & 7)
         if at == 0 or key < 8:
             return 0
         if key == 0x12:  # partition_key

@@ -19,9 +19,6 @@ cdef word _add
 cdef word _final_1
 cdef word _final_2
 
-@cython.locals(after=Py_ssize_t, size=word)
-cdef Py_ssize_t _field_end(octets_in data, Py_ssize_t at, Py_ssize_t end, word wire_type) noexcept
-
 @cython.locals(after=Py_ssize_t, key=word)
 cdef void _read_broker_timestamp(octets_in data, Py_ssize_t at, Py_ssize_t end, words_out fields) noexcept
 

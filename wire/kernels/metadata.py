@@ -27,6 +27,7 @@ if not cython.compiled:
         bytes_of,
         copy_octets,
         counts_of,
+        field_end,
         length_of,
         octets_of,
         read_u16,
@@ -69,23 +70,6 @@ _BYTE = array("B", [0])
 _SIGNED_WORD = array("q", [0])
 
 
-def _field_end(data: Buffer, at: int, end: int, wire_type: int) -> int:
-    """The end of the field value at `at`, 0 when it is malformed or goes beyond `end`."""
-    if wire_type == 0:
-        return varint_end(data, at, end)
-    if wire_type == 1:
-        return at + 8 if end - at >= 8 else 0
-    if wire_type == 5:
-        return at + 4 if end - at >= 4 else 0
-    if wire_type != 2:
-        return 0
-    after = varint_end(data, at, end)
-    if after == 0:
-        return 0
-    size = varint_value(data, at, after)
-    return after + size if size <= end - after else 0
-
-
 def _read_broker_timestamp(data: Buffer, at: int, end: int, fields: "array[int]") -> None:
     """Note where broker_timestamp (field 1) of the BrokerEntryMetadata in [at, end) is; nothing when it is malformed."""
     while at < end:
@@ -93,7 +77,7 @@ def _read_broker_timestamp(data: Buffer, at: int, end: int, fields: "array[int]"
         if after == 0:
             return
         key = varint_value(data, at, after)
-        at = _field_end(data, after, end, key & 7)
+        at = field_end(data, after, end, key & 7)
         if at == 0:
             return
         if key == 0x08:
@@ -139,7 +123,7 @@ def _read_metadata(data: Buffer, at: int, end: int, fields: "array[int]") -> int
         if after == 0:
             return 0
         key = varint_value(data, at, after)
-        at = _field_end(data, after, end, key & 7)
+        at = field_end(data, after, end, key & 7)
         if at == 0 or key < 8:
             return 0
         if key == 0x0A:  # producer_name

@@ -58,6 +58,27 @@ static inline octets_word varint_value(const unsigned char *data, ptrdiff_t at, 
     return value;
 }
 
+/* The end of the protobuf field value at `at`, or 0 when it is malformed or goes beyond `end`. */
+static inline ptrdiff_t field_end(const unsigned char *data, ptrdiff_t at, ptrdiff_t end, octets_word wire_type) {
+    ptrdiff_t after;
+    octets_word size;
+    if (wire_type == 0) {
+        return varint_end(data, at, end);
+    }
+    if (wire_type == 1) {
+        return end - at >= 8 ? at + 8 : 0;
+    }
+    if (wire_type == 5) {
+        return end - at >= 4 ? at + 4 : 0;
+    }
+    after = wire_type == 2 ? varint_end(data, at, end) : 0;
+    if (after == 0) {
+        return 0;
+    }
+    size = varint_value(data, at, after);
+    return size <= (octets_word)(end - after) ? after + (ptrdiff_t)size : 0;
+}
+
 static inline ptrdiff_t varint_size(octets_word value) {
     ptrdiff_t size = 1;
     while (value > 127) {

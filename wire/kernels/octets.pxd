@@ -19,6 +19,7 @@ cdef extern from "octets.h" nogil:
     void write_u64(octets_out data, Py_ssize_t at, word value) noexcept
     Py_ssize_t varint_end(octets_in data, Py_ssize_t at, Py_ssize_t end) noexcept
     word varint_value(octets_in data, Py_ssize_t at, Py_ssize_t after) noexcept
+    Py_ssize_t field_end(octets_in data, Py_ssize_t at, Py_ssize_t end, word wire_type) noexcept
     Py_ssize_t varint_size(word value) noexcept
     Py_ssize_t write_varint(octets_out data, Py_ssize_t at, word value) noexcept
     void copy_octets(octets_out target, Py_ssize_t at, octets_in source, Py_ssize_t start, Py_ssize_t end) noexcept

@@ -105,6 +105,23 @@ def varint_value(data: Buffer, at: int, after: int) -> int:
     return value
 
 
+def field_end(data: Buffer, at: int, end: int, wire_type: int) -> int:
+    """The end of the protobuf field value at `at`, 0 when it is malformed or goes beyond `end`."""
+    if wire_type == 0:
+        return varint_end(data, at, end)
+    if wire_type == 1:
+        return at + 8 if end - at >= 8 else 0
+    if wire_type == 5:
+        return at + 4 if end - at >= 4 else 0
+    if wire_type != 2:
+        return 0
+    after = varint_end(data, at, end)
+    if after == 0:
+        return 0
+    size = varint_value(data, at, after)
+    return after + size if size <= end - after else 0
+
+
 def varint_size(value: int) -> int:
     return max(1, ((value & _WORD).bit_length() + 6) // 7)
 
