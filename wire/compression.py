@@ -40,24 +40,23 @@ _COMPRESS: Mapping[int, Callable[[bytes], bytes]] = {
 
 
 def decompress(kind: int, body: Buffer, size: int) -> Buffer:
-    """The `size` bytes that `body` is compressed from. MalformedPayload: it is not, or nobody knows the kind."""
+    """The `size` bytes that `body` is compressed from. MalformedPayload, which goes on after its name: it is not, or nobody
+    knows the kind."""
     if kind == NONE:
         return body
     into = _DECOMPRESS_INTO.get(kind)
     if into is None:
-        raise MalformedPayload(f"compression {kind} is not known")
+        raise MalformedPayload(f"is compressed in a way that is not known: {kind}")
     if size > UNCOMPRESSED_BYTES_MAX:
-        raise MalformedPayload(f"{size} bytes uncompressed are more than {UNCOMPRESSED_BYTES_MAX}")
-    room = bytearray(size)
-    if not size:
-        return room
+        raise MalformedPayload(f"says that it is {size} bytes uncompressed: more than {UNCOMPRESSED_BYTES_MAX}")
+    room = bytearray(size or 1)  # no room at all would be no bound to zlib
     try:
         found = into(bytes(body), room)
     except (cramjam.DecompressionError, zlib.error) as error:
         raise MalformedPayload(f"cannot be uncompressed: {error}") from error
     if found != size:
-        raise MalformedPayload(f"stated are {size} bytes uncompressed, there are {found}")
-    return room
+        raise MalformedPayload(f"says that it is {size} bytes uncompressed, and is {found}")
+    return room if size else b""
 
 
 def compress(kind: int, body: Buffer) -> bytes:

@@ -4,37 +4,18 @@ A batch is answered whole, with X-Pulsar-num-batch-message; clients take it apar
 """
 
 import json
-import zlib
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-import cramjam
 from starlette.responses import Response
 
+from wire.compression import decompress
 from wire.errors import MalformedPayload
-from wire.generated.pulsar_api_pb2 import LZ4, SNAPPY, ZLIB, ZSTD, BrokerEntryMetadata, MessageMetadata
+from wire.generated.pulsar_api_pb2 import BrokerEntryMetadata, MessageMetadata
 from wire.payloads import broker_entry_metadata, message_metadata, split_section
 from wire.position import Position
 from wire.run import EntryRun
 
 from .answers import Refusal
-
-_UNCOMPRESSED_BYTES_MAX = 128 << 20
-
-
-def _inflate_into(body: bytes, room: bytearray) -> int:
-    plain = zlib.decompressobj().decompress(body, len(room))
-    room[: len(plain)] = plain
-    return len(plain)
-
-
-_UNCOMPRESS_INTO: Mapping[int, Callable[[bytes, bytearray], int]] = {
-    LZ4: cramjam.lz4.decompress_block_into,
-    ZLIB: _inflate_into,
-    ZSTD: cramjam.zstd.decompress_into,
-    SNAPPY: cramjam.snappy.decompress_raw_into,
-}
-"""Into room of the size that the message states, so that nothing can become larger than it says."""
 
 
 def message_answer(run: EntryRun) -> Response:
@@ -53,19 +34,12 @@ def message_answer(run: EntryRun) -> Response:
 
 def _plain(position: Position, metadata: MessageMetadata, payload: bytes) -> bytes:
     """Uncompressed, unless it is encrypted: then it is nobody's but the client's."""
-    uncompress_into, size = _UNCOMPRESS_INTO.get(metadata.compression), metadata.uncompressed_size
-    if uncompress_into is None or metadata.encryption_keys:
+    if metadata.encryption_keys:
         return payload
-    if size > _UNCOMPRESSED_BYTES_MAX:
-        raise Refusal(500, f"entry {position} says that it is {size} bytes uncompressed: more than {_UNCOMPRESSED_BYTES_MAX}")
-    body = bytearray(size)
     try:
-        found = uncompress_into(payload, body)
-    except (cramjam.DecompressionError, zlib.error) as error:
-        raise Refusal(500, f"entry {position} cannot be uncompressed: {error}") from error
-    if found != size:
-        raise Refusal(500, f"entry {position} says that it is {size} bytes uncompressed, and is {found}")
-    return bytes(body)
+        return bytes(decompress(metadata.compression, payload, metadata.uncompressed_size))
+    except MalformedPayload as error:
+        raise Refusal(500, f"entry {position} {error}") from error
 
 
 def _headers(position: Position, metadata: MessageMetadata, stamp: BrokerEntryMetadata, stored_bytes: int) -> dict[str, str]:
