@@ -66,8 +66,13 @@ class BrokerParts:
         self.server_settings = configuration.settings(ServerSettings)
         self.ledgers = BookKeeper(bookies, store, configuration.settings(BookKeeperSettings), rng)
         self.managed_ledgers = ManagedLedgerFactory(self.ledgers, store, configuration.settings(ManagedLedgerSettings), clock)
+        transactions = configuration.settings(TransactionSettings)
         topics = Topics(
-            self.managed_ledgers, configuration.settings(TopicSettings), configuration.settings(DispatcherSettings), clock
+            self.managed_ledgers,
+            configuration.settings(TopicSettings),
+            configuration.settings(DispatcherSettings),
+            clock,
+            takes_transactions=transactions.transaction_coordinator_enabled,
         )
         broker, load = configuration.settings(BrokerSettings), configuration.settings(LoadSettings)
         changing = ChangingSettings(configuration, (ServerSettings, *BROKER_SETTINGS))
@@ -80,8 +85,6 @@ class BrokerParts:
         around = configuration.settings(NeighbourSettings)
         self.service.neighbours = around.neighbours(self.tls_settings, os.environ, asyncio.get_running_loop().time)
         self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security)
-        transactions = configuration.settings(TransactionSettings)
-        topics.takes_transactions = transactions.transaction_coordinator_enabled
         self._transactions: BrokerTransactions | None = None
         if transactions.transaction_coordinator_enabled:
             self._transactions = BrokerTransactions(

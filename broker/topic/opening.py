@@ -16,10 +16,15 @@ class PersistentTopics:
     """A `broker.topic.contract.OpenTopic` over managed ledgers."""
 
     def __init__(
-        self, ledgers: ManagedLedgers, settings: TopicSettings, dispatcher_settings: DispatcherSettings, clock: Clock
+        self,
+        ledgers: ManagedLedgers,
+        settings: TopicSettings,
+        dispatcher_settings: DispatcherSettings,
+        clock: Clock,
+        *,
+        takes_transactions: bool = True,
     ) -> None:
-        self.takes_transactions = True
-        """Those that are loaded from now on; what was decided before is read as decided all the same."""
+        self._takes_transactions = takes_transactions
         self._ledgers = ledgers
         self._settings = settings
         self._dispatcher_settings = dispatcher_settings
@@ -32,9 +37,16 @@ class PersistentTopics:
         except ManagedLedgerError as error:
             raise broker_error(error) from error
         topic = PersistentTopic(
-            name, ledger, partition_index, self._settings, self._dispatcher_settings, self._clock, self.limits, self._ledgers
+            name,
+            ledger,
+            partition_index,
+            self._settings,
+            self._dispatcher_settings,
+            self._clock,
+            self.limits,
+            self._ledgers,
+            takes_transactions=self._takes_transactions,
         )
-        topic.takes_transactions = self.takes_transactions
         try:
             await topic.transactions.recover()
         except ManagedLedgerError as error:
@@ -47,20 +59,17 @@ class Topics:
     """A `broker.topic.contract.OpenTopic` of both kinds; a topic's name says which."""
 
     def __init__(
-        self, ledgers: ManagedLedgers, settings: TopicSettings, dispatcher_settings: DispatcherSettings, clock: Clock
+        self,
+        ledgers: ManagedLedgers,
+        settings: TopicSettings,
+        dispatcher_settings: DispatcherSettings,
+        clock: Clock,
+        *,
+        takes_transactions: bool = True,
     ) -> None:
-        self._persistent = persistent = PersistentTopics(ledgers, settings, dispatcher_settings, clock)
+        persistent = PersistentTopics(ledgers, settings, dispatcher_settings, clock, takes_transactions=takes_transactions)
         non_persistent = NonPersistentTopics(settings, dispatcher_settings, clock, persistent.limits)
         self._kinds: dict[str, OpenTopic] = {"persistent": persistent, "non-persistent": non_persistent}
-
-    @property
-    def takes_transactions(self) -> bool:
-        """As persistent topics do; others cannot."""
-        return self._persistent.takes_transactions
-
-    @takes_transactions.setter
-    def takes_transactions(self, takes: bool) -> None:
-        self._persistent.takes_transactions = takes
 
     async def __call__(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> Topic:
         open_topic = self._kinds[name.partition("://")[0]]

@@ -13,6 +13,7 @@ from .publishers import Publishers
 from .settings import SUBSCRIPTION_TYPE_NAMES
 from .stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats, TopicTraffic
 from .subscription import Subscription
+from .transactions.buffer import TransactionBuffer
 
 ACCESS_MODE_NAMES = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
 
@@ -44,6 +45,7 @@ def topic_stats(
     ledger: ManagedLedger,
     publishers: Publishers,
     subscriptions: Iterable[Subscription],
+    transactions: TransactionBuffer,
     created_ms: int,
     policies: EffectivePolicies,
 ) -> TopicStats:
@@ -74,6 +76,9 @@ def topic_stats(
         last_confirmed_position=str(ledger.last_confirmed),
         is_terminated=ledger.is_terminated,
         deduplication_status=publishers.deduplication.status.value,
+        ongoing_txn_count=transactions.open_count,
+        aborted_txn_count=transactions.aborted_count,
+        committed_txn_count=transactions.committed_count,
         publishers=tuple(publisher_stats(producer) for producer in publishers.all),
         subscriptions=by_name,
     )

@@ -9,7 +9,6 @@ import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
-from broker.compaction.compacted_topic import CompactedTopic
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError
@@ -25,43 +24,21 @@ from .dispatch_throttle import DispatchLimit, SharedDispatchLimits
 from .errors import broker_error, topic_unavailable
 from .policies_in_force import PoliciesInForce
 from .rates import PublishRates
-from .scanned_runs import ScannedRuns
 from .settings import TopicSettings
 from .subscription import Subscription
-from .transactions.logs import LogsOfItsOwn
-from .transactions.topic_transactions import TopicTransactions
+from .subscription_host import SubscriptionHost
 
 REPLICATOR_PREFIX = "pulsar.repl"
 
 _log = logging.getLogger(__name__)
 
 
-class SubscriptionsHost(Protocol):
-    """What the subscriptions need of their topic."""
+class SubscriptionsHost(SubscriptionHost, Protocol):
+    """What the subscriptions need of their topic, besides what each does."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def ledger(self) -> ManagedLedger: ...
-    @property
-    def partition_index(self) -> int: ...
-    @property
-    def scanned(self) -> ScannedRuns: ...
-    @property
-    def transactions(self) -> TopicTransactions: ...
-    @property
-    def compacted(self) -> CompactedTopic: ...
-    @property
-    def logs_of_its_own(self) -> LogsOfItsOwn | None: ...
-    @property
-    def takes_transactions(self) -> bool: ...
     @property
     def is_closed(self) -> bool: ...
     def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
-    def storage_failed(self, error: BaseException) -> None: ...
-    def somebody_left(self) -> None: ...
-    async def drop_subscription(self, subscription: Subscription) -> None: ...
-    def abandoned(self, subscription: Subscription) -> None: ...
 
 
 class Subscriptions:

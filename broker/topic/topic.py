@@ -7,7 +7,6 @@ everybody, so that clients look it up again and it is loaded anew.
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from dataclasses import replace
 from typing import Any
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, CompactedTopic
@@ -58,12 +57,14 @@ class PersistentTopic:
         clock: Clock,
         limits: BrokerLimits | None = None,
         logs: ManagedLedgers | None = None,
+        *,
+        takes_transactions: bool = True,
     ) -> None:
         self.name = name
         self.ledger = ledger
         self.partition_index = partition_index
         self.created_ms = clock.now_ms()
-        self.takes_transactions = True
+        self.takes_transactions = takes_transactions
         self.logs_of_its_own = None if logs is None else LogsOfItsOwn(logs, ledger.name)
         self.transactions = TopicTransactions(self, self.logs_of_its_own, settings, clock)
         self.scanned = ScannedRuns(self.transactions.decided)
@@ -83,7 +84,8 @@ class PersistentTopic:
         self.compaction = TopicCompaction(self, None if logs is None else logs.ledger_store, settings, clock)
         self.upkeep = Upkeep(self, self._policies, settings, clock)
         self.operations = StoredTopicOperations(self, settings, clock)
-        self.run_task(self.compaction.tidy())
+        if self.subscriptions.get(COMPACTION_CURSOR) is not None:
+            self.run_task(self.compaction.tidy())
         self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available)
         self._stop_hearing_of_others = ledger.on_fenced(self._fenced)
         self._sampled_at = self._loop.time()
@@ -176,14 +178,8 @@ class PersistentTopic:
         return topic_traffic(self.publishers, self.subscriptions.all)
 
     def stats(self) -> TopicStats:
-        found = topic_stats(self.ledger, self.publishers, self.subscriptions.all, self.created_ms, self.upkeep.policies)
-        buffer = self.transactions.buffer
-        return replace(
-            found,
-            ongoing_txn_count=buffer.open_count,
-            aborted_txn_count=buffer.aborted_count,
-            committed_txn_count=buffer.committed_count,
-        )
+        subscriptions, buffer = self.subscriptions.all, self.transactions.buffer
+        return topic_stats(self.ledger, self.publishers, subscriptions, buffer, self.created_ms, self.upkeep.policies)
 
     def _sample(self) -> None:
         now = self._loop.time()
