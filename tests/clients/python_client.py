@@ -86,3 +86,14 @@ def nothing_comes_into(consumer: Any, got: set[str], within_ms: int) -> bool:
     consumer.acknowledge(message)
     got.add(message.data().decode())
     return False
+
+
+def ask(server: Ready, path: str, body: object = None, method: str = "GET") -> Any:
+    """The answer of the admin REST, or None."""
+    data = None if method == "GET" else json.dumps(body).encode()
+    request = urllib.request.Request(
+        f"{server.web_url}/admin/v2/{path}", data, {"Content-Type": "application/json"}, method=method
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        text = answer.read()
+        return json.loads(text) if text else None

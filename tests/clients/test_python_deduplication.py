@@ -1,7 +1,5 @@
 """Apache's Python client (the C++ client underneath), unmodified: each sequence id stored once, and messages in chunks."""
 
-import json
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +10,7 @@ import pulsar
 import pytest
 from pulsar import ConsumerType, InitialPosition, MessageId
 
-from tests.clients.python_client import TIMEOUT_MS, nothing_comes, quiet_client, receive, until
+from tests.clients.python_client import TIMEOUT_MS, ask, nothing_comes, quiet_client, receive, until
 from tests.clients.server_process import Ready, ServerProcess
 from tests.clients.test_python_process import remember
 
@@ -27,17 +25,6 @@ def deduplicating(tmp_path: Path) -> Iterator[ServerProcess]:
     with ServerProcess(tmp_path, ("brokerDeduplicationEnabled=true", "brokerDeduplicationEntriesInterval=200")) as process:
         process.start()
         yield process
-
-
-def ask(server: Ready, path: str, body: object = None, method: str = "GET") -> Any:
-    """The answer of the admin REST, or None."""
-    data = None if method == "GET" else json.dumps(body).encode()
-    request = urllib.request.Request(
-        f"{server.web_url}/admin/v2/{path}", data, {"Content-Type": "application/json"}, method=method
-    )
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        text = answer.read()
-        return json.loads(text) if text else None
 
 
 def stats(server: Ready, topic: str) -> Any:

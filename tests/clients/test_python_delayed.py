@@ -1,8 +1,6 @@
 """Apache's Python client (the C++ client underneath), unmodified: messages that are delivered later."""
 
-import json
 import time
-import urllib.request
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +9,7 @@ from typing import Any
 import pytest
 from pulsar import ConsumerType
 
-from tests.clients.python_client import TIMEOUT_MS, quiet_client, until
+from tests.clients.python_client import TIMEOUT_MS, ask, quiet_client, until
 from tests.clients.server_process import Ready, ServerProcess
 
 pytestmark = pytest.mark.clients
@@ -23,17 +21,6 @@ def strict(tmp_path: Path) -> Iterator[ServerProcess]:
     """Not started yet."""
     with ServerProcess(tmp_path, (STRICT,)) as process:
         yield process
-
-
-def ask(server: Ready, path: str, body: object = None, method: str = "GET") -> Any:
-    """The answer of the admin REST, or None."""
-    data = None if method == "GET" else json.dumps(body).encode()
-    request = urllib.request.Request(
-        f"{server.web_url}/admin/v2/{path}", data, {"Content-Type": "application/json"}, method=method
-    )
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        text = answer.read()
-        return json.loads(text) if text else None
 
 
 def waits(server: Ready, topic: str) -> Any:
