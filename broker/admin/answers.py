@@ -22,6 +22,7 @@ from ..service.errors import (
     BundleUnsettled,
     NamespaceNotFound,
     NoSuchBroker,
+    PartitionsChanged,
     TopicConflict,
 )
 
@@ -97,6 +98,8 @@ async def on_broker_error(request: Request, error: Exception) -> Response:
             return refusal(412, error.message)
         case BundleUnsettled():
             return refusal(503, error.message)
+        case PartitionsChanged():
+            return refusal(409, error.message)
         case NoSuchBroker():
             return refusal(404, error.message)
         case BadPartitionCount():

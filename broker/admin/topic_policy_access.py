@@ -65,6 +65,7 @@ class TopicPolicyAccess:
     async def change(self, request: Request, edit: Callable[[dict[str, Any]], Any]) -> Response:
         topic = await self.existing(request)
         await self.service.topic_policies.change(topic, edit, is_global=request.state.query["isGlobal"])
+        await self.service.deletion.require_still(topic)
         return no_content()
 
 

@@ -5,6 +5,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from metadata.paths import encode_name
+
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.bundles import parse_range
@@ -13,6 +15,7 @@ from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 from .answers import BadRequest, Refusal, json_answer, no_content, read_json
 from .each_partition import on_each_partition
+from .elsewhere import ask
 from .endpoints import Access, Endpoint, Query
 from .names import TOPIC, namespace_of, topic_of
 from .stats import STATS_QUERY, partitioned_stats_json, told_stats
@@ -82,7 +85,7 @@ class TopicRoutes:
     async def get_partitions(self, request: Request) -> Response:
         """Tells how many partitions a topic has; 0: it is not partitioned."""
         found = await self._service.partitions(topic_of(request), may_create=request.state.query["checkAllowAutoCreation"])
-        body: dict[str, Any] = {"partitions": found.partitions, "deleted": False}
+        body: dict[str, Any] = {"partitions": found.partitions, "deleted": found.is_deleted}
         if found.properties:
             body["properties"] = dict(found.properties)
         return json_answer(body)
@@ -119,8 +122,16 @@ class TopicRoutes:
                 raise Refusal(404, f"Topic {topic} not found.")
             advice = "Instead of calling delete-partitioned-topic please call delete."
             raise Refusal(409, f"{topic} is a non-partitioned topic. {advice}")
-        await self._service.delete_partitioned_topic(topic, force=request.state.query["force"])
+        await self._service.delete_partitioned_topic(
+            topic, force=request.state.query["force"], elsewhere=self._delete_elsewhere
+        )
         return no_content()
+
+    async def _delete_elsewhere(self, topic: TopicName, force: bool) -> None:
+        """A partition that another broker serves."""
+        found = await self._service.lookup(topic)
+        path = f"/admin/v2/{topic.domain}/{topic.namespace}/{encode_name(topic.local_name)}"
+        await ask(self._service.neighbours, found.address, "DELETE", f"{path}?force={str(force).lower()}")
 
     async def create(self, request: Request) -> Response:
         """Makes a topic that is not partitioned; the body is its properties."""

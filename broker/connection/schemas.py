@@ -48,6 +48,7 @@ class Schemas:
         name = TopicName.parse(asked.topic)
         await self._service.topic(name, may_create=False)
         version = await self._service.schemas.for_producer(name, schema_data(asked.schema))
+        await self._service.deletion.require_still(name)
         self._link.answer(replies.schema_made(asked.request_id, version))
 
 
@@ -61,7 +62,9 @@ def schema_data(schema: api.Schema) -> SchemaData | None:
 
 async def producer_schema(service: BrokerService, name: TopicName, command: api.CommandProducer) -> bytes:
     """The version that its messages carry."""
-    return await service.schemas.for_producer(name, schema_data(command.schema) if command.HasField("schema") else None)
+    version = await service.schemas.for_producer(name, schema_data(command.schema) if command.HasField("schema") else None)
+    await service.deletion.require_still(name)
+    return version
 
 
 async def check_consumer_schema(service: BrokerService, name: TopicName, topic: Topic, command: api.CommandSubscribe) -> None:
@@ -70,6 +73,7 @@ async def check_consumer_schema(service: BrokerService, name: TopicName, topic: 
         return
     is_in_use = not topic.activity().is_schema_open
     await service.schemas.for_consumer(name, schema_data(command.schema), is_in_use=is_in_use)
+    await service.deletion.require_still(name)
 
 
 ROUTES: Routes[Schemas] = {

@@ -32,7 +32,9 @@ from .lookups import Advertised, Answer, address_for, parse_listeners
 from .namespaces import Namespaces
 from .neighbours import Neighbours
 from .owners import Owners, SoleOwner
-from .partitions import PartitionedTopicMetadata, PartitionedTopics
+from .partition_opening import PartitionOpening
+from .partitioned_deletion import DeleteElsewhere, PartitionedDeletion
+from .partitions import PartitionedTopicMetadata, PartitionedTopics, check_not_deleted
 from .policy_enforcement import PolicyEnforcement
 from .producer_names import ProducerNames
 from .settings import BrokerSettings
@@ -76,6 +78,8 @@ class BrokerService:
         self.namespace_policies = self.policies.namespaces
         registry = SchemaRegistry(SchemaStorage(store, ledgers), clock)
         self.schemas = TopicSchemas(registry, settings, self.policies.said_of)
+        self._partitions = PartitionOpening(self.partitioned_topics, self.topic_exists, self._load, self._close)
+        self.deletion = PartitionedDeletion(self, self._forget)
         self._store = store
         self._open_topic = open_topic
         self._topics = LoadedTopics(
@@ -178,18 +182,18 @@ class BrokerService:
             return loaded
         require_kind(self.settings, topic)
         await self.namespaces.require(topic.namespace)
-        await self._check_consistency(topic)
+        found = await self.partitioned_topics.check_consistent(topic)
         if not self.owners.serves(topic):
             await self.owners.take_over(topic)
-        if not topic.is_partition:
-            may_create = may_create and (await self._auto_creation(topic)).is_allowed
-        return await self._load(topic, may_create or (topic.is_partition and topic.is_persistent))
+        if topic.is_partition:
+            return await self._partitions.open(topic, found, may_create=may_create)
+        return await self._load(topic, may_create and (await self._auto_creation(topic)).is_allowed)
 
     async def create_topic(self, topic: TopicName) -> Topic:
         """Of which there may be none yet, partitioned or not (TopicConflict). Not subject to auto-creation settings."""
         require_kind(self.settings, topic)
         await self.namespaces.require(topic.namespace)
-        await self._check_consistency(topic)
+        await self.partitioned_topics.check_consistent(topic)
         if await self.topic_exists(topic) or (await self.partitioned_topics.get(topic)).partitions:
             raise TopicConflict(str(topic))
         return await self._load(topic, True)
@@ -205,13 +209,15 @@ class BrokerService:
                 self._require_owned(topic)  # elsewhere it may be loaded
             raise TopicNotFound(str(topic))
         await self._load(topic, False)
-        await self._topics.remove(str(topic), lambda loaded: loaded.delete(force=force))
-        await self._forget(topic)
+        await self._topics.remove(str(topic), lambda loaded: self._delete(topic, loaded, force=force))
 
     async def unload_topic(self, topic: TopicName) -> None:
         """Close it; the next who asks loads it again. TopicNotFound when it is not loaded."""
-        if not await self._topics.remove(str(topic), lambda loaded: loaded.close()):
+        if not await self._close(topic):
             raise TopicNotFound(str(topic))
+
+    async def _close(self, topic: TopicName) -> bool:
+        return await self._topics.remove(str(topic), lambda loaded: loaded.close())
 
     async def close_topics(self, covers: Callable[[TopicName], bool]) -> None:
         """Of these nothing is served when it returns, and nothing is being loaded."""
@@ -249,6 +255,7 @@ class BrokerService:
         require_kind(self.settings, topic)
         await self.namespaces.require(topic.namespace)
         found = await self.partitioned_topics.get(topic)
+        check_not_deleted(topic, found)
         if found.partitions or await self._is_there(topic):
             return found
         creation = await self._auto_creation(topic)
@@ -271,18 +278,11 @@ class BrokerService:
         await self._require_room(topic.namespace, partitions)
         await self.partitioned_topics.create(topic, partitions, properties or {})
 
-    async def delete_partitioned_topic(self, topic: TopicName, *, force: bool = False) -> None:
-        """The partitions first, then the metadata. TopicNotFound; BrokerError when one is in use and not `force`."""
-        found = await self.partitioned_topics.get(topic)
-        if not found.partitions:
-            raise TopicNotFound(str(topic))
-        for index in range(found.partitions):
-            try:
-                await self.delete_topic(topic.partition(index), force=force)
-            except TopicNotFound:
-                continue  # deleted by itself, or by an attempt that did not come to its end
-        await self.partitioned_topics.delete(topic)
-        await self._forget(topic)
+    async def delete_partitioned_topic(
+        self, topic: TopicName, *, force: bool = False, elsewhere: DeleteElsewhere | None = None
+    ) -> None:
+        """See `PartitionedDeletion`. TopicNotFound; BrokerError when a partition is in use and not `force`."""
+        await self.deletion.delete(topic, force=force, elsewhere=elsewhere)
 
     # ---- Watchers
 
@@ -331,17 +331,6 @@ class BrokerService:
         if limit > 0 and len(await self.list_topics(namespace)) + more > limit:
             raise BrokerError(ServerError.NOT_ALLOWED, f"Exceed maximum number of topics in namespace {namespace}: {limit}")
 
-    async def _check_consistency(self, topic: TopicName) -> None:
-        """PIP-414: a partition needs the metadata of its topic, and a partitioned topic is not opened as a whole."""
-        partitions = (await self.partitioned_topics.get(topic.partitioned)).partitions
-        if not topic.is_partition and partitions:
-            raise BrokerError(ServerError.NOT_ALLOWED, f"Found partitioned metadata for non-partitioned topic: {topic}")
-        if topic.is_partition and not partitions:
-            raise BrokerError(ServerError.NOT_ALLOWED, f"Partition metadata not found for the partitioned topic: {topic}")
-        if topic.is_partition and topic.partition_index >= partitions:
-            message = f"Illegal topic partition name {topic} with max allowed {partitions} partitions"
-            raise BrokerError(ServerError.NOT_ALLOWED, message)
-
     async def _is_there(self, topic: TopicName) -> bool:
         """As a topic, or as a partition that was promised to be there."""
         if await self.topic_exists(topic):
@@ -377,8 +366,12 @@ class BrokerService:
         return topic
 
     async def _delete_inactive(self, name: str) -> None:
-        await self._topics.remove(name, lambda loaded: loaded.delete(force=False))
-        await self._forget(TopicName.parse(name))
+        await self._topics.remove(name, lambda loaded: self._delete(TopicName.parse(name), loaded, force=False))
+
+    async def _delete(self, topic: TopicName, loaded: Topic, *, force: bool) -> None:
+        """With what is beside it, before anybody can make it again."""
+        await loaded.delete(force=force)
+        await self._forget(topic)
 
     async def _forget(self, topic: TopicName) -> None:
         """Its policies and schemas, so that the next topic of this name does not begin with them. A partition has none of its

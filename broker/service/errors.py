@@ -31,6 +31,13 @@ class BadPartitionCount(BrokerError):
         super().__init__(ServerError.NOT_ALLOWED, message)
 
 
+class PartitionsChanged(BrokerError):
+    """It is being deleted, or was changed by somebody else: clients try again (for the code: `BundleUnsettled`)."""
+
+    def __init__(self, topic: str, what: str = "was changed at the same time: try again") -> None:
+        super().__init__(ServerError.METADATA, f"The partitioned topic {topic} {what}")
+
+
 class TopicElsewhere(BrokerError):
     """The topic's bundle is not owned by this broker: clients look it up again, whoever asks over REST is sent to the owner."""
 

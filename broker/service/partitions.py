@@ -1,17 +1,18 @@
 """Partitioned topics: how many partitions a topic has, as it stands in metadata (Apache's PartitionedTopicMetadata).
 
-Owns /admin/partitioned-topics. Never loads a topic; making one marks its partitions as existing, in the same commit.
+Owns /admin/partitioned-topics. Never loads a topic; making one marks its partitions as existing, in the same commit. A topic
+that is being deleted is marked as Apache marks it: nothing of it is made or changed any more (`partitioned_deletion`).
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metadata.store import MUST_NOT_EXIST, BadVersion, Delete, MetadataError, MetadataStore, NoNode, Put
 
 from ..errors import BrokerError, ServerError
-from .errors import BadPartitionCount, TopicConflict, TopicNotFound
+from .errors import BadPartitionCount, PartitionsChanged, TopicConflict, TopicNotFound
 from .namespaces import to_json
 from .topic_name import NamespaceName, TopicName
 
@@ -26,6 +27,8 @@ class PartitionedTopicMetadata:
     partitions: int
     properties: Mapping[str, str] = field(default_factory=dict)
     version: int = MUST_NOT_EXIST
+    is_deleted: bool = False
+    """It is being deleted."""
 
 
 NOT_PARTITIONED = PartitionedTopicMetadata(0)
@@ -45,6 +48,21 @@ class PartitionedTopics:
             return NOT_PARTITIONED
         return _decode(topic, found.value, found.stat.version)
 
+    async def check_consistent(self, topic: TopicName) -> PartitionedTopicMetadata:
+        """PIP-414: a partition needs the metadata of its topic, and a partitioned topic is not opened as a whole. What they
+        are; PartitionsChanged while it is being deleted."""
+        found = await self.get(topic.partitioned)
+        check_not_deleted(topic, found)
+        partitions = found.partitions
+        if not topic.is_partition and partitions:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"Found partitioned metadata for non-partitioned topic: {topic}")
+        if topic.is_partition and not partitions:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"Partition metadata not found for the partitioned topic: {topic}")
+        if topic.is_partition and topic.partition_index >= partitions:
+            message = f"Illegal topic partition name {topic} with max allowed {partitions} partitions"
+            raise BrokerError(ServerError.NOT_ALLOWED, message)
+        return found
+
     async def list_in(self, namespace: NamespaceName, domain: str = "persistent") -> list[TopicName]:
         names = await self.store.children(f"/admin/partitioned-topics/{namespace}/{domain}")
         return [TopicName.of_metadata(domain, namespace, name) for name in names]
@@ -52,54 +70,72 @@ class PartitionedTopics:
     async def create(self, topic: TopicName, partitions: int, properties: Mapping[str, str]) -> None:
         """TopicConflict when there is one; BadPartitionCount."""
         self._check(partitions)
-        value = _encode(partitions, properties)
         marks = await self._missing_partitions(topic, range(partitions))
         try:
-            await self.store.commit([Put(topic.partitions_path, value, MUST_NOT_EXIST), *marks])
-        except BadVersion:
+            await self._put(topic, PartitionedTopicMetadata(partitions, properties), marks)
+        except PartitionsChanged:
             raise TopicConflict(str(topic)) from None
 
     async def update(self, topic: TopicName, partitions: int) -> None:
         """To a larger number. TopicNotFound, BadPartitionCount."""
         self._check(partitions)
-        now = await self.get(topic)
-        if not now.partitions:
-            raise TopicNotFound(str(topic))
+        now = await self._changeable(topic)
         if partitions <= now.partitions:
             raise BadPartitionCount(f"Expected more than the {now.partitions} partitions of {topic}, not {partitions}")
         marks = await self._missing_partitions(topic, range(now.partitions, partitions))
-        value = _encode(partitions, now.properties)
-        try:
-            await self.store.commit([Put(topic.partitions_path, value, now.version), *marks])
-        except BadVersion:
-            raise BrokerError(ServerError.METADATA, f"The partitions of {topic} were changed at the same time") from None
+        await self._put(topic, replace(now, partitions=partitions), marks)
 
     async def create_missed(self, topic: TopicName) -> None:
         """Mark the partitions that are missing as existing. TopicNotFound."""
-        now = await self.get(topic)
-        if not now.partitions:
-            raise TopicNotFound(str(topic))
-        marks = await self._missing_partitions(topic, range(now.partitions))
-        try:
-            await self.store.commit([*marks])
-        except BadVersion:
-            raise BrokerError(ServerError.METADATA, f"The partitions of {topic} were changed at the same time") from None
+        now = await self._changeable(topic)
+        await self._put(topic, now, await self._missing_partitions(topic, range(now.partitions)))
+
+    async def create_partition(self, topic: TopicName, now: PartitionedTopicMetadata) -> None:
+        """Mark one as existing, if nobody has changed the metadata of its topic since `now`. PartitionsChanged."""
+        await self._put(topic.partitioned, now, [Put(topic.managed_ledger_path, b"", MUST_NOT_EXIST)])
 
     async def set_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
         """In place of those before. TopicNotFound."""
+        await self._put(topic, replace(await self._changeable(topic), properties=properties))
+
+    async def mark_deleted(self, topic: TopicName) -> PartitionedTopicMetadata:
+        """As it is then: nobody makes anything of it any more. TopicNotFound, PartitionsChanged."""
         now = await self.get(topic)
         if not now.partitions:
             raise TopicNotFound(str(topic))
-        try:
-            await self.store.put(topic.partitions_path, _encode(now.partitions, properties), now.version)
-        except BadVersion:
-            raise BrokerError(ServerError.METADATA, f"The metadata of {topic} was changed at the same time") from None
+        return await self._put(topic, replace(now, is_deleted=True))
 
-    async def delete(self, topic: TopicName) -> None:
+    async def unmark_deleted(self, topic: TopicName, marked: PartitionedTopicMetadata) -> None:
+        """It stays after all, with all its partitions. PartitionsChanged: somebody else decides that."""
+        missing = await self._missing_partitions(topic, range(marked.partitions))
+        await self._put(topic, replace(marked, is_deleted=False), missing)
+
+    async def delete(self, topic: TopicName, version: int) -> None:
+        """PartitionsChanged when it is of another version; TopicNotFound."""
         try:
-            await self.store.commit([Delete(topic.partitions_path)])
+            await self.store.commit([Delete(topic.partitions_path, version)])
         except NoNode:
             raise TopicNotFound(str(topic)) from None
+        except BadVersion:
+            raise PartitionsChanged(str(topic)) from None
+
+    async def _changeable(self, topic: TopicName) -> PartitionedTopicMetadata:
+        now = await self.get(topic)
+        if not now.partitions:
+            raise TopicNotFound(str(topic))
+        check_not_deleted(topic, now)
+        return now
+
+    async def _put(
+        self, topic: TopicName, now: PartitionedTopicMetadata, marks: Sequence[Put] = ()
+    ) -> PartitionedTopicMetadata:
+        """In place of the version that `now` has; as it is then."""
+        try:
+            stats = await self.store.commit([Put(topic.partitions_path, _encode(now), now.version), *marks])
+        except BadVersion:
+            raise PartitionsChanged(str(topic)) from None
+        assert stats[0] is not None
+        return replace(now, version=stats[0].version)
 
     def _check(self, partitions: int) -> None:
         if not 1 <= partitions <= self._partitions_max:
@@ -114,16 +150,23 @@ class PartitionedTopics:
         return [Put(path, b"", MUST_NOT_EXIST) for path in paths if not await self.store.exists(path)]
 
 
-def _encode(partitions: int, properties: Mapping[str, str]) -> bytes:
-    value: dict[str, Any] = {"partitions": partitions, "deleted": False}
-    if properties:
-        value["properties"] = dict(properties)
+def check_not_deleted(topic: TopicName, found: PartitionedTopicMetadata) -> None:
+    """PartitionsChanged for a topic that is being deleted, or a partition of it."""
+    if found.is_deleted:
+        raise PartitionsChanged(str(topic.partitioned), "is being deleted; should whoever began that be gone, delete it again")
+
+
+def _encode(metadata: PartitionedTopicMetadata) -> bytes:
+    value: dict[str, Any] = {"partitions": metadata.partitions, "deleted": metadata.is_deleted}
+    if metadata.properties:
+        value["properties"] = dict(metadata.properties)
     return to_json(value)
 
 
 def _decode(topic: TopicName, value: bytes, version: int) -> PartitionedTopicMetadata:
     try:
         fields = json.loads(value)
-        return PartitionedTopicMetadata(int(fields["partitions"]), fields.get("properties") or {}, version)
+        properties, is_deleted = fields.get("properties") or {}, bool(fields.get("deleted"))
+        return PartitionedTopicMetadata(int(fields["partitions"]), properties, version, is_deleted)
     except (ValueError, KeyError, TypeError) as error:
         raise MetadataError(f"unreadable value at {topic.partitions_path}: {error}") from error
