@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from ..errors import BrokerError, ServerError
 from ..meters import BrokerMeters
 from ..topic.contract import OpenTopic, Topic
+from .topic_kinds import require_openable
 from .topic_name import TopicName
 
 
@@ -42,6 +43,7 @@ class LoadedTopics:
 
     async def load(self, name: TopicName, *, create: bool) -> Topic:
         """Whatever the open topic refuses with; SERVICE_NOT_READY after the time allowed (the load goes on)."""
+        require_openable(name)
         text = str(name)
         while True:
             topic = self.get(text)

@@ -15,6 +15,13 @@ def require_kind(settings: BrokerSettings, topic: TopicName) -> None:
         raise BrokerError(ServerError.NOT_ALLOWED, message)
 
 
+def require_openable(topic: TopicName) -> None:
+    """BrokerError(NOT_ALLOWED) for what nobody opens, whoever asks: opened as a topic, a log would be taken from its
+    coordinator (BrokerService.createPersistentTopic0)."""
+    if topic.is_of_transactions:
+        raise BrokerError(ServerError.NOT_ALLOWED, f"Can not create transaction system topic {topic}")
+
+
 def non_persistent_of(namespace: NamespaceName, loaded: Iterable[str]) -> list[TopicName]:
     """Those of these full names."""
     start = f"non-persistent://{namespace}/"

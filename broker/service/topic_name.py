@@ -123,10 +123,20 @@ class TopicName:
         """One of the topics that Apache keeps for itself: hidden from lists, never swept away."""
         return str(self.namespace) == "pulsar/system" or self.partitioned.local_name in _SYSTEM_LOCAL_NAMES
 
+    @property
+    def is_of_transactions(self) -> bool:
+        """A log that transactions keep, or what says who their coordinators are: nobody opens it as a topic
+        (SystemTopicNames.isTransactionInternalName)."""
+        return str(self).startswith(_TRANSACTION_BEGINNINGS) or self.local_name.endswith("__transaction_pending_ack")
+
     def __str__(self) -> str:
         return f"{self.domain}://{self.namespace}/{self.local_name}"
 
 
+_TRANSACTION_BEGINNINGS = (
+    "persistent://pulsar/system/transaction_coordinator_assign",
+    "persistent://pulsar/system/__transaction_log_",
+)
 _SYSTEM_LOCAL_NAMES = (
     "__change_events",
     "__transaction_buffer_snapshot",

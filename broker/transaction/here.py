@@ -31,8 +31,10 @@ class ParticipantsHere:
             await found.end_acknowledgements(subscription, txn_id, action, low_water_mark)
 
     async def _topic(self, name: str) -> Topic | None:
-        """Loaded; None when there is none."""
+        """Loaded; None when there is none, nor can be."""
         topic = TopicName.parse(name)
+        if topic.is_of_transactions:
+            return None
         try:
             if not await self._service.topic_exists(topic):
                 return None
