@@ -26,6 +26,8 @@ from simulation.network import SimNetwork
 from simulation.transport import Mark
 
 TEND_SECONDS = 0.1
+ALONE_SECONDS_MAX = 0.9
+"""Less than a broker waits for a bookie before it looks for another."""
 MOMENTS = (
     "",
     "commit created /managed-ledgers",
@@ -79,6 +81,7 @@ class ClusterFaults:
             Kind.SLOW_LINK: self._slow_link,
             Kind.RESET: lambda _: self._reset(half=False),
             Kind.HALF_RESET: lambda _: self._reset(half=True),
+            Kind.LEAVE_ONE_COPY: self._leave_one_copy,
         }
 
     @property
@@ -150,6 +153,23 @@ class ClusterFaults:
             self._loop.trace.wake_at(self._rng.choice(MOMENTS), lines, lambda: self._loop.hardware_later(0.0, end))
         else:
             end()
+
+    def _leave_one_copy(self, seconds: float) -> None:
+        """What the owner writes now reaches one bookie alone; before it can find others it ends, and so does that one."""
+        broker, kept = self._broker(), self._bookie()
+        for bookie in self._bookies:
+            if bookie is not kept:
+                self._network.cut(broker.host, bookie.host)
+                self._loop.hardware_later(seconds, self._network.mend, broker.host, bookie.host)
+        self._loop.trace.record("fault", f"{broker.host} reaches {kept.host} alone")
+
+        def end() -> None:
+            for machine in (broker, kept):
+                if machine.process.alive:
+                    machine.back_at = self._loop.time() + seconds
+                    machine.process.kill()
+
+        self._loop.hardware_later(self._rng.uniform(0.1, ALONE_SECONDS_MAX), end)
 
     def _stop(self, machine: Machine, seconds: float) -> None:
         machine.back_at = self._loop.time() + seconds

@@ -20,6 +20,7 @@ FOUND = {
     "acknowledged-before-stored": (10, 5),
     "load-goes-on": (0,),
     "first-owner-named": (7,),
+    "receipt-before-the-quorum": (96, 150, 151, 162, 211, 222, 238, 244, 250, 280, 289, 334),
 }
 """Of planted bugs that many seeds find: some that did; a change of the product may move them. The rest: docs/results."""
 SEARCHED = 40
