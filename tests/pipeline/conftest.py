@@ -1,0 +1,47 @@
+"""What the pipeline's tests on Spark share: one local session and one standalone, begun with the first test that wants them.
+
+Both are of the whole run, as each costs seconds; a test has topics of its own (`topic`).
+"""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from tests.clients.server_process import Ready, ServerProcess
+from tests.pipeline.spark_process import SparkProcess, missing
+
+_SETTINGS = (
+    "transactionCoordinatorEnabled=true",
+    "brokerEntryMetadataInterceptors=org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor",
+    "exposingBrokerEntryMetadataToClientEnabled=true",
+)
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
+    """`spark.run("module:function", ...)`; see spark_jobs. Skips where there is no Java."""
+    if reason := missing():
+        pytest.skip(reason)
+    with SparkProcess(tmp_path_factory.mktemp("spark")) as process:
+        yield process
+
+
+@pytest.fixture(scope="session")
+def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
+    """With transactions, and with indexes of messages."""
+    with ServerProcess(tmp_path_factory.mktemp("standalone"), _SETTINGS) as server:
+        yield server.start()
+
+
+@pytest.fixture
+def options(standalone: Ready) -> dict[str, str]:
+    """Where the standalone is, as options of source and sink."""
+    return {"service.url": standalone.broker_url, "admin.url": standalone.web_url}
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test has."""
+    return f"persistent://public/default/t{next(_numbers)}"
