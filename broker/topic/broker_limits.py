@@ -1,20 +1,27 @@
-"""Rates that all topics of a broker share: brokerPublisherThrottlingMax..., dispatchThrottlingRateIn..."""
+"""What all topics of a broker share: rates of publishing and dispatching, and a maximum of unacknowledged messages."""
 
 import asyncio
 
 from .publish_throttle import PublishThrottle
 from .settings import TopicSettings
 from .token_buckets import RateLimiter
+from .unacked_limit import BrokerUnacked
 
 
 class BrokerLimits:
-    """`publish` and `dispatch` are None where nothing is limited. `refresh` before they are looked at; on the loop."""
+    """What is None is not limited. `refresh` before `publish` and `dispatch` are looked at; on the loop."""
 
     def __init__(self, settings: TopicSettings) -> None:
         self._settings = settings
         self._publish_rate = self._dispatch_rate = (0, 0)
         self.publish: PublishThrottle | None = None
         self.dispatch: RateLimiter | None = None
+        limit, share = (
+            settings.max_unacked_messages_per_broker,
+            settings.max_unacked_messages_per_subscription_on_broker_blocked,
+        )
+        self.unacked = BrokerUnacked(limit, share) if limit > 0 and share > 0 else None
+        """Does not change while the broker runs, as in Apache."""
 
     def refresh(self) -> None:
         """Settings change while brokers run; a rate that stays keeps its state."""

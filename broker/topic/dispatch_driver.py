@@ -69,6 +69,7 @@ class ReadableLog(Protocol):
     def last_confirmed(self) -> Position: ...
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
+    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None: ...
 
 
 class ReadPlace(Protocol):
@@ -102,6 +103,8 @@ class DispatchDriver:
         self.targets: dict[ConsumerId, DispatchTarget] = {}
         self.compacted: CompactedReading | None = None
         """Of a consumer that wants what is compacted."""
+        self.on_unacked: Callable[[int], None] | None = None
+        """Told how many messages are unacknowledged, where all subscriptions of the broker share a limit."""
         self._ledger = ledger
         self._cursor = cursor
         self._scanned = scanned
@@ -146,6 +149,8 @@ class DispatchDriver:
             raise
         finally:
             self._is_handling = False
+        if self.on_unacked is not None and not self._is_closed:
+            self.on_unacked(self.dispatcher.state().unacked_messages)
 
     def now_ms(self) -> int:
         """A microsecond is added, so that a timer that fires on its time is not early by a rounding error."""
@@ -233,11 +238,11 @@ class DispatchDriver:
             self._events.append(NothingToRead(read.read_id))
             return
         run = None
-        if self._reads_at_once < READS_AT_ONCE_MAX:
+        if self._reads_at_once < READS_AT_ONCE_MAX and read.picks is None:
             run = self._ledger.read_cached(position, read.entries_max, read.bytes_max)
         if run is not None and self._cursor.is_loaded(run.ledger_id, run.first_entry_id, run.last_entry_id):
             self._reads_at_once += 1
-            self._events.append(self._entries_read(read.read_id, run))
+            self._events.append(self._entries_read(read, run))
             return
         self._reading = self._loop.create_task(self._read(read, position))
         self._reading.add_done_callback(self._read_ended)
@@ -265,14 +270,17 @@ class DispatchDriver:
 
     async def _read(self, read: Read, position: Position) -> None:
         try:
-            run = await self._ledger.read(position, read.entries_max, read.bytes_max)
+            if read.picks is None:
+                run = await self._ledger.read(position, read.entries_max, read.bytes_max)
+            else:
+                run = await self._ledger.pick(position.ledger_id, read.picks[: read.entries_max], read.bytes_max)
             if run is not None:
                 await self._cursor.load_acknowledged(run.ledger_id, run.first_entry_id, run.last_entry_id)
         except ManagedLedgerError as error:
             _log.warning("%s: reading at %s failed: %s: %s", self._label, position, type(error).__name__, error)
             answer: Event = ReadFailed(read.read_id)
         else:
-            answer = NothingToRead(read.read_id) if run is None else self._entries_read(read.read_id, run)
+            answer = NothingToRead(read.read_id) if run is None else self._entries_read(read, run)
         self._reading = None
         self.handle(answer)
 
@@ -299,19 +307,20 @@ class DispatchDriver:
         hashes = key_hashes(run) if self.dispatcher.needs_key_hashes else None
         return EntriesRead(read_id, run, metadata, mark_delete, acknowledged, ack_sets, hashes)
 
-    def _entries_read(self, read_id: int, run: EntryRun) -> EntriesRead:
-        metadata = self._scanned.metadata(run)
+    def _entries_read(self, read: Read, run: EntryRun) -> EntriesRead:
+        scanned = self._scanned if read.picks is None else self._scanned.unremembered
+        metadata = scanned.metadata(run)
         is_delayed = metadata.any_flags & FLAG_DELAYED and self.dispatcher.needs_deliver_times
         return EntriesRead(
-            read_id,
+            read.read_id,
             run,
             metadata,
             self._cursor.mark_delete,
             self._cursor.acknowledged_in(run.ledger_id),
             self._ack_sets(run, metadata) if self._cursor.has_batch_indexes() else {},
-            self._scanned.key_hashes(run) if self.dispatcher.needs_key_hashes else None,
+            scanned.key_hashes(run) if self.dispatcher.needs_key_hashes else None,
             is_last=Position(run.ledger_id, run.last_entry_id) == self._ledger.last_confirmed,
-            deliver_times=self._scanned.deliver_times(run) if is_delayed else None,
+            deliver_times=scanned.deliver_times(run) if is_delayed else None,
             wall_ms=self._wall_ms() if is_delayed else 0,
         )
 

@@ -13,6 +13,7 @@ from .consumer import payload_bytes_at
 from .policies import DispatchRate
 from .rates import PublishRates
 from .token_buckets import RateLimiter
+from .unacked_limit import BrokerUnacked
 
 
 class DispatchLimit:
@@ -64,6 +65,7 @@ class SharedDispatchLimits:
     broker: RateLimiter | None
     published: PublishRates
     counts_batches_as_one: bool
+    unacked: BrokerUnacked | None
 
 
 class DispatchThrottle:

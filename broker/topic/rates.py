@@ -58,6 +58,13 @@ class DeliveryCounters:
     redelivered: int = 0
     acknowledged: int = 0
 
+    def include(self, other: "DeliveryCounters") -> None:
+        self.messages += other.messages
+        self.payload_bytes += other.payload_bytes
+        self.entries += other.entries
+        self.redelivered += other.redelivered
+        self.acknowledged += other.acknowledged
+
 
 class DeliveryRates:
     """Rates of DeliveryCounters."""

@@ -23,6 +23,11 @@ class TopicSettings:
     max_consumers_per_topic: int = 0
     max_same_address_consumers_per_topic: int = 0
     max_consumers_per_subscription: int = 0
+    max_unacked_messages_per_broker: int = 0
+    """Of Shared and Key_Shared subscriptions of all topics. At it those that have more than the share below get nothing more
+    until they are down to half of their share, or all together to half of this."""
+    max_unacked_messages_per_subscription_on_broker_blocked: float = 0.16
+    """Of the maximum above; 0: neither holds."""
     encryption_require_on_producer: bool = False
     allow_auto_subscription_creation: bool = True
     subscription_types_enabled: tuple[str, ...] = tuple(SUBSCRIPTION_TYPE_NAMES.values())
@@ -93,7 +98,9 @@ class TopicSettings:
     broker_deduplication_producer_inactivity_timeout_minutes: int = 360
     """How long names are remembered that nobody uses; 0: as long as there is room."""
 
-    def _check_delays(self) -> None:
+    def _check_deliveries(self) -> None:
+        if not 0 <= self.max_unacked_messages_per_subscription_on_broker_blocked <= 1:
+            raise ValueError("maxUnackedMessagesPerSubscriptionOnBrokerBlocked: expected a share, from 0 to 1")
         if self.delayed_delivery_tick_time_millis < 1:
             raise ValueError("delayedDeliveryTickTimeMillis: expected at least 1")
 
@@ -111,7 +118,7 @@ class TopicSettings:
             raise ValueError("brokerDeduplicationEntriesInterval must be at least 1")
         if self.max_concurrent_non_persistent_message_per_connection < 0:
             raise ValueError("maxConcurrentNonPersistentMessagePerConnection: expected 0 (one at a time) or more")
-        self._check_delays()
+        self._check_deliveries()
         if self.ttl_duration_default_in_seconds < 0:
             raise ValueError("ttlDurationDefaultInSeconds: expected 0 (nothing expires) or more")
         if self.backlog_quota_default_retention_policy not in list(QuotaPolicy):

@@ -7,6 +7,7 @@ while its cursor is moved or deleted. Which consumer gets what is the dispatcher
 import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from bookkeeper.ledgers import LedgerError
 from broker.errors import BrokerError, ServerError
@@ -47,6 +48,7 @@ from .settings import TopicSettings
 from .subscription_host import SubscriptionHost
 from .subscription_types import consumer_added, make_dispatcher
 from .transactions.subscription_transactions import SubscriptionTransactions
+from .unacked_limit import BrokerUnacked
 
 _log = logging.getLogger(__name__)
 
@@ -56,6 +58,9 @@ _READER_RETURN_SECONDS_MAX = 60.0
 
 class Subscription:
     """A named place in a topic and those who read from it."""
+
+    counts_unacked = True
+    """Whether the broker's limit on unacknowledged messages is meant."""
 
     def __init__(
         self,
@@ -86,12 +91,13 @@ class Subscription:
         self._dispatcher_settings = dispatcher_settings
         self._label = f"{host.name} {name}"
         self._consumers: dict[ConsumerId, TopicConsumer] = {}
-        self._ids_given = 0
+        self._ids_given, self._last_mark_delete = 0, cursor.mark_delete
         self._driver: DispatchDriver | None = None
-        self._last_mark_delete = cursor.mark_delete
         self.throttled_times = ThrottledTimes()
         self._dispatch_limit = DispatchLimit()
         self._throttle: DispatchThrottle | None = None
+        self._unacked: BrokerUnacked | None = None
+        self._held_to = 0
         self.acknowledging = Acknowledging(
             host.ledger,
             cursor,
@@ -167,11 +173,18 @@ class Subscription:
             place = self.transactions.cursor
             self._driver = DispatchDriver(dispatcher, log, place, host.scanned, self._label, host.storage_failed, self._wall_ms)
             self._driver.limit(self._throttle)
+            self._driver.on_unacked = None if self._unacked is None else partial(self._unacked.count, self)
         return self._driver
 
     def _limits(self) -> LimitsChanged:
         policies = self._policies.current
-        return LimitsChanged(max(0, policies.max_unacked_per_consumer), max(0, policies.max_unacked_per_subscription))
+        limits = [limit for limit in (policies.max_unacked_per_subscription, self._held_to) if limit > 0]
+        return LimitsChanged(max(0, policies.max_unacked_per_consumer), min(limits, default=0))
+
+    def hold_to(self, messages_max: int) -> None:
+        """What the broker's limit on unacknowledged messages leaves to it (`BrokerUnacked`)."""
+        self._held_to = messages_max
+        self.handle(self._limits())
 
     def _wall_ms(self) -> int:
         return self.clock.now_ms()
@@ -183,6 +196,7 @@ class Subscription:
     def policies_changed(self, shared: SharedDispatchLimits) -> None:
         """What they say of deliveries holds from now on, with the rates that it shares with others."""
         now = asyncio.get_running_loop().time()
+        self._unacked = shared.unacked if self.counts_unacked else None
         self._dispatch_limit.apply(self._policies.current.dispatch_rate_of(self.name), shared.published, now)
         limiters = (self._dispatch_limit.limiter, shared.topic.limiter, shared.broker)
         throttle = DispatchThrottle(limiters, self.throttled_times, counts_batches_as_one=shared.counts_batches_as_one)
@@ -211,12 +225,7 @@ class Subscription:
     def _forget(self, consumer: TopicConsumer) -> bool:
         if self._consumers.pop(consumer.key, None) is None:
             return False
-        counters, gone = consumer.counters, self.gone
-        gone.messages += counters.messages
-        gone.payload_bytes += counters.payload_bytes
-        gone.entries += counters.entries
-        gone.redelivered += counters.redelivered
-        gone.acknowledged += counters.acknowledged
+        self.gone.include(consumer.counters)
         return True
 
     def end_consumers(self, reason: str | None, *, asked_by: TopicConsumer | None = None) -> None:
@@ -230,6 +239,9 @@ class Subscription:
         driver, self._driver = self._driver, None
         if driver is not None:
             driver.close()
+            self._held_to = 0
+            if self._unacked is not None:
+                self._unacked.forget(self)
 
     # the place is moved, or given up
 

@@ -61,7 +61,7 @@ class Subscriptions:
         self._limits = limits
         self._published = published
         self._dispatch_limit = DispatchLimit()
-        self._shared = SharedDispatchLimits(self._dispatch_limit, None, published, False)
+        self._shared = SharedDispatchLimits(self._dispatch_limit, None, published, False, limits.unacked)
         self._settings = settings
         self._dispatcher_settings = dispatcher_settings
         self._clock = clock
@@ -94,7 +94,10 @@ class Subscriptions:
         self._dispatch_limit.apply(self._policies.current.dispatch_rate, published, asyncio.get_running_loop().time())
         self._limits.refresh()
         counts_batches_as_one = self._settings.dispatch_throttling_on_batch_message_enabled
-        self._shared = SharedDispatchLimits(self._dispatch_limit, self._limits.dispatch, published, counts_batches_as_one)
+        limits = self._limits
+        self._shared = SharedDispatchLimits(
+            self._dispatch_limit, limits.dispatch, published, counts_batches_as_one, limits.unacked
+        )
         for subscription in self.all:
             subscription.policies_changed(self._shared)
 

@@ -17,6 +17,8 @@ NO_LAST_MESSAGE = "getLastMessageId is not supported on non-persistent topic"
 class PassingSubscription(Subscription):
     """Gone with its last consumer (NonPersistentSubscription.removeConsumer)."""
 
+    counts_unacked = False
+
     def __init__(self, *parts: Any, **more: Any) -> None:
         super().__init__(*parts, **more)
         self.dropped_messages = 0

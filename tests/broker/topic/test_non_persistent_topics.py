@@ -330,3 +330,20 @@ def test_entry_ids_stay_small_however_much_passes() -> None:
         await topic.close()
 
     run(scenario)
+
+
+def test_the_broker_s_limit_on_unacknowledged_messages_does_not_hold_for_what_nobody_acknowledges() -> None:
+    async def scenario() -> None:
+        world = World(
+            TopicSettings(max_unacked_messages_per_broker=2, max_unacked_messages_per_subscription_on_broker_blocked=1.0)
+        )
+        topic = await world.open()
+        _, sink = await world.consumer(type=SubscriptionType.SHARED)
+        producer, _ = await world.producer()
+        for _ in range(3):
+            producer.publish(send_run([payload()] * 4))
+        await settle()
+        assert (len(sink.got), world.dropped()) == (12, 0)
+        await topic.close()
+
+    run(scenario)
