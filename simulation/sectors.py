@@ -30,11 +30,16 @@ class SectorFile:
         return not self._undo and len(self._sizes) == 1
 
     def read(self, offset: int, size: int) -> bytes:
+        """Preallocated files are mostly holes: costs what was written."""
         size = max(0, min(size, self.size - offset))
         first, last = offset // SECTOR_BYTES, (offset + size - 1) // SECTOR_BYTES
-        whole = b"".join([self._sectors.get(index, _ZEROS) for index in range(first, last + 1)])
+        found = bytearray((last + 1 - first) * SECTOR_BYTES)
+        wanted = range(first, last + 1)
+        for index in [each for each in self._sectors if each in wanted] if len(self._sectors) < len(wanted) else wanted:
+            at = (index - first) * SECTOR_BYTES
+            found[at : at + SECTOR_BYTES] = self._sectors.get(index, _ZEROS)
         start = offset - first * SECTOR_BYTES
-        return whole[start : start + size]
+        return bytes(memoryview(found)[start : start + size])
 
     def write(self, offset: int, data: bytes) -> None:
         if not data:
