@@ -178,7 +178,7 @@ class CursorRoutes:
     async def internal_stats(self, request: Request) -> Response:
         """Tells the ledgers of a topic and the places of its cursors."""
         topic = await self._whole(topic_of(request), "Internal stats are of partitions: ask for one of them")
-        return json_answer(internal_stats_json(topic.operations.log))
+        return json_answer(internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger()))
 
     async def truncate(self, request: Request) -> Response:
         """Lets go of everything that is stored of a topic."""

@@ -12,16 +12,18 @@ from typing import Any
 
 from managed_ledger.contract import HoleStats, LedgerFacts, ManagedCursor, ManagedLedger, Skipped, ranges
 
+from ..topic.compaction_stats import CompactedLedgerFacts
+from .compactions import compacted_ledger_json
+
 _ABSENT: dict[str, Any] = {
     "schemaLedgers": [],
-    "compactedLedger": {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False},
 }
 
 _RANGES_SHOWN_MAX = 10_000
 """Of one cursor: as many as Apache ever keeps. Text of millions of ranges would stop the process for seconds."""
 
 
-def internal_stats_json(log: ManagedLedger) -> dict[str, Any]:
+def internal_stats_json(log: ManagedLedger, compacted: CompactedLedgerFacts | None = None) -> dict[str, Any]:
     ledgers = log.ledgers()
     current = ledgers[-1] if ledgers and ledgers[-1].is_open else None
     cursors = {name: _cursor(cursor, ledgers, log) for name, cursor in log.cursors.items()}
@@ -39,6 +41,7 @@ def internal_stats_json(log: ManagedLedger) -> dict[str, Any]:
         "ledgers": [_ledger(ledger) for ledger in ledgers],
         "cursors": cursors,
         "properties": dict(log.properties),
+        "compactedLedger": compacted_ledger_json(compacted),
         **_ABSENT,
         **_skipped(log.skipped),
     }

@@ -14,10 +14,10 @@ from ..metrics_settings import MetricsSettings
 from ..service.topic_name import TopicName
 from ..topic.dispatch_throttle import LEVELS
 from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
-from .metrics_text import escaped
+from .compactions import COMPACTION, compaction_row
+from .metrics_text import LATENCY_ENDS, escaped
 
 GAUGE, COUNTER = "gauge", "counter"
-_LATENCY_ENDS = ("le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000", "overflow")
 _SIZE_ENDS = ("le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb", "le_overflow")
 
 _TOPIC = (
@@ -45,7 +45,7 @@ _TOPIC = (
     ("pulsar_storage_read_cache_misses_rate", GAUGE),
 )
 _WRITTEN = tuple(
-    [(f"pulsar_storage_write_latency_{end}", GAUGE) for end in (*_LATENCY_ENDS, "sum", "count")]
+    [(f"pulsar_storage_write_latency_{end}", GAUGE) for end in (*LATENCY_ENDS, "sum", "count")]
     + [(f"pulsar_entry_size_{end}", GAUGE) for end in (*_SIZE_ENDS, "overflow", "sum", "count")]
 )
 """Only of topics to which something was written since they were loaded: of the others all would be 0."""
@@ -151,7 +151,7 @@ class Tables:
         self._with_topics = settings.expose_topic_level_metrics_in_prometheus
         self.topics, self.written = Table(_TOPIC), Table(_WRITTEN)
         self.subscriptions, self.backlog_sizes = Table(_SUBSCRIPTION), Table(_BACKLOG_SIZE)
-        self.throttled = Table(_THROTTLED)
+        self.throttled, self.compactions = Table(_THROTTLED), Table(COMPACTION)
         self.consumers, self.producers = Table(_CONSUMER), Table(_PRODUCER)
         self.by_namespace: dict[str, Totals] = {}
         self.broker = Totals()
@@ -166,6 +166,8 @@ class Tables:
         add_to(totals.topics, row, _LARGEST_OF_TOPICS)
         if self._with_topics:
             self.topics.add(label + "} ", row)
+            if stats.compaction is not None:
+                self.compactions.add(label + "} ", compaction_row(stats.compaction))
         if meters is not None and meters.entries:
             self._add_written(label, written_row(meters), totals)
         for name, subscription in stats.subscriptions.items():
@@ -188,7 +190,7 @@ class Tables:
 
     def all(self) -> tuple[Table, ...]:
         per_subscription = (self.subscriptions, self.backlog_sizes, self.throttled)
-        return (self.topics, self.written, *per_subscription, self.consumers, self.producers)
+        return (self.topics, self.written, self.compactions, *per_subscription, self.consumers, self.producers)
 
     def _label(self, namespace: str, topic: TopicName) -> str:
         """Without its end, so that more can follow."""

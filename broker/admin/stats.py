@@ -17,8 +17,10 @@ from ports.logs import line
 
 from ..errors import BrokerError
 from ..service.lookups import Advertised, broker_id
+from ..topic.compaction_stats import CompactionStats
 from ..topic.contract import Topic
 from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
+from .compactions import compaction_json
 from .endpoints import Query
 
 STATS_QUERY = (
@@ -53,12 +55,7 @@ _TOPIC_NEUTRAL: Mapping[str, Any] = {
     "replication": {},
     "deduplicationStatus": "Disabled",
     **_HOLES_NEUTRAL,
-    "compaction": {
-        "lastCompactionRemovedEventCount": 0,
-        "lastCompactionSucceedTimestamp": 0,
-        "lastCompactionFailedTimestamp": 0,
-        "lastCompactionDurationTimeInMills": 0,
-    },
+    "compaction": compaction_json(CompactionStats()),
 }
 _THROTTLED = tuple(
     f"dispatchThrottled{what}EventsBy{level}Limit" for what in ("Msg", "Bytes") for level in ("Subscription", "Topic", "Broker")
@@ -179,7 +176,9 @@ async def _backlog_age(topic: Topic) -> dict[str, Any]:
 
 
 def _topic(stats: TopicStats) -> dict[str, Any]:
-    body = _fields(stats, leave_out=("publishers", "subscriptions", "last_confirmed_position", "is_terminated"))
+    body = _fields(stats, leave_out=("publishers", "subscriptions", "last_confirmed_position", "is_terminated", "compaction"))
+    if stats.compaction is not None:
+        body["compaction"] = compaction_json(stats.compaction)
     body["publishers"] = [_publisher(one) for one in stats.publishers]
     body["subscriptions"] = {name: _subscription(one) for name, one in stats.subscriptions.items()}
     return {**_TOPIC_NEUTRAL, **body}

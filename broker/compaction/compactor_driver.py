@@ -14,6 +14,8 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 from bookkeeper.ledgers import LedgerError, LedgerStore, LedgerWriter
 from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedger, ManagedLedgerError
@@ -39,12 +41,12 @@ _APPENDS_MAX = 8
 """Batches on their way to the ledger at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionMeter:
-    """Told of bytes and entries that a phase read, and that were written."""
+class CompactionMeter(Protocol):
+    """Told of what a phase read, what was written, and how many seconds later it was stored."""
 
-    read: Callable[[int], None]
-    wrote: Callable[[int, int], None]
+    def read(self, size_bytes: int) -> None: ...
+    def wrote(self, size_bytes: int, entries: int) -> None: ...
+    def stored(self, seconds: float, entries: int) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,9 @@ class Compactor:
                 if not batch.count:
                     continue
                 self._meter.wrote(batch.payload_bytes, batch.count)
-                under_way.append(writer.append(batch))
+                append = writer.append(batch)
+                append.add_done_callback(partial(self._stored, asyncio.get_running_loop().time(), batch.count))
+                under_way.append(append)
                 if len(under_way) >= _APPENDS_MAX:
                     await under_way.popleft()
             while under_way:
@@ -159,6 +163,10 @@ class Compactor:
         finally:
             for append in under_way:
                 append.add_done_callback(_take_error)
+
+    def _stored(self, began: float, entries: int, append: "asyncio.Future[EntryRun]") -> None:
+        if not append.cancelled() and append.exception() is None:
+            self._meter.stored(append.get_loop().time() - began, entries)
 
     async def _switch(self, cursor: ManagedCursor, horizon: Position | None, end: Position, ledger_id: int) -> None:
         start = EARLIEST if horizon is None else self._log.next_position(horizon)

@@ -6,12 +6,11 @@ compactionStatus; CompactorMXBean). Outcomes are of this loading of the topic: a
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import Protocol
 
 from bookkeeper.ledgers import LedgerError, LedgerStore
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, CompactedTopic
-from broker.compaction.compactor_driver import Compacted, CompactionMeter, Compactor
+from broker.compaction.compactor_driver import Compacted, Compactor
 from broker.compaction.sifting import Portion
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
@@ -21,6 +20,7 @@ from wire.position import Position
 from wire.run import FLAG_MARKER, EntryRun
 
 from .backlog import backlog_bytes
+from .compaction_stats import CompactedLedgerFacts, CompactionStats
 from .compaction_status import CompactionState, CompactionStatus, CompactionUnderWay
 from .errors import broker_error
 from .scanned_runs import ScannedRuns
@@ -32,28 +32,6 @@ from .transactions.topic_transactions import TopicTransactions
 _log = logging.getLogger(__name__)
 
 _FAILURES = (BrokerError, LedgerError, ManagedLedgerError, ValueError)
-
-
-@dataclass(slots=True)
-class CompactionStats:
-    """Times in milliseconds, of day or of length; counters since the topic was loaded (CompactionRecord)."""
-
-    last_removed_events: int = 0
-    last_succeeded_ms: int = 0
-    last_failed_ms: int = 0
-    last_duration_ms: int = 0
-    removed_events: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    duration_ms: int = 0
-    read_bytes: int = 0
-    written_bytes: int = 0
-    written_entries: int = 0
-    duration_seconds: float = 0.0
-    """Of all runs."""
-    compacted_entries: int = 0
-    """Of the compacted ledger, as is the next."""
-    compacted_bytes: int = 0
 
 
 class CompactionHost(Protocol):
@@ -79,7 +57,8 @@ class TopicCompaction:
     def __init__(self, host: CompactionHost, ledgers: LedgerStore | None, settings: TopicSettings, clock: Clock) -> None:
         self.topic = CompactedTopic(ledgers, self._cursor)
         self.status = CompactionStatus()
-        self.stats = CompactionStats()
+        self.stats: CompactionStats | None = None
+        """None: none has begun since the topic was loaded."""
         self._host = host
         self._ledgers = ledgers
         self._settings = settings
@@ -105,7 +84,8 @@ class TopicCompaction:
         if self._running is not None:
             raise CompactionUnderWay
         self.status = CompactionStatus(CompactionState.RUNNING)
-        self._running = self._loop.create_task(self._run(self._ledgers))
+        self.stats = self.stats or CompactionStats()
+        self._running = self._loop.create_task(self._run(self._ledgers, self.stats))
         self._running.add_done_callback(self._ended)
 
     def check(self, threshold_bytes: int) -> None:
@@ -128,7 +108,7 @@ class TopicCompaction:
         if cursor is None or self._ledgers is None or self._running is not None:
             return
         try:
-            await self._compactor(self._ledgers).tidy(cursor)
+            await self._compactor(self._ledgers, CompactionStats()).tidy(cursor)
         except _FAILURES as error:
             _log.warning(line("an interrupted compaction not cleaned up yet", topic=self._host.name, error=error))
 
@@ -151,28 +131,37 @@ class TopicCompaction:
             message = f"compacted ledger {ledger_id} could not be deleted: {error}; try again"
             raise BrokerError(ServerError.PERSISTENCE, message) from error
 
-    async def _run(self, ledgers: LedgerStore) -> None:
+    def sample(self, seconds: float) -> None:
+        """Take the rates of the time since the last call."""
+        if self.stats is not None:
+            self.stats.sample(seconds)
+
+    async def compacted_ledger(self) -> CompactedLedgerFacts | None:
+        """None: it was never compacted."""
+        ledger_id = self.topic.ledger_id
+        try:
+            ledger = await self.topic.ledger()
+        except LedgerError as error:
+            _log.warning(line("the compacted ledger cannot be opened", topic=self._host.name, ledger=ledger_id, error=error))
+            return None if ledger_id is None else CompactedLedgerFacts(ledger_id, -1, -1)
+        return None if ledger is None else CompactedLedgerFacts(ledger.ledger_id, ledger.entries, ledger.size_bytes)
+
+    async def _run(self, ledgers: LedgerStore, stats: CompactionStats) -> None:
         began = self._loop.time()
         try:
             subscription = await self._host.subscriptions.create(COMPACTION_CURSOR, from_earliest=True)
-            found = await self._compactor(ledgers).run(subscription.cursor)
-            await self._count_compacted()
+            found = await self._compactor(ledgers, stats).run(subscription.cursor)
+            ledger = await self.topic.ledger()
         except _FAILURES as error:
-            self._failed(error)
+            self._failed(stats, error)
         else:
-            self._succeeded(found)
+            if ledger is not None:
+                stats.compacted_entries, stats.compacted_bytes = ledger.entries, ledger.size_bytes
+            self._succeeded(stats, found)
         finally:
-            seconds = self._loop.time() - began
-            self.stats.last_duration_ms = int(1000 * seconds)
-            self.stats.duration_seconds += seconds
+            stats.ended(self._loop.time() - began)
 
-    async def _count_compacted(self) -> None:
-        ledger = await self.topic.ledger()
-        if ledger is not None:
-            self.stats.compacted_entries, self.stats.compacted_bytes = ledger.entries, ledger.size_bytes
-
-    def _succeeded(self, found: Compacted) -> None:
-        stats = self.stats
+    def _succeeded(self, stats: CompactionStats, found: Compacted) -> None:
         self.status = CompactionStatus(CompactionState.SUCCESS)
         stats.last_removed_events, stats.last_succeeded_ms = found.messages_gone, self._clock.now_ms()
         stats.removed_events += found.messages_gone
@@ -180,10 +169,10 @@ class TopicCompaction:
         told = {"ledger": found.ledger_id, "horizon": found.horizon, "keys": found.keys, "key_table_bytes": found.table_bytes}
         _log.info(line("topic compacted", topic=self._host.name, **told))
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, stats: CompactionStats, error: Exception) -> None:
         self.status = CompactionStatus(CompactionState.ERROR, f"{type(error).__name__}: {error}")
-        self.stats.last_failed_ms = self._clock.now_ms()
-        self.stats.failed += 1
+        stats.last_failed_ms = self._clock.now_ms()
+        stats.failed += 1
         _log.warning(line("topic not compacted", topic=self._host.name, error=self.status.error))
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
@@ -193,7 +182,7 @@ class TopicCompaction:
             self.status = CompactionStatus(CompactionState.ERROR, repr(error))
             _log.error(line("compaction failed", topic=self._host.name), exc_info=error)
 
-    def _compactor(self, ledgers: LedgerStore) -> Compactor:
+    def _compactor(self, ledgers: LedgerStore, stats: CompactionStats) -> Compactor:
         host = self._host
         return Compactor(
             host.name,
@@ -202,7 +191,7 @@ class TopicCompaction:
             ledgers,
             self.topic,
             retains_null_key=self._settings.topic_compaction_retain_null_key,
-            meter=CompactionMeter(self._read, self._wrote),
+            meter=stats,
             end=self._end,
             sifted=self._sifted,
         )
@@ -217,13 +206,6 @@ class TopicCompaction:
         if not found.any_flags & FLAG_MARKER:
             return Portion.whole(run)
         return Portion(run, bytes(map(FLAG_MARKER.__and__, found.flags)))
-
-    def _read(self, size_bytes: int) -> None:
-        self.stats.read_bytes += size_bytes
-
-    def _wrote(self, size_bytes: int, entries: int) -> None:
-        self.stats.written_bytes += size_bytes
-        self.stats.written_entries += entries
 
 
 def unreadable(error: Exception) -> BrokerError:

@@ -8,6 +8,7 @@ from managed_ledger.contract import ManagedLedger
 from wire.position import Position
 from wire.run import EntryRun
 
+from .compaction_stats import CompactedLedgerFacts
 from .compaction_status import CompactionStatus
 from .policies import NOTHING_SAID, EffectivePolicies, TopicPolicies
 
@@ -49,6 +50,8 @@ class TopicUpkeep(Protocol):
 
     @property
     def compaction_status(self) -> CompactionStatus: ...
+    async def compacted_ledger(self) -> CompactedLedgerFacts | None:
+        """None: the topic was never compacted."""
 
 
 class TopicOperations(Protocol):

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from managed_ledger.contract import LedgerFacts, ManagedLedger
 
 from .backlog import backlog_bytes
+from .compaction_stats import CompactionStats
 from .consumer import TopicConsumer
 from .contract import KeySharedMode, SubscriptionType
 from .policies import EffectivePolicies
@@ -46,6 +47,7 @@ def topic_stats(
     publishers: Publishers,
     subscriptions: Iterable[Subscription],
     transactions: TransactionBuffer,
+    compaction: CompactionStats | None,
     created_ms: int,
     policies: EffectivePolicies,
 ) -> TopicStats:
@@ -79,6 +81,7 @@ def topic_stats(
         ongoing_txn_count=transactions.open_count,
         aborted_txn_count=transactions.aborted_count,
         committed_txn_count=transactions.committed_count,
+        compaction=compaction,
         publishers=tuple(publisher_stats(producer) for producer in publishers.all),
         subscriptions=by_name,
     )

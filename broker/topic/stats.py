@@ -9,6 +9,8 @@ As in Apache `msg_backlog` counts entries (batches).
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from .compaction_stats import CompactionStats
+
 
 @dataclass(frozen=True, slots=True)
 class PublisherStats:
@@ -147,3 +149,5 @@ class TopicStats:
     committed_txn_count: int = 0
     delayed_message_index_size_in_bytes: int = 0
     msg_drop_rate: float | None = None
+    compaction: CompactionStats | None = None
+    """As it goes on counting; None: the topic was not compacted since it was loaded."""

@@ -179,12 +179,14 @@ class PersistentTopic:
 
     def stats(self) -> TopicStats:
         subscriptions, buffer = self.subscriptions.all, self.transactions.buffer
-        return topic_stats(self.ledger, self.publishers, subscriptions, buffer, self.created_ms, self.upkeep.policies)
+        compaction, policies = self.compaction.stats, self.upkeep.policies
+        return topic_stats(self.ledger, self.publishers, subscriptions, buffer, compaction, self.created_ms, policies)
 
     def _sample(self) -> None:
         now = self._loop.time()
         sample(self.publishers, self.subscriptions.all, now - self._sampled_at)
         self.subscriptions.publish_rates_sampled()
+        self.compaction.sample(now - self._sampled_at)
         self._sampled_at = now
         self._sampling = self._loop.call_later(self._settings.stats_update_frequency_in_secs, self._sample)
 

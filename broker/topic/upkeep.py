@@ -19,6 +19,7 @@ from wire.position import Position
 
 from .backlog import REDUCTION, backlog_bytes, closed_before, entries_to_evict, is_size_exceeded
 from .compaction import TopicCompaction
+from .compaction_stats import CompactedLedgerFacts
 from .compaction_status import CompactionStatus
 from .cursor_operations import CursorOperations
 from .expiry_timer import ExpiryTimer
@@ -140,6 +141,9 @@ class Upkeep:
     @property
     def compaction_status(self) -> CompactionStatus:
         return self._host.compaction.status
+
+    async def compacted_ledger(self) -> CompactedLedgerFacts | None:
+        return await self._host.compaction.compacted_ledger()
 
     # backlog quotas
 

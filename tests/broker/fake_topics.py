@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
+from broker.topic.compaction_stats import CompactedLedgerFacts
 from broker.topic.compaction_status import CompactionState, CompactionStatus
 from broker.topic.contract import (
     Acknowledgement,
@@ -190,6 +191,9 @@ class FakeUpkeep:
 
     def compact(self) -> None:
         self.compaction_status = CompactionStatus(CompactionState.RUNNING)
+
+    async def compacted_ledger(self) -> CompactedLedgerFacts | None:
+        return None
 
 
 class FakeTopic:

@@ -214,6 +214,7 @@ def test_one_run_at_a_time() -> None:
             world.topic.compaction.trigger()
         await world.topic.compaction.finished()
         assert world.topic.compaction.status.state is CompactionState.SUCCESS
+        assert world.topic.compaction.stats is not None
         assert world.topic.compaction.stats.last_removed_events == 0
 
     run(scenario)

@@ -23,7 +23,7 @@ _SCHEMA = SchemaData(SchemaType.STRING)
 
 
 async def _paused(chance: random.Random) -> None:
-    for _ in range(chance.randrange(40)):
+    for _ in range(chance.randrange(chance.choice((10, 200)))):
         await asyncio.sleep(0)
 
 
