@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 import pulsar  # noqa: E402
 
+from benchmarks.raw_client import process_use  # noqa: E402
 from broker.subscription.delays import Delays  # noqa: E402
 
 PAGE = 4096
@@ -55,9 +56,9 @@ def tracked(count: int, spread_seconds: int) -> dict[str, Any]:
 
 
 @contextmanager
-def server(url: str | None) -> Iterator[str]:
+def server(url: str | None, pid: int | None) -> Iterator[tuple[str, int | None]]:
     if url is not None:
-        yield url
+        yield url, pid
         return
     with tempfile.TemporaryDirectory() as directory:
         ready = pathlib.Path(directory) / "ready.json"
@@ -67,12 +68,13 @@ def server(url: str | None) -> Iterator[str]:
             try:
                 while not ready.exists() and process.poll() is None:
                     time.sleep(0.1)
-                yield json.loads(ready.read_text())["brokerServiceUrl"]
+                told = json.loads(ready.read_text())
+                yield told["brokerServiceUrl"], told["pid"]
             finally:
                 process.send_signal(signal.SIGTERM)
 
 
-def over_the_wire(url: str, count: int, seconds: float) -> dict[str, Any]:
+def over_the_wire(url: str, pid: int | None, count: int, seconds: float) -> dict[str, Any]:
     client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     topic = f"persistent://public/default/delayed-{time.time_ns()}"
     consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared, receiver_queue_size=10_000)
@@ -84,15 +86,28 @@ def over_the_wire(url: str, count: int, seconds: float) -> dict[str, Any]:
         producer.send_async(str(at_ms).encode(), lambda result, message_id: None, deliver_at=at_ms)
     producer.flush()
     published = time.perf_counter() - began
+    while time.time_ns() // 1_000_000 < start_ms - 500:
+        time.sleep(0.1)
+    print("draining", file=sys.stderr)
+    before = None if pid is None else process_use(pid)
     late = sorted(_lateness(consumer) for _ in range(count))
+    after = None if pid is None else process_use(pid)
     client.close()
+    used = {}
+    if before is not None and after is not None:
+        used = {
+            "server_cpu_us_per_message": round((after.cpu_seconds - before.cpu_seconds) / count * 1e6, 1),
+            "server_resident_mb": round(after.resident_mb, 1),
+        }
     return {
+        **used,
         "messages": count,
         "due_within_seconds": seconds,
         "published_per_second": round(count / published),
         "earliest_ms": round(late[0], 1),
         "late_ms_p50": round(statistics.median(late), 1),
         "late_ms_p99": round(late[count * 99 // 100], 1),
+        "late_ms_p999": round(late[count * 999 // 1000], 1),
         "late_ms_worst": round(late[-1], 1),
     }
 
@@ -107,6 +122,7 @@ def _lateness(consumer: Any) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--url", help="of a server that runs, Apache's for one; otherwise one of ours is started")
+    parser.add_argument("--pid", type=int, help="of that server, for its CPU time and memory")
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--tracked", type=int, default=10_000_000)
@@ -115,8 +131,8 @@ def main() -> None:
     if options.tracked and options.url is None:
         print(json.dumps({"tracker": tracked(options.tracked, options.spread)}), flush=True)
     if options.messages:
-        with server(options.url) as url:
-            print(json.dumps({"wire": over_the_wire(url, options.messages, options.seconds)}), flush=True)
+        with server(options.url, options.pid) as (url, pid):
+            print(json.dumps({"wire": over_the_wire(url, pid, options.messages, options.seconds)}), flush=True)
 
 
 if __name__ == "__main__":

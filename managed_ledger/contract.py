@@ -196,6 +196,13 @@ class ManagedLedger(Protocol):
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         """What `read` would give, at once, when it is in memory. None: not in memory, or nothing to read; `read` knows."""
 
+    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None:
+        """Some entries of one ledger that may lie far apart, in a run that has nothing else (`wire.picked_runs`).
+
+        The first of those wanted, at least one, else within about `bytes_max`: of what is before the end of the run all that is
+        still there. None: nothing wanted is there any more.
+        """
+
     def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` (on the loop, soon) each time that last_confirmed moved; returns the call that ends it."""
 

@@ -158,6 +158,9 @@ class StoredManagedLedger:
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         return self.reads.read_cached(position, entries_max, bytes_max)
 
+    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None:
+        return await self.reads.pick(ledger_id, wanted, bytes_max)
+
     async def find_first(self, is_at_or_after: Callable[[EntryRun], Sequence[bool]]) -> Position | None:
         return await find_first(self.sequence, self.reads.read, is_at_or_after)
 

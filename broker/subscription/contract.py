@@ -242,6 +242,8 @@ class Read:
     bytes_max: int
     is_replay: bool = False
     """For statistics: these entries were read before."""
+    picks: BitMap | None = None
+    """`ManagedLedger.pick(position.ledger_id, picks, bytes_max)` instead: entries of one ledger that lie far apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,15 @@ class EntrySet:
         ledger_id = min(self._by_ledger)
         return Position(ledger_id, self._by_ledger[ledger_id].min())
 
+    def first_from(self, position: Position) -> Position | None:
+        """The first one at or after the position."""
+        for ledger_id in sorted(known for known in self._by_ledger if known >= position.ledger_id):
+            entry_ids = self._by_ledger[ledger_id]
+            start = position.entry_id if ledger_id == position.ledger_id else 0
+            if start <= entry_ids.max():
+                return Position(ledger_id, entry_ids.next_set_bit(start))
+        return None
+
     def add(self, ledger_id: int, entry_ids: BitMap) -> None:
         """Takes a copy where it keeps anything."""
         known = self._by_ledger.get(ledger_id)

@@ -33,7 +33,7 @@ from .keys import Keys
 from .multiple import MultipleConsumersDispatcher
 from .readable import Readable, readable
 from .receivers import UNLIMITED, Receiver
-from .replays import window
+from .replays import replay
 from .selectors import AutoSplit, ConsistentHashing, ExclusiveRanges, Selector, SlotsTaken
 from .settings import DispatcherSettings
 
@@ -168,8 +168,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if first is not None and not (self._was_replay and new_max > 0 and self._keys.has_none_ready(rooms)):
             each = {consumer: self._reader.entries_for(room) for consumer, room in rooms.items()}
             wanted = self._keys.next_ready(first.ledger_id, each)
-            length = window(wanted, len(wanted), self._settings.dispatcher_max_read_batch_size)
-            effects.append(self._reader.replay(first, length))
+            spread_max = self._settings.dispatcher_max_read_batch_size
+            effects.append(replay(self._reader, first, wanted, len(wanted), spread_max))
             self._was_replay = True
         elif new_max > 0:
             self._read_new(new_max, effects)
@@ -179,8 +179,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         """What is due goes first: some of it may be older than what was never read, and of the same key."""
         first = self._due.first()
         if first is not None:
-            length = window(self._due.in_ledger(first.ledger_id), entries_max, self._settings.dispatcher_max_read_batch_size)
-            read = self._reader.replay(first, length)
+            spread_max = self._settings.dispatcher_max_read_batch_size
+            read = replay(self._reader, first, self._due.in_ledger(first.ledger_id), entries_max, spread_max)
             self._due_read = read.read_id
             effects.append(read)
         elif not self._held_back.delays.is_full:
@@ -198,11 +198,11 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         return min(each or UNLIMITED, together or UNLIMITED) - self._keys.waiting_for_owners()
 
     def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
-        if read.is_replay and read.position is not None:
+        if read.is_replay:
             if read.read_id == self._due_read:
-                self._on_due(read.position, answer, effects)
+                self._on_due(read, answer, effects)
             else:
-                self._on_replay(read.position, answer, effects)
+                self._on_replay(read, answer, effects)
             return
         wanted, held = self._judge(answer, self._unknown(answer))
         found, markers = readable(answer, wanted)
@@ -226,11 +226,13 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._send(found, given, effects, is_replay=False)
         return unowned
 
-    def _on_due(self, position: Position, answer: EntriesRead, effects: list[Effect]) -> None:
+    def _on_due(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
         """Each finds its place: with a consumer, waiting for one, held back once more, or nobody's."""
         run = answer.run
-        self._forget_gone(position, Position(run.ledger_id, run.first_entry_id))
+        self._forget_unread(read, answer)
         here = BitMap(range(run.first_entry_id, run.last_entry_id + 1))
+        if read.picks is not None:
+            here &= read.picks
         wanted, held = self._judge(answer, self._due.in_ledger(run.ledger_id) & here)
         found, _ = readable(answer, wanted)
         self._due.remove(run.ledger_id, here)
@@ -240,12 +242,15 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if unowned:
             self._due_unowned.add(run.ledger_id, found.entry_ids(unowned))
 
-    def _on_replay(self, position: Position, answer: EntriesRead, effects: list[Effect]) -> None:
+    def _on_replay(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
         run = answer.run
         start = Position(run.ledger_id, run.first_entry_id)
-        self._forget_gone(position, start)
+        self._forget_unread(read, answer)
         rooms = self._rooms()
-        wanted = self._keys.ready_in(run.ledger_id, rooms, start)
+        if read.picks is None:
+            wanted = self._keys.ready_in(run.ledger_id, rooms, start)
+        else:
+            wanted = self._picked(run.ledger_id, rooms, start, read.picks)
         chosen, held = self._judge(answer, wanted)
         found, _ = readable(answer, chosen)
         if found.gone:
@@ -255,6 +260,15 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             self._held_back.keep(answer, held - found.gone)
         given = self._keys.deal_again(found, dict(rooms), self._receivers.room_together())
         self._send(found, given, effects, is_replay=True)
+
+    def _picked(self, ledger_id: int, rooms: Mapping[int, int], start: Position, picks: BitMap) -> BitMap:
+        """Of what was picked what may go: of each consumer nothing that comes after what was not picked and waits too."""
+        found = BitMap()
+        for consumer in rooms:
+            ready = self._keys.ready_in(ledger_id, (consumer,), start)
+            unread = ready - picks
+            found |= ready & picks & BitMap(range(unread.min())) if unread else ready & picks
+        return found
 
     def _unknown(self, answer: EntriesRead) -> BitMap | None:
         """Where entries are read again after being passed over: those that are neither delivered nor waiting."""

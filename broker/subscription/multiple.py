@@ -276,8 +276,25 @@ class MultipleConsumersDispatcher(Machine):
         return every - held, held & every
 
     def _on_nothing(self, read: Read) -> None:
-        if read.is_replay and read.position is not None:
+        if read.picks is not None and read.position is not None:
+            self._forget(read.position.ledger_id, read.picks)
+        elif read.is_replay and read.position is not None:
             self._forget_gone(read.position, _END)
+
+    def _forget_unread(self, read: Read, answer: EntriesRead) -> None:
+        """What was to be read again and comes before the run is not there."""
+        run = answer.run
+        if read.picks is not None:
+            before = read.picks & BitMap(range(run.first_entry_id))
+            if before:
+                self._forget(run.ledger_id, before)
+        elif read.position is not None:
+            self._forget_gone(read.position, Position(run.ledger_id, run.first_entry_id))
+
+    def _forget(self, ledger_id: int, entry_ids: BitMap) -> None:
+        """These could not be picked, as `_forget_gone`."""
+        self._drop(ledger_id, entry_ids, BitMap())
+        self._redeliveries.forget(ledger_id, entry_ids)
 
     def _forget_gone(self, start: Position, end: Position) -> None:
         """A replay found no entries in [start, end): their ledger was deleted, so they are acknowledged or given up."""

@@ -3,6 +3,8 @@
 Decides no reading by itself: a dispatcher asks `is_idle`, then calls `read_on` or `replay`.
 """
 
+from pyroaring import BitMap
+
 from wire.position import Position
 
 from .contract import EntriesRead, NothingToRead, Read, ReadFailed
@@ -59,6 +61,10 @@ class Reader:
     def replay(self, position: Position, entries_max: int) -> Read:
         return self._read(position, entries_max, True)
 
+    def pick(self, ledger_id: int, picks: BitMap) -> Read:
+        """Entries that were read before, scattered over a ledger."""
+        return self._read(Position(ledger_id, picks.min()), len(picks), True, picks)
+
     def accept(self, answer: EntriesRead | NothingToRead | ReadFailed) -> Read | None:
         """The read that this answers; None when it is outdated."""
         read = self._outstanding
@@ -71,6 +77,8 @@ class Reader:
         """Goes on after the run; a dispatcher that does not give all of it away sets `position` back."""
         self._backoff_ms = 0
         run = answer.run
+        if read.picks is not None:
+            return
         self._messages_per_entry += (answer.metadata.message_count / run.count - self._messages_per_entry) / 4
         self._messages_per_entry = max(1.0, self._messages_per_entry)
         if not read.is_replay:
@@ -107,9 +115,9 @@ class Reader:
             self.is_at_end = False
         self._outstanding = None
 
-    def _read(self, position: Position | None, entries_max: int, is_replay: bool) -> Read:
+    def _read(self, position: Position | None, entries_max: int, is_replay: bool, picks: BitMap | None = None) -> Read:
         assert self._outstanding is None, "one read at a time"
         self._read_id += 1
         bytes_max = self._settings.dispatcher_max_read_size_bytes
-        self._outstanding = Read(self._read_id, position, entries_max, bytes_max, is_replay)
+        self._outstanding = Read(self._read_id, position, entries_max, bytes_max, is_replay, picks)
         return self._outstanding

@@ -9,7 +9,7 @@ from .entry_sets import EntrySet
 from .multiple import MultipleConsumersDispatcher
 from .readable import Readable, Span, readable
 from .receivers import Receiver
-from .replays import window
+from .replays import replay
 from .settings import DispatcherSettings
 from .turns import Turns
 
@@ -21,6 +21,8 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         super().__init__(settings)
         self._turns = Turns(settings.dispatcher_max_round_robin_batch_size)
         self._replay = EntrySet()
+        self._picked_to: Position | None = None
+        """Where the last pick ended: the next goes on from there, so that what is at the end has its turn."""
 
     def _replay_set(self) -> EntrySet:
         return self._replay
@@ -56,7 +58,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         self._replay.clear()
 
     def _go_on(self, now_ms: int, effects: list[Effect]) -> None:
-        first = self._replay.first()
+        first = self._first()
         if not self._reader.is_idle(now_ms) or (first is None and self._reader.is_at_end):
             return
         room = sum(map(self._receivers.room, self._receivers))
@@ -65,17 +67,28 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         entries_max = self._reader.entries_for(room)
         if first is not None:
             waiting = self._replay.in_ledger(first.ledger_id)
-            length = window(waiting, entries_max, self._settings.dispatcher_max_read_batch_size)
-            effects.append(self._reader.replay(first, length))
+            spread_max = self._settings.dispatcher_max_read_batch_size
+            effects.append(replay(self._reader, first, waiting, entries_max, spread_max))
         else:
             effects.append(self._reader.read_on(self._entries_max(room)))
+
+    def _first(self) -> Position | None:
+        """Where to read again."""
+        if self._picked_to is not None:
+            first = self._replay.first_from(self._picked_to)
+            if first is not None:
+                return first
+            self._picked_to = None
+        return self._replay.first()
 
     def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
         run = answer.run
         wanted = None
-        if read.is_replay and read.position is not None:
-            self._forget_gone(read.position, Position(run.ledger_id, run.first_entry_id))
+        if read.is_replay:
+            self._forget_unread(read, answer)
             wanted = self._replay.in_ledger(run.ledger_id)
+            if read.picks is not None:
+                wanted = wanted & read.picks
         waiting = wanted
         wanted, held = self._judge(answer, wanted)
         found, markers = readable(answer, wanted)
@@ -86,6 +99,9 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         given = self._hand_out(found, effects, is_replay=read.is_replay)
         if not read.is_replay and given < len(found):
             self._reader.stay_at(found.position(given))
+        if read.is_replay:
+            end = found.position(given) if given < len(found) else Position(run.ledger_id, run.last_entry_id + 1)
+            self._picked_to = None if read.picks is None else end
         self._hold(answer, held, found, read)
 
     def _hold(self, answer: EntriesRead, held: BitMap | None, found: Readable, read: Read) -> None:

@@ -21,6 +21,8 @@ class ScannedRuns:
 
     def __init__(self, decided: Callable[[EntryRun, RunMetadata], RunMetadata] | None = None) -> None:
         self._decided = decided
+        self.unremembered = UnrememberedRuns(self._scan)
+        """For runs of picked entries: another pick may begin and end where this one does."""
         self._metadata = _Memo[RunMetadata](self._scan)
         self._key_hashes = _Memo["array[int]"](key_hashes)
         self._deliver_times = _Memo["array[int]"](deliver_times)
@@ -39,6 +41,19 @@ class ScannedRuns:
 
     def key_hashes(self, run: EntryRun) -> "array[int]":
         return self._key_hashes.of(run)
+
+
+class UnrememberedRuns:
+    """As `ScannedRuns`, and keeps nothing."""
+
+    def __init__(self, metadata: Callable[[EntryRun], RunMetadata]) -> None:
+        self.metadata = metadata
+
+    def key_hashes(self, run: EntryRun) -> "array[int]":
+        return key_hashes(run)
+
+    def deliver_times(self, run: EntryRun) -> "array[int]":
+        return deliver_times(run)
 
 
 class _Memo(Generic[T]):

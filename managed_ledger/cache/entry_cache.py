@@ -179,6 +179,15 @@ class CachedLog:
             return self._joined(ledger, place, part, entries_max, bytes_max, now)
         return part
 
+    def peek(self, ledger_id: int, entry_id: int, entries_max: int) -> EntryRun | None:
+        """As much of one cached run as is there from that entry on; it is not kept for longer because of that."""
+        ledger = self._ledgers.get(ledger_id)
+        place = -1 if ledger is None else ledger.runs.bisect_right(entry_id) - 1
+        if ledger is None or place < 0:
+            return None
+        run: EntryRun = ledger.runs.peekitem(place)[1].run
+        return None if entry_id > run.last_entry_id else cut(run, entry_id, entries_max, run.size_bytes)
+
     def first_position(self) -> Position | None:
         """Of what is cached."""
         if not self._ledgers:

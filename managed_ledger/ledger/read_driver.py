@@ -28,10 +28,13 @@ from wire.run_parts import cut
 
 from .handles import LedgerHandles
 from .lost_entries import LostEntries
+from .picked_reads import pick
 from .sequence import LedgerSequence
 
 PIECE_BYTES = 2 << 20
 PIECE_ENTRIES = 1 << 16
+_GONE = Position(-1, -1)
+"""Where to go on in a ledger that is trimmed: nowhere."""
 
 
 class LedgerReads:
@@ -90,6 +93,31 @@ class LedgerReads:
             return None
         finally:
             self.lost.tell()
+
+    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None:
+        """See `managed_ledger.contract.ManagedLedger.pick`."""
+        span = self._sequence.span(ledger_id)
+        if span is None:
+            return None
+        entry_bytes = span.size_bytes // max(span.entries, 1)
+        try:
+            run = await pick(ledger_id, wanted & BitMap(range(span.entries)), entry_bytes, bytes_max, self._fetch_some)
+        finally:
+            self.lost.tell()
+        if run is not None:
+            self._meters.missed(run.count, run.size_bytes)
+        return run
+
+    async def _fetch_some(self, position: Position, entries_max: int) -> EntryRun | Position:
+        place = self.lost.after(position)
+        if place != position or self._sequence.span(position.ledger_id) is None:
+            return place if place != position else _GONE
+        run = self._cache.peek(position.ledger_id, position.entry_id, entries_max)
+        try:
+            return run or await self._fetch(position, entries_max, PIECE_BYTES)
+        except LedgerError as error:
+            place = self._after(position, error)
+            return place if place != position else _GONE
 
     def forget_ledger(self, ledger_id: int) -> None:
         """It is trimmed."""

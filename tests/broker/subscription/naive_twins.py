@@ -45,6 +45,12 @@ class NaiveConsumer:
         return sum(self.pending.values())
 
 
+def is_there(read: EntriesRead, index: int) -> bool:
+    """Of a pick the entries that were not asked for are empty."""
+    run = read.run
+    return run.header_bytes > 0 or run.offsets[index + 1] > run.offsets[index]
+
+
 def deliverable(read: EntriesRead) -> list[tuple[Position, int, int]]:
     """Position, messages and key hash of the entries of a read that are neither markers nor acknowledged."""
     found = []
@@ -52,7 +58,7 @@ def deliverable(read: EntriesRead) -> list[tuple[Position, int, int]]:
         position = Position(read.run.ledger_id, read.run.first_entry_id + index)
         if position <= read.mark_delete or position.entry_id in read.acknowledged:
             continue
-        if read.metadata.flags[index] & FLAG_MARKER:
+        if read.metadata.flags[index] & FLAG_MARKER or not is_there(read, index):
             continue
         messages = read.metadata.message_counts[index]
         if position.entry_id in read.ack_sets:
@@ -322,10 +328,15 @@ class NaiveKeyShared(NaiveMultiple):
         given: list[Delivery] = []
         start = Position(read.run.ledger_id, read.run.first_entry_id)
         behind = {owner.consumer for at in self.waiting if at < start and self.is_ready(at) and (owner := self.owner(at))}
-        for position, messages, _ in deliverable(read):
+        messages_at = {position: messages for position, messages, _ in deliverable(read)}
+        for entry_id in range(start.entry_id, read.run.last_entry_id + 1):
+            position = Position(start.ledger_id, entry_id)
             if position not in self.waiting or not self.is_ready(position):
                 continue
             owner = self.owner(position)
-            if owner is not None and owner.consumer not in behind and self.room(owner):
+            if owner is not None and not is_there(read, entry_id - start.entry_id):
+                behind.add(owner.consumer)
+            messages = messages_at.get(position, 0)
+            if messages and owner is not None and owner.consumer not in behind and self.room(owner):
                 given.append(self.give_one(owner, position, messages))
         return given

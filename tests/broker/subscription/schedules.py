@@ -328,6 +328,7 @@ class Schedule:
         found: list[Delivery] = []
         for place, index in enumerate(effect.indexes):
             position = Position(effect.run.ledger_id, effect.run.first_entry_id + index)
+            assert effect.run.header_bytes or effect.run.offsets[index + 1] > effect.run.offsets[index], "not picked"
             count = effect.redelivery_counts[place] if effect.redelivery_counts is not None else 0
             left = self.log.left.get(position)
             assert (effect.ack_sets or {}).get(index) == (None if left is None else (left,)), "another ack set"

@@ -81,6 +81,7 @@ class Wait:
             case Deliver():
                 for index in effect.indexes:
                     position = Position(effect.run.ledger_id, effect.run.first_entry_id + index)
+                    assert effect.run.header_bytes or effect.run.offsets[index + 1] > effect.run.offsets[index], "not picked"
                     assert position not in self.out, f"{position} is out twice"
                     assert position not in self.log.acked
                     early = 0 if self.is_strict else self.tick_ms

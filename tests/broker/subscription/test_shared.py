@@ -246,11 +246,29 @@ def test_mark_delete_takes_skipped_entries_away_from_consumers_and_replay() -> N
     assert dispatcher.state().entries_in_replay == 1
 
 
-def test_scattered_redeliveries_are_read_in_dense_windows() -> None:
+def test_scattered_redeliveries_are_picked_and_dense_ones_are_read_as_they_stand() -> None:
     dispatcher, read = with_consumers((1000, 0))
     for first in range(0, 500, 100):
         (read,) = reads(take(dispatcher, read_answer(read, first, [1] * 100)))
     take(dispatcher, NothingToRead(read.read_id))
     nacked = [0, 1, 3, 90, 400]
     (replay,) = reads(take(dispatcher, RedeliveryRequested(consumer(1), [Position(LEDGER, entry) for entry in nacked])))
-    assert (replay.position, replay.entries_max) == (Position(LEDGER, 0), 4)
+    assert (replay.position, replay.picks) == (Position(LEDGER, 0), BitMap(nacked))
+    take(dispatcher, NothingToRead(replay.read_id))
+    (replay,) = reads(take(dispatcher, RedeliveryRequested(consumer(1), [Position(LEDGER, entry) for entry in (5, 6, 8)])))
+    assert (replay.position, replay.entries_max, replay.picks) == (Position(LEDGER, 5), 4, None)
+
+
+def test_what_cannot_be_picked_any_more_is_forgotten_and_nothing_else() -> None:
+    dispatcher, read = with_consumers((1000, 0))
+    for first in range(0, 500, 100):
+        (read,) = reads(take(dispatcher, read_answer(read, first, [1] * 100)))
+    take(dispatcher, NothingToRead(read.read_id))
+    nacked = [0, 1, 90, 400]
+    (replay,) = reads(take(dispatcher, RedeliveryRequested(consumer(1), [Position(LEDGER, entry) for entry in nacked])))
+    take(dispatcher, RedeliveryRequested(consumer(1), [Position(LEDGER, 50)]))
+    assert replay.picks == BitMap(nacked)
+    effects = take(dispatcher, read_answer(replay, 90, [1] * 311))
+    (delivered,) = [effect for effect in effects if isinstance(effect, Deliver)]
+    assert list(delivered.indexes) == [0, 310]
+    assert dispatcher.state().entries_in_replay == 1, "what came back meanwhile"

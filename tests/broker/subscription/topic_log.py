@@ -1,7 +1,8 @@
 """The truth about a topic and its cursor, message by message: what the dispatchers are judged against."""
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from random import Random
 
 from pyroaring import BitMap
@@ -82,6 +83,8 @@ class TopicLog:
     def answer(self, read: Read, entries_max: int) -> EntriesRead | NothingToRead:
         """As a driver answers: consecutive entries of one ledger, looked up now."""
         mark_delete = self.mark_delete()
+        if read.picks is not None and read.position is not None:
+            return self._picked(read.read_id, read.position.ledger_id, read.picks[:entries_max])
         start = self._done
         if read.position is not None:
             start = self.place.get(read.position, -1)
@@ -95,6 +98,14 @@ class TopicLog:
         ledger_id = found[0].position.ledger_id
         found = [entry for entry in found if entry.position.ledger_id == ledger_id]
         return self._entries_read(read.read_id, found, mark_delete, start + len(found) == len(self.entries))
+
+    def _picked(self, read_id: int, ledger_id: int, picks: BitMap) -> EntriesRead:
+        """A run in which all but the picks are empty, as `wire.picked_runs` makes it."""
+        ids = range(picks.min(), picks.max() + 1)
+        found = [self.entry(Position(ledger_id, entry_id)) for entry_id in ids]
+        answer = self._entries_read(read_id, found, self.mark_delete(), False)
+        offsets = array("I", accumulate((entry_id in picks for entry_id in ids), initial=0))
+        return replace(answer, run=EntryRun(ledger_id, picks.min(), b"", offsets, header_bytes=0))
 
     def _entries_read(self, read_id: int, found: list[Entry], mark_delete: Position, is_last: bool) -> EntriesRead:
         ledger_id, first = found[0].position

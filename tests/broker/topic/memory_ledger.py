@@ -18,6 +18,7 @@ from managed_ledger.contract import (
     Skipped,
 )
 from wire.kernels.entries import seal
+from wire.picked_runs import picked_run
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
@@ -256,6 +257,12 @@ class MemoryLedger:
 
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         return self._read(position, entries_max) if self.is_in_memory else None
+
+    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None:
+        await asyncio.sleep(self.read_seconds())
+        if self.read_error is not None:
+            raise self.read_error
+        return picked_run([run for run in self._all() if run.ledger_id == ledger_id], wanted)
 
     def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
         key = len(self._listeners)

@@ -1,0 +1,51 @@
+"""Runs of picked entries say of each index which entry it is, and have the payloads of those wanted, and nothing else."""
+
+from array import array
+from itertools import accumulate
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from wire.kernels.metadata import scan
+from wire.picked_runs import picked_run
+from wire.run import FLAG_UNPARSEABLE, EntryRun
+
+HEADER = 36
+
+
+def part(first: int, sizes: list[int]) -> EntryRun:
+    """Of ledger 3, with payloads that say which entry they are."""
+    payloads = [b"%d:" % (first + index) + bytes(size) for index, size in enumerate(sizes)]
+    buffer = b"gap" + b"".join(bytes(HEADER) + payload for payload in payloads)
+    offsets = array("I", accumulate((HEADER + len(payload) for payload in payloads), initial=3))
+    return EntryRun(3, first, buffer, offsets, HEADER)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.lists(st.integers(0, 5), min_size=1, max_size=20)), max_size=6), st.data())
+def test_what_is_wanted_is_there_byte_for_byte_and_the_rest_is_empty(
+    shape: list[tuple[int, list[int]]], data: st.DataObject
+) -> None:
+    parts, entry_id = [], 0
+    for gap, sizes in shape:
+        parts.append(part(entry_id + gap, sizes))
+        entry_id += gap + len(sizes)
+    wanted = BitMap(data.draw(st.sets(st.integers(0, max(entry_id, 1)))))
+    there = {
+        entry: bytes(each.payload(entry)) for each in parts for entry in range(each.first_entry_id, each.last_entry_id + 1)
+    }
+    expected = {entry: there[entry] for entry in wanted if entry in there}
+    run = picked_run(parts, wanted)
+    if run is None:
+        assert not expected
+        return
+    assert (run.ledger_id, run.first_entry_id, run.last_entry_id) == (3, min(expected), max(expected))
+    found = {entry: bytes(run.payload(entry)) for entry in range(run.first_entry_id, run.last_entry_id + 1)}
+    assert {entry: payload for entry, payload in found.items() if payload} == expected
+
+
+def test_empty_places_count_as_one_message_each_that_nobody_can_read() -> None:
+    run = picked_run([part(10, [1] * 5)], BitMap([10, 14]))
+    assert run is not None
+    found = scan(run)
+    assert (list(found.message_counts), list(found.flags)) == ([1] * 5, [FLAG_UNPARSEABLE] * 5)
