@@ -29,6 +29,11 @@ def ledgers_of(topic: str, access: Access) -> list[Ledger]:
     return found
 
 
+def asked(topic: str, access: Access, path: str) -> Mapping[str, Any]:
+    """Any other answer of the admin REST that is an object. NoSuchTopic for 404, Refused, Unreachable."""
+    return tried_again(topic, access, lambda: _get(topic, access, path))
+
+
 def _get(topic: str, access: Access, path: str) -> Mapping[str, Any]:
     secret = token(access)
     request = urllib.request.Request(access.admin_url + path, headers={"Authorization": f"Bearer {secret}"} if secret else {})

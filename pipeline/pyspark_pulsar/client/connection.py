@@ -22,6 +22,8 @@ from .credentials import tls_context, token
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
 _PROTOCOL_VERSION = 21
 _FRAME_BYTES_MAX = 256 << 20
+_MESSAGE_BYTES_MAX = 5 << 20
+"""Where a broker does not say what it takes."""
 _RECEIVE_BYTES = 1 << 20
 _LINGER_SECONDS = 0.02
 """How long a block that is not full waits for more: one big block costs less than many small ones."""
@@ -50,6 +52,7 @@ class Connection:
 
     def __init__(self, url: str, access: Access, proxied_to: str = "") -> None:
         self.url, self._timeout = url, access.timeout_seconds
+        self.message_bytes_max = _MESSAGE_BYTES_MAX
         self._buffer, self._request_id = bytearray(), 0
         self._socket = _connected(url, access)
         try:
@@ -66,7 +69,8 @@ class Connection:
             connect.auth_method_name, connect.auth_data = "token", secret.encode()
         if proxied_to:
             connect.proxy_to_broker_url = proxied_to
-        self.ask(BaseCommand(type=BaseCommand.CONNECT, connect=connect), BaseCommand.CONNECTED)
+        connected = self.ask(BaseCommand(type=BaseCommand.CONNECT, connect=connect), BaseCommand.CONNECTED).connected
+        self.message_bytes_max = connected.max_message_size or _MESSAGE_BYTES_MAX
 
     def request_id(self) -> int:
         self._request_id += 1

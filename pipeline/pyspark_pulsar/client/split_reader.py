@@ -24,6 +24,7 @@ from .admin import ledgers_of
 from .brokers import connection_to, tried_again
 from .connection import Connection, Lost, raise_refusal
 from .deliveries import between, deliveries
+from .dispatchable import is_nothing_left
 
 _BLOCK_BYTES = 4 << 20
 """Bytes of a block of entries, about: a task's memory is a few times this."""
@@ -120,6 +121,8 @@ class SplitReader:
     def _check_awaited(self, since: float) -> None:
         """Nothing came for a while: it is gone, or kept back by the broker, or slow."""
         self._look_for_loss()
+        if not self._is_done:
+            self._is_done = is_nothing_left(self._split.topic, self._next, self._split.last, self._access)
         if self._is_done:
             return
         if time.monotonic() - since > self._access.timeout_seconds:

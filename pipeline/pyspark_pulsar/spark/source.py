@@ -3,7 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
 from ..client.admin import ledgers_of
@@ -33,6 +40,16 @@ class PulsarSource(DataSource):
         from .stream_source import PulsarStreamReader
 
         return PulsarStreamReader(parse_options(self.options, is_stream=True), columns_in(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from .sink import PulsarWriter
+
+        return PulsarWriter(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        from .stream_sink import PulsarStreamWriter
+
+        return PulsarStreamWriter(self.options, schema, overwrite)
 
 
 class PulsarReader(DataSourceReader):

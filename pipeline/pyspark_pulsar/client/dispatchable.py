@@ -1,0 +1,57 @@
+"""Whether a broker has anything left to deliver: behind the last message of a topic may lie markers and aborted transactions.
+
+Asked over a connection of its own: what a reader's connection brings meanwhile must not be missed.
+"""
+
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandGetLastMessageId, CommandSubscribe, MessageIdData
+
+from ..errors import NoSuchTopic, Refused
+from ..options import Access
+from ..positions import Place
+from .admin import asked
+from .brokers import connection_to
+from .connection import Connection
+
+_CONSUMER_ID = 1
+
+
+def is_nothing_left(topic: str, start: Place, last: Place, access: Access) -> bool:
+    """From `start` to `last`: no message, and none held back by an open transaction. Lost, Refused."""
+    try:
+        path = topic.removeprefix("persistent://")
+        found = asked(topic, access, f"/admin/v3/transactions/transactionBufferStats/{path}")
+    except (NoSuchTopic, Refused):
+        return False  # no transactions: then every entry is a message
+    ledger, _, entry = str(found["maxReadPosition"]).partition(":")
+    return Place(int(ledger), int(entry)) >= last and _last_message(topic, start, access) < start
+
+
+def _last_message(topic: str, start: Place, access: Access) -> Place:
+    """The newest that consumers get."""
+    connection = connection_to(topic, access)
+    try:
+        connection.ask(_reader(topic, start, connection), BaseCommand.SUCCESS)
+        wanted = CommandGetLastMessageId(consumer_id=_CONSUMER_ID, request_id=connection.request_id())
+        command = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, get_last_message_id=wanted)
+        answer = connection.ask(command, BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE).get_last_message_id_response
+        return Place(_signed(answer.last_message_id.ledger_id), _signed(answer.last_message_id.entry_id))
+    finally:
+        connection.close()
+
+
+def _reader(topic: str, start: Place, connection: Connection) -> BaseCommand:
+    subscribe = CommandSubscribe(
+        topic=topic,
+        subscription=f"pipeline-look-{id(connection):x}",
+        sub_type=CommandSubscribe.Exclusive,
+        consumer_id=_CONSUMER_ID,
+        request_id=connection.request_id(),
+        durable=False,
+        force_topic_creation=False,
+        start_message_id=MessageIdData(ledger_id=start.ledger_id, entry_id=start.entry_id, batch_index=0),
+    )
+    return BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=subscribe)
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >= 1 << 63 else number

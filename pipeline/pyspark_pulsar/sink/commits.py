@@ -1,0 +1,91 @@
+"""The driver's part of guarantee=transactions: which transactions are the batch, decided once, then committed.
+
+With a write id the decision is noted before (`commit_log`), so that a driver that comes back finishes that one, and aborts
+what a second attempt wrote. Without one nothing comes back for it.
+"""
+
+from collections.abc import Sequence
+
+from .commit_log import CommitLog, Decision, Written
+from .errors import BatchChanged, TransactionLost
+from .options import SinkOptions
+from .task import TaskResult
+from .transactions import HasEnded, TransactionClient, is_aborted
+
+
+def commit(results: Sequence[TaskResult], options: SinkOptions) -> None:
+    """When it returns, the batch is there once. TransactionLost, BatchChanged, Refused, Unreachable."""
+    written = tuple(each.written for each in results if each.written is not None)
+    if not results or (not written and not results[0].write_id):
+        return
+    first = results[0]
+    if not first.write_id:
+        _commit_all(written, options, "this write")
+        return
+    with CommitLog(log_topic(first.write_id, options), options.access) as log:
+        decided = log.last
+        if decided is not None and decided.batch > first.batch:
+            _abort_all(written, options)
+            raise BatchChanged(
+                f"write {first.write_id}: batch {first.batch} is written after batch {decided.batch} was committed. "
+                "An old checkpoint, "
+                "or a writeId that was used before? Begin with a new one"
+            )
+        if decided is None or decided.batch < first.batch:
+            decided = Decision(first.batch, written)
+            log.write(decided)
+        else:
+            _abort_all([each for each in written if each not in decided.written], options)
+        _commit_all(decided.written, options, f"batch {decided.batch} of write {first.write_id}")
+
+
+def abort(results: Sequence[TaskResult], options: SinkOptions) -> None:
+    """Of a batch that is not to be; of one that is decided nothing is aborted: it is finished when it is written again."""
+    written = [each.written for each in results if each.written is not None]
+    if not written:
+        return
+    first = results[0]
+    if first.write_id:
+        with CommitLog(log_topic(first.write_id, options), options.access) as log:
+            if log.last is not None and log.last.batch >= first.batch:
+                written = [each for each in written if each not in log.last.written]
+    _abort_all(written, options)
+
+
+def log_topic(write_id: str, options: SinkOptions) -> str:
+    return f"persistent://{options.commits_namespace}/pipeline-commits-{write_id}"
+
+
+def _commit_all(written: Sequence[Written], options: SinkOptions, what: str) -> None:
+    for each in written:
+        client = TransactionClient(each.txn_id.most, options.access)
+        try:
+            client.end(each.txn_id, commits=True)
+        except HasEnded as error:
+            # committed before and forgotten by its coordinator, or aborted: its topics know
+            _check_committed(each, options, what, error)
+        finally:
+            client.close()
+
+
+def _check_committed(written: Written, options: SinkOptions, what: str, error: HasEnded) -> None:
+    lost = [topic for topic in written.topics if is_aborted(written.txn_id, topic, options.access)]
+    if lost:
+        raise TransactionLost(
+            f"{', '.join(lost)}: a transaction of {what} was aborted before it was committed ({error}); others of "
+            "it may be there. It was "
+            f"open for longer than transactionTimeoutMs ({options.transaction_ms}): raise that. The rows of this "
+            "batch have to be "
+            "compared with the topic (bin/pulsar-pipeline reconcile), and the write begun anew"
+        ) from None
+
+
+def _abort_all(written: Sequence[Written], options: SinkOptions) -> None:
+    for each in written:
+        client = TransactionClient(each.txn_id.most, options.access)
+        try:
+            client.end(each.txn_id, commits=False)
+        except HasEnded:
+            continue  # aborted already, by its task or because its time was up
+        finally:
+            client.close()

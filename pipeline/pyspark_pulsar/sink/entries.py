@@ -1,0 +1,120 @@
+"""Batches of messages as entries.
+
+Compressed, with their metadata and a checksum, ready for SEND. Pure but for the time given.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cramjam
+import crc32c
+import numpy
+
+from wire.generated.pulsar_api_pb2 import LZ4, NONE, SNAPPY, ZLIB, ZSTD, MessageMetadata
+
+from ..decode.octets import Places
+from .messages import OutgoingRows, encoded_messages
+from .pieces import sizes_of
+
+COMPRESSIONS = {"NONE": NONE, "LZ4": LZ4, "ZLIB": ZLIB, "ZSTD": ZSTD, "SNAPPY": SNAPPY}
+_MAGIC_CHECKSUM = b"\x0e\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class TxnId:
+    """`most` is the number of its coordinator."""
+
+    most: int
+    least: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one entry, before compression: whichever is reached first ends it. One message may be larger than that."""
+
+    bytes_max: int
+    messages_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """What all entries of a producer say of themselves."""
+
+    producer_name: str
+    compression: int
+    schema_version: bytes | None
+    txn_id: TxnId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Rows `first` to `last` by their sequence ids, `count` of them."""
+
+    first: int
+    last: int
+    count: int
+    section: bytes
+
+
+def entries_of(rows: OutgoingRows, limits: Limits, stamp: Stamp, now_ms: int) -> Iterator[Entry]:
+    """In the order of the rows, which is that of their sequence ids."""
+    messages = encoded_messages(rows)
+    ends = numpy.cumsum(sizes_of(messages))
+    data = messages.buffers()[2]
+    for start, stop in _cuts(ends, limits):
+        begin = int(ends[start - 1]) if start else 0
+        about = MessageMetadata(
+            producer_name=stamp.producer_name,
+            sequence_id=int(rows.sequence_ids[start]),
+            publish_time=now_ms,
+            num_messages_in_batch=stop - start,
+            highest_sequence_id=int(rows.sequence_ids[stop - 1]),
+        )
+        _say_key(about, rows, start)
+        section = _section(about, data[begin : int(ends[stop - 1])], stamp)
+        yield Entry(about.sequence_id, about.highest_sequence_id, stop - start, section)
+
+
+def _say_key(about: MessageMetadata, rows: OutgoingRows, first: int) -> None:
+    """A batch has its first message's key, by which brokers choose a Key_Shared consumer (initBatchMessageMetadata)."""
+    key = None if rows.keys is None else rows.keys.text[first].as_py()
+    if rows.keys is not None and key is not None:
+        about.partition_key = key.decode()
+        if rows.keys.is_base64[first]:
+            about.partition_key_b64_encoded = True
+
+
+def _cuts(ends: Places, limits: Limits) -> Iterator[tuple[int, int]]:
+    start, count = 0, len(ends)
+    while start < count:
+        begin = int(ends[start - 1]) if start else 0
+        stop = int(numpy.searchsorted(ends, begin + limits.bytes_max, "right"))
+        stop = max(start + 1, min(stop, start + limits.messages_max))
+        yield start, stop
+        start = stop
+
+
+def _section(about: MessageMetadata, payload: Any, stamp: Stamp) -> bytes:
+    if stamp.schema_version is not None:
+        about.schema_version = stamp.schema_version
+    if stamp.txn_id is not None:
+        about.txnid_most_bits, about.txnid_least_bits = stamp.txn_id.most, stamp.txn_id.least
+    about.uncompressed_size = len(payload)
+    if stamp.compression != NONE:
+        about.compression = stamp.compression  # type: ignore[assignment]
+    encoded = about.SerializeToString()
+    checked = b"".join((len(encoded).to_bytes(4), encoded, _compressed(payload, stamp.compression)))
+    return b"".join((_MAGIC_CHECKSUM, crc32c.crc32c(checked).to_bytes(4), checked))
+
+
+def _compressed(payload: Any, compression: int) -> Any:
+    if compression == LZ4:
+        return cramjam.lz4.compress_block(payload, store_size=False)
+    if compression == ZLIB:
+        return cramjam.zlib.compress(payload)
+    if compression == ZSTD:
+        return cramjam.zstd.compress(payload)
+    if compression == SNAPPY:
+        return cramjam.snappy.compress_raw(payload)
+    return payload

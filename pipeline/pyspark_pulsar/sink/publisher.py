@@ -1,0 +1,203 @@
+"""One producer on one topic (a partition by itself), in one task: sends, counts what is on its way, and survives brokers.
+
+What a lost connection leaves open is settled by the last sequence id that the broker tells a producer that comes back, if the
+topic deduplicates; else by the guarantee: sent again, or the task ends (`Interrupted`).
+"""
+
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandCloseProducer, CommandProducer, CommandSend, Schema, ServerError
+
+from ..client.brokers import connection_to, tried_again
+from ..client.connection import Connection, Lost, raise_refusal
+from ..errors import Refused, Unreachable
+from ..options import Access
+from .entries import Entry, Limits, Stamp, entries_of
+from .errors import Interrupted, WrongFrame
+from .messages import OutgoingRows
+
+_PRODUCER_ID = 1
+_PENDING_ENTRIES_MAX = 1000
+"""Receipts of that many fit into a socket's buffer: a broker never waits for us to read while we wait for it."""
+_NOTHING_STORED = -1
+_PAUSE_SECONDS = 0.1
+_LASTING = {
+    *(ServerError.NotAllowedError, ServerError.TopicTerminatedError, ServerError.AuthorizationError, ServerError.TopicNotFound),
+    *(ServerError.TransactionConflict, ServerError.TransactionNotFound, ServerError.InvalidTxnStatus),
+    *(ServerError.IncompatibleSchema, ServerError.UnsupportedVersionError),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Producing:
+    """What a producer is. `name` "": the broker gives one. `sends_again`: though an entry may be stored twice by that."""
+
+    name: str
+    stamp: Stamp
+    schema: Schema | None
+    limits: Limits
+    pending_bytes_max: int
+    sends_again: bool
+
+
+class Publisher:
+    """`close` at the end, also of a failure. Every method: Refused, Unreachable, Interrupted, each with the topic's name."""
+
+    def __init__(self, topic: str, access: Access, producing: Producing) -> None:
+        self.topic, self._access, self._producing = topic, access, producing
+        self._pending: deque[Entry] = deque()
+        self._pending_bytes, self._entry_bytes_max = 0, 0
+        self._name, self._stamp = producing.name, producing.stamp
+        self.last_stored = _NOTHING_STORED
+        """The last sequence id that the broker knew when this began; -1 where it knows none."""
+        self._has_receipts = False
+        self._connection = tried_again(topic, access, self._connected)
+
+    # ---- Sending
+
+    def send(self, rows: OutgoingRows) -> None:
+        """In order. Returns when they are on their way, and waits where too much is."""
+        for entry in entries_of(rows, self._producing.limits, self._stamp, time.time_ns() // 1_000_000):
+            if len(entry.section) > self._entry_bytes_max:
+                raise WrongFrame(
+                    f"{self.topic}: a message of {len(entry.section)} bytes (sequence id {entry.first}); its brokers take "
+                    f"{self._entry_bytes_max} (maxMessageSize). Make it smaller, or its batches: "
+                    "pulsar.producer.batchingMaxBytes"
+                )
+            self._send(entry)
+
+    def _send(self, entry: Entry) -> None:
+        while self._is_full():
+            self._settle_one()
+        self._pending.append(entry)
+        self._pending_bytes += len(entry.section)
+        try:
+            self._put(self._connection, entry)
+        except Lost as error:
+            self._come_back(error)
+
+    def _is_full(self) -> bool:
+        return self._pending_bytes > self._producing.pending_bytes_max or len(self._pending) >= _PENDING_ENTRIES_MAX
+
+    def flush(self) -> None:
+        """Until every entry is stored."""
+        while self._pending:
+            self._settle_one()
+
+    def close(self) -> None:
+        """What is on its way stays so."""
+        try:
+            asked = CommandCloseProducer(producer_id=_PRODUCER_ID, request_id=self._connection.request_id())
+            # the name is free for the next task when the answer is here; without one it is free when the connection's end is
+            # seen
+            if not self._pending:
+                self._connection.ask(BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=asked), BaseCommand.SUCCESS)
+        except (Lost, Refused):
+            return  # the connection goes anyway, and the producer with it
+        finally:
+            self._connection.close()
+
+    def _put(self, connection: Connection, entry: Entry) -> None:
+        send = CommandSend(
+            producer_id=_PRODUCER_ID, sequence_id=entry.first, num_messages=entry.count, highest_sequence_id=entry.last
+        )
+        if self._stamp.txn_id is not None:
+            send.txnid_most_bits, send.txnid_least_bits = self._stamp.txn_id.most, self._stamp.txn_id.least
+        connection.send(BaseCommand(type=BaseCommand.SEND, send=send), entry.section)
+
+    # ---- Receipts
+
+    def _settle_one(self) -> None:
+        """Waits for the next receipt."""
+        try:
+            self._take(self._connection.command())
+        except Lost as error:
+            self._come_back(error)
+
+    def _take(self, command: BaseCommand) -> None:
+        if command.type == BaseCommand.SEND_RECEIPT:
+            if self._pending and command.send_receipt.sequence_id == self._pending[0].first:
+                self._settled()
+        elif command.type == BaseCommand.SEND_ERROR:
+            raise self._failure(command.send_error.error, command.send_error.message)
+        elif command.type == BaseCommand.CLOSE_PRODUCER:
+            raise Lost(f"{self._connection.url} closed the producer")
+        else:
+            raise_refusal(f"{self.topic}: {self._connection.url}", command)
+
+    def _settled(self) -> None:
+        self._pending_bytes -= len(self._pending.popleft().section)
+        self._has_receipts = True
+
+    def _failure(self, error: Any, message: str) -> Exception:
+        said = f"{self.topic}: {ServerError.Name(error)}: {message}"
+        return Refused(said) if error in _LASTING else Lost(said)
+
+    # ---- Brokers that go away
+
+    def _come_back(self, error: Lost) -> None:
+        """Connects anew, and sends what is not stored. Unreachable when nothing moves for the time that is allowed."""
+        until = time.monotonic() + self._access.timeout_seconds
+        while True:
+            self._connection.close()
+            if time.monotonic() > until:
+                raise Unreachable(f"{self.topic}: {error}; tried again for {self._access.timeout_seconds:g} s") from None
+            self._connection = tried_again(self.topic, self._access, self._connected)
+            self._drop_stored(error)
+            try:
+                for entry in self._pending:
+                    self._put(self._connection, entry)
+                if self._pending:  # one receipt shows that this broker takes them
+                    self._take(self._connection.command())
+            except Lost as again:
+                error = again
+                time.sleep(_PAUSE_SECONDS)
+                continue
+            return
+
+    def _drop_stored(self, error: Lost) -> None:
+        is_told = self._told != _NOTHING_STORED
+        while is_told and self._pending and self._pending[0].last <= self._told:
+            self._settled()
+        if self._pending and not is_told and not self._producing.sends_again:
+            raise Interrupted(
+                f"{self.topic}: {error}. {len(self._pending)} batches were on their way and may be stored or not; "
+                "sent again in the "
+                "same transaction they could be there twice, so the task ends here and its transaction is aborted. "
+                "Where the topic "
+                "deduplicates (pulsar-admin topics set-deduplication -e TOPIC) a task goes on instead"
+            )
+
+    def _connected(self) -> Connection:
+        connection = connection_to(self.topic, self._access)
+        try:
+            self._produce(connection)
+        except Refused as error:
+            connection.close()
+            raise Refused(f"{self.topic}: {error}") from None
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _produce(self, connection: Connection) -> None:
+        asked = CommandProducer(topic=self.topic, producer_id=_PRODUCER_ID, request_id=connection.request_id())
+        asked.txn_enabled = self._stamp.txn_id is not None
+        asked.user_provided_producer_name = bool(self._producing.name)
+        if self._name:
+            asked.producer_name = self._name
+        if self._producing.schema is not None:
+            asked.schema.CopyFrom(self._producing.schema)
+        command = BaseCommand(type=BaseCommand.PRODUCER, producer=asked)
+        found = connection.ask(command, BaseCommand.PRODUCER_SUCCESS).producer_success
+        self._told = found.last_sequence_id
+        if not self._name:
+            self._name = found.producer_name
+        if not self._has_receipts and not self._pending:
+            self.last_stored = found.last_sequence_id
+        version = found.schema_version if self._producing.schema is not None else None
+        self._stamp = replace(self._stamp, producer_name=self._name, schema_version=version)
+        self._entry_bytes_max = connection.message_bytes_max
