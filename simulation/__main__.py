@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from simulation.cluster_scenario import run_cluster_seed
+from simulation.deduplication_scenario import run_deduplication_seed
 from simulation.ledger_scenario import run_ledger_seed
 from simulation.log_scenario import run_log_seed
 from simulation.outcome import Outcome
@@ -23,6 +24,7 @@ SCENARIOS: dict[str, Run] = {
     "quorum": run_quorum_seed,
     "cluster": run_cluster_seed,
     "transactions": run_transfer_seed,
+    "deduplication": run_deduplication_seed,
 }
 
 PROGRESS_SECONDS = 10.0
