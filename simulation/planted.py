@@ -32,6 +32,8 @@ from simulation.outcome import Outcome
 from simulation.quorum_plants import QUORUM_PLANTS
 from simulation.quorum_scenario import run_quorum_seed
 from simulation.scenario import run_seed
+from simulation.transfer_plants import TRANSFER_PLANTS
+from simulation.transfer_scenario import run_transfer_seed
 from wire.kernels.entries import checksum
 
 Run = Callable[[int, TextIO | None], Outcome]
@@ -195,5 +197,9 @@ PLANTED: Mapping[str, Plant] = {
     **{
         name: Plant(what, run_cluster_seed, target, attribute, replacement)
         for name, (what, target, attribute, replacement) in CLUSTER_PLANTS.items()
+    },
+    **{
+        name: Plant(what, run_transfer_seed, target, attribute, replacement)
+        for name, (what, target, attribute, replacement) in TRANSFER_PLANTS.items()
     },
 }  # fmt: skip

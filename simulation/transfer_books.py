@@ -22,6 +22,8 @@ class Books:
         self.tokens = list(tokens)
         self.moved_at = 0.0
         self._opened: dict[Txn, None] = {}
+        self._committing: dict[Txn, None] = {}
+        self._seen_early: dict[bytes, None] = {}
         self._committed: dict[Txn, bytes] = {}
         self._aborted: dict[Txn, bytes] = {}
 
@@ -29,6 +31,15 @@ class Books:
         if txn in self._opened:
             raise Violation(f"transaction {txn} was given twice")
         self._opened[txn] = None
+
+    def committing(self, txn: Txn) -> None:
+        """Its client is about to ask for that."""
+        self._committing[txn] = None
+
+    def seen(self, body: bytes) -> None:
+        """By somebody who reads while tokens are moved."""
+        if _txn(body) not in self._committing:
+            self._seen_early[body] = None
 
     def told(self, txn: Txn, token: bytes, *, is_committed: bool) -> None:
         (self._committed if is_committed else self._aborted)[txn] = token
@@ -39,14 +50,15 @@ class Books:
 
     def check(self, debits: Sequence[bytes], others: Sequence[bytes], left: Sequence[bytes]) -> None:
         """What readers saw of both topics, and what the subscription still has. Violation."""
+        if self._seen_early:
+            raise Violation(f"read before anybody committed it: {list(self._seen_early)[:5]}")
         if left:
             raise Violation(f"tokens are still there: {left[:5]}")
         if sorted(debits) != sorted(others):
             raise Violation(f"the books do not balance: {sorted(set(debits) ^ set(others))[:5]}")
         moved: dict[bytes, Txn] = {}
         for body in debits:
-            token, most, least = body.rsplit(b" ", 2)
-            txn = (int(most), int(least))
+            token, txn = body.rsplit(b" ", 2)[0], _txn(body)
             if token in moved:
                 raise Violation(f"token {token!r} was moved by {moved[token]} and by {txn}")
             if txn in self._aborted:
@@ -58,3 +70,9 @@ class Books:
         missing = [token for token in self.tokens if token not in moved]
         if missing:
             raise Violation(f"tokens are lost: {missing[:5]}")
+
+
+def _txn(body: bytes) -> Txn:
+    """The transaction that a token on the other topics names."""
+    _, most, least = body.rsplit(b" ", 2)
+    return int(most), int(least)

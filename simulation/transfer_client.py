@@ -108,12 +108,11 @@ class Peer:
         self._moved.set()
 
 
-class Mover:
-    """One program. `stop` lets it end after what it is at."""
+class _Program:
+    """Begins anew whenever something fails. `stop` lets it end after what it is at."""
 
     def __init__(self, recorder: Recorder, books: Books, rng: random.Random, number: int) -> None:
         self._recorder, self._books, self._rng, self._number = recorder, books, rng, number
-        self._sequence = 0
         self._is_stopping = False
 
     def stop(self) -> None:
@@ -124,14 +123,36 @@ class Mover:
             peer = Peer(self._recorder)
             try:
                 await peer.open()
-                await self._move_all(peer)
+                await self._work(peer)
             except (OSError, RequestFailed):
                 await asyncio.sleep(RETRY_SECONDS * self._rng.uniform(0.5, 1.5))
             finally:
                 if hasattr(peer, "connection"):
                     peer.connection.abort()
 
-    async def _move_all(self, peer: Peer) -> None:
+    async def _work(self, peer: Peer) -> None:
+        raise NotImplementedError
+
+
+class Watcher(_Program):
+    """Reads one of the topics while tokens are moved, from its beginning each time."""
+
+    async def _work(self, peer: Peer) -> None:
+        await peer.consume(TO[self._number], "watch", pb.CommandSubscribe.Exclusive)
+        while not self._is_stopping:
+            found = await peer.next(1.0)
+            if found is not None:
+                self._books.seen(found[1])
+
+
+class Mover(_Program):
+    """Moves tokens with the coordinator of that number, which others may use too."""
+
+    def __init__(self, recorder: Recorder, books: Books, rng: random.Random, number: int) -> None:
+        super().__init__(recorder, books, rng, number)
+        self._sequence = 0
+
+    async def _work(self, peer: Peer) -> None:
         asked = pb.CommandTcClientConnectRequest(request_id=0, tc_id=self._number)
         await peer.ask(BaseCommand.TC_CLIENT_CONNECT_REQUEST, "tc_client_connect_request", asked)
         for index, topic in enumerate(TO):
@@ -163,5 +184,7 @@ class Mover:
         await peer.ask(BaseCommand.ACK, "ack", ack)
         is_aborted = self._rng.random() < ABORTED
         action = "ABORT" if is_aborted else "COMMIT"
+        if not is_aborted:
+            self._books.committing(txn)
         await peer.ask(BaseCommand.END_TXN, "end_txn", pb.CommandEndTxn(txn_action=action, **ids))
         self._books.told(txn, token, is_committed=not is_aborted)

@@ -1,7 +1,8 @@
 """Transfers: clients move tokens in transactions while the server is killed at any point; then the books must balance.
 
 Phases: tokens are published; clients move them while the server dies and comes back; healing, after which every token must be
-moved (liveness: a transaction whose client is gone ends when its time is up); readers see all or nothing. Time is virtual.
+moved (liveness: a transaction whose client is gone ends when its time is up); readers see all or nothing, and nothing before
+its client asked for the commit. Time is virtual.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from simulation.rng import stream
 from simulation.standalone import ServerMachine
 from simulation.trace import Trace
 from simulation.transfer_books import FROM, SUBSCRIPTION, TO, Books
-from simulation.transfer_client import RETRY_SECONDS, Mover, Peer
+from simulation.transfer_client import RETRY_SECONDS, Mover, Peer, Watcher
 from wire.generated import pulsar_api_pb2 as pb
 
 CALLBACKS_MAX = 3_000_000
@@ -64,17 +65,23 @@ class TransferScenario:
         await self.server.start()
         await self._on_host("setup", self._publish_tokens)
         count = self._rng.choice((1, 2, 3))
-        movers = [Mover(self.recorder, self.books, stream(self.seed, f"mover {number}"), number) for number in range(count)]
+        coordinators = self._rng.choice((1, 2, 3))
+        movers = [
+            Mover(self.recorder, self.books, stream(self.seed, f"mover {number}"), number % coordinators)
+            for number in range(count)
+        ]
+        watchers = [Watcher(self.recorder, self.books, stream(self.seed, f"watcher {number}"), number) for number in (0, 1)]
+        clients = [*movers, *watchers]
         programs = [
-            start_program(self.loop, self.network, f"client-{number}", mover.run) for number, mover in enumerate(movers)
+            start_program(self.loop, self.network, f"client-{number}", client.run) for number, client in enumerate(clients)
         ]
         for _ in range(self._rng.randint(1, 6)):
             await asyncio.sleep(self._rng.choice((0.05, 0.5, 3.0)) * self._rng.random())
             await self._restart()
         self.books.moved_at = self.loop.time()
         await self._until(self._is_quiet, "tokens come back for ever")
-        for mover in movers:
-            mover.stop()
+        for client in clients:
+            client.stop()
         await self._until(lambda: not any(program.alive for program in programs), "clients did not end")
         if self._rng.random() < 0.5:
             await self._restart()

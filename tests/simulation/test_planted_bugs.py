@@ -7,6 +7,7 @@ import pytest
 from simulation.cluster_plants import CLUSTER_PLANTS
 from simulation.planted import PLANTED
 from simulation.quorum_plants import QUORUM_PLANTS
+from simulation.transfer_plants import TRANSFER_PLANTS
 
 SEEDS_MAX = {"ack-before-fsync": 120, "torn-frame-accepted": 600, "deletion-forgotten": 150}
 """Where it takes a crash at the right moment. Elsewhere 40."""
@@ -17,9 +18,10 @@ SEEDS_FROM = {"close-forgotten": 29}
 """Where the search begins: many seeds before it know nothing of the bug."""
 
 
-@pytest.mark.parametrize("name", sorted(PLANTED.keys() - QUORUM_PLANTS.keys() - CLUSTER_PLANTS.keys()))
+@pytest.mark.parametrize("name", sorted(PLANTED.keys() - QUORUM_PLANTS.keys() - CLUSTER_PLANTS.keys() - TRANSFER_PLANTS.keys()))
 def test_a_planted_bug_is_found(name: str) -> None:
-    """Those of the ledger protocol: test_quorum_seeds.py; of a cluster: test_cluster_seeds.py."""
+    """Those of the ledger protocol: test_quorum_seeds.py; of a cluster: test_cluster_seeds.py; of transactions:
+    test_transfer_seeds.py."""
     plant = PLANTED[name]
     with plant.planted():
         failure = next(filter(None, (plant.run(seed, None).failure for seed in _seeds(name))), None)
