@@ -89,18 +89,21 @@ class Session:
         self.received: dict[Position, list[bytes]] = {}
         """Payloads by entry, without those that its ack set takes out; in the order of arrival."""
         self.deliveries = 0
+        self.arrived_ms: dict[Position, int] = {}
+        """The time of day at the server when each came last."""
         self._positions: list[Position] = []
         self._expected = 0
         self._answered = asyncio.Event()
 
-    async def publish(self, *entries: Sequence[bytes], deliver_at_ms: int = 0) -> list[Position]:
+    async def publish(self, *entries: Sequence[bytes], deliver_at_ms: int | Sequence[int] = 0) -> list[Position]:
         """Each is a batch, or with one payload a message by itself. Returns when all are answered."""
+        times = [deliver_at_ms] * len(entries) if isinstance(deliver_at_ms, int) else deliver_at_ms
         number = self.connection.next_id()
         command = pb.CommandProducer(topic=TOPIC, producer_id=PRODUCER_ID, request_id=number)
         self.connection.producers[PRODUCER_ID] = self
         await self.connection.request(BaseCommand(type=BaseCommand.PRODUCER, producer=command), number)
         for sequence, payloads in enumerate(entries):
-            self._send(sequence * 1000, payloads, deliver_at_ms)
+            self._send(sequence * 1000, payloads, times[sequence])
         self._expected = len(entries)
         await self._answered.wait()
         return self._positions
@@ -155,5 +158,7 @@ class Session:
             messages = decode_entry(payload)
             left = indexes_of(command.message.ack_set, len(messages))
             texts = [messages[index].payload.split(b":", 2)[2] for index in left]
-            self.received[Position(signed(found.ledger_id), signed(found.entry_id))] = texts
+            position = Position(signed(found.ledger_id), signed(found.entry_id))
+            self.received[position] = texts
+            self.arrived_ms[position] = self.served.now_ms()
             self.deliveries += 1

@@ -1,18 +1,22 @@
 """Delayed delivery in simulation: the broker, its storage and its clients over a network, with restarts in between."""
 
 import asyncio
+from random import Random
 
 import pytest
 
 from broker.topic.contract import SubscriptionType
 from simulation.clock import START_MS
 from simulation.history import Stop
+from wire.position import Position
 
 from .served import Served, Session
 from .worlds import World, run
 
 STRICT = {"isDelayedDeliveryDeliverAtTimeStrict": "true"}
 PERSIST_SECONDS = 2.0
+MANY = 400
+SMALL_LEDGERS = {"managedLedgerMaxEntriesPerLedger": "150", "managedLedgerMinLedgerRolloverTimeMinutes": "0"}
 KINDS = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
 
 
@@ -35,6 +39,90 @@ def test_in_strict_mode_nothing_comes_before_its_time_and_all_within_a_tick_of_i
         served = Served(world, STRICT)
         await served.server.start()
         await served.client(work)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tick_ms", [100, 1000])
+@pytest.mark.parametrize("seed", range(3))
+def test_times_in_random_order_are_kept_to_the_tick_by_each_message(kind: SubscriptionType, tick_ms: int, seed: int) -> None:
+    """What is due together is scattered over several ledgers: nothing early, nothing more than a tick late, each once."""
+    rng = Random(seed)
+
+    async def work(client: Session) -> None:
+        await client.subscribe(kind=kind)
+        start_ms = client.served.now_ms() + 2000
+        times = [start_ms + rng.randrange(20_000) for _ in range(MANY)]
+        positions = await client.publish(*map(texts, range(MANY)), deliver_at_ms=times)
+        came = await client.receive(25)
+        assert sorted(came) == sorted(positions)
+        late = [client.arrived_ms[position] - at_ms for position, at_ms in zip(positions, times, strict=True)]
+        assert min(late) >= 0, "early"
+        assert max(late) <= tick_ms, "late"
+        assert client.deliveries == MANY
+
+    async def scenario(world: World) -> None:
+        served = Served(world, {**STRICT, "delayedDeliveryTickTimeMillis": str(tick_ms), **SMALL_LEDGERS})
+        await served.server.start()
+        await served.client(work)
+
+    run(scenario, seed)
+
+
+def test_f20_who_waits_in_receive_gets_it_in_time_though_nothing_else_happens() -> None:
+    """P#25996: strict, no publish after it, no other command of the consumer: the broker has to wake up by itself."""
+
+    async def work(client: Session) -> None:
+        await client.subscribe()
+        times = [client.served.now_ms() + delay_ms for delay_ms in (50, 999, 5000, 31_000)]
+        positions = await client.publish(*map(texts, range(4)), deliver_at_ms=times)
+        await client.receive(35)
+        late = [client.arrived_ms[position] - at_ms for position, at_ms in zip(positions, times, strict=True)]
+        assert all(0 <= each <= 1000 for each in late), late
+
+    async def scenario(world: World) -> None:
+        served = Served(world, STRICT)
+        await served.server.start()
+        await served.client(work)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_a_kill_what_is_due_comes_while_the_rest_is_read_again(kind: SubscriptionType) -> None:
+    """Half of it acknowledged: that does not come again. All that was due meanwhile comes at once, the rest in its time."""
+    rng = Random(5)
+    delays_ms = [rng.randrange(1000, 30_000) for _ in range(MANY)]
+
+    async def before(client: Session) -> dict[Position, int]:
+        await client.subscribe(kind=kind)
+        times = [client.served.now_ms() + delay_ms for delay_ms in delays_ms]
+        positions = await client.publish(*map(texts, range(MANY)), deliver_at_ms=times)
+        done = await client.receive(15)
+        for position in done:
+            await client.acknowledge(position)
+        left = {position: at_ms for position, at_ms in zip(positions, times, strict=True) if position not in done}
+        assert MANY // 4 < len(left) < MANY
+        return left
+
+    async def after(client: Session, left: dict[Position, int]) -> None:
+        await client.subscribe(kind=kind)
+        since_ms = client.served.now_ms()
+        came = await client.receive(32)
+        assert came.keys() == left.keys()
+        late = [client.arrived_ms[position] - max(at_ms, since_ms) for position, at_ms in left.items()]
+        assert min(late) >= 0, "early"
+        assert max(late) <= 1000, "late"
+        assert client.deliveries == len(left)
+
+    async def scenario(world: World) -> None:
+        served = Served(world, {**STRICT, **SMALL_LEDGERS})
+        await served.server.start()
+        left = await served.client(before)
+        await asyncio.sleep(PERSIST_SECONDS)
+        await served.restart(Stop.KILL)
+        await served.client(lambda client: after(client, left))
 
     run(scenario)
 
