@@ -4,9 +4,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from managed_ledger.meters import LedgerMeters, SharedMeters
+from metadata.metered_store import MetadataMeters
+from ports.histogram import Histogram
 from ports.op_stats import OpStats
 
 from .metrics_settings import MetricsSettings
+
+QUOTA_CHECK_BOUNDS_SECONDS = (5.0, 10.0, 30.0, 60.0, 300.0)
+"""Apache's BacklogQuotaManager has these."""
 
 
 class ManagedLedgersMetered(Protocol):
@@ -43,3 +48,9 @@ class BrokerMeters:
     connections_opened: int = 0
     connections_closed: int = 0
     connections_refused: int = 0
+    quota_check_seconds: Histogram = field(default_factory=lambda: Histogram(QUOTA_CHECK_BOUNDS_SECONDS))
+    """Of each round over all topics."""
+    connections_throttled: int = 0
+    """Now: nothing is read from them until what they have published is stored, or a rate allows more."""
+    metadata: MetadataMeters | None = None
+    """None where the store is not metered (tests)."""

@@ -34,6 +34,7 @@ from cli.configuration_changes import ChangingSettings
 from cli.server_settings import ServerSettings
 from managed_ledger.factory import ManagedLedgerFactory
 from managed_ledger.settings import ManagedLedgerSettings
+from metadata.metered_store import MeteredStore
 from metadata.store import MetadataStore
 from ports.clock import Clock
 from ports.rng import Rng
@@ -64,6 +65,7 @@ class BrokerParts:
         self, configuration: Configuration, bookies: Mapping[str, BookieClient], store: MetadataStore, clock: Clock, rng: Rng
     ) -> None:
         self.server_settings = configuration.settings(ServerSettings)
+        self._metered = store = MeteredStore(store)
         self.ledgers = BookKeeper(bookies, store, configuration.settings(BookKeeperSettings), rng)
         self.managed_ledgers = ManagedLedgerFactory(self.ledgers, store, configuration.settings(ManagedLedgerSettings), clock)
         transactions = configuration.settings(TransactionSettings)
@@ -96,6 +98,7 @@ class BrokerParts:
         meters = self.service.meters
         meters.settings, meters.version = configuration.settings(MetricsSettings), VERSION
         meters.managed_ledgers = self.managed_ledgers
+        meters.metadata = self._metered.meters
         meters.copies = configuration.settings(BookKeeperSettings).managed_ledger_default_write_quorum
         meters.sample_seconds = configuration.settings(TopicSettings).stats_update_frequency_in_secs
 

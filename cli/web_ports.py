@@ -46,7 +46,8 @@ class WebPorts:
         from broker.admin.authorize import authorizer
         from broker.admin.https import serve_admin_tls
 
-        app = admin_app(service, store, VERSION, authorizer(security), coordinators)
+        met = None if security is None else security.authentication.meters
+        app = admin_app(service, store, VERSION, authorizer(security), coordinators, met)
         if self.plain is not None:
             self._server = await serve_admin(app, self.plain)
         if self.tls is not None and tls is not None:

@@ -12,6 +12,7 @@ from metadata.store import MetadataError, MetadataStore
 from ports.web_port import WebPort
 
 from ..errors import BrokerError
+from ..security.meters import AuthenticationMeters
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
 from ..transaction.coordinators import Coordinators
@@ -55,8 +56,10 @@ def admin_app(
     version: str,
     authorize: Authorize = allow_all,
     coordinators: Coordinators | None = None,
+    authentication: AuthenticationMeters | None = None,
 ) -> Starlette:
-    """All routes on one broker; `authorize` is asked before each. `coordinators`: of transactions, if there are any."""
+    """All routes on one broker; `authorize` is asked before each. `coordinators`: of transactions, if there are any;
+    `authentication`: whom it has let in and whom not."""
     dispatcher: Dispatcher
     routes: list[Endpoint | BaseRoute] = [
         *AbsentRoutes().routes(),
@@ -69,7 +72,7 @@ def admin_app(
         *CursorRoutes(service).routes(),
         *IsolationRoutes(service, store).routes(),
         *LookupRoutes(service).routes(),
-        *MetricsRoutes(service, coordinators).routes(),
+        *MetricsRoutes(service, coordinators, authentication).routes(),
         *NamespaceBacklogRoutes(service).routes(),
         *NamespacePolicyRoutes(service).routes(),
         *NamespaceRoutes(service, store).routes(),

@@ -12,11 +12,21 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
+from ..security.meters import AuthenticationMeters
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..transaction.coordinators import Coordinators
 from .answers import refusal
 from .metrics_broker import broker_text, load_text, namespaces_text
+from .metrics_operations import (
+    authentication_text,
+    metadata_text,
+    moves_text,
+    quotas_text,
+    schemas_text,
+    splits_text,
+    usage_text,
+)
 from .metrics_text import CONTENT_TYPE, family
 from .metrics_topics import Tables
 from .metrics_transactions import transactions_text
@@ -28,8 +38,13 @@ TOPICS_AT_A_TIME = 20
 class MetricsRoutes:
     """The handler; one instance per server."""
 
-    def __init__(self, service: BrokerService, coordinators: Coordinators | None = None) -> None:
-        self._service, self._coordinators = service, coordinators
+    def __init__(
+        self,
+        service: BrokerService,
+        coordinators: Coordinators | None = None,
+        authentication: AuthenticationMeters | None = None,
+    ) -> None:
+        self._service, self._coordinators, self._authentication = service, coordinators, authentication
 
     def routes(self) -> list[BaseRoute]:
         return [Route("/metrics", self.metrics, methods=["GET"]), Route("/metrics/", self.metrics, methods=["GET"])]
@@ -66,8 +81,8 @@ class MetricsRoutes:
         meters, cluster = self._service.meters, self._service.settings.cluster_name
         now, connections = asyncio.get_running_loop().time(), meters.connections_opened - meters.connections_closed
         yield "".join(broker_text(cluster, tables.broker, meters, connections, now))
-        if self._service.load is not None:
-            yield load_text(cluster, self._service.load.reported().usage)
+        yield quotas_text(cluster, meters.quota_check_seconds, tables.broker.evictions)
+        yield from self._operations(cluster)
         if self._coordinators is not None:
             yield from transactions_text(cluster, self._coordinators.all.values())
         with_ledgers = meters.settings.expose_managed_ledger_metrics_in_prometheus
@@ -75,6 +90,19 @@ class MetricsRoutes:
         for table in tables.all():
             for column, (name, kind) in enumerate(table.names):
                 yield from family(name, kind, table.series, table.rows, column)
+
+    def _operations(self, cluster: str) -> Iterator[str]:
+        service, metadata = self._service, self._service.meters.metadata
+        if metadata is not None:
+            yield metadata_text(cluster, metadata)
+        if self._authentication is not None:
+            yield authentication_text(cluster, self._authentication)
+        yield schemas_text(cluster, service.schemas.registry.meters)
+        yield splits_text(cluster, service.splits)
+        if service.load is not None:
+            yield load_text(cluster, service.load.reported().usage)
+            yield usage_text(cluster, service.load.reported().usage)
+            yield moves_text(cluster, service.load.moves, service.load.usages)
 
 
 class _Pieces(Response):

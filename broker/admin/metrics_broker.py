@@ -74,6 +74,7 @@ def _connections(meters: BrokerMeters, connections: int) -> Iterator[Sample]:
     yield "pulsar_connection_create_success_count", "counter", meters.connections_opened - meters.connections_refused
     yield "pulsar_connection_create_fail_count", "counter", meters.connections_refused
     yield "pulsar_connection_closed_total_count", "counter", meters.connections_closed
+    yield "pulsar_broker_throttled_connections", "gauge", meters.connections_throttled
 
 
 def _cache(meters: BrokerMeters, now: float) -> Iterator[Sample]:

@@ -1,7 +1,8 @@
 """Prometheus' text format: labels, families, and the lines of many series of one family. Pure."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from ports.histogram import Histogram
 from ports.op_stats import OpStats, quantile_ms
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -51,3 +52,12 @@ def summary_text(name: str, cluster: str, stats: OpStats, quantiles: Sequence[fl
     lines.append(f"{name}_count{label}{sum(part.count for part in parts)}")
     lines.append(f"{name}_sum{label}{1000 * sum(part.seconds for part in parts)}")
     return "\n".join(lines) + "\n"
+
+
+def histogram_lines(name: str, plain: Mapping[str, str], histogram: Histogram) -> Iterator[str]:
+    """One series; the line with its type is whoever's that tells all of the name."""
+    cumulative = histogram.cumulative()
+    for bound, count in zip((*map(float, histogram.bounds), "+Inf"), cumulative, strict=True):
+        yield f"{name}_bucket{labels(**plain, le=str(bound))}{count}\n"
+    yield f"{name}_count{labels(**plain)}{cumulative[-1]}\n"
+    yield f"{name}_sum{labels(**plain)}{histogram.total}\n"

@@ -40,6 +40,7 @@ _TOPIC = (
     ("pulsar_storage_backlog_quota_limit", GAUGE),
     ("pulsar_storage_backlog_quota_limit_time", GAUGE),
     ("pulsar_delayed_message_index_size_bytes", GAUGE),
+    ("pulsar_storage_backlog_age_seconds", GAUGE),
     ("pulsar_storage_write_rate", GAUGE),
     ("pulsar_storage_read_rate", GAUGE),
     ("pulsar_storage_read_cache_misses_rate", GAUGE),
@@ -93,7 +94,15 @@ _PRODUCER = (
     ("pulsar_producer_msg_throughput_in", GAUGE),
     ("pulsar_producer_msg_average_Size", GAUGE),
 )
-NOT_SUMMED = {"pulsar_average_msg_size", "pulsar_storage_backlog_quota_limit", "pulsar_storage_backlog_quota_limit_time"}
+_EVICTIONS = (("pulsar_storage_backlog_quota_exceeded_evictions_total", GAUGE),)
+"""Only of topics with any since they were loaded: a series for each of QUOTAS."""
+QUOTAS = ("size", "time")
+NOT_SUMMED = {
+    "pulsar_average_msg_size",
+    "pulsar_storage_backlog_quota_limit",
+    "pulsar_storage_backlog_quota_limit_time",
+    "pulsar_storage_backlog_age_seconds",
+}
 """Of a namespace or a broker: the largest."""
 
 Row = Sequence[float]
@@ -115,19 +124,25 @@ class Table:
 class Totals:
     """Of a namespace or of the broker, over its topics."""
 
-    __slots__ = ("subscriptions", "topic_count", "topics", "written")
+    __slots__ = ("evictions", "subscriptions", "topic_count", "topics", "written")
 
     def __init__(self) -> None:
         self.topic_count = 0
-        self.topics: list[float] = [0] * len(_TOPIC)
+        self.topics: list[float] = list(_NO_TOPICS)
         self.written: list[float] = [0] * len(_WRITTEN)
         self.subscriptions: list[float] = [0] * len(_SUBSCRIPTION)
+        self.evictions = [0, 0]
 
     def include(self, other: "Totals") -> None:
         self.topic_count += other.topic_count
         add_to(self.topics, other.topics, _LARGEST_OF_TOPICS)
         add_to(self.written, other.written, ())
         add_to(self.subscriptions, other.subscriptions, ())
+        self.add_evictions(other.evictions)
+
+    def add_evictions(self, counts: Sequence[int]) -> None:
+        """In the order of QUOTAS."""
+        self.evictions = list(map(add, self.evictions, counts))
 
     def topic_value(self, name: str) -> float:
         return self.topics[_TOPIC_PLACES[name]]
@@ -138,6 +153,7 @@ class Totals:
 
 _TOPIC_PLACES = {name: index for index, (name, _) in enumerate(_TOPIC)}
 _OUT_BYTES = [name for name, _ in _SUBSCRIPTION].index("pulsar_out_bytes_total")
+_NO_TOPICS = [-1 if name == "pulsar_storage_backlog_age_seconds" else 0 for name, _ in _TOPIC]
 _LARGEST_OF_TOPICS = [index for index, (name, _) in enumerate(_TOPIC) if name in NOT_SUMMED]
 
 
@@ -152,6 +168,7 @@ class Tables:
         self.topics, self.written = Table(_TOPIC), Table(_WRITTEN)
         self.subscriptions, self.backlog_sizes = Table(_SUBSCRIPTION), Table(_BACKLOG_SIZE)
         self.throttled, self.compactions = Table(_THROTTLED), Table(COMPACTION)
+        self.evictions = Table(_EVICTIONS)
         self.consumers, self.producers = Table(_CONSUMER), Table(_PRODUCER)
         self.by_namespace: dict[str, Totals] = {}
         self.broker = Totals()
@@ -170,6 +187,10 @@ class Tables:
                 self.compactions.add(label + "} ", compaction_row(stats.compaction))
         if meters is not None and meters.entries:
             self._add_written(label, written_row(meters), totals)
+        if any(stats.quota_evictions):
+            totals.add_evictions(stats.quota_evictions)
+            if self._with_topics:
+                self._add_evictions(label, stats.quota_evictions)
         for name, subscription in stats.subscriptions.items():
             self._add_subscription(f'{label},subscription="{escaped(name)}"', subscription, totals)
         if self._with_topics and self._settings.expose_producer_level_metrics_in_prometheus:
@@ -187,10 +208,12 @@ class Tables:
                 self.topics.add(label, totals.topics)
                 self.written.add(label, totals.written)
                 self.subscriptions.add(label, totals.subscriptions)
+                self._add_evictions(label[:-2], totals.evictions)
 
     def all(self) -> tuple[Table, ...]:
         per_subscription = (self.subscriptions, self.backlog_sizes, self.throttled)
-        return (self.topics, self.written, self.compactions, *per_subscription, self.consumers, self.producers)
+        per_topic = (self.topics, self.written, self.compactions, self.evictions)
+        return (*per_topic, *per_subscription, self.consumers, self.producers)
 
     def _label(self, namespace: str, topic: TopicName) -> str:
         """Without its end, so that more can follow."""
@@ -219,6 +242,10 @@ class Tables:
             for place, consumer in enumerate(stats.consumers):
                 who = f'{label},consumer_name="{escaped(consumer.consumer_name)}",consumer_id="{place}"}} '
                 self.consumers.add(who, consumer_row(consumer))
+
+    def _add_evictions(self, label: str, counts: Sequence[int]) -> None:
+        for quota, count in zip(QUOTAS, counts, strict=True):
+            self.evictions.add(f'{label},quota_type="{quota}"}} ', (count,))
 
     def _add_throttled(self, label: str, events: Sequence[int]) -> None:
         count = len(LEVELS)
@@ -249,6 +276,7 @@ def topic_row(stats: TopicStats, meters: LedgerMeters | None, copies: int) -> Ro
         stats.backlog_quota_limit_size,
         stats.backlog_quota_limit_time,
         stats.delayed_message_index_size_in_bytes,
+        stats.oldest_backlog_message_age_seconds,
         *rates,
     )
 

@@ -61,6 +61,9 @@ _THROTTLED = tuple(
     f"dispatchThrottled{what}EventsBy{level}Limit" for what in ("Msg", "Bytes") for level in ("Subscription", "Topic", "Broker")
 )
 """In the order of SubscriptionStats.dispatch_throttled_events."""
+_OF_TOPIC_APART = (
+    "publishers", "subscriptions", "last_confirmed_position", "is_terminated", "compaction", "quota_evictions",
+)  # fmt: skip
 _OF_SUBSCRIPTION_APART = (
     "consumers", "mark_delete_position", "active_consumer_name", "key_shared_mode", "dispatch_throttled_events",
 )  # fmt: skip
@@ -176,7 +179,7 @@ async def _backlog_age(topic: Topic) -> dict[str, Any]:
 
 
 def _topic(stats: TopicStats) -> dict[str, Any]:
-    body = _fields(stats, leave_out=("publishers", "subscriptions", "last_confirmed_position", "is_terminated", "compaction"))
+    body = _fields(stats, leave_out=_OF_TOPIC_APART)
     if stats.compaction is not None:
         body["compaction"] = compaction_json(stats.compaction)
     body["publishers"] = [_publisher(one) for one in stats.publishers]

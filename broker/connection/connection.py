@@ -232,6 +232,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         log.info(line("disconnected", peer=self.address, reason=exc or "closed"))
         self._release()
+        self._server.service.meters.connections_throttled -= not self._is_reading
         if self._timer is not None:
             self._timer.cancel()
         self._server.dismiss(self, self._host)
@@ -277,6 +278,7 @@ class Connection(asyncio.BufferedProtocol):
         if is_reading == self._is_reading or not self.is_open:
             return
         self._is_reading = is_reading
+        self._server.service.meters.connections_throttled += -1 if is_reading else 1
         if is_reading:
             self._transport.resume_reading()
         else:

@@ -6,7 +6,7 @@ Refusals are SchemaRefused.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -15,6 +15,7 @@ from ports.clock import Clock
 
 from .compatibility import check_compatible, check_readable, is_same_schema
 from .definitions import check_definition
+from .meters import SchemaMeters
 from .storage import SchemaStorage, current
 from .values import SchemaData, SchemaRefused, SchemaType, Strategy, VersionedSchema
 
@@ -26,11 +27,13 @@ class SchemaRegistry:
 
     def __init__(self, storage: SchemaStorage, clock: Clock) -> None:
         self._storage, self._clock = storage, clock
+        self.meters = SchemaMeters()
         self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
 
     async def versions(self, schema_id: str) -> tuple[VersionedSchema, ...]:
         """Oldest first, since the last deletion. SchemaLost, MetadataError: here and in all others."""
-        return current((await self._storage.read(schema_id)).versions)
+        async with self._measured(schema_id, "get"):
+            return current((await self._storage.read(schema_id)).versions)
 
     async def latest(self, schema_id: str) -> VersionedSchema | None:
         """None when the topic has no schema, or has it no more."""
@@ -57,6 +60,10 @@ class SchemaRegistry:
 
         `may_update` False (isAllowAutoUpdateSchema): only one that is there already.
         """
+        async with self._measured(schema_id, "put"):
+            return await self._put(schema_id, schema, strategy, may_update)
+
+    async def _put(self, schema_id: str, schema: SchemaData, strategy: Strategy, may_update: bool) -> int:
         check_definition(schema)
         async with self._turn(schema_id):
             for _ in range(_ATTEMPTS_MAX):
@@ -67,7 +74,7 @@ class SchemaRegistry:
                         return each.version
                 if not may_update:
                     raise SchemaRefused("Schema not found and schema auto updating is disabled.")
-                check_compatible([each.schema for each in versions], schema, strategy)
+                self._check(schema_id, versions, schema, strategy)
                 try:
                     return await self._storage.append(schema_id, replace(schema, timestamp_ms=self._now_ms()), stored)
                 except BadVersion:
@@ -77,7 +84,15 @@ class SchemaRegistry:
     async def check_compatible(self, schema_id: str, schema: SchemaData, strategy: Strategy) -> None:
         """Whether `put` would take it. SchemaRefused."""
         check_definition(schema)
-        check_compatible([each.schema for each in await self.versions(schema_id)], schema, strategy)
+        self._check(schema_id, await self.versions(schema_id), schema, strategy)
+
+    def _check(self, schema_id: str, before: Sequence[VersionedSchema], schema: SchemaData, strategy: Strategy) -> None:
+        is_compatible = False
+        try:
+            check_compatible([each.schema for each in before], schema, strategy)
+            is_compatible = True
+        finally:
+            self.meters.judged(schema_id, is_compatible=is_compatible)
 
     async def check_readable(self, schema_id: str, schema: SchemaData, strategy: Strategy) -> None:
         """Whether a consumer with this schema can read the topic, which has one. SchemaRefused."""
@@ -86,6 +101,10 @@ class SchemaRegistry:
 
     async def delete(self, schema_id: str, user: str, *, force: bool = False) -> int | None:
         """The version that says so (`force`: the last that was there, and nothing is left then); None when there was none."""
+        async with self._measured(schema_id, "del"):
+            return await self._delete(schema_id, user, force=force)
+
+    async def _delete(self, schema_id: str, user: str, *, force: bool) -> int | None:
         async with self._turn(schema_id):
             if force:
                 return await self._storage.delete(schema_id)
@@ -99,6 +118,16 @@ class SchemaRegistry:
                 except BadVersion:
                     continue  # as in `put`
         raise SchemaRefused(f"The schema of {schema_id} is being changed by others all the time")
+
+    @asynccontextmanager
+    async def _measured(self, schema_id: str, kind: str) -> AsyncIterator[None]:
+        loop, has_failed = asyncio.get_running_loop(), True
+        began = loop.time()
+        try:
+            yield
+            has_failed = False
+        finally:
+            self.meters.ended(schema_id, kind, loop.time() - began, has_failed=has_failed)
 
     @asynccontextmanager
     async def _turn(self, schema_id: str) -> AsyncIterator[None]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .certificates import CertificateProvider
+from .meters import AuthenticationMeters
 from .principals import AuthenticationRefused, Principal, Provider, Shown
 from .settings import BASIC, TLS, TOKEN, SecuritySettings
 
@@ -40,6 +41,7 @@ class Authentication:
         providers = [_MAKERS[name](settings, environ) for name in dict.fromkeys(settings.authentication_providers)]
         self._providers = {provider.method: provider for provider in providers}
         self._anonymous = settings.anonymous_user_role
+        self.meters = AuthenticationMeters()
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -48,11 +50,9 @@ class Authentication:
     def of_connection(self, method: str, shown: Shown, now: float) -> Principal:
         """By the method that CONNECT names. AuthenticationRefused."""
         provider = self._providers.get(method)
-        return (
-            self._nobody(f"no provider of the method {method[:64]!r}")
-            if provider is None
-            else provider.authenticate(shown, now)
-        )
+        if provider is None:
+            return self._nobody(f"no provider of the method {method[:64]!r}")
+        return self._by(provider, shown, now)
 
     def of_request(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None, now: float) -> Principal:
         """Of HTTP; names of headers are in small letters. The first that takes what is shown. AuthenticationRefused."""
@@ -65,12 +65,21 @@ class Authentication:
             if shown is None:
                 continue
             try:
-                return provider.authenticate(shown, now)
+                return self._by(provider, shown, now)
             except AuthenticationRefused as refused:
                 reasons.append(str(refused))
         if named is not None or reasons:
             raise AuthenticationRefused("; ".join(reasons) or f"nothing that the method {named!r} knows")
         return self._nobody("no credentials")
+
+    def _by(self, provider: Provider, shown: Shown, now: float) -> Principal:
+        try:
+            principal = provider.authenticate(shown, now)
+        except AuthenticationRefused as refused:
+            self.meters.refused(provider.method, refused)
+            raise
+        self.meters.let_in(principal, now)
+        return principal
 
     def _nobody(self, reason: str) -> Principal:
         if self._anonymous is None:

@@ -18,7 +18,8 @@ class CertificateProvider:
             for name, value in part:
                 if name == "commonName" and value.strip():
                     return Principal(value, METHOD)
-        raise AuthenticationRefused("no certificate with a common name on the connection")
+        code = "INVALID_COMMON_NAME" if shown.certificate else "INVALID_CERTS"
+        raise AuthenticationRefused("no certificate with a common name on the connection", code)
 
     def shown_in(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> Shown | None:
         return Shown(certificate=certificate) if certificate else None

@@ -32,11 +32,11 @@ class PasswordProvider:
 
     def authenticate(self, shown: Shown, now: float) -> Principal:
         if len(shown.data) > SHOWN_BYTES_MAX:
-            raise AuthenticationRefused(f"more than {SHOWN_BYTES_MAX} bytes of name and password")
+            raise AuthenticationRefused(f"more than {SHOWN_BYTES_MAX} bytes of name and password", "INVALID_AUTH_DATA")
         name, colon, password = shown.data.decode("utf-8", "replace").partition(":")
         stored = self._users.get(name, _UNKNOWN)
         if not matches(password, stored) or not colon or name not in self._users:
-            raise AuthenticationRefused("unknown user or wrong password")
+            raise AuthenticationRefused("unknown user or wrong password", "INVALID_AUTH_DATA")
         return Principal(name, METHOD)
 
     def shown_in(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> Shown | None:

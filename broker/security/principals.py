@@ -9,7 +9,14 @@ from typing import Any, Protocol
 
 
 class AuthenticationRefused(Exception):
-    """Nobody is let in on this. The message is for the log alone: a peer that guesses learns nothing."""
+    """Nobody is let in on this. The message is for the log alone: a peer that guesses learns nothing.
+
+    `code`: what Apache's provider counts it as (its ErrorCode).
+    """
+
+    def __init__(self, message: str, code: str = "UNKNOWN", *, is_expired: bool = False) -> None:
+        super().__init__(message)
+        self.code, self.is_expired = code, is_expired
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from .settings import SecuritySettings
 METHOD = "token"
 TOKEN_BYTES_MAX = 64 * 1024
 _BEARER = "Bearer "
+_BAD_TOKEN = "INVALID_TOKEN"
 _SECRET_BYTES_MIN = {"HS256": 32, "HS384": 48, "HS512": 64}
 """RFC 7518 3.2; what is shorter is refused, as jjwt does."""
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
@@ -94,13 +95,13 @@ class TokenProvider:
 
     def authenticate(self, shown: Shown, now: float) -> Principal:
         if len(shown.data) > TOKEN_BYTES_MAX:
-            raise AuthenticationRefused(f"a token of more than {TOKEN_BYTES_MAX} bytes")
+            raise AuthenticationRefused(f"a token of more than {TOKEN_BYTES_MAX} bytes", "INVALID_AUTH_DATA")
         claims = self._claims(shown.data)
         expires_at, begins_at = _time(claims, "exp"), _time(claims, "nbf")
         if expires_at is not None and expires_at + self._leeway <= now:
-            raise AuthenticationRefused("the token has expired")
+            raise AuthenticationRefused("the token has expired", _BAD_TOKEN, is_expired=True)
         if begins_at is not None and begins_at - self._leeway > now:
-            raise AuthenticationRefused("the token is not valid yet")
+            raise AuthenticationRefused("the token is not valid yet", _BAD_TOKEN)
         self._check_audience(claims)
         return Principal(self._role(claims), METHOD, None if expires_at is None else expires_at + self._leeway)
 
@@ -115,7 +116,7 @@ class TokenProvider:
         try:
             claims = self._jwt.decode(token, self._key.key, algorithms=list(self._key.algorithms), options=options)  # type: ignore[arg-type]  # a dict of its options
         except (self._jwt.PyJWTError, ValueError, RecursionError) as error:
-            raise AuthenticationRefused(f"not a token of ours: {type(error).__name__}") from None
+            raise AuthenticationRefused(f"not a token of ours: {type(error).__name__}", _BAD_TOKEN) from None
         return dict(claims)
 
     def _require_algorithm(self, token: bytes) -> None:
@@ -123,9 +124,10 @@ class TokenProvider:
         try:
             algorithm = self._jwt.get_unverified_header(token).get("alg")
         except (self._jwt.PyJWTError, ValueError, RecursionError) as error:
-            raise AuthenticationRefused(f"not a token of ours: {type(error).__name__}") from None
+            raise AuthenticationRefused(f"not a token of ours: {type(error).__name__}", _BAD_TOKEN) from None
         if algorithm not in self._key.algorithms:
-            raise AuthenticationRefused("the token is signed in a way that the configured key cannot have been used for")
+            reason = "the token is signed in a way that the configured key cannot have been used for"
+            raise AuthenticationRefused(reason, _BAD_TOKEN)
 
     def _role(self, claims: Mapping[str, Any]) -> str:
         """Of a list the first, as Apache."""
@@ -133,7 +135,7 @@ class TokenProvider:
         if isinstance(value, list) and value:
             value = value[0]
         if not isinstance(value, str) or not value.strip():
-            raise AuthenticationRefused(f"the token names no role in the claim {self._role_claim!r}")
+            raise AuthenticationRefused(f"the token names no role in the claim {self._role_claim!r}", _BAD_TOKEN)
         return value
 
     def _check_audience(self, claims: Mapping[str, Any]) -> None:
@@ -141,7 +143,8 @@ class TokenProvider:
             return
         value = claims.get(self._audience_claim)
         if self._audience not in (value if isinstance(value, list) else [value]):
-            raise AuthenticationRefused(f"the token is for another audience (claim {self._audience_claim!r})")
+            reason = f"the token is for another audience (claim {self._audience_claim!r})"
+            raise AuthenticationRefused(reason, "INVALID_AUDIENCES")
 
 
 def _time(claims: Mapping[str, Any], claim: str) -> float | None:
@@ -149,5 +152,5 @@ def _time(claims: Mapping[str, Any], claim: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
-        raise AuthenticationRefused(f"the claim {claim!r} is no time")
+        raise AuthenticationRefused(f"the claim {claim!r} is no time", _BAD_TOKEN)
     return float(value)

@@ -86,7 +86,7 @@ class BrokerService:
             self._open_by_policies, settings.max_concurrent_topic_load_request, settings.topic_load_timeout_seconds, self.meters
         )
         self._watchers = TopicWatchers(store)
-        self._housekeeping = Housekeeping(settings, clock, self._topics.all, self._delete_inactive)
+        self._housekeeping = Housekeeping(settings, clock, self._topics.all, self._delete_inactive, self.meters)
         self._housekeeper: asyncio.Task[None] | None = None
         self._names: ProducerNames | None = None
         self._advertised: Advertised | None = None
@@ -366,7 +366,10 @@ class BrokerService:
         return topic
 
     async def _delete_inactive(self, name: str) -> None:
-        await self._topics.remove(name, lambda loaded: self._delete(TopicName.parse(name), loaded, force=False))
+        topic = TopicName.parse(name)
+        await self._topics.remove(name, lambda loaded: self._delete(topic, loaded, force=False))
+        if topic.is_partition and self.settings.broker_delete_inactive_partitioned_topic_metadata_enabled:
+            await self.deletion.delete_if_empty(topic.partitioned)
 
     async def _delete(self, topic: TopicName, loaded: Topic, *, force: bool) -> None:
         """With what is beside it, before anybody can make it again."""

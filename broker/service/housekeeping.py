@@ -12,6 +12,7 @@ from ports.clock import Clock
 from ports.logs import line
 
 from ..errors import BrokerError
+from ..meters import BrokerMeters
 from ..topic.contract import Topic, TopicActivity
 from ..topic.policies import InactiveMode, InactiveTopicPolicy
 from .settings import BrokerSettings
@@ -51,12 +52,14 @@ class Housekeeping:
         clock: Clock,
         topics: Mapping[str, Topic],
         delete: Callable[[str], Awaitable[None]],
+        meters: BrokerMeters | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._topics = topics
         self._delete = delete
         self._inactivity = Inactivity()
+        self._meters = meters or BrokerMeters()
 
     async def run(self) -> None:
         settings = self._settings
@@ -104,7 +107,10 @@ class Housekeeping:
         await self._each(lambda topic: topic.upkeep.expire_subscriptions(), "expiring subscriptions failed")
 
     async def check_quotas(self) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         await self._each(lambda topic: topic.upkeep.check_quotas(), "checking backlog quotas failed")
+        self._meters.quota_check_seconds.record(loop.time() - began)
 
     async def check_compaction(self) -> None:
         async def check(topic: Topic) -> None:

@@ -62,6 +62,28 @@ class PartitionedDeletion:
             return
         raise PartitionsChanged(str(topic))
 
+    async def delete_if_empty(self, topic: TopicName) -> bool:
+        """With none of its partitions there, as brokerDeleteInactivePartitionedTopicMetadataEnabled wishes it.
+
+        A partition that is made between the look and the mark keeps it. PartitionsChanged, TopicNotFound: somebody else's.
+        """
+        found = await self._host.partitioned_topics.get(topic)
+        if not found.partitions or found.is_deleted or await self._is_any_there(topic, found):
+            return False
+        marked = await self._host.partitioned_topics.mark_deleted(topic)
+        if await self._is_any_there(topic, marked):
+            await self._host.partitioned_topics.unmark_deleted(topic, marked)
+            return False
+        await self._forget(topic)
+        await self._host.partitioned_topics.delete(topic, marked.version)
+        return True
+
+    async def _is_any_there(self, topic: TopicName, found: PartitionedTopicMetadata) -> bool:
+        for index in range(found.partitions):
+            if await self._host.topic_exists(topic.partition(index)):
+                return True
+        return False
+
     async def _sweep(
         self, topic: TopicName, marked: PartitionedTopicMetadata, *, force: bool, elsewhere: DeleteElsewhere | None
     ) -> None:

@@ -30,6 +30,8 @@ class BrokerSettings:
     topic_load_timeout_seconds: int = 60
     broker_delete_inactive_topics_frequency_seconds: int = 60
     """How often is looked; which topics and when, their policies say."""
+    broker_delete_inactive_partitioned_topic_metadata_enabled: bool = False
+    """A partitioned topic whose last partition was deleted because nobody used it is deleted, too."""
     retention_check_interval_in_seconds: int = 120
     message_expiry_check_interval_in_minutes: int = 5
     subscription_expiry_check_interval_in_minutes: int = 5

@@ -8,13 +8,14 @@ from .backlog import backlog_bytes
 from .compaction_stats import CompactionStats
 from .consumer import TopicConsumer
 from .contract import KeySharedMode, SubscriptionType
-from .policies import EffectivePolicies
+from .policies import QuotaType
 from .producer import TopicProducer
 from .publishers import Publishers
 from .settings import SUBSCRIPTION_TYPE_NAMES
 from .stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats, TopicTraffic
 from .subscription import Subscription
 from .transactions.buffer import TransactionBuffer
+from .upkeep import Upkeep
 
 ACCESS_MODE_NAMES = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
 
@@ -49,7 +50,7 @@ def topic_stats(
     transactions: TransactionBuffer,
     compaction: CompactionStats | None,
     created_ms: int,
-    policies: EffectivePolicies,
+    upkeep: Upkeep,
 ) -> TopicStats:
     ledgers = ledger.ledgers()
     by_name = {subscription.name: subscription_stats(subscription, ledgers) for subscription in subscriptions}
@@ -67,8 +68,10 @@ def topic_stats(
         msg_chunk_published=counters.chunks > 0,
         storage_size=ledger.size_bytes,
         backlog_size=max((stats.backlog_size for stats in by_name.values() if stats.is_durable), default=0),
-        backlog_quota_limit_size=policies.size_quota.limit_bytes,
-        backlog_quota_limit_time=policies.age_quota.limit_seconds,
+        backlog_quota_limit_size=upkeep.policies.size_quota.limit_bytes,
+        backlog_quota_limit_time=upkeep.policies.age_quota.limit_seconds,
+        oldest_backlog_message_age_seconds=upkeep.backlog_age_seconds(),
+        quota_evictions=(upkeep.evictions[QuotaType.DESTINATION_STORAGE], upkeep.evictions[QuotaType.MESSAGE_AGE]),
         publish_rate_limited_times=publishers.rate_limited_times,
         waiting_publishers=publishers.waiting_count,
         delayed_message_index_size_in_bytes=sum(stats.delayed_message_index_size_in_bytes for stats in by_name.values()),

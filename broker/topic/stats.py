@@ -148,6 +148,10 @@ class TopicStats:
     """Since it was loaded, as is the next."""
     committed_txn_count: int = 0
     delayed_message_index_size_in_bytes: int = 0
+    oldest_backlog_message_age_seconds: int = -1
+    """As of the last check of quotas; -1: not known, or no backlog."""
+    quota_evictions: tuple[int, int] = (0, 0)
+    """Checks of quotas that evicted something: by size, by age."""
     msg_drop_rate: float | None = None
     compaction: CompactionStats | None = None
     """As it goes on counting; None: the topic was not compacted since it was loaded."""

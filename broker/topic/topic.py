@@ -179,8 +179,8 @@ class PersistentTopic:
 
     def stats(self) -> TopicStats:
         subscriptions, buffer = self.subscriptions.all, self.transactions.buffer
-        compaction, policies = self.compaction.stats, self.upkeep.policies
-        return topic_stats(self.ledger, self.publishers, subscriptions, buffer, compaction, self.created_ms, policies)
+        compaction = self.compaction.stats
+        return topic_stats(self.ledger, self.publishers, subscriptions, buffer, compaction, self.created_ms, self.upkeep)
 
     def _sample(self) -> None:
         now = self._loop.time()

@@ -64,6 +64,10 @@ class Upkeep:
         self._settings = settings
         self._clock = clock
         self._operations = CursorOperations(host.ledger)
+        self._oldest_ms: int | None = None
+        """Of the backlog, as of the last check of quotas."""
+        self.evictions = dict.fromkeys(QuotaType, 0)
+        """Checks that evicted from a backlog, by the quota that was exceeded."""
         self._expiry = ExpiryTimer(host.name, self._expire_and_look, host.run_task, clock)
         self._expiry.set_ttl(self.policies.message_ttl_seconds)
 
@@ -156,11 +160,34 @@ class Upkeep:
 
     async def check_quotas(self) -> None:
         """The first quota that is exceeded, size before age, is acted upon."""
+        await self._act_on_quotas()
+        self._oldest_ms = await self._look_at_oldest()
+
+    async def _act_on_quotas(self) -> None:
         for kind, quota in self._quotas():
             if await self._is_exceeded(kind, quota):
                 _log.warning(line("backlog quota exceeded", topic=self._host.name, quota=kind, policy=quota.policy))
                 await self._enforce(kind, quota)
                 return
+
+    async def _look_at_oldest(self) -> int | None:
+        """Without preciseTimeBasedBacklogQuotaCheck nothing is read: when its ledger was closed (updateOldPositionInfo)."""
+        slowest = self._slowest()
+        if slowest is None or not slowest.cursor.backlog_entries():
+            return None
+        first = slowest.cursor.first_unacknowledged()
+        if self._settings.precise_time_based_backlog_quota_check:
+            return await self._operations.published_ms(first)
+        return next((each.closed_at_ms for each in self._host.ledger.ledgers() if each.ledger_id == first.ledger_id), 0) or None
+
+    def backlog_age_seconds(self) -> int:
+        """Of the oldest message that is not acknowledged, as far as the last check of quotas knew; -1: not known, or none."""
+        if self._oldest_ms is None:
+            return -1
+        slowest = self._slowest()
+        if slowest is None or not slowest.cursor.backlog_entries():
+            return -1
+        return max(0, self._clock.now_ms() - self._oldest_ms) // 1000
 
     def _quotas(self) -> tuple[tuple[QuotaType, BacklogQuota], ...]:
         policies = self.policies
@@ -188,7 +215,9 @@ class Upkeep:
     async def _enforce(self, kind: QuotaType, quota: BacklogQuota) -> None:
         if quota.policy is not QuotaPolicy.CONSUMER_BACKLOG_EVICTION:
             await self._send_producers_away()
-        elif kind is QuotaType.DESTINATION_STORAGE:
+            return
+        self.evictions[kind] += 1
+        if kind is QuotaType.DESTINATION_STORAGE:
             await self._evict_to_size(quota)
         elif self._settings.precise_time_based_backlog_quota_check:
             for subscription in self._durable():

@@ -36,6 +36,8 @@ class BundleSplits:
         loaded: Mapping[str, Topic],
     ) -> None:
         self._settings, self._owners, self._names, self._loaded = settings, owners, names, loaded
+        self.done = self.failed = 0
+        """How many were made here, and how many were not, since it runs."""
 
     async def split(
         self,
@@ -79,7 +81,11 @@ class BundleSplits:
             inside = at_positions(bundle, positions) if name == SPECIFIED else self._cuts(name, bundle, topics)
             return cut_boundaries(cut.boundaries, bundle, inside, self._settings.load_balancer_namespace_maximum_bundles)
 
-        return await self._owners().split(namespace, bundle_range, cuts, unload=unload)
+        self.failed += 1
+        elsewhere = await self._owners().split(namespace, bundle_range, cuts, unload=unload)
+        self.failed -= 1
+        self.done += elsewhere is None
+        return elsewhere
 
     def _cuts(self, algorithm: str, bundle: Bundle, topics: Sequence[TopicName]) -> list[int]:
         held = [self._load_of(topic) for topic in topics if bundle.covers(topic)]

@@ -8,6 +8,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from itertools import chain
 
 from metadata.claim import Hold
@@ -35,6 +36,15 @@ class MoveFailed(Exception):
     """A bundle stays where it is; says why."""
 
 
+@dataclass(slots=True)
+class Moves:
+    """Since it runs: bundles moved, or not as it turned out; brokers that gave some up, once for each round."""
+
+    bundles: int = 0
+    brokers: int = 0
+    failed: int = 0
+
+
 class LoadLeader:
     """`run` until cancelled, then `close`. `carry_out` has the source give the bundle up; MoveFailed."""
 
@@ -55,6 +65,7 @@ class LoadLeader:
         self._claim = Claim(store, sessions, LEADER, value, lambda _hold, _holder: None)
         self._usages: dict[str, UsageHistory] = {}
         self._moved_at: dict[str, float] = {}
+        self.moves = Moves()
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -92,7 +103,14 @@ class LoadLeader:
         loads = {broker: report.load for broker, report in reports.items()}
         self._average(loads)
         homes = await self._homes(loads)
-        return [move for move in self._decide(loads, homes) if await self._move(move)]
+        moved = [move for move in self._decide(loads, homes) if await self._move(move)]
+        self.moves.brokers += len({move.source for move in moved})
+        return moved
+
+    @property
+    def usages(self) -> list[float]:
+        """Averaged, of all brokers, as shares of their limits; empty where it has not looked."""
+        return [history.usage for history in self._usages.values()]
 
     async def _homes(self, loads: Mapping[str, BrokerLoad]) -> Homes:
         """MetadataError."""
@@ -124,6 +142,8 @@ class LoadLeader:
             await self._carry_out(move)
         except MoveFailed as error:
             log.warning(line("bundle is not moved", bundle=move.bundle, source=move.source, reason=error))
+            self.moves.failed += 1
             return False
+        self.moves.bundles += 1
         self._moved_at[move.bundle] = self._loop.time()
         return True

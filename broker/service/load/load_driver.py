@@ -11,7 +11,7 @@ from metadata.store import MetadataError
 from ports.logs import line
 
 from .board import LoadBoard
-from .leader import LoadLeader
+from .leader import LoadLeader, Moves
 from .loads import BrokerLoad
 from .reporter import LoadReporter
 
@@ -59,6 +59,16 @@ class LoadDriver:
 
     def reported(self) -> BrokerLoad:
         return self._reporter.reported
+
+    @property
+    def moves(self) -> Moves:
+        """What it has moved as the leader."""
+        return self._leader.moves
+
+    @property
+    def usages(self) -> list[float]:
+        """See `LoadLeader`; empty where another is the leader."""
+        return self._leader.usages
 
 
 def _tell(task: "asyncio.Task[None]") -> None:

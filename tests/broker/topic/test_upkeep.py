@@ -178,6 +178,7 @@ def test_eviction_takes_from_the_slowest_and_leaves_who_keeps_up() -> None:
         stats = world.topic.stats().subscriptions
         assert (stats["slow"].msg_backlog, stats["fast"].msg_backlog) == (45, 5)
         assert stats["slow"].backlog_size <= 0.9 * limit
+        assert world.topic.stats().quota_evictions == (1, 0)
         assert heard.answered == list(range(100))
         assert ("closed",) not in heard.heard
         await world.producer(producer_id=2, name="q")
@@ -206,7 +207,29 @@ def test_a_backlog_too_old_by_its_ledger_or_to_the_message(is_precise: bool) -> 
         world.topic.upkeep.apply(age_quota(10, QuotaPolicy.CONSUMER_BACKLOG_EVICTION))
         await world.topic.upkeep.check_quotas()
         assert world.topic.stats().subscriptions["s"].msg_backlog == 0
+        assert world.topic.stats().quota_evictions == (0, 1)
         await world.producer(name="r")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_precise", [False, True])
+def test_the_age_of_a_backlog_is_known_from_the_last_check_and_costs_a_reader_of_it_nothing(is_precise: bool) -> None:
+    async def scenario() -> None:
+        world = TopicWorld(settings=TopicSettings(precise_time_based_backlog_quota_check=is_precise))
+        world.clock.time_ms = NOW_MS
+        await world.topic.create_subscription("s", from_earliest=True, properties={})
+        await world.publish(payload(publish_time=NOW_MS - 20_000))
+        assert world.topic.stats().oldest_backlog_message_age_seconds == -1, "nobody has looked"
+        await world.topic.upkeep.check_quotas()
+        assert world.topic.stats().oldest_backlog_message_age_seconds == (20 if is_precise else -1)
+        world.ledger.roll_over()
+        world.ledger.closed_at_ms[3] = NOW_MS - 11_000
+        await world.topic.upkeep.check_quotas()
+        world.clock.time_ms = NOW_MS + 1000
+        assert world.topic.stats().oldest_backlog_message_age_seconds == (21 if is_precise else 12)
+        await world.topic.operations.clear_backlog("s")
+        assert world.topic.stats().oldest_backlog_message_age_seconds == -1
 
     run(scenario)
 

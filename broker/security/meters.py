@@ -1,0 +1,31 @@
+"""AuthenticationMeters: who was let in and who was not, by method (Apache: AuthenticationMetrics and its token variant)."""
+
+from collections import Counter
+
+from ports.histogram import Histogram
+
+from .principals import AuthenticationRefused, Principal
+
+EXPIRING_BOUNDS_MINUTES = (5.0, 10.0, 60.0, 240.0)
+
+
+class AuthenticationMeters:
+    """Of one broker, since it began."""
+
+    def __init__(self) -> None:
+        self.succeeded: Counter[str] = Counter()
+        """By method."""
+        self.failed: Counter[tuple[str, str]] = Counter()
+        """By method and Apache's code of the reason."""
+        self.expired_tokens = 0
+        self.expiring_minutes = Histogram(EXPIRING_BOUNDS_MINUTES)
+        """Of tokens that were taken and expire: how long they are good for."""
+
+    def let_in(self, principal: Principal, now: float) -> None:
+        self.succeeded[principal.method] += 1
+        if principal.expires_at is not None:
+            self.expiring_minutes.record((principal.expires_at - now) / 60)
+
+    def refused(self, method: str, refused: AuthenticationRefused) -> None:
+        self.failed[method, refused.code] += 1
+        self.expired_tokens += refused.is_expired
