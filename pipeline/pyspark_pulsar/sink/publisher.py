@@ -18,6 +18,7 @@ from ..options import Access
 from .entries import Entry, Limits, Stamp, entries_of
 from .errors import Interrupted, WrongFrame
 from .messages import OutgoingRows
+from .topics import deduplicates
 
 _PRODUCER_ID = 1
 _PENDING_ENTRIES_MAX = 1000
@@ -162,7 +163,7 @@ class Publisher:
         is_told = self._told != _NOTHING_STORED
         while is_told and self._pending and self._pending[0].last <= self._told:
             self._settled()
-        if self._pending and not is_told and not self._producing.sends_again:
+        if self._pending and not is_told and not self._producing.sends_again and not deduplicates(self.topic, self._access):
             raise Interrupted(
                 f"{self.topic}: {error}. {len(self._pending)} batches were on their way and may be stored or not; "
                 "sent again in the "

@@ -36,14 +36,21 @@ def _partition_count(topic: str, access: Access, creates: bool) -> int:
     raise Refused(f"{topic}: {found.message}")
 
 
+def deduplicates(topic: str, access: Access) -> bool:
+    """Of a topic that is loaded."""
+    return _deduplication(topic, access) == "Enabled"
+
+
 def check_deduplicates(topic: str, access: Access) -> None:
     """NotDeduplicated with the remedy. The topic is there already, and loaded."""
-    path = topic.replace("://", "/", 1)
-    stats = asked(topic, access, f"/admin/v2/{path}/stats")
-    if stats.get("deduplicationStatus") != "Enabled":
+    found = _deduplication(topic, access)
+    if found != "Enabled":
         raise NotDeduplicated(
-            f"{topic}: deduplication is {stats.get('deduplicationStatus', 'unknown')}, so that "
-            "guarantee=deduplication cannot be "
-            "kept. Turn it on (pulsar-admin topics set-deduplication -e TOPIC, or namespaces set-deduplication), or choose "
-            "another guarantee"
+            f"{topic}: deduplication is {found}, so that guarantee=deduplication cannot be kept. Turn it on "
+            "(pulsar-admin topics set-deduplication -e TOPIC, or namespaces set-deduplication), or choose another guarantee"
         )
+
+
+def _deduplication(topic: str, access: Access) -> str:
+    stats = asked(topic, access, f"/admin/v2/{topic.replace('://', '/', 1)}/stats")
+    return str(stats.get("deduplicationStatus", "unknown"))

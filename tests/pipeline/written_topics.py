@@ -1,0 +1,65 @@
+"""Topics for tests of the sink.
+
+Made and told to deduplicate by the admin REST, read by the pipeline's own reader, without Spark.
+"""
+
+import json
+import urllib.request
+from typing import Any
+
+from pipeline.pyspark_pulsar.client.admin import ledgers_of
+from pipeline.pyspark_pulsar.client.split_reader import SplitReader
+from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
+from pipeline.pyspark_pulsar.options import Access
+from pipeline.pyspark_pulsar.plan import splits_of
+from pipeline.pyspark_pulsar.positions import EARLIEST, end_of, ranges_between
+from tests.clients.python_client import until
+from tests.clients.server_process import Ready
+
+
+def access(server: Ready) -> Access:
+    return Access(server.broker_url, server.web_url)
+
+
+def put(server: Ready, path: str, body: object = None, method: str = "PUT") -> None:
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(f"{server.web_url}/admin/v2/{path}", data, headers, method=method)
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        assert answer.status in (200, 204)
+
+
+def made(server: Ready, topic: str, partitions: int = 0, deduplicates: bool = False) -> str:
+    """A topic that is there, and with `deduplicates` does so already."""
+    path = topic.replace("://", "/")
+    if partitions:
+        put(server, f"{path}/partitions", partitions)
+    else:
+        put(server, path)
+    put(
+        server, f"{path}/subscription/keeps", {"ledgerId": -1, "entryId": -1}
+    )  # without one a restart lets go of closed ledgers
+    if deduplicates:
+        put(server, f"{path}/deduplicationEnabled", True, "POST")
+        for name in [f"{path}-partition-{index}" for index in range(partitions)] or [path]:
+            until(lambda name=name: stats(server, name)["deduplicationStatus"] == "Enabled")  # type: ignore[misc]
+    return topic
+
+
+def stats(server: Ready, path: str) -> Any:
+    with urllib.request.urlopen(f"{server.web_url}/admin/v2/{path}/stats", timeout=60) as answer:
+        return json.load(answer)
+
+
+def messages(server: Ready, topic: str, columns: tuple[str, ...] = ("value",)) -> list[dict[str, Any]]:
+    """All that a consumer would get, in order. Of a partition, or of a topic that has none."""
+    ledgers = ledgers_of(topic, access(server))
+    found = []
+    for split in splits_of(topic, ranges_between(ledgers, EARLIEST, end_of(ledgers)), 1 << 30):
+        for rows in SplitReader(split, access(server), True):
+            found += batch_of(rows, topic, columns).to_pylist()
+    return found
+
+
+def values(server: Ready, topic: str) -> list[str]:
+    return [each["value"].decode() for each in messages(server, topic)]
