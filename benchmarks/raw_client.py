@@ -6,7 +6,7 @@ All messages of a run are the same bytes, sequence id included (no deduplication
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import crc32c
@@ -51,6 +51,17 @@ def send_frame(payload_bytes: int, batch: int) -> bytes:
         payload = (len(single).to_bytes(4, "big") + single + payload) * batch
     head = metadata.SerializeToString()
     body = len(head).to_bytes(4, "big") + head + payload
+    return frame(command, b"\x0e\x01" + crc32c.crc32c(body).to_bytes(4, "big") + body)
+
+
+def delayed_frame(payload_bytes: int, deliver_at_ms: int, sequence_id: int = 1 << 28, payload: bytes = b"") -> bytes:
+    """A SEND of one message with a delivery time; `payload` is filled up to `payload_bytes`."""
+    metadata = MessageMetadata(producer_name="benchmark", sequence_id=sequence_id, publish_time=time.time_ns() // 1_000_000)
+    metadata.deliver_at_time = deliver_at_ms
+    command = BaseCommand(type=BaseCommand.SEND)
+    command.send.producer_id, command.send.sequence_id = 0, sequence_id
+    head = metadata.SerializeToString()
+    body = len(head).to_bytes(4, "big") + head + payload.ljust(payload_bytes, b" ")
     return frame(command, b"\x0e\x01" + crc32c.crc32c(body).to_bytes(4, "big") + body)
 
 
@@ -130,6 +141,20 @@ class RawClient:
         while acknowledged < sent:
             acknowledged += self._receipts()
         return acknowledged
+
+    def publish_all(self, frames: Sequence[bytes], times: int, window: int) -> None:
+        """All of them, again and again, with at most `window` in flight."""
+        step = max(1, window // 4)
+        blocks = [(b"".join(frames[at : at + step]), len(frames[at : at + step])) for at in range(0, len(frames), step)]
+        sent = acknowledged = 0
+        for _ in range(times):
+            for block, count in blocks:
+                while sent + count - acknowledged > window:
+                    acknowledged += self._receipts()
+                self._socket.sendall(block)
+                sent += count
+        while acknowledged < sent:
+            acknowledged += self._receipts()
 
     def _receipts(self) -> int:
         """How many came with one read."""
