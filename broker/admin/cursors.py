@@ -20,6 +20,7 @@ from ..topic.contract import Topic
 from .answers import Refusal, json_answer, no_content, read_json
 from .endpoints import Access, Endpoint, Handler, Query
 from .internal_stats import internal_stats_json
+from .ledger_metadata import ledger_metadata_text
 from .messages import message_answer
 from .names import TOPIC, topic_of
 from .positions import first_position, last_message_id_json, message_id_json, read_place
@@ -47,7 +48,6 @@ class CursorRoutes:
             ("GET", TOPIC + "/ledger/{ledger:int}/entry/{entry:int}", "PEEK_MESSAGES", self.message, bytes),
             ("GET", TOPIC + "/messageid/{timestamp:int}", "PEEK_MESSAGES", self.message_id, dict[str, int]),
             ("GET", TOPIC + "/getMessageIdByIndex", "PEEK_MESSAGES", self.message_id_by_index, dict[str, int]),
-            ("GET", TOPIC + "/internalStats", "GET_STATS", self.internal_stats, dict[str, Any]),
             ("POST", TOPIC + "/trim", "TRIM_TOPIC", self.trim, None),
             ("POST", TOPIC + "/terminate", "TERMINATE", self.terminate, dict[str, int]),
             ("POST", TOPIC + "/terminate/partitions", "TERMINATE", self.terminate_partitions, dict[str, dict[str, int]]),
@@ -57,6 +57,14 @@ class CursorRoutes:
             *(
                 Endpoint(method, path, handler, Access(Kind.TOPIC, operation), query, answer=answer)
                 for method, path, operation, handler, answer in table
+            ),
+            Endpoint(
+                "GET",
+                TOPIC + "/internalStats",
+                self.internal_stats,
+                Access(Kind.TOPIC, "GET_STATS"),
+                (*query, Query("metadata", bool, False, "with what the metadata store has of each ledger")),
+                answer=dict[str, Any],
             ),
             Endpoint("DELETE", TOPIC + "/truncate", self.truncate, Access(Kind.TENANT_ADMIN), query),
         ]
@@ -178,7 +186,12 @@ class CursorRoutes:
     async def internal_stats(self, request: Request) -> Response:
         """Tells the ledgers of a topic and the places of its cursors."""
         topic = await self._whole(topic_of(request), "Internal stats are of partitions: ask for one of them")
-        return json_answer(internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger()))
+        stats = internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger())
+        if request.query_params.get("metadata") == "true":
+            for ledger in stats["ledgers"]:
+                text = await ledger_metadata_text(self._service.partitioned_topics.store, ledger["ledgerId"])
+                ledger |= {} if text is None else {"metadata": text}
+        return json_answer(stats)
 
     async def truncate(self, request: Request) -> Response:
         """Lets go of everything that is stored of a topic."""

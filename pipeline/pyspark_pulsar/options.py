@@ -13,6 +13,8 @@ from .errors import WrongOption
 from .positions import EARLIEST, LATEST, Place, parse_place
 
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
+VALUES = ("SCHEMA", "RAW")
+WAYS = ("AUTO", "BROKER")
 SPLIT_BYTES = 64 << 20
 
 
@@ -61,7 +63,13 @@ class SourceOptions:
     between: Between
     columns: tuple[str, ...]
     mode: str
+    is_typed: bool
+    """Whether key and value have the types of the topic's schema; else they are bytes."""
+    schema_version: int | None
+    """The version that says these types; None for the latest."""
     fails_on_data_loss: bool
+    reads_bookies: bool
+    """Whether closed ledgers are read straight from bookies, where those can be reached."""
     split_bytes: int
     verifies_checksums: bool
     messages_per_trigger_max: int | None
@@ -88,7 +96,10 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
         ),
         columns=tuple(name.strip() for name in options.text("columns").split(",") if name.strip()),
         mode=options.choice("mode", MODES),
+        is_typed=options.choice("values", VALUES) == "SCHEMA",
+        schema_version=options.number("schemaVersion"),
         fails_on_data_loss=options.flag("failOnDataLoss", True),
+        reads_bookies=options.choice("readFrom", WAYS) == "AUTO",
         split_bytes=options.number("splitBytes", 1) or SPLIT_BYTES,
         verifies_checksums=options.flag("verifyChecksums", True),
         messages_per_trigger_max=options.number("maxMessagesPerTrigger", 1),
@@ -99,7 +110,19 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
 
 _KNOWN = (
     *("service.url", "admin.url", "topic", "topics", "topicsPattern", "startingOffsets", "endingOffsets", "startingTime"),
-    *("endingTime", "startingIndex", "endingIndex", "columns", "mode", "failOnDataLoss", "splitBytes", "verifyChecksums"),
+    *(
+        "endingTime",
+        "startingIndex",
+        "endingIndex",
+        "columns",
+        "mode",
+        "values",
+        "readFrom",
+        "schemaVersion",
+        "failOnDataLoss",
+        "splitBytes",
+        "verifyChecksums",
+    ),
     *("maxMessagesPerTrigger", "maxBytesPerTrigger", "predefinedSubscription", "pulsar.client.authParams"),
     *("pulsar.client.tlsTrustCertsFilePath", "pollTimeoutMs", "path"),
 )

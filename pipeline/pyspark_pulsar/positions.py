@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .errors import DataLost, NoSuchPosition
+from .ledger_places import LedgerPlaces
 
 
 class Place(NamedTuple):
@@ -43,6 +44,8 @@ class Ledger:
     entries: int
     size_bytes: int
     closed_at_ms: int = 0
+    places: LedgerPlaces | None = None
+    """Where its entries are, of a closed ledger whose bookies are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class LedgerRange:
     first_entry_id: int
     end_entry_id: int
     size_bytes: int
+    places: LedgerPlaces | None = None
 
     @property
     def count(self) -> int:
@@ -68,7 +72,7 @@ class LedgerRange:
 
     def part(self, first_entry_id: int, end_entry_id: int) -> "LedgerRange":
         size_bytes = self.size_bytes * (end_entry_id - first_entry_id) // self.count
-        return LedgerRange(self.ledger_id, first_entry_id, end_entry_id, size_bytes)
+        return LedgerRange(self.ledger_id, first_entry_id, end_entry_id, size_bytes, self.places)
 
 
 def end_of(ledgers: Sequence[Ledger]) -> Place:
@@ -83,7 +87,7 @@ def ranges_between(ledgers: Sequence[Ledger], start: Place, end: Place) -> list[
         first = start.entry_id if ledger.ledger_id == start.ledger_id else 0
         until = min(end.entry_id, ledger.entries) if ledger.ledger_id == end.ledger_id else ledger.entries
         if start.ledger_id <= ledger.ledger_id <= end.ledger_id and max(first, 0) < until:
-            whole = LedgerRange(ledger.ledger_id, 0, ledger.entries, ledger.size_bytes)
+            whole = LedgerRange(ledger.ledger_id, 0, ledger.entries, ledger.size_bytes, ledger.places)
             found.append(whole.part(max(first, 0), until))
     return found
 

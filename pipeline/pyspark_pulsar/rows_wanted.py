@@ -1,34 +1,61 @@
 """Which rows of a block a query wants, and what becomes of those that cannot be decoded. Pure."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
 
-from .decode.arrow_columns import batch_of
+from .decode.arrow_columns import batch_of, keys_of, place, reasons_of
 from .decode.octets import Flags
 from .decode.rows import Rows
+from .decode.typed import Schema, typed_columns
 from .errors import Undecodable
 from .options import Between
 
 
-def wanted_batch(rows: Rows, topic: str, columns: tuple[str, ...], between: Between, mode: str) -> Any:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`columns` in their order. `schema` is that of the typed ones, None for bytes; `written_as` gives those of messages."""
+
+    columns: tuple[str, ...]
+    between: Between
+    mode: str = "FAILFAST"
+    schema: Schema | None = None
+    written_as: Callable[[int], Schema | None] = lambda version: None
+
+
+def wanted_batch(rows: Rows, topic: str, wanted: Wanted) -> Any:
     """An Arrow record batch. Undecodable where the mode is FAILFAST and a wanted record has an error."""
-    kept = _within(rows, between)
-    bad = _bad(rows)
-    if mode == "FAILFAST" and bool((bad & kept).any()):
-        entry = int(rows.entries[numpy.flatnonzero(bad & kept)[0]])
-        place = f"{rows.block.ledger_ids[entry]}:{rows.block.entry_ids[entry]}"
+    kept = _within(rows, wanted.between)
+    made, reasons = _typed(rows, wanted)
+    bad = _bad(rows, reasons)
+    if wanted.mode == "FAILFAST" and bool((bad & kept).any()):
+        row = int(numpy.flatnonzero(bad & kept)[0])
         raise Undecodable(
-            f"{topic} at {place}: {rows.errors[entry]}. To have such records as rows with an error: mode=PERMISSIVE; "
-            "to leave them out: mode=DROPMALFORMED"
+            f"{topic} at {place(rows, row)}: {reasons.get(row) or rows.errors[rows.entries[row]]}. To have such records as "
+            "rows with an error: mode=PERMISSIVE; to leave them out: mode=DROPMALFORMED"
         )
-    if mode == "DROPMALFORMED":
+    if wanted.mode == "DROPMALFORMED":
         kept &= ~bad
-    return batch_of(rows, topic, columns, kept)
+    if reasons and "error" in wanted.columns:
+        made["error"] = reasons_of(rows, topic, reasons)
+    return batch_of(rows, topic, wanted.columns, kept, made)
 
 
-def _bad(rows: Rows) -> Flags:
-    return numpy.array([bool(error) for error in rows.errors], numpy.bool_)[rows.entries]
+def _typed(rows: Rows, wanted: Wanted) -> tuple[dict[str, Any], dict[int, str]]:
+    """The columns that have the schema's types, and why a row has none of them."""
+    if wanted.schema is None or not {"key", "value"} & set(wanted.columns):
+        return {}, {}
+    is_in_key = wanted.schema.is_key_value and wanted.schema.is_separated
+    found = typed_columns(rows, keys_of(rows) if is_in_key else None, wanted.columns, wanted.schema, wanted.written_as)
+    return found.columns, found.reasons
+
+
+def _bad(rows: Rows, reasons: dict[int, str]) -> Flags:
+    bad = numpy.array([bool(error) for error in rows.errors], numpy.bool_)[rows.entries]
+    bad[list(reasons)] = True
+    return bad
 
 
 def _within(rows: Rows, between: Between) -> Flags:

@@ -15,6 +15,9 @@ _SETTINGS = (
     "transactionCoordinatorEnabled=true",
     "brokerEntryMetadataInterceptors=org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor",
     "exposingBrokerEntryMetadataToClientEnabled=true",
+    "brokerDeleteInactiveTopicsEnabled=false",  # a slow machine may need longer for a query than a topic without readers lives
+    "defaultRetentionTimeInMinutes=-1",
+    "defaultRetentionSizeInMB=-1",
 )
 _numbers = itertools.count()
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import NoSuchTopic, Refused
+from ..ledger_places import parse_places
 from ..options import Access
 from ..positions import Ledger
 from .brokers import tried_again
@@ -16,17 +17,25 @@ from .connection import Lost
 from .credentials import tls_context, token
 
 
-def ledgers_of(topic: str, access: Access) -> list[Ledger]:
-    """The ledgers of a topic in order, the last one with what is in it now. NoSuchTopic, Refused, Unreachable."""
+def ledgers_of(topic: str, access: Access, with_places: bool = False) -> list[Ledger]:
+    """The ledgers of a topic in order, the last one with what is in it now. NoSuchTopic, Refused, Unreachable.
+
+    `with_places`: and where their entries are, as far as the broker tells.
+    """
     path = topic.replace("://", "/", 1)
-    body = tried_again(topic, access, lambda: _get(topic, access, f"/admin/v2/{path}/internalStats"))
-    found = [
-        Ledger(int(each["ledgerId"]), int(each["entries"]), int(each["size"]), int(each["timestamp"]))
-        for each in body["ledgers"]
-    ]
+    asked_for = "?metadata=true" if with_places else ""
+    body = tried_again(topic, access, lambda: _get(topic, access, f"/admin/v2/{path}/internalStats{asked_for}"))
+    found = [_ledger(each) for each in body["ledgers"]]
     if found and not found[-1].entries:  # Apache has the open ledger's numbers elsewhere
         found[-1] = Ledger(found[-1].ledger_id, int(body["currentLedgerEntries"]), int(body["currentLedgerSize"]))
     return found
+
+
+def _ledger(found: Mapping[str, Any]) -> Ledger:
+    ledger_id = int(found["ledgerId"])
+    # what is offloaded may not be with bookies any more
+    places = None if found.get("offloaded") else parse_places(ledger_id, str(found.get("metadata", "")))
+    return Ledger(ledger_id, int(found["entries"]), int(found["size"]), int(found.get("timestamp", 0)), places)
 
 
 def asked(topic: str, access: Access, path: str) -> Mapping[str, Any]:

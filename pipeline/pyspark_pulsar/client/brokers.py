@@ -38,6 +38,11 @@ def tried_again(what: str, access: Access, work: Callable[[], _Result]) -> _Resu
         pause = min(2 * pause, _PAUSE_SECONDS_MAX)
 
 
+def partitioned_name(topic: str) -> str:
+    """Of a partition, the topic that it is one of: schemas are that one's."""
+    return _PARTITION.sub("", topic)
+
+
 def topics_of(options: SourceOptions) -> list[str]:
     """All that is to be read, partitions by themselves, in order. NoSuchTopic, Refused, Unreachable."""
     access = options.access

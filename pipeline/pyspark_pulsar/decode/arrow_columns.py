@@ -41,13 +41,23 @@ SCHEMA = pyarrow.schema(
 """All columns. `error` says why a record could not be decoded; null for one that could."""
 
 
-def batch_of(rows: Rows, topic: str, columns: Sequence[str], kept: Flags | None = None) -> Any:
-    """A record batch of these columns, in their order, of the rows in `kept` (all, when it is None)."""
+def batch_of(
+    rows: Rows, topic: str, columns: Sequence[str], kept: Flags | None = None, made: Mapping[str, Any] | None = None
+) -> Any:
+    """A record batch of these columns, in their order, of the rows in `kept` (all, when it is None).
+
+    `made`: columns of all rows that stand in for those of the same name.
+    """
     # kept rows are chosen in the finished columns: filters by time keep nearly all or nearly nothing of a block
-    arrays = [_COLUMNS[name](rows, topic) for name in columns]
-    schema = pyarrow.schema([SCHEMA.field(name) for name in columns])
-    batch = pyarrow.RecordBatch.from_arrays(arrays, schema=schema) if columns else _without_columns(rows.count)
+    made = made or {}
+    arrays = [made[name] if name in made else _COLUMNS[name](rows, topic) for name in columns]
+    batch = pyarrow.RecordBatch.from_arrays(arrays, names=list(columns)) if columns else _without_columns(rows.count)
     return batch if kept is None or bool(kept.all()) else batch.filter(pyarrow.array(kept))
+
+
+def keys_of(rows: Rows) -> Any:
+    """The column `key`, as bytes."""
+    return _COLUMNS["key"](rows, "")
 
 
 def _without_columns(count: int) -> Any:
@@ -123,7 +133,7 @@ def _pairs(rows: Rows) -> tuple[Any, Any]:
     found: Repeated = rows.properties
     # these lie in the block or, of compressed batches, behind it: `data` begins with the block's own bytes
     pairs = scan(rows.data, found.starts, found.ends, Fields(spans=(1, 2)))
-    keys, values = (_text(binary_of(rows.data, _present(pairs.spans[number]))) for number in (1, 2))
+    keys, values = (text_of(binary_of(rows.data, _present(pairs.spans[number]))) for number in (1, 2))
     return keys, values
 
 
@@ -131,7 +141,7 @@ def _present(spans: Spans) -> Spans:
     return Spans(numpy.maximum(spans.starts, 0), numpy.maximum(spans.ends, 0))
 
 
-def _text(values: Any) -> Any:
+def text_of(values: Any) -> Any:
     """Text, with U+FFFD for what is none: Spark trusts what it is given."""
     try:
         return values.cast(pyarrow.string())
@@ -144,15 +154,12 @@ def _of_entries(rows: Rows, spans: Spans) -> Any:
 
 
 def _producer(rows: Rows, topic: str) -> Any:
-    return _text(_of_entries(rows, rows.producers))
+    return text_of(_of_entries(rows, rows.producers))
 
 
 def _schema_version(rows: Rows, topic: str) -> Any:
-    """The registry numbers versions from 0 and writes them as eight bytes (LongSchemaVersion); null for any other form."""
-    spans = rows.schema_versions
-    is_number = spans.ends - spans.starts == 8
-    numbers = words_at(rows.block.data, numpy.maximum(spans.starts, 0)).byteswap().view(numpy.int64)
-    return pyarrow.array(numbers, mask=~is_number).take(pyarrow.array(rows.entries))
+    numbers = rows.schema_version_numbers()
+    return pyarrow.array(numbers, mask=numbers < 0).take(pyarrow.array(rows.entries))
 
 
 def _time(milliseconds: Words, is_null: Flags | None = None) -> Any:
@@ -163,15 +170,24 @@ def _time(milliseconds: Words, is_null: Flags | None = None) -> Any:
 
 
 def _error(rows: Rows, topic: str) -> Any:
-    if not any(rows.errors):
+    return reasons_of(rows, topic, {})
+
+
+def reasons_of(rows: Rows, topic: str, of_rows: Mapping[int, str]) -> Any:
+    """The column `error`: what is wrong with an entry, or (`of_rows`) with one of its messages."""
+    if not of_rows and not any(rows.errors):
         return pyarrow.nulls(rows.count, pyarrow.string())
-    reasons = [f"{topic} at {place(rows, entry)}: {error}" if error else None for entry, error in enumerate(rows.errors)]
-    return pyarrow.array(reasons, pyarrow.string()).take(pyarrow.array(rows.entries))
+    reasons = [of_rows.get(row) or rows.errors[entry] for row, entry in enumerate(rows.entries.tolist())]
+    return pyarrow.array(
+        [f"{topic} at {place(rows, row)}: {reason}" if reason else None for row, reason in enumerate(reasons)], pyarrow.string()
+    )
 
 
-def place(rows: Rows, entry: int) -> str:
-    """`ledger:entry`, as options and errors name a position."""
-    return f"{rows.block.ledger_ids[entry]}:{rows.block.entry_ids[entry]}"
+def place(rows: Rows, row: int) -> str:
+    """`ledger:entry`, as options and errors name a position, and the place in its batch."""
+    entry, index = rows.entries[row], rows.batch_indexes[row]
+    inside = f", message {index} of its batch" if index >= 0 else ""
+    return f"{rows.block.ledger_ids[entry]}:{rows.block.entry_ids[entry]}{inside}"
 
 
 def _message_id(rows: Rows, topic: str) -> Any:

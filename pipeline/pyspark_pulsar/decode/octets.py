@@ -20,7 +20,6 @@ PADDING_BYTES = 16
 _U = numpy.uint64
 _STOPS = _U(0x8080808080808080)
 _SEVENS = _U(0x7F7F7F7F7F7F7F7F)
-_LONG_VARINT_BYTES_MAX = 10
 
 
 def padded(data: bytes | bytearray | memoryview) -> Octets:
@@ -50,8 +49,8 @@ def varints_at(data: Octets, places: Places) -> tuple[Words, Places]:
     values = _groups_of_seven(words & until & _SEVENS)
     sizes = (numpy.bitwise_count(until) >> 3).astype(numpy.int64)
     long = numpy.flatnonzero(stops == 0)
-    for row in long.tolist():  # nine bytes and more: negative numbers, which are rare
-        values[row], sizes[row] = _long_varint(data, int(places[row]))
+    if len(long):  # nine bytes and more: negative numbers, and the large ones of Avro
+        values[long], sizes[long] = _long_varints(data, places[long], values[long])
     return values, sizes
 
 
@@ -62,10 +61,10 @@ def _groups_of_seven(values: Words) -> Words:
     return (values & _U(0x000000000FFFFFFF)) | ((values & _U(0x0FFFFFFF00000000)) >> _U(4))
 
 
-def _long_varint(data: Octets, at: int) -> tuple[int, int]:
-    value = 0
-    for shift, octet in enumerate(data[at : at + _LONG_VARINT_BYTES_MAX].tolist()):
-        value |= (octet & 127) << 7 * shift
-        if octet < 128:
-            return value & 0xFFFFFFFFFFFFFFFF, shift + 1
-    return 0, 0
+def _long_varints(data: Octets, places: Places, low: Words) -> tuple[Words, Places]:
+    """What the ninth and the tenth byte add to the 56 bits before them."""
+    ninth, tenth = data[places + 8].astype(numpy.uint64), data[places + 9].astype(numpy.uint64)
+    is_tenth = ninth > 127
+    values = low | ((ninth & _U(127)) << _U(56)) | numpy.where(is_tenth, (tenth & _U(1)) << _U(63), _U(0))
+    is_none = is_tenth & (tenth > 127)
+    return numpy.where(is_none, _U(0), values), numpy.where(is_none, 0, numpy.where(is_tenth, 10, 9))

@@ -120,12 +120,22 @@ class _Scan:
             if number in self._columns.numbers:
                 column = self._columns.numbers[number]
                 column.values[rows], column.present[rows] = values, True
-            return numpy.where(sizes > 0, at + sizes, -1)
+            return self._fixed(number, rows, at, numpy.where(sizes > 0, at + sizes, -1))
         if kind == _SPAN:
             return self._span(number, rows, at)
         if kind in (_EIGHT_BYTES, _FOUR_BYTES):
-            return at + (8 if kind == _EIGHT_BYTES else 4)
+            return self._fixed(number, rows, at, at + (8 if kind == _EIGHT_BYTES else 4))
         return numpy.full(len(rows), -1, numpy.int64)
+
+    def _fixed(self, number: int, rows: Places, at: Places, after: Places) -> Places:
+        """A number that is wanted as the bytes that it has: of four or eight bytes, or one of several."""
+        sound = (after >= 0) & (after <= len(self._data))
+        if number in self._columns.spans:
+            column = self._columns.spans[number]
+            column.starts[rows], column.ends[rows] = numpy.where(sound, at, -1), numpy.where(sound, after, -1)
+        elif number in self._found:
+            self._found[number].append((rows[sound], at[sound], after[sound]))
+        return after
 
     def _span(self, number: int, rows: Places, at: Places) -> Places:
         lengths, sizes = varints_at(self._data, at)

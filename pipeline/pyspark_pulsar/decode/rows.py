@@ -11,7 +11,7 @@ import numpy
 from . import sections as fields
 from .batches import Messages, messages_of
 from .compression import Undecodable, uncompressed
-from .octets import PADDING_BYTES, Flags, Octets, Places, Words
+from .octets import PADDING_BYTES, Flags, Octets, Places, Words, words_at
 from .protobuf_columns import Columns, Fields, Repeated, Spans, scan
 from .sections import Block, Sections, split
 
@@ -45,10 +45,18 @@ class Rows:
     errors: list[str]
     message_count: int
     """As brokers count: all of a batch, markers too. What a consumer's permits are spent on."""
+    has_transactions: bool
+    """Whether messages of transactions are among them."""
 
     @property
     def count(self) -> int:
         return len(self.entries)
+
+    def schema_version_numbers(self) -> Places:
+        """Of entries. The registry numbers from 0, in eight bytes (LongSchemaVersion); -1 for any other form, or none."""
+        spans = self.schema_versions
+        numbers = words_at(self.block.data, numpy.maximum(spans.starts, 0)).byteswap().view(numpy.int64)
+        return numpy.where(spans.ends - spans.starts == 8, numbers, -1)
 
 
 def rows_of(block: Block, verifies_checksums: bool = True) -> Rows:
@@ -156,6 +164,7 @@ def _merged(
         schema_versions=own.spans[fields.SCHEMA_VERSION],
         errors=sections.errors,
         message_count=_message_count(own),
+        has_transactions=bool(own.numbers[fields.TXN_ID].present.any()),
     )
 
 

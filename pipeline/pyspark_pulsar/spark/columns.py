@@ -6,12 +6,59 @@ to make no others.
 
 from typing import Any
 
+import pyarrow
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..client.brokers import partitioned_name, topics_of
+from ..client.registry import latest_schema, schema_version
 from ..decode.arrow_columns import SCHEMA
-from ..errors import WrongOption
+from ..decode.avro_schema import UnusableSchema
+from ..decode.typed import Schema, types_of
+from ..errors import NoSuchTopic, WrongOption
 from ..options import SourceOptions
+
+
+def registry_schema(options: SourceOptions) -> Schema | None:
+    """What says the types of key and value: None where they are bytes. WrongOption where topics have different ones."""
+    if not options.is_typed:
+        return None
+    found: dict[Schema | None, str] = {}
+    for topic in dict.fromkeys(partitioned_name(each) for each in _topics(options)):
+        found.setdefault(_schema_of(topic, options), topic)
+    if len(found) > 1:
+        one, other = list(found.values())[:2]
+        raise WrongOption(f"{one} and {other} have different schemas: read each by itself, or their bytes with values=raw")
+    return next(iter(found), None)
+
+
+def _topics(options: SourceOptions) -> list[str]:
+    try:
+        return list(options.topics) or topics_of(options)
+    except NoSuchTopic:
+        return []  # of a stream they may come; of a batch the plan says it
+
+
+def _schema_of(topic: str, options: SourceOptions) -> Schema | None:
+    if options.schema_version is None:
+        found = latest_schema(topic, options.access)
+    else:
+        found = schema_version(topic, options.access, options.schema_version)
+        if found is None:
+            raise WrongOption(f"option schemaVersion={options.schema_version}: {topic} has no such version of its schema")
+    if found is None or found.kind in ("NONE", "BYTES"):
+        return None
+    try:
+        types_of(found)
+    except UnusableSchema as error:
+        raise WrongOption(f"{topic}: its schema cannot become columns: {error}. To read its bytes: values=raw") from None
+    return found
+
+
+def arrow_schema(schema: Schema | None) -> Any:
+    """All columns, key and value with the types of the topic's schema."""
+    typed = {} if schema is None else types_of(schema)
+    return pyarrow.schema([pyarrow.field(each.name, typed.get(each.name, each.type)) for each in SCHEMA])
 
 
 def schema_of(options: SourceOptions) -> StructType:
@@ -20,13 +67,13 @@ def schema_of(options: SourceOptions) -> StructType:
     if unknown:
         raise WrongOption(f"option columns: {', '.join(unknown)}: not there; there are {', '.join(SCHEMA.names)}")
     every = [name for name in SCHEMA.names if name != "error" or options.mode == "PERMISSIVE"]
-    whole = from_arrow_schema(SCHEMA)
+    whole = from_arrow_schema(arrow_schema(registry_schema(options)))
     return StructType([whole[name] for name in options.columns or every])
 
 
-def columns_in(schema: StructType) -> tuple[str, ...]:
+def columns_in(schema: StructType, of_topics: Schema | None) -> tuple[str, ...]:
     """The names of a schema's columns, which have our types. WrongOption."""
-    ours: Any = from_arrow_schema(SCHEMA)
+    ours: Any = from_arrow_schema(arrow_schema(of_topics))
     for field in schema.fields:
         if field.name not in ours.names:
             raise WrongOption(f"schema: column {field.name} is not there; there are {', '.join(ours.names)}")

@@ -1,15 +1,19 @@
 """What a task gets, and what it does: a split, read into Arrow batches. The same for batches and streams."""
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql.datasource import InputPartition
 
+from ..client.registry import schema_version
 from ..client.split_reader import SplitReader
+from ..client.split_rows import rows_of_split
+from ..decode.typed import Schema
 from ..options import SourceOptions
 from ..plan import Split
-from ..rows_wanted import wanted_batch
+from ..rows_wanted import Wanted, wanted_batch
 from ..stream_offsets import Backlog
 
 
@@ -33,10 +37,21 @@ def sampled(topic: str, backlog: Backlog, options: SourceOptions) -> Backlog:
     return replace(backlog, messages_per_entry=max(1.0, found / few.count))
 
 
-def batches_of(split: Split, options: SourceOptions, columns: tuple[str, ...]) -> Iterator[Any]:
+@dataclass(frozen=True)
+class Asked:
+    """What all tasks of a query make rows of, and how."""
+
+    options: SourceOptions
+    columns: tuple[str, ...]
+    schema: Schema | None
+
+
+def batches_of(split: Split, asked: Asked) -> Iterator[Any]:
     """Arrow record batches of one split."""
-    reader = SplitReader(split, options.access, options.fails_on_data_loss, options.verifies_checksums)
-    for rows in reader:
-        batch = wanted_batch(rows, split.topic, columns, options.between, options.mode)
+    options = asked.options
+    written_as = functools.partial(schema_version, split.topic, options.access)
+    wanted = Wanted(asked.columns, options.between, options.mode, asked.schema, written_as)
+    for rows in rows_of_split(split, options):
+        batch = wanted_batch(rows, split.topic, wanted)
         if batch.num_rows:
             yield batch

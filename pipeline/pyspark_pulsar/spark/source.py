@@ -18,8 +18,8 @@ from ..client.brokers import topics_of
 from ..options import SourceOptions, parse_options
 from ..plan import Split, since, splits_of
 from ..positions import EARLIEST, check_start, end_of, ranges_between
-from .columns import columns_in, schema_of
-from .partitions import SplitPartition, batches_of
+from .columns import columns_in, registry_schema, schema_of
+from .partitions import Asked, SplitPartition, batches_of
 
 
 class PulsarSource(DataSource):
@@ -33,13 +33,13 @@ class PulsarSource(DataSource):
         return schema_of(parse_options(self.options, is_stream=False))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return PulsarReader(parse_options(self.options, is_stream=False), columns_in(schema))
+        return PulsarReader(asked(parse_options(self.options, is_stream=False), schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         # needs PySpark 4.2: here, so that batches are read with 4.0 and 4.1 too
         from .stream_source import PulsarStreamReader
 
-        return PulsarStreamReader(parse_options(self.options, is_stream=True), columns_in(schema))
+        return PulsarStreamReader(asked(parse_options(self.options, is_stream=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from .sink import PulsarWriter
@@ -52,18 +52,24 @@ class PulsarSource(DataSource):
         return PulsarStreamWriter(self.options, schema, overwrite)
 
 
+def asked(options: SourceOptions, schema: StructType) -> Asked:
+    """WrongOption for a schema that the topics do not have."""
+    of_topics = registry_schema(options)
+    return Asked(options, columns_in(schema, of_topics), of_topics)
+
+
 class PulsarReader(DataSourceReader):
     """A batch: `partitions` looks at the topics' ledgers once, and what is read is what was there then."""
 
-    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
-        self._options, self._columns = options, columns
+    def __init__(self, asked: Asked) -> None:
+        self._options, self._asked = asked.options, asked
 
     def partitions(self) -> Sequence[InputPartition]:
         return [SplitPartition(split) for topic in topics_of(self._options) for split in self._splits(topic)]
 
     def _splits(self, topic: str) -> Iterator[Split]:
         options = self._options
-        ledgers = ledgers_of(topic, options.access)
+        ledgers = ledgers_of(topic, options.access, options.reads_bookies)
         start, end = options.starting.of(topic), min(options.ending.of(topic), end_of(ledgers))
         if options.fails_on_data_loss or start == EARLIEST:
             check_start(topic, ledgers, start)
@@ -73,4 +79,4 @@ class PulsarReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[Any]:
         # of an empty plan Spark makes one partition of nothing
         split = getattr(partition, "split", None)
-        return iter(()) if split is None else batches_of(split, self._options, self._columns)
+        return iter(()) if split is None else batches_of(split, self._asked)

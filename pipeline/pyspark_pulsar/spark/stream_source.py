@@ -13,18 +13,17 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from ..client.admin import ledgers_of
 from ..client.brokers import topics_of
 from ..errors import DataLost, NoSuchTopic
-from ..options import SourceOptions
 from ..plan import splits_of
 from ..positions import EARLIEST, LATEST, Ledger, Place, check_start, ranges_between
 from ..stream_offsets import Limit, admitted, backlog, begun, beyond_closed, cut_at, offset_json, places_in
-from .partitions import SplitPartition, batches_of, sampled
+from .partitions import Asked, SplitPartition, batches_of, sampled
 
 
 class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Exact offsets: what lies between two of them is the same whenever it is read, as long as it is there."""
 
-    def __init__(self, options: SourceOptions, columns: tuple[str, ...]) -> None:
-        self._options, self._columns = options, columns
+    def __init__(self, asked: Asked) -> None:
+        self._options, self._asked = asked.options, asked
         self._goal: dict[str, Place] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
@@ -73,7 +72,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: Any) -> Iterator[Any]:
         split = getattr(partition, "split", None)
-        return iter(()) if split is None else batches_of(split, self._options, self._columns)
+        return iter(()) if split is None else batches_of(split, self._asked)
 
     def _limit(self, limit: ReadLimit) -> Limit:
         """Spark passes one limit; where it is ours, the other option holds as well."""
@@ -91,7 +90,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _ledgers_or_lost(self, topic: str, end: Place) -> list[Ledger]:
         try:
-            return ledgers_of(topic, self._options.access)
+            return ledgers_of(topic, self._options.access, self._options.reads_bookies)
         except NoSuchTopic as error:
             if not self._options.fails_on_data_loss:
                 return []

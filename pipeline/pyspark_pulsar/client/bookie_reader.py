@@ -1,0 +1,197 @@
+"""The entries of a range of a closed ledger straight from bookies: the nearest that has them, the others where it fails.
+
+Brokers keep back messages of open and aborted transactions. A ledger that has messages of transactions is therefore none
+for this reader (`NeedsBroker`), and whoever asked reads on through the broker, from where this one was.
+"""
+
+import functools
+import socket
+import zlib
+from collections.abc import Iterator
+
+import crc32c
+import numpy
+
+from ..decode.octets import Flags, Places, sizes_at, words_at
+from ..decode.rows import Rows, rows_of
+from ..decode.sections import Block
+from ..ledger_places import DIGEST_BYTES, LedgerPlaces
+from ..options import Access
+from ..positions import LedgerRange
+from .bookie_connection import Answers, BookieConnection
+from .connection import Lost
+
+_WINDOW_BYTES = 4 << 20
+"""Bytes of entries that are asked for at a time, about; two windows are on their way: a task's memory is a few times this."""
+_WINDOW_ENTRIES_MAX = 4096
+_STORED_HEADER_BYTES = 32
+"""Ledger id, entry id, last add confirmed, length; the digest follows."""
+
+
+class NeedsBroker(Exception):
+    """What is left of the range has to come through the broker; the text says why."""
+
+
+class BookieReader:
+    """Iterate once. `next_entry_id` is what was not handed out yet, when NeedsBroker comes."""
+
+    def __init__(self, places: LedgerPlaces, wanted: LedgerRange, access: Access, verifies_checksums: bool) -> None:
+        self._places, self._wanted, self._access, self._verifies = places, wanted, access, verifies_checksums
+        self.next_entry_id = wanted.first_entry_id
+        self._connections: dict[str, BookieConnection] = {}
+        self._failed: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[Rows]:
+        try:
+            asked: Places | None = None
+            for window in _windows(self._wanted):
+                self._ask(window)
+                if asked is not None:
+                    yield self._taken(asked)
+                asked = window
+            if asked is not None:
+                yield self._taken(asked)
+        finally:
+            for each in self._connections.values():
+                each.close()
+
+    def _ask(self, window: Places) -> None:
+        """A bookie that fails here fails again when its answers are wanted, and is replaced there."""
+        for bookie, entries in self._by_bookie(window):
+            try:
+                self._connection(bookie).ask(self._places.ledger_id, entries)
+            except Lost as error:
+                self._drop(bookie, str(error))
+
+    def _by_bookie(self, window: Places) -> Iterator[tuple[str, Places]]:
+        chosen = [nearest(self._places.replicas(each)) for each in window.tolist()]
+        for bookie in dict.fromkeys(chosen):
+            yield bookie, window[numpy.array([each == bookie for each in chosen])]
+
+    def _taken(self, window: Places) -> Rows:
+        blocks = [self._sound_block(bookie, entries) for bookie, entries in self._by_bookie(window)]
+        rows = rows_of(_joined(blocks), self._verifies)
+        if rows.has_transactions:
+            raise NeedsBroker("it has messages of transactions")
+        self.next_entry_id = int(window[-1]) + 1
+        return rows
+
+    def _sound_block(self, bookie: str, entries: Places) -> Block:
+        """From that bookie as it was asked; what it does not have, or has damaged, from the others, an entry at a time."""
+        try:
+            if bookie in self._failed:
+                raise Lost(self._failed[bookie])
+            answers = self._connections[bookie].answers(entries)
+        except Lost as error:
+            self._drop(bookie, str(error))
+            return _joined([self._from_others(int(entry), bookie) for entry in entries])
+        block, is_sound = self._opened(answers)
+        if bool(is_sound.all()):
+            return block
+        kept = {int(block.entry_ids[row]): row for row in numpy.flatnonzero(is_sound).tolist()}
+        parts = [_one(block, kept[entry]) if entry in kept else self._from_others(entry, bookie) for entry in entries.tolist()]
+        return _joined(parts)
+
+    def _from_others(self, entry_id: int, failed: str) -> Block:
+        reason = self._failed.get(failed, f"bookie {failed} does not have it sound")
+        for bookie in self._places.replicas(entry_id):
+            if bookie == failed or bookie in self._failed:
+                continue
+            connection = None
+            try:
+                connection = BookieConnection(bookie, self._access.timeout_seconds)  # the kept one has answers under way
+                connection.ask(self._places.ledger_id, numpy.array([entry_id]))
+                block, is_sound = self._opened(connection.answers(numpy.array([entry_id])))
+            except Lost as error:
+                self._drop(bookie, str(error))
+                reason = str(error)
+                continue
+            finally:
+                if connection is not None:
+                    connection.close()
+            if bool(is_sound.all()):
+                return block
+        raise NeedsBroker(f"entry {self._places.ledger_id}:{entry_id}: {reason}")
+
+    def _opened(self, answers: Answers) -> tuple[Block, Flags]:
+        """Entries without what bookies store before them, and which are there and sound."""
+        digest_bytes = DIGEST_BYTES[self._places.digest]
+        header = _STORED_HEADER_BYTES + digest_bytes
+        is_sound = answers.is_there & (answers.ends - answers.starts >= header)
+        starts = numpy.where(is_sound, answers.starts, 0)
+        ids = [words_at(answers.data, starts + at).byteswap().view(numpy.int64) for at in (0, 8)]
+        is_sound &= (ids[0] == self._places.ledger_id) & (ids[1] == answers.entry_ids)
+        if self._verifies and digest_bytes:
+            is_sound &= self._digests_fit(answers, starts, is_sound)
+        places = numpy.full(len(starts), self._places.ledger_id, numpy.int64)
+        return Block(answers.data, starts + header, answers.ends, places, answers.entry_ids), is_sound
+
+    def _digests_fit(self, answers: Answers, starts: Places, is_sound: Flags) -> Flags:
+        """Of the 32 bytes before the digest and of what follows it (DigestManager): a call of the library's for each entry."""
+        compute, size = _DIGESTS[self._places.digest]
+        view = answers.data.data
+        at = _STORED_HEADER_BYTES
+        spans = zip(starts.tolist(), answers.ends.tolist(), is_sound.tolist(), strict=True)
+        found = [compute(view[a + at + size : b], compute(view[a : a + at])) if sound else 0 for a, b, sound in spans]
+        stated = sizes_at(answers.data, starts + at + size - 4)
+        fits: Flags = stated == numpy.array(found, numpy.int64)
+        return fits
+
+    def _connection(self, bookie: str) -> BookieConnection:
+        if bookie in self._failed:
+            raise Lost(self._failed[bookie])
+        if bookie not in self._connections:
+            self._connections[bookie] = BookieConnection(bookie, self._access.timeout_seconds)
+        return self._connections[bookie]
+
+    def _drop(self, bookie: str, reason: str) -> None:
+        self._failed.setdefault(bookie, reason)
+        connection = self._connections.pop(bookie, None)
+        if connection is not None:
+            connection.close()
+
+
+_DIGESTS = {"CRC32C": (crc32c.crc32c, 4), "CRC32": (zlib.crc32, 8)}
+
+
+def _windows(wanted: LedgerRange) -> Iterator[Places]:
+    per_entry = max(1, wanted.size_bytes // wanted.count)
+    size = max(1, min(_WINDOW_ENTRIES_MAX, _WINDOW_BYTES // per_entry))
+    for first in range(wanted.first_entry_id, wanted.end_entry_id, size):
+        yield numpy.arange(first, min(first + size, wanted.end_entry_id))
+
+
+def nearest(replicas: tuple[str, ...]) -> str:
+    """One on this machine where there is one, else the first: entries take turns by themselves."""
+    return next((each for each in replicas if each.rpartition(":")[0] in _own_names()), replicas[0])
+
+
+@functools.cache
+def _own_names() -> frozenset[str]:
+    name = socket.gethostname()
+    try:
+        addresses = {str(each[4][0]) for each in socket.getaddrinfo(name, None)}
+    except OSError:
+        addresses = set()
+    return frozenset({"127.0.0.1", "localhost", name, socket.getfqdn(), *addresses})
+
+
+def _one(block: Block, row: int) -> Block:
+    rows = numpy.array([row])
+    return Block(block.data, block.starts[rows], block.ends[rows], block.ledger_ids[rows], block.entry_ids[rows])
+
+
+def _joined(blocks: list[Block]) -> Block:
+    """In the order of their entries."""
+    if len(blocks) == 1:
+        return blocks[0]
+    shifts = numpy.cumsum([0, *(len(each.data) for each in blocks)])
+    parts = [
+        numpy.concatenate([each.starts + shift for each, shift in zip(blocks, shifts, strict=False)]),
+        numpy.concatenate([each.ends + shift for each, shift in zip(blocks, shifts, strict=False)]),
+        numpy.concatenate([each.ledger_ids for each in blocks]),
+        numpy.concatenate([each.entry_ids for each in blocks]),
+    ]
+    order = numpy.argsort(parts[3], kind="stable")
+    data = numpy.concatenate([each.data for each in blocks])
+    return Block(data, parts[0][order], parts[1][order], parts[2][order], parts[3][order])

@@ -1,0 +1,141 @@
+"""Definitions of the registry's two protobuf schemas, as messages with fields, and those as Arrow types. Pure.
+
+PROTOBUF_NATIVE has the descriptors of all; PROTOBUF the numbers of the outermost message's fields alone (`__PARSING_INFO__`),
+so that messages in it stay bytes.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow
+from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorSet
+from google.protobuf.message import DecodeError
+
+from .avro_schema import UnusableSchema
+
+VARINTS = ("INT32", "INT64", "UINT32", "UINT64", "SINT32", "SINT64", "BOOL", "ENUM")
+_TYPES = {
+    **dict.fromkeys(("INT32", "SINT32", "SFIXED32"), pyarrow.int32()),
+    **dict.fromkeys(("INT64", "SINT64", "SFIXED64", "UINT32", "UINT64", "FIXED32", "FIXED64"), pyarrow.int64()),
+    "BOOL": pyarrow.bool_(),
+    "FLOAT": pyarrow.float32(),
+    "DOUBLE": pyarrow.float64(),
+    "STRING": pyarrow.string(),
+    "ENUM": pyarrow.string(),
+    "BYTES": pyarrow.binary(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`kind` is the name of the protobuf type. `has_presence`: null where it is not there, else 0 or nothing."""
+
+    number: int
+    name: str
+    kind: str
+    is_repeated: bool = False
+    has_presence: bool = True
+    message: "Message | None" = None
+    symbols: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """`is_map_entry`: the pairs of a map."""
+
+    name: str
+    fields: tuple[Field, ...]
+    is_map_entry: bool = False
+
+
+def parse_native(data: bytes) -> Message:
+    """Of PROTOBUF_NATIVE. UnusableSchema."""
+    try:
+        found = json.loads(data)
+        files = FileDescriptorSet.FromString(base64.b64decode(found["fileDescriptorSet"]))
+        root = str(found["rootMessageTypeName"])
+    except (ValueError, KeyError, TypeError, DecodeError) as error:
+        raise UnusableSchema(f"the definition is none of PROTOBUF_NATIVE: {error!r}") from None
+    return _Descriptors(files).message("." + root.lstrip("."), ())
+
+
+def parse_numbers(properties: Mapping[str, str], name: str) -> Message:
+    """Of PROTOBUF. UnusableSchema."""
+    try:
+        found = json.loads(properties["__PARSING_INFO__"])
+        fields = [
+            Field(
+                int(each["number"]),
+                each["name"],
+                {"MESSAGE": "BYTES", "GROUP": "BYTES", "ENUM": "INT32"}.get(each["type"], each["type"]),
+                each.get("label") == "LABEL_REPEATED",
+            )
+            for each in found
+        ]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UnusableSchema(f"the definition has no __PARSING_INFO__ that can be read: {error!r}") from None
+    return Message(name, tuple(fields))
+
+
+class _Descriptors:
+    def __init__(self, files: FileDescriptorSet) -> None:
+        self._messages: dict[str, tuple[DescriptorProto, bool]] = {}
+        self._enums: dict[str, tuple[tuple[int, str], ...]] = {}
+        for file in files.file:
+            prefix = f".{file.package}" if file.package else ""
+            self._learn(file, prefix, file.syntax == "proto3", file.message_type)
+
+    def _learn(self, owner: Any, prefix: str, is_proto3: bool, messages: Any) -> None:
+        for enum in owner.enum_type:
+            self._enums[f"{prefix}.{enum.name}"] = tuple((each.number, each.name) for each in enum.value)
+        for message in messages:
+            self._messages[f"{prefix}.{message.name}"] = (message, is_proto3)
+            self._learn(message, f"{prefix}.{message.name}", is_proto3, message.nested_type)
+
+    def message(self, name: str, within: tuple[str, ...]) -> Message:
+        if name in within:
+            raise UnusableSchema(f"message {name[1:]} contains itself, which no column can")
+        if name not in self._messages:
+            raise UnusableSchema(f"message {name[1:]} is not defined")
+        found, is_proto3 = self._messages[name]
+        fields = tuple(self._field(each, is_proto3, (*within, name)) for each in found.field)
+        return Message(found.name, fields, found.options.map_entry)
+
+    def _field(self, found: FieldDescriptorProto, is_proto3: bool, within: tuple[str, ...]) -> Field:
+        kind = FieldDescriptorProto.Type.Name(found.type).removeprefix("TYPE_")
+        has_presence = not is_proto3 or found.proto3_optional or found.HasField("oneof_index") or kind == "MESSAGE"
+        return Field(
+            found.number,
+            found.name,
+            kind,
+            found.label == FieldDescriptorProto.LABEL_REPEATED,
+            has_presence,
+            self.message(found.type_name, within) if kind == "MESSAGE" else None,
+            self._enums.get(found.type_name, ()),
+        )
+
+
+def arrow_type(message: Message) -> Any:
+    """UnusableSchema for a message without fields, which is no column."""
+    if not message.fields:
+        raise UnusableSchema(f"message {message.name} has no fields, and a column of nothing cannot be")
+    return pyarrow.struct([(field.name, _field_type(field)) for field in message.fields])
+
+
+def _field_type(field: Field) -> Any:
+    one = single_type(field)
+    if field.message is not None and field.message.is_map_entry:
+        return pyarrow.map_(one.field(0).type, one.field(1).type)
+    return pyarrow.list_(pyarrow.field("element", one)) if field.is_repeated else one
+
+
+def single_type(field: Field) -> Any:
+    """Of one of a repeated field, or of the field."""
+    if field.message is not None:
+        return arrow_type(field.message)
+    if field.kind not in _TYPES:
+        raise UnusableSchema(f"field {field.name} is of protobuf's type {field.kind}, which cannot become a column")
+    return _TYPES[field.kind]

@@ -1,0 +1,147 @@
+"""A ledger straight from bookies that fail as a script says: its entries once and in order, sound, or the broker is asked."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from pipeline.pyspark_pulsar.client import bookie_reader, split_reader, split_rows
+from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader, NeedsBroker
+from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
+from pipeline.pyspark_pulsar.ledger_places import Ensemble, LedgerPlaces, parse_places
+from pipeline.pyspark_pulsar.options import Access, SourceOptions, parse_options
+from pipeline.pyspark_pulsar.plan import Split
+from pipeline.pyspark_pulsar.positions import Ledger, LedgerRange
+from tests.pipeline.scripted_bookie import ScriptedBookie, stored
+from tests.pipeline.scripted_broker import ScriptedBroker
+from tests.pipeline.sections import batch, metadata, single
+from wire.payloads import payload_section
+
+COUNT = 12
+SECTIONS = {(7, each): batch([single(f"{each}:{half}".encode()) for half in "ab"], each) for each in range(COUNT)}
+ENTRIES = {place: stored(*place, section) for place, section in SECTIONS.items()}
+WANTED = [f"{each}:{half}" for each in range(COUNT) for half in "ab"]
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several of them in a dozen entries."""
+    monkeypatch.setattr(bookie_reader, "_WINDOW_ENTRIES_MAX", 5)
+
+
+def places(write_quorum: int, *ensembles: tuple[int, tuple[ScriptedBookie, ...]]) -> LedgerPlaces:
+    found = tuple(Ensemble(first, tuple(each.address for each in bookies)) for first, bookies in ensembles)
+    return LedgerPlaces(7, write_quorum, "CRC32C", found)
+
+
+def reader(of: LedgerPlaces, first: int = 0) -> BookieReader:
+    access = Access("pulsar://unused", "http://unused", timeout_seconds=20)
+    return BookieReader(of, LedgerRange(7, first, COUNT, 1000, of), access, True)
+
+
+def texts(found: BookieReader) -> list[str]:
+    return [each["value"].decode() for rows in found for each in batch_of(rows, "t", ["value"]).to_pylist()]
+
+
+def test_a_range_is_its_entries_in_order() -> None:
+    with ScriptedBookie(ENTRIES) as bookie:
+        assert texts(reader(places(1, (0, (bookie,))))) == WANTED
+        assert texts(reader(places(1, (0, (bookie,))), first=7)) == WANTED[14:]
+
+
+def test_entries_of_a_striped_ledger_come_from_the_bookies_that_have_them() -> None:
+    held: list[dict[tuple[int, int], bytes]] = [
+        {place: each for place, each in ENTRIES.items() if shelf in (place[1] % 3, (place[1] + 1) % 3)} for shelf in range(3)
+    ]
+    with ScriptedBookie(held[0]) as one, ScriptedBookie(held[1]) as two, ScriptedBookie(held[2]) as three:
+        assert texts(reader(places(2, (0, (one, two, three))))) == WANTED
+        assert sorted(one.asked + two.asked + three.asked) == list(range(COUNT))
+
+
+def test_a_ledger_whose_ensemble_changed_is_read_from_both() -> None:
+    early = {place: each for place, each in ENTRIES.items() if place[1] < 4}
+    late = {place: each for place, each in ENTRIES.items() if place[1] >= 4}
+    with ScriptedBookie(early) as one, ScriptedBookie(late) as two:
+        assert texts(reader(places(1, (0, (one,)), (4, (two,))))) == WANTED
+
+
+DAMAGED = ENTRIES[7, 6][:-1] + b"?"
+OTHERS = ENTRIES[7, 5]
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {place: each for place, each in ENTRIES.items() if place[1] != 6},
+        {**ENTRIES, (7, 6): DAMAGED},
+        {**ENTRIES, (7, 6): OTHERS},
+        {**ENTRIES, (7, 6): b"short"},
+    ],
+    ids=["missing", "damaged", "of another entry", "cut off"],
+)
+def test_what_one_bookie_does_not_have_sound_comes_from_another(first: Mapping[tuple[int, int], bytes]) -> None:
+    with ScriptedBookie(first) as one, ScriptedBookie(ENTRIES) as two:
+        assert texts(reader(places(2, (0, (one, two))))) == WANTED
+
+
+@pytest.mark.parametrize("answers", [0, 3, 7])
+def test_a_bookie_that_goes_away_is_replaced(answers: int) -> None:
+    with ScriptedBookie(ENTRIES, answers) as one, ScriptedBookie(ENTRIES) as two:
+        assert texts(reader(places(2, (0, (one, two))))) == WANTED
+
+
+def test_what_no_bookie_has_needs_the_broker_from_the_window_on() -> None:
+    with ScriptedBookie({**ENTRIES, (7, 6): DAMAGED}) as one:
+        found = reader(places(1, (0, (one,))))
+        with pytest.raises(NeedsBroker, match="7:6"):
+            texts(found)
+        assert found.next_entry_id == 5
+
+
+def options(broker: ScriptedBroker) -> SourceOptions:
+    return parse_options({"service.url": broker.url, "admin.url": "http://unused", "topic": "t"}, is_stream=False)
+
+
+def through_both(bookie: ScriptedBookie, broker: ScriptedBroker) -> list[str]:
+    wanted = LedgerRange(7, 0, COUNT, 1000, places(1, (0, (bookie,))))
+    found = split_rows.rows_of_split(Split("persistent://public/default/t", (wanted,)), options(broker))
+    return [each["value"].decode() for rows in found for each in batch_of(rows, "t", ["value"]).to_pylist()]
+
+
+def test_the_broker_gives_what_is_left() -> None:
+    with ScriptedBookie({**ENTRIES, (7, 6): DAMAGED}) as bookie, ScriptedBroker(SECTIONS) as broker:
+        assert through_both(bookie, broker) == WANTED
+        assert broker.starts == [(7, 5)]
+
+
+def test_messages_of_transactions_come_through_the_broker_which_knows_their_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(split_reader, "ledgers_of", lambda topic, access: [Ledger(7, COUNT, 1000)])
+    section = payload_section(metadata(txnid_most_bits=0, txnid_least_bits=1), b"pending")
+    with ScriptedBookie({**ENTRIES, (7, 3): stored(7, 3, section)}) as bookie:
+        kept_back = {place: each for place, each in SECTIONS.items() if place != (7, 3)}
+        with ScriptedBroker(kept_back) as broker:
+            assert through_both(bookie, broker) == [each for each in WANTED if not each.startswith("3:")]
+            assert broker.starts == [(7, 0)]
+
+
+# ---- Where the entries are
+
+TEXT = (
+    "LedgerMetadata{{formatVersion=3, ensembleSize=2, writeQuorumSize=2, ackQuorumSize=1, state={state}, length=12800, "
+    "lastEntryId=0, digestType={digest}, password=OMITTED, ensembles={{0=[{first}], 70=[h:3181, 10.0.0.1:3182]}}, "
+    "customMetadata={{a=base64:eA==}}}}"
+)
+
+
+def test_places_are_read_from_what_brokers_tell() -> None:
+    found = parse_places(3, TEXT.format(state="CLOSED", digest="CRC32C", first="h:1, i:2"))
+    assert found == LedgerPlaces(3, 2, "CRC32C", (Ensemble(0, ("h:1", "i:2")), Ensemble(70, ("h:3181", "10.0.0.1:3182"))))
+    assert (found.replicas(1), found.replicas(70)) == (("i:2", "h:1"), ("h:3181", "10.0.0.1:3182"))
+
+
+@pytest.mark.parametrize(
+    ("state", "digest", "first"),
+    [("OPEN", "CRC32C", "h:1"), ("CLOSED", "MAC", "h:1"), ("CLOSED", "CRC32C", "bookie-1"), ("CLOSED", "CRC32C", "")],
+)
+def test_what_cannot_be_read_straight_has_no_places(state: str, digest: str, first: str) -> None:
+    assert parse_places(3, TEXT.format(state=state, digest=digest, first=first)) is None
+    assert parse_places(3, "") is None
