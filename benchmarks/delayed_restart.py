@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from benchmarks.raw_client import RawClient, delayed_frame, is_kind, process_use
+from benchmarks.raw_client import RawClient, is_kind, process_use, single_frame
 from tests.clients.server_process import Ready, ServerProcess
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandSubscribe
 
@@ -31,9 +31,9 @@ def publish(ready: Ready, count: int, due: int) -> None:
     rng, now_ms = random.Random(1), time.time_ns() // 1_000_000
     client = RawClient(ready.broker_url)
     client.producer(TOPIC)
-    frames = [delayed_frame(100, now_ms + HOUR_MS + rng.randrange(10 * HOUR_MS)) for _ in range(FRAMES)]
+    frames = [single_frame(100, now_ms + HOUR_MS + rng.randrange(10 * HOUR_MS)) for _ in range(FRAMES)]
     client.publish_all(frames, -(-count // FRAMES), WINDOW)
-    client.publish_all([delayed_frame(100, now_ms + 1)] * due, 1, WINDOW)
+    client.publish_all([single_frame(100, now_ms + 1)] * due, 1, WINDOW)
     client.close()
 
 

@@ -54,10 +54,11 @@ def send_frame(payload_bytes: int, batch: int) -> bytes:
     return frame(command, b"\x0e\x01" + crc32c.crc32c(body).to_bytes(4, "big") + body)
 
 
-def delayed_frame(payload_bytes: int, deliver_at_ms: int, sequence_id: int = 1 << 28, payload: bytes = b"") -> bytes:
-    """A SEND of one message with a delivery time; `payload` is filled up to `payload_bytes`."""
+def single_frame(payload_bytes: int, deliver_at_ms: int | None, sequence_id: int = 1 << 28, payload: bytes = b"") -> bytes:
+    """A SEND of one message, with a delivery time if any; `payload` is filled up to `payload_bytes`."""
     metadata = MessageMetadata(producer_name="benchmark", sequence_id=sequence_id, publish_time=time.time_ns() // 1_000_000)
-    metadata.deliver_at_time = deliver_at_ms
+    if deliver_at_ms is not None:
+        metadata.deliver_at_time = deliver_at_ms
     command = BaseCommand(type=BaseCommand.SEND)
     command.send.producer_id, command.send.sequence_id = 0, sequence_id
     head = metadata.SerializeToString()
@@ -121,6 +122,9 @@ class RawClient:
         subscribe.request_id = 1
         subscribe.initial_position = CommandSubscribe.Earliest
         self.ask(command, BaseCommand.SUCCESS)
+
+    def send(self, data: bytes) -> None:
+        self._socket.sendall(data)
 
     def flow(self, permits: int) -> None:
         command = BaseCommand(type=BaseCommand.FLOW)
