@@ -35,6 +35,7 @@ from bookie.upkeep import Upkeep
 from ports.clock import Clock
 from ports.disk import Disk, DiskUsage
 from ports.logs import line
+from ports.promise import promises
 from ports.rng import Rng
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryMix, EntryRun
@@ -82,6 +83,7 @@ class Bookie:
         self._read_only = self.health.reasons
         self._log_reads = LogReads(self._storage, settings.max_reads_in_progress_limit, self._known)
         self._loop = asyncio.get_running_loop()
+        self._promise = promises(self._loop)
         self._upkeep = Upkeep(self._storage, settings, clock, lambda: self.health.room, self.rewrite)
 
     # Life
@@ -181,7 +183,7 @@ class Bookie:
 
     def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
         """See `BookieClient.add`. The run's buffer is shared from now on and must not change any more."""
-        future: asyncio.Future[None] = self._loop.create_future()
+        future: asyncio.Future[None] = self._promise()
         self._admission.add(run, master_key, recovery, future)
         return future
 
@@ -192,7 +194,7 @@ class Bookie:
 
     def add_mix(self, mix: EntryMix, master_key: bytes) -> "asyncio.Future[None]":
         """As `add`, of entries of `writable_ledgers` that have this key. NotAsOne: one has ceased to be; nothing is stored."""
-        future: asyncio.Future[None] = self._loop.create_future()
+        future: asyncio.Future[None] = self._promise()
         self._admission.add_mix(mix, master_key, future)
         return future
 

@@ -7,12 +7,14 @@ ADD_BYTES_MAX of adds under way, beyond which they are refused with ETOOMANYREQU
 """
 
 import asyncio
+from functools import partial
 
 from bookkeeper.network_connection import NetworkConnection
 from bookkeeper.network_link import Add, Link
 from bookkeeper.network_link2 import ENTRIES_PER_READ_MAX, Version2Link
 from bookkeeper.network_link3 import Version3Link
 from bookkeeper.ports import DiskSpace, KnownLac, PolledLac
+from ports.promise import Promise, promises
 from ports.read_buffer import SharedRoom
 from ports.tls import RenewedTls
 from wire.bookie.availability import decode_availability
@@ -45,6 +47,7 @@ class NetworkBookie:
     ) -> None:
         self.name = name
         self._loop = asyncio.get_running_loop()
+        self._promise = promises(self._loop)
         where = name, host, port, room, timeout_seconds, tls
         self._version3 = NetworkConnection(Version3Link, *where)
         self._entries: NetworkConnection[Version2Link] | NetworkConnection[Version3Link] = self._version3
@@ -70,16 +73,17 @@ class NetworkBookie:
         recovery: bool = False,
         is_deferred: bool = False,
     ) -> "asyncio.Future[None]":
-        future: asyncio.Future[None] = self._loop.create_future()
-        if self._add_bytes + run.size_bytes > ADD_BYTES_MAX and self._add_bytes:
+        future: Promise[None] = self._promise()
+        size_bytes = run.size_bytes
+        if self._add_bytes + size_bytes > ADD_BYTES_MAX and self._add_bytes:
             future.set_exception(BookieError(BookieCode.ETOOMANYREQUESTS, run.ledger_id, f"{self.name}: too much under way"))
             return future
-        self._add_bytes += run.size_bytes
-        future.add_done_callback(lambda _: self._added(run.size_bytes))
+        self._add_bytes += size_bytes
+        future.listen(partial(self._added, size_bytes))
         connection.add(Add(run, master_key, recovery, is_deferred, future))
         return future
 
-    def _added(self, size_bytes: int) -> None:
+    def _added(self, size_bytes: int, _: "asyncio.Future[None]") -> None:
         self._add_bytes -= size_bytes
 
     async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:

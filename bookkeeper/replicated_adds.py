@@ -19,6 +19,7 @@ from typing import Protocol
 from bookkeeper.ensemble import Quorum, QuorumTracker, Send, Verdict
 from bookkeeper.ledgers import LedgerClosed, LedgerError, LedgerFenced
 from bookkeeper.ports import BookieClient
+from ports.promise import listen, promises
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryRun
 
@@ -67,6 +68,7 @@ class ReplicatedAdds:
         self._ledger_id, self._ensemble, self._bookies = ledger_id, ensemble, bookies
         self._ensembles, self._master_key, self._recovery = ensembles, master_key, recovery
         self._loop = asyncio.get_running_loop()
+        self._promise = promises(self._loop)
         self._tracker = QuorumTracker(quorum, last_confirmed, delays_change=delays_change)
         self._has_whole_runs = not quorum.is_striped
         self._clients = {seat: self._client(name) for seat, name in enumerate(ensemble)}
@@ -95,7 +97,7 @@ class ReplicatedAdds:
 
     def append(self, run: EntryRun) -> "asyncio.Future[EntryRun]":
         """Entries in order, each once. Fails with LedgerError: LedgerFenced, or LedgerClosed after the first failure."""
-        future: asyncio.Future[EntryRun] = self._loop.create_future()
+        future: asyncio.Future[EntryRun] = self._promise()
         if self.failure is not None:
             future.set_exception(self._refusal(self.failure))
             return future
@@ -151,7 +153,7 @@ class ReplicatedAdds:
         part = run if self._has_whole_runs else run.entries(send.first_entry_id, send.count)
         for seat in send.seats:
             answer = self._clients[seat].add(part, self._master_key, recovery=self._recovery)
-            answer.add_done_callback(partial(self._on_answer, send.piece, seat))
+            listen(answer, partial(self._on_answer, send.piece, seat))
 
     def _on_answer(self, piece: int, seat: int, answer: "asyncio.Future[None]") -> None:
         error = answer.exception() if not answer.cancelled() else BookieError(BookieCode.EIO, self._ledger_id, "cancelled")

@@ -20,6 +20,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequ
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
+from ports.promise import Promise
 from simulation.trace import Trace
 
 if TYPE_CHECKING:
@@ -80,6 +81,23 @@ class SimFuture(asyncio.Future[Any]):
 
     def __hash__(self) -> int:
         return self.serial
+
+
+class SimPromise(Promise[Any], SimFuture):
+    """Tells at once what its own process gives it; what comes from another, or from the machine, in a turn of its process."""
+
+    def __init__(self, loop: "SimLoop") -> None:
+        super().__init__(loop)
+        self._home = contextvars.copy_context()
+
+    def set_result(self, result: Any) -> None:
+        if OWNER.get() is not self.owner:
+            self.tell_later()
+        super().set_result(result)
+
+    def tell_later(self) -> None:
+        for listener in self.take_listeners():
+            self.add_done_callback(listener, context=self._home)
 
 
 class SimTask(asyncio.Task[Any]):
@@ -228,6 +246,9 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def create_future(self) -> "asyncio.Future[Any]":
         return SimFuture(self)
+
+    def create_promise(self) -> SimPromise:
+        return SimPromise(self)
 
     def create_task(
         self,

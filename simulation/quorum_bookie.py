@@ -9,6 +9,7 @@ from bookie.journal.mark import JournalMark
 from bookie.server.listener import BookieListener
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
+from ports.promise import listen
 from simulation.clock import SimClock
 from simulation.disk import SimDisk
 from simulation.history import Violation
@@ -36,12 +37,12 @@ class WatchedBookie(Bookie):
     def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
         was_fenced = self.name in self.checker.fenced and not recovery
         future = super().add(run, master_key, recovery=recovery)
-        future.add_done_callback(partial(self._on_added, (run,), was_fenced, recovery))
+        listen(future, partial(self._on_added, (run,), was_fenced, recovery))
         return future
 
     def add_mix(self, mix: EntryMix, master_key: bytes) -> "asyncio.Future[None]":
         future = super().add_mix(mix, master_key)
-        future.add_done_callback(partial(self._on_added, runs_of([mix]), self.name in self.checker.fenced, False))
+        listen(future, partial(self._on_added, runs_of([mix]), self.name in self.checker.fenced, False))
         return future
 
     async def ensure_fenced(self, ledger_id: int, master_key: bytes) -> None:

@@ -145,7 +145,6 @@ class Journal:
                 records = [item.record for item in decision.items]
                 has_failed = self._failure is not None
                 self.stats.wrote(records, queued_at, began_at, self._loop.time(), has_failed=has_failed)
-                self._commit.on_written()
             elif self._stopping and decision is None:
                 return
             else:
@@ -174,7 +173,9 @@ class Journal:
         except OSError as error:
             self._fail(error, items)
             await self._abandon_file()
+            self._commit.on_written()
         else:
+            self._commit.on_written()  # before anybody hears of it: what they add comes after this write
             self._complete(items, None)
 
     async def _write_frame(self, records: list[Record]) -> None:

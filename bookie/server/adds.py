@@ -15,6 +15,7 @@ from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
 from bookie.waiting_adds import NotAsOne
 from ports.logs import line
+from ports.promise import listen
 from wire.bookie.requests import Add, Answers
 from wire.bookie.runs import AddMix, AddRun
 from wire.bookie_codes import BookieCode, BookieError
@@ -32,7 +33,7 @@ log = logging.getLogger("bookie.server")
 
 
 class Adds:
-    """`on_load` is called whenever `load` has changed."""
+    """`on_load` is called whenever `load` has come to 1, or down to a half."""
 
     def __init__(
         self,
@@ -66,7 +67,7 @@ class Adds:
             if mix is not None:
                 began = self._began(mix.entries)
                 future = self._mixing.add_mix(mix.entries, mix.master_key)
-                future.add_done_callback(partial(self._mix_added, began, mix))
+                listen(future, partial(self._mix_added, began, mix))
                 return mix.end
         run = take_adds(buffer, at, end, RUN_ENTRIES_MAX, self._frame_bytes_max)
         if run is None:
@@ -78,12 +79,12 @@ class Adds:
         """One, of any version."""
         began = self._began(add.entries)
         future = self._bookie.add(add.entries, add.master_key, recovery=add.recovery)
-        future.add_done_callback(partial(self._added, began, add.entries, answers))
+        listen(future, partial(self._added, began, add.entries, answers))
 
     def _add_run(self, run: AddRun) -> None:
         began = self._began(run.entries)
         future = self._bookie.add(run.entries, run.master_key, recovery=bool(run.header & RECOVERY))
-        future.add_done_callback(partial(self._run_added, began, run))
+        listen(future, partial(self._run_added, began, run))
 
     def _added(self, began: float, entries: EntryRun, answers: Answers, future: "asyncio.Future[None]") -> None:
         self._peer.answer(answers.added(self._ended(began, entries, future), entries.ledger_id, entries.first_entry_id))
@@ -105,13 +106,17 @@ class Adds:
 
     def _began(self, entries: EntryRun | EntryMix) -> float:
         """When that was."""
-        self._bytes += _cost(entries)
-        self._on_load()
+        before = self._bytes
+        self._bytes = before + _cost(entries)
+        if self._bytes >= ADD_BYTES_MAX > before:
+            self._on_load()
         return self._now()
 
     def _ended(self, began: float, entries: EntryRun | EntryMix, future: "asyncio.Future[None]") -> BookieCode:
-        self._bytes -= _cost(entries)
-        self._on_load()
+        before = self._bytes
+        self._bytes = before - _cost(entries)
+        if before > ADD_BYTES_MAX // 2 >= self._bytes:
+            self._on_load()
         failure = future.exception()
         self._stats.adds.record(self._now() - began, entries.count, has_failed=failure is not None)
         if failure is None:

@@ -20,6 +20,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
 from ports.logs import line
+from ports.promise import listen
 from wire.int64 import signed
 from wire.position import Position
 from wire.run import EntryRun, SendRun
@@ -212,7 +213,7 @@ class TopicDeduplication:
 
     def appended(self, name: str, piece: Piece, future: "asyncio.Future[EntryRun]") -> None:
         """A piece is on its way. Comes before whoever sends the receipt."""
-        future.add_done_callback(partial(self._answered, self._known, name, piece.last, piece.chunk))
+        listen(future, partial(self._answered, self._known, name, piece.last, piece.chunk))
 
     def _answered(
         self, known: Deduplication, name: str, last: int, chunk: Chunk | None, future: "asyncio.Future[EntryRun]"

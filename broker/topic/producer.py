@@ -12,6 +12,7 @@ from typing import Protocol
 
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
+from ports.promise import ignore, listen
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
 from wire.transactions import TxnId
 
@@ -118,7 +119,7 @@ class TopicProducer:
         if piece is not None:
             self._host.deduplication.appended(self.name, piece, future)
         self._unanswered.append((run, future))
-        future.add_done_callback(self._answer)
+        listen(future, self._answer)
 
     def _refusal(self, run: SendRun) -> _Refused | None:
         if run.bad_checksum_index >= 0:
@@ -180,7 +181,7 @@ class TopicProducer:
         while self._unanswered:
             run, outcome = self._unanswered.popleft()
             if isinstance(outcome, asyncio.Future):
-                outcome.remove_done_callback(self._answer)
+                ignore(outcome, self._answer)
                 outcome.add_done_callback(_ignore)
             self._sink.send_failed(run, ServerError.SERVICE_NOT_READY, "The producer is closed")
 

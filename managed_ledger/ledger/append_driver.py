@@ -18,6 +18,7 @@ from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerStore, LedgerWri
 from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced
 from ports.clock import Clock
 from ports.logs import line
+from ports.promise import listen, promises
 from wire.run import EntryBatch, EntryRun
 
 from ..meters import LedgerMeters
@@ -60,6 +61,7 @@ class Appender:
         self._switched = switched
         self._meters = meters
         self._loop = asyncio.get_running_loop()
+        self._promise = promises(self._loop)
         self._writer: LedgerWriter | None = None
         self._retiring: LedgerWriter | None = None
         self._is_broken = False
@@ -81,7 +83,7 @@ class Appender:
         self._failure: ManagedLedgerError | None = None
 
     def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
-        future: asyncio.Future[EntryRun] = self._loop.create_future()
+        future: asyncio.Future[EntryRun] = self._promise()
         writer = self._writer
         if self._refusal is not None:
             future.set_exception(_again(self._refusal))
@@ -135,7 +137,7 @@ class Appender:
 
     def _send(self, writer: LedgerWriter, batch: EntryBatch, future: "asyncio.Future[EntryRun]") -> None:
         self._sent.append((batch, future))
-        writer.append(batch).add_done_callback(self._answered)
+        listen(writer.append(batch), self._answered)
 
     def _answered(self, answer: "asyncio.Future[EntryRun]") -> None:
         """Answers come in the order of the appends; after the first failure only failures come."""

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from simulation.loop import SimulationFailure
+from simulation.loop import OWNER, SimulationFailure
 from simulation.process import SimProcess
 from tests.simulation.worlds import World, run
 
@@ -166,3 +166,38 @@ def test_a_seed_replays_byte_for_byte() -> None:
     assert len(first.splitlines()) > 100
     assert life_of_a_server(1) == first
     assert life_of_a_server(2) != first
+
+
+def host_now() -> str:
+    owner = OWNER.get()
+    return "nowhere" if owner is None else owner.host
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_what_others_give_a_promise_is_heard_in_its_own_process_or_never(is_killed: bool) -> None:
+    async def scenario(world: World) -> list[str]:
+        made, told = asyncio.Event(), list[str]()
+        promises: list[asyncio.Future[int]] = []
+
+        async def main() -> None:
+            for _ in range(2):
+                promise = world.loop.create_promise()
+                promise.listen(lambda done: told.append(f"{done.result()} in {host_now()}"))
+                promises.append(promise)
+            promises[0].set_result(1)
+            assert len(told) == 1  # its own
+            made.set()
+            await asyncio.Event().wait()
+
+        process = SimProcess(world.loop, world.network, "host", world.disk, main)
+        process.start()
+        await made.wait()
+        promises[1].set_result(2)
+        assert len(told) == 1
+        if is_killed:
+            process.kill()
+        await asyncio.sleep(1)
+        return told
+
+    told = run(scenario)
+    assert told == (["1 in host"] if is_killed else ["1 in host", "2 in host"])

@@ -13,6 +13,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerTerminated
 from ports.clock import Clock
 from ports.logs import line
+from ports.promise import listen
 from wire.kernels.metadata import scan
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun, RunMetadata
@@ -189,7 +190,7 @@ class TopicTransactions:
             return _refused(f"Transaction [{txn_id}] has been ended. Please use a new transaction to send message.")
         buffer.began(txn_id, ledger.last_confirmed)
         future = ledger.append(entries)
-        future.add_done_callback(lambda done: self._appended(txn_id, done))
+        listen(future, lambda done: self._appended(txn_id, done))
         return future
 
     def _appended(self, txn_id: TxnId, done: "asyncio.Future[EntryRun]") -> None:
@@ -230,7 +231,7 @@ class TopicTransactions:
     def _write_marker(self, txn_id: TxnId, action: TxnAction) -> "asyncio.Future[EntryRun]":
         ledger = self._host.ledger
         written = self._endings[txn_id] = ledger.append(marker(txn_id, action, self._clock.now_ms(), ledger.header_bytes))
-        written.add_done_callback(lambda done: self._marked(txn_id, action, done))
+        listen(written, lambda done: self._marked(txn_id, action, done))
         return written
 
     async def _stored(self, written: "asyncio.Future[EntryRun]") -> None:
