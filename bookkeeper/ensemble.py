@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from wire.bookie_codes import BookieCode
+from wire.record import record
 
 FATAL_CODES = frozenset({BookieCode.EFENCED, BookieCode.EUA})
 
@@ -49,7 +50,7 @@ class Quorum:
         return self.write_quorum - self.ack_quorum
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Send:
     """Give these entries to the bookies in these seats, and report each answer under `piece`."""
 

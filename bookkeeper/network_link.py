@@ -67,9 +67,10 @@ class Link(asyncio.BufferedProtocol):
         while self._unsent and (self._entries < ENTRIES_UNANSWERED_MAX or not self._entries):
             add = self._unsent.popleft()
             run = add.run
-            self._entries += run.count
-            awaited = Awaited(run.first_entry_id, run.count)
-            self._adds.sent(run.ledger_id, PendingAdd(awaited, run.count, self._loop.time() + self._timeout, add.future))
+            count = run.count
+            self._entries += count
+            awaited = Awaited(run.first_entry_id, count)
+            self._adds.sent(run.ledger_id, PendingAdd(awaited, count, self._loop.time() + self._timeout, add.future))
             self._send(self._add_frames(add))
 
     async def read(self, ledger_id: int, first_entry_id: int, count: int) -> EntryRun:
@@ -139,7 +140,8 @@ class Link(asyncio.BufferedProtocol):
                 add.owner.set_exception(BookieError(known(add.code), ledger_id, f"{self._name}: at add"))
             else:
                 add.owner.set_result(None)
-        self._send_adds()
+        if self._unsent:
+            self._send_adds()
 
     def _read(self, run: EntryRun) -> None:
         left: EntryRun | None = run

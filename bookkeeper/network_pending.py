@@ -25,6 +25,10 @@ class Awaited:
     def __bool__(self) -> bool:
         return bool(self._parts)
 
+    def are_all(self, first: int, count: int) -> bool:
+        """Exactly these are awaited."""
+        return self._parts == [(first, first + count)]
+
     def take(self, first: int, end: int) -> list[tuple[int, int]]:
         """Those of [first, end) that were awaited, as (first, end); they are not any more."""
         taken, kept = [], []
@@ -61,13 +65,20 @@ class PendingAdds(Generic[T]):
             yield from adds
 
     def sent(self, ledger_id: int, add: PendingAdd[T]) -> None:
-        self._ledgers.setdefault(ledger_id, deque()).append(add)
+        adds = self._ledgers.get(ledger_id)
+        if adds is None:
+            adds = self._ledgers[ledger_id] = deque()
+        adds.append(add)
 
     def answered(self, ledger_id: int, first: int, count: int, code: int) -> list[PendingAdd[T]]:
         """The adds that are done now, in order. An answer that nobody waits for is dropped, as Apache's client does."""
         adds = self._ledgers.get(ledger_id)
         if adds is None:
             return []
+        if adds[0].awaited.are_all(first, count):  # as it nearly always is: one answer for the oldest
+            oldest = adds.popleft()
+            oldest.code = oldest.code or code
+            return self._with_done(ledger_id, adds, [oldest])
         rest = [(first, first + count)]
         for add in adds:
             taken = [part for start, stop in rest for part in add.awaited.take(start, stop)]
@@ -76,7 +87,9 @@ class PendingAdds(Generic[T]):
                 rest = _without(rest, taken)
             if not rest:
                 break
-        done = []
+        return self._with_done(ledger_id, adds, [])
+
+    def _with_done(self, ledger_id: int, adds: "deque[PendingAdd[T]]", done: "list[PendingAdd[T]]") -> "list[PendingAdd[T]]":
         while adds and not adds[0].awaited:
             done.append(adds.popleft())
         if not adds:

@@ -18,12 +18,15 @@ BUCKETS = STEPS * OCTAVES
 WINDOW_SECONDS = 60.0
 """Apache's prometheusStatsLatencyRolloverSeconds."""
 MICROSECONDS = 1e6
+_TWICE_STEPS = 2 * STEPS
 
 
 def bucket_of(seconds: float) -> int:
     mantissa, exponent = frexp(seconds * MICROSECONDS)
-    index = (exponent - 1) * STEPS + int((2 * mantissa - 1) * STEPS)
-    return min(max(index, 0), BUCKETS - 1)
+    index = exponent * STEPS + int(mantissa * _TWICE_STEPS) - _TWICE_STEPS  # the mantissa is from a half to one
+    if index < 0:
+        return 0
+    return index if index < BUCKETS else BUCKETS - 1
 
 
 def bucket_end_ms(index: int) -> float:

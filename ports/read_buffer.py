@@ -17,6 +17,8 @@ class SharedRoom:
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(KEPT_BYTES_MAX + READ_BYTES))
+        self.whole = self.view[:READ_BYTES]
+        """For a connection that has kept nothing, as nearly all have."""
         self.reader: ReadBuffer | None = None
         """Who was given the room last: nobody else may report bytes in it."""
 
@@ -37,10 +39,13 @@ class ReadBuffer:
     def room(self) -> memoryview:
         """To be read into at once."""
         if self._own is None:
-            self._shared.reader = self
-            start = self._end = len(self._kept)
-            view = self._shared.view
-            view[:start] = self._kept
+            shared, kept = self._shared, self._kept
+            shared.reader = self
+            start = self._end = len(kept)
+            if not start:
+                return shared.whole
+            view = shared.view
+            view[:start] = kept
             return view[start : start + READ_BYTES]
         if len(self._own) - self._end < _OWN_ROOM_BYTES_MIN:
             self._grow(self._own)
@@ -61,6 +66,9 @@ class ReadBuffer:
     def keep(self, start: int) -> None:
         """Bytes before `start` are used up."""
         size = self._end - start
+        if not size and self._own is None:
+            self._kept, self._end = b"", 0
+            return
         source = self._shared.view if self._own is None else self._own
         if size <= KEPT_BYTES_MAX:
             self._kept = bytes(source[start : self._end])

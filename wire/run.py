@@ -6,9 +6,9 @@ and ledger length, eight bytes each, big-endian, then the digest). A payload is 
 """
 
 from array import array
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from wire.record import record
 from wire.transactions import TxnId
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -29,7 +29,7 @@ FLAG_UNPARSEABLE = 64
 """The payload does not hold a readable MessageMetadata; counted as one message and delivered as it is."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EntryBatch:
     """Entries before they have ids.
 
@@ -51,7 +51,7 @@ class EntryBatch:
         return self.offsets[-1] - self.offsets[0] - self.count * self.header_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EntryRun:
     """Sealed, consecutive entries of one ledger. Immutable and shared: cache, memtable and readers hold the same buffer.
 
@@ -104,7 +104,7 @@ class EntryRun:
         return memoryview(self.buffer)[self.offsets[index] + self.header_bytes : self.offsets[index + 1]]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EntryMix:
     """Sealed entries of any ledgers in the order in which they came; ledger and entry id are in the header of each.
 
@@ -128,7 +128,7 @@ class EntryMix:
         return int.from_bytes(self.buffer[:8], signed=True)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SendRun:
     """Consecutive plain SEND frames of one producer, as taken from one socket read (`wire.kernels.sends.take_sends`).
 
@@ -149,7 +149,7 @@ class SendRun:
     """The transaction that all of it belongs to; the kernel takes none of those."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AckRun:
     """Consecutive plain individual ACK commands of one consumer: no request id, transaction, properties or ack sets.
 
@@ -162,7 +162,7 @@ class AckRun:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RunMetadata:
     """What a dispatcher needs of each entry's MessageMetadata (`wire.kernels.metadata.scan`).
 

@@ -8,20 +8,21 @@ BookKeeper's journal waits also at rest, unless journalFlushWhenQueueEmpty is se
 """
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from wire.record import record
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Write(Generic[T]):
     """Write these together now; answer with `on_written`."""
 
     items: list[T]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class WaitUntil:
     """Ask again at this time, or when `on_queued` says so."""
 

@@ -9,6 +9,8 @@ from bookie.journal.format_v1 import Record
 from ports.op_stats import OpStats
 from wire.run import EntryMix, EntryRun
 
+_RUNS = (EntryRun, EntryMix)
+
 
 class JournalStats:
     """Of one journal."""
@@ -21,10 +23,12 @@ class JournalStats:
         self, records: Sequence[Record | None], queued_at: float, began_at: float, ended_at: float, *, has_failed: bool
     ) -> None:
         """One write of what had been queued since `queued_at`; None in place of a record is an error that waited in line."""
-        kept = [record for record in records if record is not None]
-        if not kept:
+        count = 0
+        for record in records:
+            if record is not None:
+                count += record.count if isinstance(record, _RUNS) else 1
+        if not count:
             return
-        count = sum(record.count if isinstance(record, EntryRun | EntryMix) else 1 for record in kept)
         self.queued.record(began_at - queued_at, count)
         self.synced.record(ended_at - began_at, has_failed=has_failed)
         self.added.record(ended_at - queued_at, count, has_failed=has_failed)

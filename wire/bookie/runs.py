@@ -3,15 +3,14 @@
 A packet header is `version << 24 | opcode << 16 | flags`; a response has its request's version and opcode and no flags.
 """
 
-from dataclasses import dataclass
-
+from wire.record import record
 from wire.run import EntryMix, EntryRun
 
 WIRE_HEADER_BYTES = 32
 """What is known of the entries of a ledger whose digest is not: their four numbers. The digest counts as payload."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AddRun:
     """Consecutive adds to one ledger with the same header and key. `entries` owns a copy; `end` is after the last frame."""
 
@@ -21,7 +20,7 @@ class AddRun:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AddMix:
     """Adds to any ledgers with the same header and key, as they came. `entries` owns a copy; `end` is after the last frame."""
 
@@ -31,7 +30,7 @@ class AddMix:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReadRun:
     """Consecutive plain reads of consecutive entries of one ledger."""
 
@@ -42,7 +41,7 @@ class ReadRun:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AddedRun:
     """Consecutive responses of consecutive adds to one ledger, all with the same code."""
 
