@@ -21,6 +21,11 @@ CONTEST_SECONDS = 2.0
 """By then a broker that runs has made its node anew; one that was killed has not."""
 
 
+MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+"""How this broker owns bundles, by the name of Apache's class: by nodes. A leader of Apache's places bundles on those brokers
+alone that name its own (BrokerLoadManagerClassFilter)."""
+
+
 class MemberConflict(Exception):
     """Another broker is registered under this one's id."""
 
@@ -43,6 +48,7 @@ def broker_data(advertised: Advertised, listeners: Mapping[str, Advertised], ver
         "lastBundleLosses": [],
         "brokerVersionString": version,
         "protocols": {},
+        "loadManagerClassName": MODULAR,
         "advertisedListeners": listener_data(listeners),
         "loadReportType": "LocalBrokerData",
     }

@@ -20,10 +20,11 @@ from ..errors import BrokerError
 from .absent_owners import AbsentOwners, Refuses, nobody_refuses
 from .bundles import Bundle, Bundles
 from .errors import BundleNotFound, BundleUnsettled, NoSuchBroker
+from .foreign_owners import ForeignOwners
 from .load.choosing import Chooser
 from .load.heirs import Heirs
 from .lookups import Advertised, Answer
-from .members import Members, parse_broker_data
+from .members import MODULAR, Members, parse_broker_data
 from .namespace_bundles import CutChanged, NamespaceBundles
 from .ownership import (
     Adopted,
@@ -54,6 +55,7 @@ SETTLE_SECONDS_MAX = 20.0
 """How long a lookup waits for a bundle that is being taken or given up here."""
 TAKE_OVER_SECONDS_MAX = 5.0
 """How long a client that was sent here with its topic waits until the owner before has given it up."""
+MODULAR_REMEDY = f"loadManagerClassName={MODULAR} in their broker.conf, or stop them"
 DRAINS_MAX = 16
 """Bundles that a broker that stops gives up at a time; the others are served until it is their turn."""
 
@@ -76,6 +78,7 @@ class BundleOwnership:
         self._data, self._close_topics = data, close_topics
         self._chooser = chooser
         self._absent = AbsentOwners(store, refuses)
+        self._foreign = ForeignOwners(store, members, self._on_members)
         self._heirs = Heirs(members, self._chooser)
         self.on_given_up: Callable[[Bundle], Awaitable[None]] = _nothing
         """Told of a bundle while its topics are closed; the next owner waits for it. It does not fail."""
@@ -86,7 +89,7 @@ class BundleOwnership:
         self._claims: dict[Bundle, Claim] = {}
         self._waiting: dict[Bundle, asyncio.Future[None]] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
-        self._is_closing = False
+        self._is_closing = self._is_yielding = False
 
     def serves(self, topic: TopicName) -> bool:
         known = self._bundles.known(topic.namespace)
@@ -216,6 +219,7 @@ class BundleOwnership:
         self._is_closing = True
         turns = asyncio.Semaphore(DRAINS_MAX)
         await asyncio.gather(*(self._drain(bundle, turns) for bundle in self._machine.held()))
+        self._foreign.close()
         while self._tasks:
             await asyncio.wait(list(self._tasks))
         self._bundles.close()
@@ -236,7 +240,7 @@ class BundleOwnership:
     async def _elsewhere(self, cut: Bundles, bundle: Bundle, listener: str, authoritative: bool) -> Answer | None:
         """None when this broker is to take it."""
         owner = await self._owner(bundle, listener)
-        if owner is not None and not await self._absent.is_outlived(bundle.path, owner.address):
+        if owner is not None and (owner.is_redirect or not await self._absent.is_outlived(bundle.path, owner.address)):
             return owner
         own, registered = self._members.own_id, await self._members.ids()
         if authoritative and not self._is_closing:
@@ -253,9 +257,32 @@ class BundleOwnership:
         return None
 
     async def _owner(self, bundle: Bundle, listener: str) -> Answer | None:
-        """As the node says; None also for one that an earlier session of ours left."""
+        """As the node says; None also for one that an earlier session of ours left. Where others own bundles without nodes,
+        one of those, which knows."""
+        foreign = await self._foreign.one()
+        if foreign is not None:
+            return _answer(foreign, listener, is_redirect=True)
         found = await self._store.get(bundle.path)
         return None if found is None or found.value == self._data else _answer(found.value, listener, is_redirect=False)
+
+    def _on_members(self) -> None:
+        if not self._is_closing:
+            self._start(self._yield_to_foreign())
+
+    async def _yield_to_foreign(self) -> None:
+        """Who owns bundles without nodes takes ours, too, and clients that stay here would not hear of it."""
+        try:
+            if await self._foreign.one() is None:
+                self._is_yielding = False
+                return
+        except MetadataError as error:
+            log.warning(line("it is not known how other brokers own bundles", reason=error))
+            return
+        if not self._is_yielding:
+            self._is_yielding = True
+            log.warning(line("serves nothing beside brokers with ExtensibleLoadManagerImpl", remedy=MODULAR_REMEDY))
+        for bundle in self._machine.held():
+            self._handle(Unwanted(bundle))
 
     async def _until_given_up(self, bundle: Bundle) -> bool:
         """False when that takes too long."""
