@@ -75,6 +75,9 @@ class StoredHoles:
             saves=self._saves,
             saved_entries=self._store.saved_entries,
             saved_bytes=self._store.saved_bytes,
+            ledger_id=self._store.ledger_id,
+            ledger_last_entry_id=self._store.ledger_last_entry_id,
+            ledger_switched_ms=self._store.ledger_switched_ms,
         )
 
     def let_go_of_passed(self) -> None:

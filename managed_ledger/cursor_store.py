@@ -55,6 +55,7 @@ class CursorStore:
         self.cursor_properties: dict[str, str] = {}
         self.saved_bytes = 0
         self.saved_entries = 0
+        self.ledger_switched_ms = clock.now_ms()
         self._ledger_name = ledger_name
         self._store = store
         self._ledgers = ledgers
@@ -79,6 +80,11 @@ class CursorStore:
     def ledger_id(self) -> int:
         """The ledger that the node names."""
         return self._ledger_id
+
+    @property
+    def ledger_last_entry_id(self) -> int:
+        """-1 where this process does not write it (yet)."""
+        return -1 if self._writer is None else self._writer.last_add_confirmed
 
     # beginning
 
@@ -305,6 +311,7 @@ class CursorStore:
             raise
         self._writer, self._opened_at = writer, self._loop.time()
         self._source = writer
+        self.ledger_switched_ms = self._clock.now_ms()
         stored(entry_ids)
         await self._delete_ledger(old)
 

@@ -186,7 +186,7 @@ class CursorRoutes:
     async def internal_stats(self, request: Request) -> Response:
         """Tells the ledgers of a topic and the places of its cursors."""
         topic = await self._whole(topic_of(request), "Internal stats are of partitions: ask for one of them")
-        stats = internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger())
+        stats = internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger(), topic.stats().subscriptions)
         if request.query_params.get("metadata") == "true":
             for ledger in stats["ledgers"]:
                 text = await ledger_metadata_text(self._service.partitioned_topics.store, ledger["ledgerId"])

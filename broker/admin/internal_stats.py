@@ -1,18 +1,22 @@
 """PersistentTopicInternalStats: the ledgers of a log and the places of its cursors, as Apache's JSON. Pure.
 
-Members of Apache's that nothing here corresponds to have its value for none: a cursor's ledger, reads under way, the times of
-ledgers that are not known any more. `entriesAddedCounter` counts the entries that are there. Of very many holes only
-some of those are shown that are in memory (`_RANGES_SHOWN_MAX`); how many there are is told.
+Where they differ from Apache's: `entriesAddedCounter` counts the entries that are there, not those added since the topic was
+loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog, acknowledged
+entries apart; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; `lastLedgerCreatedTimestamp`
+is when the ledger before was closed; reads under way are not told, and `schemaLedgers` are those of `schemas`. Of very many holes
+only some of those are shown that are in memory (`_RANGES_SHOWN_MAX`); how many there are is told.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
 from managed_ledger.contract import HoleStats, LedgerFacts, ManagedCursor, ManagedLedger, Skipped, ranges
+from metadata.paths import decode_name
 
 from ..topic.compaction_stats import CompactedLedgerFacts
+from ..topic.stats import SubscriptionStats
 from .compactions import compacted_ledger_json
 
 _ABSENT: dict[str, Any] = {
@@ -23,10 +27,16 @@ _RANGES_SHOWN_MAX = 10_000
 """Of one cursor: as many as Apache ever keeps. Text of millions of ranges would stop the process for seconds."""
 
 
-def internal_stats_json(log: ManagedLedger, compacted: CompactedLedgerFacts | None = None) -> dict[str, Any]:
+def internal_stats_json(
+    log: ManagedLedger,
+    compacted: CompactedLedgerFacts | None = None,
+    subscriptions: Mapping[str, SubscriptionStats] | None = None,
+) -> dict[str, Any]:
+    """`subscriptions` say where dispatchers are, of which the log knows nothing."""
     ledgers = log.ledgers()
     current = ledgers[-1] if ledgers and ledgers[-1].is_open else None
-    cursors = {name: _cursor(cursor, ledgers, log) for name, cursor in log.cursors.items()}
+    told = subscriptions or {}
+    cursors = {name: _cursor(cursor, ledgers, log, told.get(decode_name(name))) for name, cursor in log.cursors.items()}
     return {
         "entriesAddedCounter": log.entry_count,
         "numberOfEntries": log.entry_count,
@@ -66,35 +76,39 @@ def _skipped(skipped: Skipped) -> dict[str, Any]:
 
 
 def _ledger(ledger: LedgerFacts) -> dict[str, Any]:
+    """Of the current one Apache tells nothing here: see currentLedgerEntries."""
     return {
         "ledgerId": ledger.ledger_id,
-        "entries": ledger.entries,
-        "size": ledger.size_bytes,
+        "entries": 0 if ledger.is_open else ledger.entries,
+        "size": 0 if ledger.is_open else ledger.size_bytes,
         "timestamp": ledger.closed_at_ms,
         "offloaded": False,
         "underReplicated": False,
     }
 
 
-def _cursor(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts], log: ManagedLedger) -> dict[str, Any]:
+def _cursor(
+    cursor: ManagedCursor, ledgers: Sequence[LedgerFacts], log: ManagedLedger, told: SubscriptionStats | None
+) -> dict[str, Any]:
     stats, first, backlog = cursor.hole_stats(), cursor.first_unacknowledged(), cursor.backlog_entries()
+    is_waiting = told is not None and told.is_waiting
     holes = (text for ledger in ledgers for text in _ranges(cursor, ledger.ledger_id))
     return {
         "markDeletePosition": str(cursor.mark_delete),
         **({"persistentMarkDeletePosition": str(cursor.persistent_mark_delete)} if cursor.durable else {}),
-        "readPosition": str(first),
-        "waitingReadOp": not backlog,
+        "readPosition": (told.read_position if told is not None else "") or str(first),
+        "waitingReadOp": is_waiting,
         "pendingReadOps": 0,
         "messagesConsumedCounter": max(0, log.entry_count - backlog),
-        "cursorLedger": -1,
-        "cursorLedgerLastEntry": -1,
-        "lastLedgerSwitchTimestamp": _iso(0),
+        "cursorLedger": stats.ledger_id,
+        "cursorLedgerLastEntry": stats.ledger_last_entry_id,
+        "lastLedgerSwitchTimestamp": _iso(stats.ledger_switched_ms),
         "individuallyDeletedMessages": "[" + ",".join(islice(holes, _RANGES_SHOWN_MAX)) + "]",
         "totalNonContiguousDeletedMessagesRange": stats.ranges,
         "numberOfEntriesSinceFirstNotAckedMessage": backlog,
-        "subscriptionHavePendingRead": False,
+        "subscriptionHavePendingRead": is_waiting,
         "subscriptionHavePendingReplayRead": False,
-        "state": "Open" if cursor.durable else "NoLedger",
+        "state": "NoLedger" if cursor.durable and stats.ledger_id < 0 else "Open",
         "active": first >= log.active_from(),
         "properties": dict(cursor.properties),
         "cursorProperties": dict(cursor.cursor_properties),

@@ -66,6 +66,7 @@ _OF_TOPIC_APART = (
 )  # fmt: skip
 _OF_SUBSCRIPTION_APART = (
     "consumers", "mark_delete_position", "active_consumer_name", "key_shared_mode", "dispatch_throttled_events",
+    "read_position", "is_waiting",
 )  # fmt: skip
 _SUBSCRIPTION_NEUTRAL: Mapping[str, Any] = {
     "chunkedMessageRate": 0.0,
@@ -197,6 +198,8 @@ def _subscription(stats: SubscriptionStats) -> dict[str, Any]:
         body["activeConsumerName"] = stats.active_consumer_name
     if stats.key_shared_mode:
         body["keySharedMode"] = stats.key_shared_mode
+        for one in body["consumers"]:
+            one["drainingHashes"] = []
     return {**_SUBSCRIPTION_NEUTRAL, **body}
 
 

@@ -188,7 +188,7 @@ class TopicFactRoutes:
 
 
 async def _internal_stats(topic: Topic) -> dict[str, Any]:
-    return internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger())
+    return internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger(), topic.stats().subscriptions)
 
 
 def _compact(topic: Topic) -> None:

@@ -17,7 +17,6 @@ A dispatcher decides who gets which entries. The driver holds the cursor, the ma
 
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NewType, Protocol, TypeAlias
 
@@ -25,6 +24,7 @@ from pyroaring import BitMap
 
 from broker.errors import ServerError
 from wire.position import Position
+from wire.record import record
 from wire.run import EntryRun, RunMetadata
 
 ConsumerId = NewType("ConsumerId", int)
@@ -38,7 +38,7 @@ class KeySharedMode(IntEnum):
     STICKY = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class KeySharedPolicy:
     """What all consumers of a Key_Shared subscription have in common; who comes with another one is refused."""
 
@@ -49,7 +49,7 @@ class KeySharedPolicy:
 # --- events -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ConsumerAdded:
     """A consumer subscribed; it has no permits yet. May be answered by RefuseConsumer, which forgets it."""
 
@@ -63,14 +63,14 @@ class ConsumerAdded:
     """STICKY: inclusive [start, end] in 0..65535."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ConsumerRemoved:
     """A consumer closed or its connection broke. What it has not acknowledged is for the others. Unknown: ignored."""
 
     consumer: ConsumerId
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PermitsAdded:
     """FLOW: it can take that many more messages."""
 
@@ -78,7 +78,7 @@ class PermitsAdded:
     permits: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class WritabilityChanged:
     """Its connection can take more bytes, or cannot (`ConsumerSink.is_writable`). Not writable: nothing is delivered to it."""
 
@@ -86,12 +86,12 @@ class WritabilityChanged:
     is_writable: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EntriesAvailable:
     """`last_confirmed` moved."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EntriesRead:
     """The answer to a Read. `key_hashes` (`wire.kernels.metadata.key_hashes`) only where `Dispatcher.needs_key_hashes`."""
 
@@ -112,21 +112,21 @@ class EntriesRead:
     """The time of day, in milliseconds since the epoch, where there are `deliver_times`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NothingToRead:
     """The answer to a Read when nothing at or after its position is confirmed yet."""
 
     read_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReadFailed:
     """The answer to a Read that failed. It is tried again after a back-off."""
 
     read_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EntriesAcknowledged:
     """Whole entries of one ledger were acknowledged, by `consumer` if that is known (it need not be who got them)."""
 
@@ -135,7 +135,7 @@ class EntriesAcknowledged:
     consumer: ConsumerId | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EntriesReturned:
     """These were read as acknowledged, by a transaction that was not decided, and are not: it was aborted (PIP-31).
 
@@ -146,7 +146,7 @@ class EntriesReturned:
     entry_ids: BitMap
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BatchIndexesAcknowledged:
     """`message_count` more messages of a batch were acknowledged, the batch as a whole was not."""
 
@@ -154,14 +154,14 @@ class BatchIndexesAcknowledged:
     message_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MarkDeleteMoved:
     """Everything up to and including `mark_delete` is acknowledged."""
 
     mark_delete: Position
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RedeliveryRequested:
     """REDELIVER_UNACKNOWLEDGED_MESSAGES; `positions` None: all that this consumer has not acknowledged."""
 
@@ -170,12 +170,12 @@ class RedeliveryRequested:
     consumer_epoch: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CursorReset:
     """The cursor was reset (seek). What was delivered before is forgotten; reading starts at the cursor's place."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LimitsChanged:
     """How many messages may be unacknowledged, from now on; 0: no limit. Nothing that was delivered is taken back."""
 
@@ -183,7 +183,7 @@ class LimitsChanged:
     unacked_together: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DelaysChanged:
     """How messages with a delivery time are treated from now on; not enabled: as if they had none.
 
@@ -195,14 +195,14 @@ class DelaysChanged:
     is_strict: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class WallClockRead:
     """The answer to WakeAt, at that time of day or at any other: what time it is now, in milliseconds since the epoch."""
 
     wall_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TimerFired:
     """The time of the last SetTimer has come. Harmless when it is early or late."""
 
@@ -232,7 +232,7 @@ Event: TypeAlias = (
 # --- effects ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Read:
     """`ManagedLedger.read(position, entries_max, bytes_max)`; None: at the cursor's `first_unacknowledged()`, asked now."""
 
@@ -246,7 +246,7 @@ class Read:
     """`ManagedLedger.pick(position.ledger_id, picks, bytes_max)` instead: entries of one ledger that lie far apart."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Deliver:
     """`ConsumerSink.deliver` with these arguments; `ack_sets` has indexes in the run as keys. Costs `message_count` permits."""
 
@@ -259,7 +259,7 @@ class Deliver:
     consumer_epoch: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AcknowledgeMarkers:
     """Acknowledge these entries on the cursor: markers, which no client ever sees. The event for it is harmless."""
 
@@ -267,7 +267,7 @@ class AcknowledgeMarkers:
     entry_ids: BitMap
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NotifyActive:
     """ACTIVE_CONSUMER_CHANGE."""
 
@@ -275,7 +275,7 @@ class NotifyActive:
     is_active: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RefuseConsumer:
     """The consumer just added is not accepted, and already forgotten: BrokerError(code, message)."""
 
@@ -284,14 +284,14 @@ class RefuseConsumer:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SetTimer:
     """Hand in TimerFired at `at_ms`."""
 
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class WakeAt:
     """Hand in WallClockRead when that time of day has come, and now and then before: clocks are set. The last one counts."""
 
@@ -304,7 +304,7 @@ Effect: TypeAlias = Read | Deliver | AcknowledgeMarkers | NotifyActive | RefuseC
 # --- the machine --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ConsumerState:
     """What stats and CONSUMER_STATS ask of a consumer. `hash_ranges`: inclusive, Key_Shared only."""
 
@@ -318,7 +318,7 @@ class ConsumerState:
     hash_ranges: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DispatcherState:
     """What stats ask of a subscription. `draining_hashes`: Key_Shared slots that wait for a former owner."""
 
@@ -331,6 +331,10 @@ class DispatcherState:
     """Read, and held back until their time comes."""
     delayed_bytes: int = 0
     delayed_buckets: int = 0
+    read_position: Position | None = None
+    """Where it reads on; None: at the cursor's first unacknowledged entry."""
+    is_waiting: bool = False
+    """It has read all there is."""
 
 
 class Dispatcher(Protocol):

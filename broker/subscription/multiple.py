@@ -85,6 +85,8 @@ class MultipleConsumersDispatcher(Machine):
             len(delays),
             delays.size_bytes,
             delays.bucket_count,
+            self._reader.position,
+            self._reader.is_at_end,
         )
 
     def consumer_state(self, consumer: ConsumerId) -> ConsumerState | None:

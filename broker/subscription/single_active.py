@@ -72,7 +72,8 @@ class SingleActiveDispatcher(Machine):
         return bool(self._candidates)
 
     def state(self) -> DispatcherState:
-        return DispatcherState(0, False, 0, self._active.consumer if self._active else None)
+        active, reader = self._active.consumer if self._active else None, self._reader
+        return DispatcherState(0, False, 0, active, read_position=reader.position, is_waiting=reader.is_at_end)
 
     def consumer_state(self, consumer: ConsumerId) -> ConsumerState | None:
         known = self._candidates.get(consumer)

@@ -139,6 +139,8 @@ def subscription_stats(subscription: Subscription, ledgers: Sequence[LedgerFacts
         draining_hashes_count=0 if state is None else state.draining_hashes,
         msg_delayed=0 if state is None else state.delayed_entries,
         delayed_message_index_size_in_bytes=0 if state is None else state.delayed_bytes,
+        read_position="" if state is None or state.read_position is None else str(state.read_position),
+        is_waiting=state is not None and state.is_waiting,
         dispatch_throttled_events=subscription.throttled_times.counts(),
         subscription_properties=cursor.cursor_properties,
         mark_delete_position=str(cursor.mark_delete),

@@ -98,6 +98,10 @@ class SubscriptionStats:
     """Entries that wait for their delivery time; part of `msg_backlog`."""
     delayed_message_index_size_in_bytes: int = 0
     """Of memory, for these; of a topic, for all its subscriptions."""
+    read_position: str = ""
+    """Where its dispatcher reads on; empty: at the first unacknowledged entry."""
+    is_waiting: bool = False
+    """Its dispatcher has read all there is."""
     msg_drop_rate: float | None = None
 
 

@@ -46,7 +46,10 @@ def _tell(context: Context, what: str, topic: str, status: Mapping[str, Any]) ->
 def offload(context: Context) -> None:
     """Up to the message before which more than the threshold would stay in bookies."""
     topic = topic_name(context.values["topic"])
-    ledgers = (context.ask(get(f"{topic.path}/internalStats?metadata=false")) or {}).get("ledgers") or []
+    stats = context.ask(get(f"{topic.path}/internalStats?metadata=false")) or {}
+    ledgers = stats.get("ledgers") or []
+    if ledgers:
+        ledgers[-1]["size"] = stats.get("currentLedgerSize", 0)
     first_kept = _first_kept(ledgers, context.values["size-threshold"])
     if first_kept is None:
         context.write("Nothing to offload")
