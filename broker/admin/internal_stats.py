@@ -3,8 +3,8 @@
 Where they differ from Apache's: `entriesAddedCounter` counts the entries that are there, not those added since the topic was
 loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog, acknowledged
 entries apart; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; `lastLedgerCreatedTimestamp`
-is when the ledger before was closed; reads under way are not told, and `schemaLedgers` are those of `schemas`. Of very many holes
-only some of those are shown that are in memory (`_RANGES_SHOWN_MAX`); how many there are is told.
+is when the ledger before was closed; reads under way and `schemaLedgers` are not told. Of very many holes only some of those
+are shown that are in memory (`_RANGES_SHOWN_MAX`); how many there are is told.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

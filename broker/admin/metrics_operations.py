@@ -1,7 +1,7 @@
 """The metrics of what a broker does beside its topics: metadata, schemas, authentication, quotas, load. Pure.
 
 Names, labels and buckets are Apache's (MetadataStoreStats, SchemaRegistryStats, AuthenticationMetrics and its token variant;
-UnloadCounter, SplitCounter and BrokerLoadData of its load manager). Counters of load balancing are there under two names as well:
+UnloadCounter, SplitCounter and BrokerLoadData of its load manager). Counters of load balancing are there under two names:
 `_total` and, of its older load manager, `_count`. Quantiles of schema operations are not told.
 """
 

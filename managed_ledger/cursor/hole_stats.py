@@ -10,8 +10,8 @@ class HoleStats:
     `ranges` of consecutive acknowledged entries; of segments as of the last save, and one for each segment that it is in.
     `is_segmented`: stored as segments, else in Apache's format. `switches`: from that to segments, `returns`: back.
     `resident_segments` of `segments` are in memory. `saved_entries` and `saved_bytes` (payload): of the last save.
-    `ledger_id`: the ledger that it is kept in, -1: the node has it; `ledger_last_entry_id` of that; `ledger_switched_ms`: when it
-    was changed last, or the cursor opened.
+    `ledger_id`: the ledger that it is kept in, -1: the node has it; `ledger_last_entry_id` of that; `ledger_switched_ms`: when
+    it was changed last, or the cursor opened.
     """
 
     acknowledged_entries: int
