@@ -75,6 +75,7 @@ class SourceOptions:
     messages_per_trigger_max: int | None
     bytes_per_trigger_max: int | None
     subscription: str
+    """Of a stream: the one that stands where it is. Of a batch: the one whose unacknowledged messages are read."""
 
 
 def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
@@ -104,7 +105,7 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
         verifies_checksums=options.flag("verifyChecksums", True),
         messages_per_trigger_max=options.number("maxMessagesPerTrigger", 1),
         bytes_per_trigger_max=options.number("maxBytesPerTrigger", 1),
-        subscription=options.text("predefinedSubscription"),
+        subscription=options.text("predefinedSubscription" if is_stream else "unacknowledgedBy"),
     )
 
 
@@ -123,7 +124,7 @@ _KNOWN = (
         "splitBytes",
         "verifyChecksums",
     ),
-    *("maxMessagesPerTrigger", "maxBytesPerTrigger", "predefinedSubscription", "pulsar.client.authParams"),
+    *("maxMessagesPerTrigger", "maxBytesPerTrigger", "unacknowledgedBy", "predefinedSubscription", "pulsar.client.authParams"),
     *("pulsar.client.tlsTrustCertsFilePath", "pollTimeoutMs", "path"),
 )
 

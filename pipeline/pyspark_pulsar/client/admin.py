@@ -8,10 +8,11 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import NoSuchTopic, Refused
+from ..errors import NoSuchPosition, NoSuchTopic, Refused
+from ..holes import unacknowledged
 from ..ledger_places import parse_places
 from ..options import Access
-from ..positions import Ledger
+from ..positions import Ledger, LedgerRange
 from .brokers import tried_again
 from .connection import Lost
 from .credentials import tls_context, token
@@ -22,9 +23,16 @@ def ledgers_of(topic: str, access: Access, with_places: bool = False) -> list[Le
 
     `with_places`: and where their entries are, as far as the broker tells.
     """
+    return _ledgers(_internal_stats(topic, access, with_places))
+
+
+def _internal_stats(topic: str, access: Access, with_places: bool) -> Mapping[str, Any]:
     path = topic.replace("://", "/", 1)
     asked_for = "?metadata=true" if with_places else ""
-    body = tried_again(topic, access, lambda: _get(topic, access, f"/admin/v2/{path}/internalStats{asked_for}"))
+    return tried_again(topic, access, lambda: _get(topic, access, f"/admin/v2/{path}/internalStats{asked_for}"))
+
+
+def _ledgers(body: Mapping[str, Any]) -> list[Ledger]:
     found = [_ledger(each) for each in body["ledgers"]]
     if found and not found[-1].entries:  # Apache has the open ledger's numbers elsewhere
         found[-1] = Ledger(found[-1].ledger_id, int(body["currentLedgerEntries"]), int(body["currentLedgerSize"]))
@@ -36,6 +44,16 @@ def _ledger(found: Mapping[str, Any]) -> Ledger:
     # what is offloaded may not be with bookies any more
     places = None if found.get("offloaded") else parse_places(ledger_id, str(found.get("metadata", "")))
     return Ledger(ledger_id, int(found["entries"]), int(found["size"]), int(found.get("timestamp", 0)), places)
+
+
+def unacknowledged_of(topic: str, subscription: str, access: Access, with_places: bool) -> list[LedgerRange]:
+    """What it has not acknowledged now. NoSuchTopic, NoSuchPosition where there is no such subscription."""
+    stats = _internal_stats(topic, access, with_places)
+    if subscription not in stats["cursors"]:
+        raise NoSuchPosition(
+            f"{topic}: there is no subscription {subscription}; it has {', '.join(stats['cursors']) or 'none'}"
+        )
+    return unacknowledged(topic, subscription, _ledgers(stats), stats["cursors"][subscription])
 
 
 def asked(topic: str, access: Access, path: str) -> Mapping[str, Any]:

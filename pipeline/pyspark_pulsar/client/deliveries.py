@@ -1,5 +1,6 @@
 """The MESSAGE commands of a block of frames, as entries. Pure: by vector operations, like what follows them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy
@@ -9,6 +10,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 from ..decode.octets import Places
 from ..decode.protobuf_columns import Fields, Spans, scan
 from ..decode.sections import Block
+from ..positions import LedgerRange
 from .connection import FrameBlock
 
 _TYPE, _MESSAGE, _MESSAGE_ID, _LEDGER_ID, _ENTRY_ID = 1, 9, 2, 1, 2
@@ -42,6 +44,19 @@ def between(block: Block, first: tuple[int, int], last: tuple[int, int]) -> Bloc
     is_before = (ledgers < last[0]) | ((ledgers == last[0]) & (entries <= last[1]))
     kept = is_after & is_before
     return block if bool(kept.all()) else _chosen(block, numpy.flatnonzero(kept))
+
+
+def parted(block: Block, ranges: Sequence[LedgerRange]) -> tuple[Block, Block]:
+    """The entries of these ranges, which are in order, and the others."""
+    kept = numpy.zeros(block.count, numpy.bool_)
+    for ledger_id in numpy.unique(block.ledger_ids).tolist():
+        these = [each for each in ranges if each.ledger_id == ledger_id]
+        firsts = numpy.array([each.first_entry_id for each in these], numpy.int64)
+        ends = numpy.array([*(each.end_entry_id for each in these), 0], numpy.int64)
+        rows = numpy.flatnonzero(block.ledger_ids == ledger_id)
+        at = numpy.searchsorted(firsts, block.entry_ids[rows], "right") - 1
+        kept[rows] = (at >= 0) & (block.entry_ids[rows] < ends[at])
+    return _chosen(block, numpy.flatnonzero(kept)), _chosen(block, numpy.flatnonzero(~kept))
 
 
 def _chosen(block: Block, rows: Places) -> Block:

@@ -23,7 +23,7 @@ from ..positions import Place
 from .admin import ledgers_of
 from .brokers import connection_to, tried_again
 from .connection import Connection, Lost, raise_refusal
-from .deliveries import between, deliveries
+from .deliveries import between, deliveries, parted
 from .dispatchable import is_nothing_left
 
 _BLOCK_BYTES = 4 << 20
@@ -90,9 +90,10 @@ class SplitReader:
             if not found.block.count:
                 self._take_others(connection, found.others)
                 continue
-            rows = rows_of(between(found.block, self._next, self._split.last), self._verifies)
+            wanted, others = parted(between(found.block, self._next, self._split.last), self._split.ranges)
+            rows = rows_of(wanted, self._verifies)
             waited_since = time.monotonic()
-            permits += rows.message_count
+            permits += rows.message_count + (rows_of(others, False).message_count if others.count else 0)
             is_last = self._advance(Place(int(found.block.ledger_ids[-1]), int(found.block.entry_ids[-1])), rows.block.count)
             if rows.count:
                 yield rows

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..client.admin import ledgers_of
+from ..client.admin import ledgers_of, unacknowledged_of
 from ..client.brokers import topics_of
 from ..options import SourceOptions, parse_options
 from ..plan import Split, since, splits_of
@@ -69,6 +69,9 @@ class PulsarReader(DataSourceReader):
 
     def _splits(self, topic: str) -> Iterator[Split]:
         options = self._options
+        if options.subscription:
+            left = unacknowledged_of(topic, options.subscription, options.access, options.reads_bookies)
+            return splits_of(topic, left, options.split_bytes)
         ledgers = ledgers_of(topic, options.access, options.reads_bookies)
         start, end = options.starting.of(topic), min(options.ending.of(topic), end_of(ledgers))
         if options.fails_on_data_loss or start == EARLIEST:

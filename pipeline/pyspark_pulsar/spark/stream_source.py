@@ -4,6 +4,7 @@ The driver keeps one process for a query, and this object with it. Every answer 
 and of the offsets that Spark gives; nothing else is remembered but where a run of Trigger.AvailableNow ends.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -12,11 +13,14 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from ..client.admin import ledgers_of
 from ..client.brokers import topics_of
-from ..errors import DataLost, NoSuchTopic
+from ..client.mirror import Mirror
+from ..errors import DataLost, NoSuchTopic, Refused
 from ..plan import splits_of
 from ..positions import EARLIEST, LATEST, Ledger, Place, check_start, ranges_between
 from ..stream_offsets import Limit, admitted, backlog, begun, beyond_closed, cut_at, offset_json, places_in
 from .partitions import Asked, SplitPartition, batches_of, sampled
+
+_log = logging.getLogger(__name__)
 
 
 class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -25,6 +29,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, asked: Asked) -> None:
         self._options, self._asked = asked.options, asked
         self._goal: dict[str, Place] | None = None
+        self._mirror: Mirror | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         starting = self._options.starting
@@ -44,6 +49,9 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         ledgers = self._ledgers()
         starts = places_in(start)
+        # Spark tells of a batch that is done when it builds the next one alone, and of the last one never: what the next batch
+        # starts from is in the checkpoint, so that all before it is done
+        self._follow({topic: place for topic, place in starts.items() if topic in ledgers})
         # a topic that came later is read from its first message; one that is gone stays where it was
         starts |= {topic: begun(found, EARLIEST) for topic, found in ledgers.items() if topic not in starts}
         backlogs = {topic: backlog(self._until_goal(topic, ledgers[topic]), starts[topic]) for topic in ledgers}
@@ -52,6 +60,22 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             backlogs = {topic: sampled(topic, found, self._options) for topic, found in backlogs.items()}
         ends = admitted(starts, backlogs, limits)
         return offset_json({topic: beyond_closed(ledgers.get(topic, ()), end) for topic, end in ends.items()})
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._follow(places_in(end))
+
+    def _follow(self, places: dict[str, Place]) -> None:
+        """The subscription that mirrors the stream, where there is to be one. A topic that is gone has none."""
+        if not self._options.subscription:
+            return
+        if self._mirror is None:
+            self._mirror = Mirror(self._options.subscription, self._options.access)
+        for topic, place in places.items():
+            try:
+                self._mirror.follow({topic: place})
+            except (NoSuchTopic, Refused) as error:
+                # the data are read and safe: the query does not end because of the mirror
+                _log.warning("%s", error)
 
     def reportLatestOffset(self) -> dict[str, Any]:
         return offset_json({topic: begun(ledgers, LATEST) for topic, ledgers in self._ledgers().items()})
