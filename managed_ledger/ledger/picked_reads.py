@@ -17,6 +17,8 @@ from wire.run import EntryRun
 
 GAP_BYTES = 16 << 10
 """So far apart, two entries are still fetched together."""
+FETCHED_OVER_PICKED = 4
+"""So many times the bytes asked for may be fetched for what lies between; large entries may be where the mean is small."""
 FETCHES_MAX = 8
 """At a time, for one pick."""
 
@@ -39,18 +41,20 @@ def within(wanted: BitMap, entry_bytes: int, bytes_max: int) -> BitMap:
 class _Pick:
     """One at work: what was fetched, by group."""
 
-    def __init__(self, ledger_id: int, wanted: BitMap, fetch: Fetch, gap_max: int) -> None:
+    def __init__(self, ledger_id: int, wanted: BitMap, fetch: Fetch, gap_max: int, bytes_max: int) -> None:
         self._ledger_id = ledger_id
         self._wanted = wanted
         self._fetch = fetch
         self._spans = spans = groups(wanted, gap_max)
         self._next = 0
+        self._bytes_left = bytes_max
+        self._is_whole = [False] * len(spans)
         self.parts: list[list[EntryRun]] = [[] for _ in spans]
         self.failures: dict[int, ManagedLedgerError] = {}
 
     async def work(self) -> None:
-        """Group after group, until there is none left that nobody works at, or one has failed."""
-        while self._next < len(self._spans) and not self.failures:
+        """Group after group, until there is none left that nobody works at, one has failed, or it is enough."""
+        while self._next < len(self._spans) and not self.failures and self._bytes_left > 0:
             index, self._next = self._next, self._next + 1
             try:
                 await self._fetch_group(index)
@@ -60,24 +64,27 @@ class _Pick:
     async def _fetch_group(self, index: int) -> None:
         entry_id, last = self._spans[index]
         while entry_id <= last:
+            if self._bytes_left <= 0 and self.parts[index]:
+                return
             entry_id = self._wanted.next_set_bit(entry_id)  # what nobody wants need not be readable
             found = await self._fetch(Position(self._ledger_id, entry_id), last + 1 - entry_id)
             if isinstance(found, EntryRun):
                 self.parts[index].append(found)
+                self._bytes_left -= found.size_bytes
                 entry_id = found.last_entry_id + 1
             elif found.ledger_id == self._ledger_id:
                 entry_id = found.entry_id
             else:
-                return
+                break
+        self._is_whole[index] = True
 
     def fetched(self) -> list[EntryRun]:
-        """All that comes before the first failure. ManagedLedgerError: that is nothing."""
-        if self.failures:
-            first = min(self.failures)
-            del self.parts[first + 1 :]
-            if not any(self.parts):
-                raise self.failures[first]
-        return [part for parts in self.parts for part in parts]
+        """All that comes before the first that was not fetched. ManagedLedgerError: that failed, and there is nothing else."""
+        whole = next((index for index, is_whole in enumerate(self._is_whole) if not is_whole), len(self.parts))
+        found = [part for parts in self.parts[: whole + 1] for part in parts]
+        if not found and whole in self.failures:
+            raise self.failures[whole]
+        return found
 
 
 async def pick(ledger_id: int, wanted: BitMap, entry_bytes: int, bytes_max: int, fetch: Fetch) -> EntryRun | None:
@@ -88,7 +95,7 @@ async def pick(ledger_id: int, wanted: BitMap, entry_bytes: int, bytes_max: int,
     if not wanted:
         return None
     chosen = within(wanted, entry_bytes, bytes_max)
-    work = _Pick(ledger_id, chosen, fetch, GAP_BYTES // max(entry_bytes, 1))
+    work = _Pick(ledger_id, chosen, fetch, GAP_BYTES // max(entry_bytes, 1), FETCHED_OVER_PICKED * bytes_max)
     workers = min(FETCHES_MAX, len(work.parts))
     if workers == 1:
         await work.work()

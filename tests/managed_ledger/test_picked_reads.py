@@ -113,7 +113,7 @@ def test_reads_of_one_pick_are_under_way_at_once_but_only_so_many() -> None:
             under_way -= 1
             return await fetch(*arguments)
 
-        ledger.reads._fetch = counted  # type: ignore[method-assign]
+        ledger.reads._fetch = counted  # type: ignore[method-assign, assignment]
         wanted = BitMap(range(0, 400, 11))
         assert found_in(await ledger.pick(1, wanted, MANY)) == expected(wanted)
         assert at_once == picked_reads.FETCHES_MAX
@@ -166,6 +166,29 @@ def test_the_first_ones_come_when_all_would_be_too_many_bytes() -> None:
         assert (found.first_entry_id, found.last_entry_id) == (0, 15)
 
     run(scenario())
+
+
+@pytest.mark.parametrize("gap_bytes", [0, GAP_BYTES])
+def test_large_entries_among_small_ones_do_not_all_come_at_once(gap_bytes: int) -> None:
+    """The mean says that all would fit. What does not come now can be asked for again."""
+
+    async def scenario() -> None:
+        world = World(small(**LARGE))
+        ledger = await world.open()
+        for number in range(1000):
+            await append(ledger, bytes(100_000) if number % 50 == 7 else b"x")
+        wanted, times = BitMap(range(7, 1000, 50)), 0
+        while wanted:
+            found = found_in(await ledger.pick(1, wanted, 100_000))
+            assert found.keys() == set(wanted[: len(found)])
+            assert 1 <= len(found) <= picked_reads.FETCHED_OVER_PICKED + picked_reads.FETCHES_MAX
+            wanted -= BitMap(found)
+            times += 1
+        assert times >= 2
+
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(picked_reads, "GAP_BYTES", gap_bytes)
+        run(scenario())
 
 
 def test_of_a_ledger_that_is_trimmed_nothing_comes() -> None:

@@ -272,3 +272,21 @@ def test_what_cannot_be_picked_any_more_is_forgotten_and_nothing_else() -> None:
     (delivered,) = [effect for effect in effects if isinstance(effect, Deliver)]
     assert list(delivered.indexes) == [0, 310]
     assert dispatcher.state().entries_in_replay == 1, "what came back meanwhile"
+
+
+def test_f24_a_time_out_and_then_a_refusal_of_one_message_count_once_each_and_only_when_it_was_out() -> None:
+    """P#6451: whoever counts to the dead letter topic must not be told of more, or fewer, redeliveries than there were."""
+    dispatcher, read = with_consumers((10, 0))
+    (read,) = reads(take(dispatcher, read_answer(read, 0, [1] * 3)))
+    take(dispatcher, NothingToRead(read.read_id))
+    it = RedeliveryRequested(consumer(1), [Position(LEDGER, 1)])
+    (replay,) = reads(take(dispatcher, it))  # the time-out
+    assert not reads(take(dispatcher, it)), "the refusal comes while it is not out: it is on its way already"
+    (delivered,) = [effect for effect in take(dispatcher, read_answer(replay, 1, [1])) if isinstance(effect, Deliver)]
+    assert (list(delivered.indexes), delivered.redelivery_counts) == ([0], [1])
+    (replay,) = reads(take(dispatcher, it))  # refused once it was out again
+    (delivered,) = [effect for effect in take(dispatcher, read_answer(replay, 1, [1])) if isinstance(effect, Deliver)]
+    assert delivered.redelivery_counts == [2]
+    take(dispatcher, EntriesAcknowledged(LEDGER, BitMap([1])))  # it is in the dead letter topic
+    assert not reads(take(dispatcher, it))
+    assert (dispatcher.state().entries_in_replay, dispatcher.state().unacked_messages) == (0, 2)
