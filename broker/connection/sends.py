@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from wire.errors import MalformedPayload
 from wire.generated import pulsar_api_pb2 as api
 from wire.kernels.entries import checksum
-from wire.payloads import message_metadata, split_section
+from wire.payloads import PayloadSection, message_metadata, split_section
 from wire.run import FLAG_CHUNK, FLAG_MARKER, EntryBatch, SendRun
 from wire.transactions import TxnId
 
@@ -28,26 +28,43 @@ def single_send(command: api.CommandSend, payload: memoryview, header_bytes: int
     if not 1 <= command.num_messages <= _MESSAGES_MAX:
         raise BrokerError(ServerError.NOT_ALLOWED, f"Invalid number of messages: {command.num_messages}")
     _check_payload(payload)
+    txn_id = _transaction(command)
+    if txn_id is not None:
+        payload = _naming(txn_id, payload)
     buffer = bytearray(header_bytes) + payload
     batch = EntryBatch(buffer, array("I", (0, len(buffer))), header_bytes, command.num_messages)
     flags = (FLAG_CHUNK if command.is_chunk else 0) | (FLAG_MARKER if command.marker else 0)
     sequence_ids, highest = array("Q", (command.sequence_id,)), array("Q", (command.highest_sequence_id,))
-    txn_id = _transaction(command, payload)
     return SendRun(command.producer_id, batch, sequence_ids, highest, flags, 0, txn_id=txn_id)
 
 
-def _transaction(command: api.CommandSend, payload: memoryview) -> TxnId | None:
-    """The message has to say it too: that is what is stored, and what readers go by."""
+def _transaction(command: api.CommandSend) -> TxnId | None:
     if not (command.HasField("txnid_most_bits") and command.HasField("txnid_least_bits")):
         return None
-    txn_id = TxnId(command.txnid_most_bits, command.txnid_least_bits)
+    return TxnId(command.txnid_most_bits, command.txnid_least_bits)
+
+
+def _naming(txn_id: TxnId, payload: memoryview) -> memoryview:
+    """The message says its transaction too: that is what is stored, and what readers go by. Apache's client for Go says it in
+    the command alone, so that Apache's brokers deliver what it aborted; here it is added."""
     try:
-        said = transaction_of(message_metadata(split_section(payload)))
+        section = split_section(payload)
+        said = transaction_of(message_metadata(section))
     except MalformedPayload as error:
         raise BrokerError(ServerError.NOT_ALLOWED, f"A message of transaction {txn_id} cannot be read: {error}") from error
+    if said is None:
+        return memoryview(_with_transaction(section, txn_id))
     if said != txn_id:
-        raise BrokerError(ServerError.NOT_ALLOWED, f"The metadata of a message of transaction {txn_id} names {said or 'none'}")
-    return txn_id
+        raise BrokerError(ServerError.NOT_ALLOWED, f"The metadata of a message of transaction {txn_id} names {said}")
+    return payload
+
+
+def _with_transaction(section: PayloadSection, txn_id: TxnId) -> bytes:
+    """Fields that follow an encoded message are read as if they had been in it."""
+    named = api.MessageMetadata(txnid_most_bits=txn_id.most, txnid_least_bits=txn_id.least).SerializePartialToString()
+    metadata = bytes(section.metadata) + named
+    checked = b"".join((len(metadata).to_bytes(4), metadata, section.payload))
+    return checked if section.checksum is None else b"".join((_MAGIC_CRC32C, checksum(checked).to_bytes(4), checked))
 
 
 def _check_payload(payload: memoryview) -> None:
