@@ -22,6 +22,13 @@ _SETTINGS = (
 _numbers = itertools.count()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first query of a session takes twenty seconds of a quiet machine."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(900))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
     """`spark.run("module:function", ...)`; see spark_jobs. Skips where there is no Java."""

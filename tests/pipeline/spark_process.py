@@ -19,7 +19,8 @@ from typing import Any, Self
 
 from tests.started_process import ROOT
 
-ANSWER_SECONDS_MAX = 240.0
+ANSWER_SECONDS_MAX = 600.0
+"""Twenty seconds for the first query of a session; on a machine with twenty times more to do than it can, minutes."""
 _LOG_CHARACTERS_MAX = 6_000
 
 
