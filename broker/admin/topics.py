@@ -95,6 +95,7 @@ class TopicRoutes:
         topic = topic_of(request)
         if topic.is_partition:
             raise Refusal(412, "Partitioned Topic Name should not contain '-partition-'")
+        _require_creatable(topic)
         partitions, properties = _partitions_of(await read_json(request))
         if partitions < 1:
             raise Refusal(406, "Number of partitions should be more than 0")
@@ -175,6 +176,7 @@ class TopicRoutes:
 
     async def _check_new(self, topic: TopicName) -> None:
         """That a topic of this name may be created by hand, as Apache puts it."""
+        _require_creatable(topic)
         whole = topic.partitioned
         partitions = (await self._service.partitioned_topics.get(whole)).partitions
         if not topic.is_partition:
@@ -195,6 +197,12 @@ class TopicRoutes:
         if partitions and not topic.is_partition:
             raise TopicNotFound(str(topic))
         return await self._service.topic(topic, may_create=False)
+
+
+def _require_creatable(topic: TopicName) -> None:
+    """PersistentTopicsBase.validateCreateTopic."""
+    if topic.is_of_transactions:
+        raise BadRequest("Cannot create topic in system topic format!")
 
 
 def _partitions_of(body: Any) -> tuple[int, dict[str, str]]:

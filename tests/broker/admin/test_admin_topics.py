@@ -23,6 +23,15 @@ def test_a_topic_is_created_once_and_deleted_once() -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("name", ["t-s__transaction_pending_ack", "t-s__transaction_pending_ack/partitions"])
+def test_what_transactions_keep_for_themselves_is_not_created(name: str) -> None:
+    async def scenario(world: AdminWorld) -> None:
+        body = 2 if name.endswith("partitions") else None
+        assert (await world.topic("PUT", name, body)).refused == (400, "Cannot create topic in system topic format!")
+
+    play(scenario)
+
+
 def test_topics_are_created_by_hand_where_they_are_not_made_by_asking() -> None:
     async def scenario(world: AdminWorld) -> None:
         assert (await world.topic("PUT", "t/subscription/s")).refused == (404, f"Topic {NAME}/t not found")
