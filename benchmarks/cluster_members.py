@@ -73,7 +73,9 @@ def sets(*settings: str) -> list[str]:
 
 
 @contextmanager
-def our_cluster(scratch: Path) -> Iterator[Members]:
+def our_cluster(scratch: Path, **more: str) -> Iterator[Members]:
+    """`more`: settings of the broker."""
+    lines = [f"{name}={value}" for name, value in more.items()]
     with ExitStack() as running:
         zookeeper = running.enter_context(ZooKeeperProcess(scratch / "zookeeper", "tickTime=2000")).start()
         uri = f"zk+hierarchical://{zookeeper.servers}/ledgers"
@@ -82,7 +84,7 @@ def our_cluster(scratch: Path) -> Iterator[Members]:
             bookie = running.enter_context(OurBookie(scratch / f"bookie-{number}", uri))
             bookie.start()
             processes[f"bookie {number}"] = bookie.pid
-        broker = running.enter_context(BrokerProcess(scratch / "broker", zookeeper.servers)).start()
+        broker = running.enter_context(BrokerProcess(scratch / "broker", zookeeper.servers, *lines)).start()
         processes["broker"] = broker.process_id
         settings = (f"metadataStoreUrl=zk:{zookeeper.servers}", "bindAddress=127.0.0.1", "servicePort=0", "webServicePort=0")
         proxy = running.enter_context(Command(scratch / "proxy"))
@@ -95,11 +97,12 @@ def our_cluster(scratch: Path) -> Iterator[Members]:
 
 
 @contextmanager
-def apaches_cluster(scratch: Path) -> Iterator[Members]:
+def apaches_cluster(scratch: Path, **more: str) -> Iterator[Members]:
+    """As `our_cluster`."""
     classpath = apache_classpath(scratch)
     with ExitStack() as running:
         zookeeper = running.enter_context(ZooKeeperProcess(scratch / "zookeeper", "tickTime=2000")).start()
-        broker = running.enter_context(WarmApacheBroker(scratch / "broker", zookeeper.servers, classpath))
+        broker = running.enter_context(WarmApacheBroker(scratch / "broker", zookeeper.servers, classpath, **more))
         initialise(zookeeper.servers, broker)
         uri = f"zk+hierarchical://{zookeeper.servers}/ledgers"
         processes = {"ZooKeeper": zookeeper.pid}
