@@ -48,7 +48,8 @@ class EntryBatch:
 
     @property
     def payload_bytes(self) -> int:
-        return self.offsets[-1] - self.offsets[0] - self.count * self.header_bytes
+        offsets = self.offsets
+        return offsets[-1] - offsets[0] - (len(offsets) - 1) * self.header_bytes
 
 
 @record(frozen=True, slots=True)
@@ -81,7 +82,8 @@ class EntryRun:
 
     @property
     def payload_bytes(self) -> int:
-        return self.size_bytes - self.count * self.header_bytes
+        offsets = self.offsets
+        return offsets[-1] - offsets[0] - (len(offsets) - 1) * self.header_bytes
 
     def entries(self, first_entry_id: int, count: int) -> "EntryRun":
         """The sub-run of `count` entries from `first_entry_id`; shares the buffer."""

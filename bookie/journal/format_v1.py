@@ -121,12 +121,9 @@ def encode_frame(records: Sequence[Record], key: int, sequence: int, alignment: 
     for record in records:
         if isinstance(record, EntryRun):
             offsets = record.offsets
+            first, count = record.first_entry_id, len(offsets) - 1
             start, end = offsets[0], offsets[-1]
-            table_parts.append(
-                _RUN.pack(
-                    RUN_KIND, 0, record.header_bytes, record.ledger_id, record.first_entry_id, record.count, start, end - start
-                )
-            )
+            table_parts.append(_RUN.pack(RUN_KIND, 0, record.header_bytes, record.ledger_id, first, count, start, end - start))
             table_parts.append(_little_endian(offsets))
             buffer = record.buffer
             data.append(buffer if start == 0 and end == len(buffer) else memoryview(buffer)[start:end])

@@ -12,7 +12,10 @@ class Timer:
         self._at_ms: int | None = None
 
     def arm(self, effects: list[Effect], *deadlines_ms: int | None) -> None:
-        wanted = min((deadline for deadline in deadlines_ms if deadline is not None), default=None)
+        wanted = None
+        for deadline in deadlines_ms:
+            if deadline is not None and (wanted is None or deadline < wanted):
+                wanted = deadline
         if wanted is not None and wanted != self._at_ms:
             effects.append(SetTimer(wanted))
             self._at_ms = wanted

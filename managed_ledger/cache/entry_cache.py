@@ -42,13 +42,14 @@ class _Cached:
 
 
 class _Ledger:
-    """The cached runs of one ledger by first entry; they do not overlap."""
+    """The cached runs of one ledger by first entry; they do not overlap. No run had an entry after `last_entry_id`."""
 
-    __slots__ = ("ledger_id", "log", "runs")
+    __slots__ = ("last_entry_id", "ledger_id", "log", "runs")
 
     def __init__(self, log: "CachedLog", ledger_id: int) -> None:
         self.log = log
         self.ledger_id = ledger_id
+        self.last_entry_id = -1
         self.runs: Any = SortedDict()
 
 
@@ -154,8 +155,9 @@ class CachedLog:
         ledger = self._ledgers.get(run.ledger_id)
         if ledger is None:
             ledger = self._ledgers[run.ledger_id] = _Ledger(self, run.ledger_id)
-        elif not self._is_new(ledger, run):
+        elif run.first_entry_id <= ledger.last_entry_id and not self._is_new(ledger, run):
             return
+        ledger.last_entry_id = max(ledger.last_entry_id, run.last_entry_id)
         cached = ledger.runs[run.first_entry_id] = _Cached(ledger, run, now, is_ahead)
         self._cache.added(cached)
         self._cache.evict(now)
@@ -166,6 +168,10 @@ class CachedLog:
         if ledger is None:
             return None
         runs = ledger.runs
+        newest: _Cached | None = runs.get(entry_id)
+        if newest is not None and newest.run.last_entry_id == ledger.last_entry_id:  # nothing follows it: a reader at the tail
+            newest.asked_at = now
+            return cut(newest.run, entry_id, entries_max, bytes_max)
         place = runs.bisect_right(entry_id) - 1
         if place < 0:
             return None

@@ -5,9 +5,7 @@ that jumps away, but for a step back into what it read last, leaves its place be
 is cached there any more.
 """
 
-from typing import Any
-
-from sortedcontainers import SortedDict
+from bisect import bisect_left, bisect_right, insort
 
 from wire.position import Position
 
@@ -28,10 +26,12 @@ class _Place:
 class ReadingPlaces:
     """How many readers go on at each place."""
 
-    __slots__ = ("_places",)
+    __slots__ = ("_order", "_places")
 
     def __init__(self) -> None:
-        self._places: Any = SortedDict()
+        self._places: dict[Position, _Place] = {}
+        self._order: list[Position] = []
+        """The same places, ascending: there are few."""
 
     def __contains__(self, position: Position) -> bool:
         return position in self._places
@@ -43,33 +43,33 @@ class ReadingPlaces:
         place = places.get(new)
         if place is None:
             place = places[new] = _Place(old)
+            insort(self._order, new)
         place.began = old
         place.readers += 1
         if len(places) > PLACES_MAX:
-            places.popitem(0)
+            del places[self._order.pop(0)]
         return is_left
 
     def _leave(self, old: Position) -> bool:
         """One that comes back into its last read, for what of it it could not use, was taken to be at its end."""
         places = self._places
         at = old
-        place: _Place | None = places.get(old)
+        place = places.get(old)
         if place is None:
-            index = places.bisect_right(old)
-            if index == len(places):
+            index = bisect_right(self._order, old)
+            if index == len(self._order):
                 return True
-            at, place = places.peekitem(index)
+            at = self._order[index]
+            place = places[at]
             if place.began >= old:
                 return True
         place.readers -= 1
         if place.readers == 0:
             del places[at]
+            del self._order[bisect_left(self._order, at)]
         return place.readers == 0 or at != old
 
     def slowest(self, minimum: Position) -> Position | None:
         """The first place at or after `minimum`."""
-        place = self._places.bisect_left(minimum)
-        if place == len(self._places):
-            return None
-        found: Position = self._places.peekitem(place)[0]
-        return found
+        index = bisect_left(self._order, minimum)
+        return self._order[index] if index < len(self._order) else None
