@@ -12,7 +12,14 @@ WIRE = Path(__file__).resolve().parent.parent / "wire"
 
 setup(
     packages=[
-        *("pyspark_pulsar", "pyspark_pulsar.client", "pyspark_pulsar.decode", "pyspark_pulsar.sink", "pyspark_pulsar.spark"),
+        *(
+            "pyspark_pulsar",
+            "pyspark_pulsar.client",
+            "pyspark_pulsar.decode",
+            "pyspark_pulsar.jobs",
+            "pyspark_pulsar.sink",
+            "pyspark_pulsar.spark",
+        ),
         *("pyspark_pulsar.bundled.wire", "pyspark_pulsar.bundled.wire.generated"),
     ],
     package_dir={

@@ -26,3 +26,46 @@ def write_range(spark: SparkSession, options: dict[str, str], rows: int, partiti
 def write_rows(spark: SparkSession, options: dict[str, str], rows: list[tuple[Any, ...]], schema: str) -> None:
     """These very rows, in one task."""
     spark.createDataFrame(rows, schema).coalesce(1).write.format("pulsar").options(**options).mode("append").save()
+
+
+def stream_files(spark: SparkSession, directory: str, streams: list[tuple[str, dict[str, str]]]) -> None:
+    """All files, one for each micro-batch, to several topics at the same time: a checkpoint and the sink's options of each."""
+    queries = []
+    for checkpoint, options in streams:
+        frame = spark.readStream.schema("value string").option("maxFilesPerTrigger", "1").parquet(directory)
+        writer = frame.writeStream.format("pulsar").options(**options).option("checkpointLocation", checkpoint)
+        queries.append(writer.trigger(availableNow=True).start())
+    for each in queries:
+        each.awaitTermination()
+
+
+_MESSAGES = (
+    "key binary, value binary, properties map<string,string>, event_time timestamp, topic string, "
+    "message_id struct<ledger_id: bigint, entry_id: bigint, batch_index: int>, producer string, sequence_id bigint"
+)
+
+
+def write_messages(spark: SparkSession, rows: list[tuple[Any, ...]], path: str) -> None:
+    """Rows as `land` leaves them, in as many files as Spark likes."""
+    spark.createDataFrame(rows, _MESSAGES).write.parquet(path)
+
+
+def found_by_reconcile(spark: SparkSession, expected: str, found: str, by: list[str], scope: str) -> list[dict[str, Any]]:
+    """The findings for two places with Parquet."""
+    from pipeline.pyspark_pulsar.jobs.reconcile import Comparison, findings
+
+    sides = [spark.read.parquet(path) for path in (expected, found)]
+    return [row.asDict(recursive=True) for row in findings(sides[0], sides[1], Comparison(tuple(by), scope)).collect()]
+
+
+def command(spark: SparkSession, words: list[str]) -> tuple[int, str, str]:
+    """The command line of the jobs, in this session: exit code, what it printed, and what it complained of."""
+    import contextlib
+    import io
+
+    from pipeline.pyspark_pulsar.jobs.command_line import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(words)
+    return code, out.getvalue(), err.getvalue()

@@ -20,7 +20,7 @@ from pipeline.pyspark_pulsar.sink.publisher import Publisher
 from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace, TaskResult
 from pipeline.pyspark_pulsar.sink.transactions import TransactionClient
 from tests.clients.server_process import Ready, ServerProcess
-from tests.pipeline.written_topics import access, made, messages, values
+from tests.pipeline.written_topics import made, messages, values
 
 pytestmark = pytest.mark.clients
 
@@ -249,7 +249,3 @@ def test_what_is_on_its_way_is_bounded(standalone: Ready, topic: str, monkeypatc
     ran(chosen, "q", 0, frame(0, 2000))
     assert 2000 < most < 3000
     assert values(standalone, topic) == numbers(2000)
-
-
-def test_access_is_that_of_the_options(standalone: Ready, topic: str) -> None:
-    assert options(standalone, topic, "at-least-once").access == access(standalone)

@@ -17,8 +17,8 @@ from tests.clients.python_client import until
 from tests.clients.server_process import Ready
 
 
-def access(server: Ready) -> Access:
-    return Access(server.broker_url, server.web_url)
+def access(server: Ready, seconds: float = 60.0) -> Access:
+    return Access(server.broker_url, server.web_url, timeout_seconds=seconds)
 
 
 def put(server: Ready, path: str, body: object = None, method: str = "PUT") -> None:
@@ -51,15 +51,15 @@ def stats(server: Ready, path: str) -> Any:
         return json.load(answer)
 
 
-def messages(server: Ready, topic: str, columns: tuple[str, ...] = ("value",)) -> list[dict[str, Any]]:
-    """All that a consumer would get, in order. Of a partition, or of a topic that has none."""
+def messages(server: Ready, topic: str, columns: tuple[str, ...] = ("value",), seconds: float = 60.0) -> list[dict[str, Any]]:
+    """All that a consumer would get, in order, of a partition or a topic without. Open transactions are waited for."""
     ledgers = ledgers_of(topic, access(server))
     found = []
     for split in splits_of(topic, ranges_between(ledgers, EARLIEST, end_of(ledgers)), 1 << 30):
-        for rows in SplitReader(split, access(server), True):
+        for rows in SplitReader(split, access(server, seconds), True):
             found += batch_of(rows, topic, columns).to_pylist()
     return found
 
 
-def values(server: Ready, topic: str) -> list[str]:
-    return [each["value"].decode() for each in messages(server, topic)]
+def values(server: Ready, topic: str, seconds: float = 60.0) -> list[str]:
+    return [each["value"].decode() for each in messages(server, topic, seconds=seconds)]
