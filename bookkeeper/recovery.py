@@ -11,12 +11,12 @@ cut where an entry cannot be read.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias, assert_never
 
 from bookkeeper.ensemble import FATAL_CODES, Quorum
 from wire.bookie_codes import BookieCode
+from wire.record import record
 from wire.run import EntryRun
 
 LENGTH_OFFSET = 24
@@ -26,7 +26,7 @@ LENGTH_OFFSET = 24
 # -- what happened
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fenced:
     """The bookie takes no adds any more, durably; the highest last-add-confirmed it has seen."""
 
@@ -34,7 +34,7 @@ class Fenced:
     last_add_confirmed: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class FenceFailed:
     """The bookie could not be fenced."""
 
@@ -42,7 +42,7 @@ class FenceFailed:
     code: BookieCode
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EntriesFound:
     """The bookie, fenced, has these entries; digests were verified."""
 
@@ -50,7 +50,7 @@ class EntriesFound:
     run: EntryRun
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EntryMissing:
     """The bookie, fenced, promises that it never accepted the entry."""
 
@@ -58,7 +58,7 @@ class EntryMissing:
     entry_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReadFailed:
     """The bookie could not be fenced or not read, or what it gave is damaged: it may or may not have the entry."""
 
@@ -68,26 +68,26 @@ class ReadFailed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rewritten:
     """An ack quorum has the entries of the last Rewrite."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RewriteFailed:
     """No ack quorum took them."""
 
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LengthRead:
     """The length in the header of the entry that ReadLength named."""
 
     length_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LengthUnreadable:
     """No replica gave that entry."""
 
@@ -102,14 +102,14 @@ Event: TypeAlias = (
 # -- what to do
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fence:
     """Fence the ledger at this bookie: Fenced or FenceFailed."""
 
     bookie: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Read:
     """Read a run from `entry_id` at this bookie, fencing it before where that has not succeeded yet."""
 
@@ -118,21 +118,21 @@ class Read:
     fence_first: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Rewrite:
     """Store the entries, as they are, at their write sets with the recovery flag: Rewritten or RewriteFailed."""
 
     run: EntryRun
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReadLength:
     """Read a confirmed entry for its length: LengthRead or LengthUnreadable."""
 
     entry_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Close:
     """The ledger ends here; recovery is done."""
 
@@ -140,7 +140,7 @@ class Close:
     length_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class GiveUp:
     """The end cannot be told now; the ledger stays in recovery, and may be recovered later."""
 

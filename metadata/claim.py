@@ -6,11 +6,11 @@ is taken away and made again, because it would go when that session's time is ou
 SESSION_LOST on somebody else may have it: the claim is not held, whatever the node says, until it is made again.
 """
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
 from metadata.sessions import SessionEvent
+from wire.record import record
 
 
 class Hold(Enum):
@@ -22,24 +22,24 @@ class Hold(Enum):
     FREE = "free"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Wanted:
     """From now on the node is to be ours."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Given:
     """It is not wanted any more."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Made:
     """The node was made, in answer to `Make`, with the version there is."""
 
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Taken:
     """A node was there, in answer to `Make`; None: it went meanwhile. `is_ours`: it is the one that we made last."""
 
@@ -48,19 +48,19 @@ class Taken:
     is_ours: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Failed:
     """No answer to `Make`, or one that does not tell."""
 
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NodeGone:
     """The store told that the node was deleted."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SessionChanged:
     """The store told of its session."""
 
@@ -70,7 +70,7 @@ class SessionChanged:
 Event = Wanted | Given | Made | Taken | Failed | NodeGone | SessionChanged
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Make:
     """Make the node, which must not be there; before it, delete what an earlier session of ours left, if `after_delete`."""
 
@@ -78,19 +78,19 @@ class Make:
     after_delete: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class MakeLater:
     """As `Make`, after a pause: the store did not answer."""
 
     attempt: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DeleteOurs:
     """Remove the node if it is still ours."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TellHold:
     """Tell who owns the claim. `holder` is the value there when BUSY."""
 

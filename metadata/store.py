@@ -6,9 +6,10 @@ in the order in which they were called.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
+
+from wire.record import record
 
 ANY_VERSION = -2
 """Expected version: whatever it is, also absent."""
@@ -52,7 +53,7 @@ class OutcomeUnknown(MetadataError):
     """The connection was lost under a write, and what is there now does not tell whether it took effect."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Stat:
     """Of a node: its path as made (sequential nodes get their number), version and times in ms since the epoch."""
 
@@ -62,7 +63,7 @@ class Stat:
     modified_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Versioned:
     """A value with its stat."""
 
@@ -78,7 +79,7 @@ class Change(Enum):
     DELETED = "deleted"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Notification:
     """A change of one node, told after it is durable, in the order of the changes."""
 
@@ -86,7 +87,7 @@ class Notification:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Put:
     """Write a value, making the node and its parents (with empty values) where missing."""
 
@@ -97,7 +98,7 @@ class Put:
     sequential: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Delete:
     """Remove a node. ANY_VERSION of a node that is not there raises NoNode all the same."""
 

@@ -26,12 +26,13 @@ from metadata.store import (
     Stat,
     Versioned,
 )
+from wire.record import record
 
 DURABLE = 0
 """The session of nodes that outlive every session."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Node:
     """One version of a node. `session` is DURABLE or the session that an ephemeral node ends with."""
 
@@ -42,7 +43,7 @@ class Node:
     session: int = DURABLE
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class NodeChange:
     """A node before and after; None: it was, or is, not there."""
 
@@ -51,7 +52,7 @@ class NodeChange:
     after: Node | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CounterChange:
     """The next number under `parent`: told when a number was given, and as 0 when a parent went that had given one."""
 

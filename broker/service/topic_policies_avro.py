@@ -5,8 +5,9 @@
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from wire.record import record
 
 _LONG_BYTES_MAX = 10
 _ITEMS_MAX = 100_000
@@ -16,35 +17,35 @@ class BadAvro(Exception):
     """Bytes that do not hold a value of the type, or a value that the type does not have."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Record:
     """Fields in the order of the layout."""
 
     fields: Mapping[str, "AvroType"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Enum:
     """One of its symbols, as a str."""
 
     symbols: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Array:
     """A list."""
 
     items: "AvroType"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Map:
     """A dict whose keys are str."""
 
     values: "AvroType"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Nullable:
     """The union of null and the type, null first."""
 

@@ -4,11 +4,12 @@ Connections hand in requests and a sink; topics call the sink. All calls are on 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import Protocol
 
 from wire.position import Position
+from wire.record import record
 from wire.run import AckRun, EntryRun, SendRun
 from wire.transactions import TxnAction, TxnId
 
@@ -36,7 +37,7 @@ class SubscriptionType(IntEnum):
     KEY_SHARED = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ProducerRequest:
     """CommandProducer, checked. `name` is never empty: the service gave one where the client did not."""
 
@@ -122,7 +123,7 @@ class KeySharedMode(IntEnum):
     STICKY = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class KeySharedMeta:
     """CommandSubscribe.keySharedMeta; ranges are inclusive [start, end] in 0..65535."""
 
@@ -131,7 +132,7 @@ class KeySharedMeta:
     allow_out_of_order: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SubscribeRequest:
     """CommandSubscribe, checked. `start` is set for non-durable subscriptions (readers) that name a message id."""
 
@@ -184,7 +185,7 @@ class ConsumerSink(Protocol):
         """The broker ends the consumer (seek, unload, delete): CLOSE_CONSUMER."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Acknowledgement:
     """A CommandAck that is not part of an AckRun. `ack_sets[i]` belongs to `positions[i]`; empty: the whole entry."""
 
@@ -196,7 +197,7 @@ class Acknowledgement:
     """int64; of a cumulative one, kept with the cursor's place until the next."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class LastMessage:
     """GET_LAST_MESSAGE_ID: `batch_index` is -1 for an unbatched entry; `mark_delete` is the subscription's."""
 
@@ -205,7 +206,7 @@ class LastMessage:
     mark_delete: Position | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ConsumerStats:
     """What CONSUMER_STATS and the admin's stats need of a consumer; rates are per second over the last minute."""
 
@@ -258,7 +259,7 @@ class Consumer(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TopicActivity:
     """What decides whether a topic is inactive (brokerDeleteInactiveTopicsMode). Cursors of readers do not count."""
 

@@ -5,8 +5,10 @@ holds. A quota's limit of -1 is none; of a rate 0 or less is none; a maximum of 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
+
+from wire.record import record
 
 MEGABYTE = 1 << 20
 
@@ -33,7 +35,7 @@ class InactiveMode(StrEnum):
     CAUGHT_UP = "delete_when_subscriptions_caught_up"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BacklogQuota:
     """`limit_bytes` counts for DESTINATION_STORAGE (0 or more), `limit_seconds` for MESSAGE_AGE (more than 0)."""
 
@@ -42,7 +44,7 @@ class BacklogQuota:
     policy: QuotaPolicy = QuotaPolicy.PRODUCER_REQUEST_HOLD
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class RetentionPolicy:
     """RetentionPolicies: how long and how much is kept after all have consumed it; -1 without bound, 0 nothing."""
 
@@ -58,7 +60,7 @@ class RetentionPolicy:
         return self.megabytes * MEGABYTE if self.megabytes > 0 else self.megabytes
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PublishRate:
     """PublishRate: messages and bytes a second."""
 
@@ -70,7 +72,7 @@ class PublishRate:
         return self.messages > 0 or self.bytes > 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DispatchRate:
     """DispatchRate: messages and bytes in each period. Relative: so much more than is being published."""
 
@@ -84,7 +86,7 @@ class DispatchRate:
         return self.messages > 0 or self.bytes > 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SubscribeRate:
     """SubscribeRate: how often one consumer may subscribe in each period."""
 
@@ -96,7 +98,7 @@ class SubscribeRate:
         return self.per_consumer > 0 and self.period_seconds > 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class InactiveTopicPolicy:
     """InactiveTopicPolicies."""
 
@@ -105,7 +107,7 @@ class InactiveTopicPolicy:
     seconds_min: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AutoTopicCreation:
     """AutoTopicCreationOverride; `partitions` is 0 for topics that are not partitioned."""
 
@@ -113,7 +115,7 @@ class AutoTopicCreation:
     partitions: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PersistencePolicy:
     """PersistencePolicies: of ledgers made from now on, and how often a second a cursor stores its place (0: no limit)."""
 
@@ -123,7 +125,7 @@ class PersistencePolicy:
     mark_delete_rate: float
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TopicPolicies:
     """Of one level, a namespace's or a topic's."""
 
@@ -189,7 +191,7 @@ EXEMPT = TopicPolicies(
 """Of the system's own topics: nothing expires, nobody is held back or turned away."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EffectivePolicies:
     """What holds for a topic. Of `message_ttl_seconds` 0: nothing expires; `persistence` None: as ledgers are by default."""
 

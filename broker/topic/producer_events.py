@@ -4,17 +4,17 @@ A producer is known by a key that the driver gives. It hears of each arrival by 
 Enqueue by Admit or Refuse once more; before, it may have to wait for a CheckPredecessor.
 """
 
-from dataclasses import dataclass
 from typing import NewType, TypeAlias
 
 from broker.errors import ServerError
+from wire.record import record
 
 from .contract import ProducerRequest
 
 ProducerKey = NewType("ProducerKey", int)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ProducerArrived:
     """A client asks to publish."""
 
@@ -22,14 +22,14 @@ class ProducerArrived:
     request: ProducerRequest
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PredecessorChecked:
     """The one in the way of a CheckPredecessor has answered, or else its ProducerLeft came before."""
 
     key: ProducerKey
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EpochStored:
     """The epoch of a StoreEpoch is durable."""
 
@@ -37,7 +37,7 @@ class EpochStored:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class EpochNotStored:
     """The epoch of a StoreEpoch could not be stored."""
 
@@ -46,7 +46,7 @@ class EpochNotStored:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ProducerLeft:
     """The producer closed or its connection broke, whatever its state. Unknown: ignored."""
 
@@ -57,7 +57,7 @@ class ProducerLeft:
 Event: TypeAlias = ProducerArrived | PredecessorChecked | EpochStored | EpochNotStored | ProducerLeft
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Admit:
     """It may publish."""
 
@@ -65,14 +65,14 @@ class Admit:
     topic_epoch: int | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Enqueue:
     """It waits for its turn."""
 
     key: ProducerKey
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Refuse:
     """It is not taken on, or will not have its turn; already forgotten."""
 
@@ -81,7 +81,7 @@ class Refuse:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CheckPredecessor:
     """Find out whether the peer of `predecessor` is still there, then PredecessorChecked."""
 
@@ -89,7 +89,7 @@ class CheckPredecessor:
     predecessor: ProducerKey
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StoreEpoch:
     """Make the topic's epoch durable, in the order of these effects; then EpochStored or EpochNotStored."""
 
@@ -97,7 +97,7 @@ class StoreEpoch:
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CloseProducer:
     """An admitted producer is fenced out and told so; already forgotten."""
 
@@ -105,7 +105,7 @@ class CloseProducer:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ReplaceProducer:
     """A producer came back on another connection: the old one ends without a word; already forgotten."""
 

@@ -3,11 +3,11 @@
 Apache's TransactionMetadataEntry with its four operations, and TxnStatus.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 from wire.position import Position
+from wire.record import record
 from wire.transactions import TxnAction
 
 
@@ -47,7 +47,7 @@ class Place(NamedTuple):
     parts: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Opened:
     """`timeout_ms` after `start_ms` it is aborted. `owner`: the principal who may use it; None: everybody."""
 
@@ -57,7 +57,7 @@ class Opened:
     owner: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PartitionsAdded:
     """Topics that it publishes to."""
 
@@ -65,7 +65,7 @@ class PartitionsAdded:
     partitions: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SubscriptionsAdded:
     """Where it acknowledges."""
 
@@ -73,7 +73,7 @@ class SubscriptionsAdded:
     subscriptions: tuple[TxnSubscription, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class StatusChanged:
     """One step on the way to its end."""
 

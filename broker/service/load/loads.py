@@ -5,10 +5,11 @@ Rates are messages per second, throughput is bytes per second. Usage is a share 
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from metadata.store import MetadataError
+from wire.record import record
 
 from ..namespaces import to_json
 
@@ -16,7 +17,7 @@ SHORT_SAMPLES, LONG_SAMPLES = 10, 1000
 """Apache's loadManager short and long term: how many reports a mean goes back."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Traffic:
     """Both ways."""
 
@@ -34,7 +35,7 @@ class Traffic:
         return self.msg_throughput_in + self.msg_throughput_out
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BundleStats(Traffic):
     """Apache's NamespaceBundleStats."""
 
@@ -54,7 +55,7 @@ class BundleStats(Traffic):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Usage:
     """Of a machine, as shares of its limits; a limit that is not known counts as never reached."""
 
@@ -68,7 +69,7 @@ class Usage:
         return max(self.cpu, self.memory, self.bandwidth_in, self.bandwidth_out)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BrokerLoad:
     """A broker's report."""
 
@@ -100,7 +101,7 @@ def _change(before: float, after: float) -> float:
     return abs(after - before) / before if before else float(after > 0)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Mean(Traffic):
     """Apache's TimeAverageMessageData: a mean over the last reports, so many at most, which gives way slowly."""
 
@@ -124,7 +125,7 @@ class Mean(Traffic):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BundleHistory:
     """What a bundle has done of late, and for long; it goes with the bundle from broker to broker."""
 

@@ -7,7 +7,8 @@ Unlike there, what a broker gives away is the share of its traffic that its surp
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+
+from wire.record import record
 
 from .loads import BrokerLoad
 
@@ -18,7 +19,7 @@ MIN_THROUGHPUT = 10 * (1 << 20)
 """Bytes per second that are worth a move (loadBalancerBundleUnloadMinThroughputThreshold)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Move:
     """A bundle that is to leave `source`; for `destination`, or whoever is chosen when it is asked for next."""
 
@@ -27,7 +28,7 @@ class Move:
     destination: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class UsageHistory:
     """A broker's usage, averaged over its reports: a peak alone moves nothing (loadBalancerHistoryResourcePercentage)."""
 
@@ -37,7 +38,7 @@ class UsageHistory:
         return UsageHistory(self.usage * weight_of_past + now * (1 - weight_of_past))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class ThresholdRule:
     """`points`: share above the mean that is borne (0.1: ten points)."""
 
@@ -79,7 +80,7 @@ def _busiest(broker: str, load: BrokerLoad, throughput: float, rested: Collectio
             yield Move(name, broker)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class TransferRule:
     """`target`: the standard deviation of usages that is borne; `transfers_max` in a round."""
 

@@ -1,10 +1,11 @@
 """What an administrator sees of the transactions on a topic, as values. Pure data; times are milliseconds since the epoch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from wire.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class BufferFacts:
     """Of a topic (Apache: TransactionBufferStats). `is_used`: it has had a transaction."""
 
@@ -19,7 +20,7 @@ class BufferFacts:
     """Of the aborted transactions: of each the ledger with their markers, and how many they are."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class InBufferFacts:
     """Of one transaction on a topic (TransactionInBufferStats). `start_position` only while it is open."""
 
@@ -27,7 +28,7 @@ class InBufferFacts:
     is_aborted: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PendingAckFacts:
     """Of a subscription (TransactionPendingAckStats)."""
 
@@ -37,7 +38,7 @@ class PendingAckFacts:
     recovery_ms: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class InPendingAckFacts:
     """Of one transaction on a subscription (TransactionInPendingAckStats)."""
 
