@@ -39,10 +39,13 @@ def line(what: str, **fields: object) -> LogLine:
 
 
 def _quote(value: object) -> str:
+    """What cannot be printed is escaped: names are whatever a client wrote, and a terminal obeys some characters."""
     text = str(value)
-    if text and not any(character in text for character in ' "=\n\r\t'):
+    if text and text.isprintable() and not any(character in text for character in ' "='):
         return text
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    if not escaped.isprintable():
+        escaped = "".join([each if each.isprintable() else each.encode("unicode_escape").decode() for each in escaped])
     return f'"{escaped}"'
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..schema.values import Strategy
 from ..topic.policies import EffectivePolicies
 from ..topic.policy_members import dispatch_rate_json, inactive_json, publish_rate_json, subscribe_rate_json
 from .topic_policy_bodies import (
@@ -16,6 +17,7 @@ from .topic_policy_bodies import (
     DispatchRateBody,
     InactiveBody,
     Int32,
+    Int64,
     PersistenceBody,
     PublishRateBody,
     Retention,
@@ -180,7 +182,7 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
         "compactionThreshold",
         "compactionThreshold",
         "COMPACTION",
-        int,
+        Int64,
         lambda found: found.compaction_threshold_bytes,
         check_number("Invalid value for compactionThreshold"),
     ),
@@ -224,7 +226,7 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
         "schemaCompatibilityStrategy",
         "schemaCompatibilityStrategy",
         "SCHEMA_COMPATIBILITY_STRATEGY",
-        str,
+        Strategy,
         _always("FULL"),
         set_method="PUT",
     ),

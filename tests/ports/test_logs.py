@@ -29,6 +29,21 @@ def test_a_line_quotes_what_needs_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("a\x00b", '"a\\x00b"'),
+        ("\x1b[2J", '"\\x1b[2J"'),
+        ("a\u2028b", '"a\\u2028b"'),
+        ("\udc80", '"\\udc80"'),
+        ("a\r\nlevel=error", '"a\\r\\nlevel=error"'),
+        ("größe-日本", "größe-日本"),
+    ],
+)
+def test_what_cannot_be_printed_is_escaped_since_a_terminal_would_obey_it(given: str, told: str) -> None:
+    assert line("x", name=given) == f"what=x name={told}"
+
+
 def test_records_become_key_value_lines_and_lower_levels_are_left_out() -> None:
     stream = io.StringIO()
     configure_logs("info", stream)

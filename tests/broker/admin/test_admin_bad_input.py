@@ -12,7 +12,7 @@ from broker.admin.answers import BODY_BYTES_MAX
 from broker.admin.app import serve_admin
 from broker.admin.dispatch import Dispatcher
 from broker.admin.endpoints import Endpoint
-from tests.broker.admin.admin_world import TOPICS, AdminWorld, Answer, play
+from tests.broker.admin.admin_world import NAME, TOPICS, AdminWorld, Answer, play
 from tests.broker.security.matrix.roles import filled
 
 DEEP = 100_000
@@ -231,3 +231,24 @@ def test_line_ends_in_properties_make_no_lines_in_the_log(caplog: pytest.LogCapt
     caplog.set_level(logging.DEBUG)
     play(scenario)
     assert not any("\nwhat=forged" in record.getMessage() for record in caplog.records)
+
+
+@pytest.mark.parametrize("number", [1 << 63, 1 << 64, -(1 << 63) - 1])
+def test_a_compaction_threshold_beyond_64_bits_is_refused_before_it_is_stored(number: int) -> None:
+    async def scenario(world: AdminWorld) -> None:
+        await world.loaded(f"{NAME}/t")
+        assert (await world.topic("POST", "t/compactionThreshold", number)).status == 400
+        assert (await world.topic("GET", "t/compactionThreshold")).status == 204
+
+    play(scenario)
+
+
+def test_a_schema_compatibility_strategy_is_one_of_apaches() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        await world.loaded(f"{NAME}/t")
+        refused = await world.topic("PUT", "t/schemaCompatibilityStrategy", "SOMETIMES")
+        assert refused.status == 400
+        await world.done("PUT", "t/schemaCompatibilityStrategy", "BACKWARD")
+        assert (await world.topic("GET", "t/schemaCompatibilityStrategy")).json == "BACKWARD"
+
+    play(scenario)
