@@ -69,3 +69,11 @@ def command(spark: SparkSession, words: list[str]) -> tuple[int, str, str]:
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(words)
     return code, out.getvalue(), err.getvalue()
+
+
+def write_sized(spark: SparkSession, options: dict[str, str], rows: int, size: int) -> None:
+    """Rows of one size with a key, made by Spark itself, in two tasks."""
+    frame = spark.range(0, rows, 1, 2)
+    value = f.rpad(f.col("id").cast("string"), size, "x").cast("binary")
+    key = f.concat(f.lit("key"), (f.col("id") % 1000).cast("string"))
+    frame.select(key.alias("key"), value.alias("value")).write.format("pulsar").options(**options).mode("append").save()
