@@ -199,6 +199,26 @@ async fn unacknowledged_messages_come_back_after_the_timeout() {
 }
 
 #[tokio::test]
+async fn delayed_messages_come_in_their_time_and_nothing_waits_behind_them() {
+    let client = client().await;
+    for kind in [SubType::Shared, SubType::KeyShared] {
+        let topic = topic("delayed");
+        let mut consumer = subscribe(&client, &topic, kind).await;
+        let mut producer = client.producer().with_topic(&topic).build().await.unwrap();
+        let due = SystemTime::now() + Duration::from_secs(8);
+        for name in ["m0", "m1"] {
+            let message = producer.create_message().with_content(name).with_key(name).deliver_at(due).unwrap();
+            message.send_non_blocking().await.unwrap().await.unwrap();
+        }
+        producer.send_non_blocking("now").await.unwrap().await.unwrap();
+        assert_eq!(receive(&mut consumer, 1).await, ["now"]);
+        assert_eq!(sorted(receive(&mut consumer, 2).await), names(0, 2));
+        assert!(SystemTime::now() >= due - Duration::from_secs(1), "early");
+        nothing_comes(&mut consumer).await;
+    }
+}
+
+#[tokio::test]
 async fn refused_messages_reach_the_dead_letter_topic() {
     let client = client().await;
     let topic = topic("dead");

@@ -5,9 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -244,16 +242,6 @@ class AcknowledgeAndSeekTest extends Fixture {
         missing.remove(text(message));
         consumer.acknowledge(message);
       }
-    }
-  }
-
-  private static void restart(Path pipe, Path done) throws Exception {
-    long before = Files.exists(done) ? Files.size(done) : 0;
-    Files.writeString(pipe, "restart\n", StandardOpenOption.WRITE);
-    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
-    while (!Files.exists(done) || Files.size(done) == before) {
-      assertTrue(System.nanoTime() < deadline, "the server did not come back");
-      Thread.sleep(20);
     }
   }
 }

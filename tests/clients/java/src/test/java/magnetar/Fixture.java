@@ -3,11 +3,15 @@ package magnetar;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotNull;
 import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
@@ -98,6 +102,25 @@ abstract class Fixture {
     URI uri = URI.create(System.getenv("PULSAR_TEST_WEB_URL") + "/admin/v2/" + topic.replace("://", "/") + "/partitions");
     HttpRequest request = HttpRequest.newBuilder(uri).header("Content-Type", "application/json")
         .PUT(HttpRequest.BodyPublishers.ofString(Integer.toString(partitions))).build();
+    assertEquals(204, HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.discarding()).statusCode());
+  }
+
+  /** Kills the server with -9 and waits until it is there again. */
+  static void restart(Path pipe, Path done) throws Exception {
+    long before = Files.exists(done) ? Files.size(done) : 0;
+    Files.writeString(pipe, "restart\n", StandardOpenOption.WRITE);
+    long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+    while (!Files.exists(done) || Files.size(done) == before) {
+      assertTrue(System.nanoTime() < deadline, "the server did not come back");
+      Thread.sleep(20);
+    }
+  }
+
+  /** POST to the admin REST; 204 is expected. */
+  static void post(String path, String body) throws Exception {
+    URI uri = URI.create(System.getenv("PULSAR_TEST_WEB_URL") + "/admin/v2/" + path);
+    HttpRequest request = HttpRequest.newBuilder(uri).header("Content-Type", "application/json")
+        .POST(HttpRequest.BodyPublishers.ofString(body)).build();
     assertEquals(204, HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.discarding()).statusCode());
   }
 }
