@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from cli import autorecovery_options, config_options, devcluster_options, own_parser_commands, tokens_options
-from cli.initialize_cluster_options import COMMAND, add_command
+from cli.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND, add_command, add_coordinator_command
 from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
 
 _SERVERS = {
@@ -17,6 +17,8 @@ _SERVERS = {
     autorecovery_options.COMMAND: ("cli.autorecovery_main", "run_autorecovery"),
 }
 """Module and function, which is given --config, --set and --json-ready."""
+_PREPARING = {COMMAND: "run_initialize_cluster", COORDINATOR_COMMAND: "run_initialize_coordinators"}
+"""Those that prepare a cluster's metadata."""
 _CONFIGURED = ("standalone", *_SERVERS)
 """Those that read Apache's keys."""
 
@@ -52,10 +54,9 @@ def _run(options: argparse.Namespace) -> int:
         from cli.tokens_main import run_tokens
 
         return run_tokens(options)
-    if options.command == COMMAND:
-        from cli.initialize_cluster_main import run_initialize_cluster
-
-        return run_initialize_cluster(options)
+    if options.command in _PREPARING:
+        run = getattr(importlib.import_module("cli.initialize_cluster_main"), _PREPARING[options.command])
+        return int(run(options))
     if options.command in (EXPORT, IMPORT):
         from cli.metadata_copy_main import run_export, run_import
 
@@ -115,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     autorecovery_options.add_command(commands)
     devcluster_options.add_command(commands)
     add_command(commands)
+    add_coordinator_command(commands)
     add_commands(commands)
     own_parser_commands.add_commands(commands)
     config_options.add_command(commands)

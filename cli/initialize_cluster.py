@@ -139,6 +139,13 @@ class ClusterMetadata:
             await self._make_namespace(namespace, cluster.name, cluster.bundle_count if is_default else BUNDLES)
         await self._make_coordinator_topic(cluster.coordinator_count)
 
+    async def initialise_coordinators(self, cluster: str, count: int) -> None:
+        """Of transactions, with the namespace in which they are; more than there were, never fewer. MetadataError."""
+        namespace = NAMESPACES[1]
+        await self._make_tenant(namespace.tenant, cluster)
+        await self._make_namespace(namespace, cluster, BUNDLES)
+        await self._make_coordinator_topic(count)
+
     async def _make_cluster(self, cluster: NewCluster) -> None:
         path = f"{CLUSTERS}/{cluster.name}"
         if await self._make(self._configuration, path, to_json(cluster.data)):

@@ -1,4 +1,5 @@
-"""`bin/pulsar initialize-cluster-metadata`: Apache's options, the stores that they name, and what was written, one line each.
+"""`bin/pulsar initialize-cluster-metadata` and `initialize-transaction-coordinator-metadata`: Apache's options, the stores that
+they name, and what was written, one line each.
 
 Exit codes: 0 when all is there, 1 when something was refused or failed, told on stderr. Owns no node: `cli.initialize_cluster`.
 """
@@ -13,7 +14,7 @@ from functools import partial
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.paths import ROOT as LEDGERS
 from cli.initialize_cluster import ClusterMetadata, ClusterRefused, NewCluster
-from cli.initialize_cluster_options import COMMAND
+from cli.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import parse_service_uri, servers_of
 from metadata.zookeeper.kazoo_session import KazooSession
@@ -38,6 +39,38 @@ def run_initialize_cluster(options: argparse.Namespace) -> int:
     return 0
 
 
+def run_initialize_coordinators(options: argparse.Namespace) -> int:
+    """Writes what is missing."""
+    try:
+        if options.configuration_store_config_path:
+            raise ClusterRefused(f"{_REFUSED['configuration_store_config_path']}: leave it out")
+        _check_session(options)
+        if options.initial_num_transaction_coordinators < 1:
+            count = options.initial_num_transaction_coordinators
+            raise ClusterRefused(f"--initial-num-transaction-coordinators {count}: at least 1")
+        asyncio.run(_initialise_coordinators(options))
+    except (ClusterRefused, MetadataError, OSError) as error:
+        print(f"bin/pulsar {COORDINATOR_COMMAND}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _initialise_coordinators(options: argparse.Namespace) -> None:
+    async with with_chroot(servers_of(options.configuration_store), options.zookeeper_session_timeout_ms / 1000) as store:
+        metadata = ClusterMetadata(store, store, RealRng())
+        try:
+            await metadata.initialise_coordinators(options.cluster, options.initial_num_transaction_coordinators)
+        finally:
+            for each in metadata.done:
+                print(each)
+    print(f"cluster {options.cluster} has its transaction coordinators")
+
+
+def _check_session(options: argparse.Namespace) -> None:
+    if options.zookeeper_session_timeout_ms < 1000:
+        raise ClusterRefused(f"--zookeeper-session-timeout-ms {options.zookeeper_session_timeout_ms}: at least 1000")
+
+
 def _stores_of(options: argparse.Namespace) -> tuple[str, str]:
     """Servers with chroot: of the metadata store, and of the configuration store."""
     for name, text in _REFUSED.items():
@@ -47,8 +80,7 @@ def _stores_of(options: argparse.Namespace) -> tuple[str, str]:
         raise ClusterRefused("--metadata-store and --zookeeper say the same: give one of them")
     if options.configuration_metadata_store and options.configuration_store:
         raise ClusterRefused("--configuration-metadata-store and --configuration-store say the same: give one of them")
-    if options.zookeeper_session_timeout_ms < 1000:
-        raise ClusterRefused(f"--zookeeper-session-timeout-ms {options.zookeeper_session_timeout_ms}: at least 1000")
+    _check_session(options)
     url = options.metadata_store or options.zookeeper
     if not url:
         raise ClusterRefused("where ZooKeeper is, is missing: add --metadata-store zk:host:2181")

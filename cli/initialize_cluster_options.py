@@ -3,6 +3,7 @@
 import argparse
 
 COMMAND = "initialize-cluster-metadata"
+COORDINATOR_COMMAND = "initialize-transaction-coordinator-metadata"
 BUNDLES = 16
 COORDINATORS = 16
 
@@ -32,4 +33,15 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     add(*service_uri, dest="service_uri", metavar="URI", help="an existing BookKeeper cluster, such as zk://h:2181/ledgers")
     add("--zookeeper-session-timeout-ms", type=int, default=30000, metavar="MS")
     add("-mscp", "--metadata-store-config-path", help=argparse.SUPPRESS)
+    add("-cmscp", "--configuration-metadata-store-config-path", dest="configuration_store_config_path", help=argparse.SUPPRESS)
+
+
+def add_coordinator_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Of PulsarTransactionCoordinatorMetadataSetup: for a cluster that was set up before there were transactions."""
+    parser = commands.add_parser(COORDINATOR_COMMAND, help="transaction coordinators for a cluster that has none, as Apache's")
+    add = parser.add_argument
+    add("-c", "--cluster", required=True, metavar="NAME")
+    add("-cs", "--configuration-store", required=True, metavar="SERVERS", help="such as zk:host1:2181,host2:2181/chroot")
+    add("--initial-num-transaction-coordinators", type=int, default=COORDINATORS, metavar="COUNT")
+    add("--zookeeper-session-timeout-ms", type=int, default=30000, metavar="MS")
     add("-cmscp", "--configuration-metadata-store-config-path", dest="configuration_store_config_path", help=argparse.SUPPRESS)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from cli.__main__ import main
 from cli.initialize_cluster import ClusterMetadata, ClusterRefused, NewCluster
 from metadata.embedded import EmbeddedStore
 from metadata.memory import MemoryStore, SharedTree
@@ -162,6 +163,38 @@ def test_what_would_not_work_is_refused_with_what_to_do(options: dict[str, Any],
         NewCluster(**{"name": "c1", "web_service_url": "http://h:8080,i:8080"} | options)
 
 
+def test_coordinators_of_transactions_are_added_to_a_cluster_that_has_none_and_never_taken_away() -> None:
+    async def work(store: MetadataStore) -> None:
+        metadata = ClusterMetadata(store, store, Random(1))
+        for count, there in ((4, 4), (2, 4), (6, 6)):
+            await metadata.initialise_coordinators("c1", count)
+            nodes = await tree_of(store)
+            assert json.loads(nodes[COORDINATOR_TOPIC][0])["partitions"] == there
+        assert json.loads(nodes["/admin/policies/pulsar"][0]) == TENANT
+        assert json.loads(nodes["/admin/policies/pulsar/system"][0])["replication_clusters"] == ["c1"]
+        assert "/admin/policies/public" not in nodes
+        await initialise(store)
+        assert json.loads((await tree_of(store))[COORDINATOR_TOPIC][0])["partitions"] == 16
+
+    on(in_memory, work)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--initial-num-transaction-coordinators", "0"), "--initial-num-transaction-coordinators 0: at least 1"),
+        (("--zookeeper-session-timeout-ms", "9"), "--zookeeper-session-timeout-ms 9: at least 1000"),
+        (("-cmscp", "x"), "--configuration-metadata-store-config-path: nothing is configured by file here: leave it out"),
+    ],
+)
+def test_the_command_for_coordinators_says_in_one_line_what_is_wrong(
+    options: tuple[str, ...], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "initialize-transaction-coordinator-metadata"
+    assert main([name, "-c", "c1", "-cs", "zk:h", *options]) == 1
+    assert capsys.readouterr() == ("", f"bin/pulsar {name}: {says}\n")
+
+
 def command(*arguments: str, cluster: Sequence[str] = ("--cluster", "c1", "-uw", "http://h:8080")) -> tuple[int, str, str]:
     words = [str(ROOT / "bin" / "pulsar"), "initialize-cluster-metadata", *cluster, *arguments]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
@@ -169,7 +202,9 @@ def command(*arguments: str, cluster: Sequence[str] = ("--cluster", "c1", "-uw",
     return done.returncode, done.stdout, done.stderr
 
 
-def test_on_zookeeper_with_a_chroot_that_is_not_there(zookeeper: ZooKeeperProcess, tmp_path: Path) -> None:
+def test_on_zookeeper_with_a_chroot_that_is_not_there(
+    zookeeper: ZooKeeperProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     where = f"zk:{zookeeper.servers}/{tmp_path.name}/init"
     options = ("--metadata-store", where, "--configuration-metadata-store", where, "--broker-service-url", "pulsar://h:6650")
     code, out, err = command(*options, "--initial-num-stream-storage-containers", "16")
@@ -187,6 +222,9 @@ def test_on_zookeeper_with_a_chroot_that_is_not_there(zookeeper: ZooKeeperProces
         assert f'"2":{{"str":"/{tmp_path.name}/init/ledgers"}}' in found.value.decode()
 
     run(look())
+    name = "initialize-transaction-coordinator-metadata"
+    assert main([name, "-c", "c1", "-cs", where, "--initial-num-transaction-coordinators", "20"]) == 0
+    assert capsys.readouterr().out == f"changed {COORDINATOR_TOPIC}\ncluster c1 has its transaction coordinators\n"
 
 
 @pytest.mark.parametrize(
