@@ -1,4 +1,5 @@
 """Opens partitions. One that is missing is made only while its topic is as it was found, and none outlives it. Owns nothing."""
+
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 

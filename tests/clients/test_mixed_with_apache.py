@@ -17,6 +17,7 @@ from broker.service.load.board import apaches_report
 from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import Broker, get, id_of, leader_of, owner_of, receive_all
+from tests.clients.compacted_topics import compact, compacted_ledger, fill, read_compacted, table_of
 from tests.clients.mixed_brokers import bundle_of, create_partitioned, move, settle
 from tests.clients.python_client import TIMEOUT_MS, names, publish, quiet_client, receive, until
 from tests.clients.test_cluster_load import Publishing
@@ -144,6 +145,23 @@ def drain(consumers: Sequence[pulsar.Consumer], got: dict[str, list[int]], count
         return sum(map(len, got.values())) >= count
 
     until(is_there)
+
+
+def test_what_one_kind_compacted_the_other_reads_and_compacts_again(both_ways: tuple[Broker, Broker], topic: str) -> None:
+    newest: dict[str, str] = {}
+    ledgers = [-1]
+    for turn, broker in enumerate((*both_ways, both_ways[0])):
+        move(topic, broker)
+        with client_of(broker) as client:
+            if turn:
+                assert compacted_ledger(topic, broker)["ledgerId"] == ledgers[-1]
+                assert read_compacted(client, topic) == newest, "as the other compacted it"
+                assert table_of(client, topic) == newest
+            fill(client, topic, newest, "x" * turn)
+            ledgers.append(compact(topic, broker))
+            assert read_compacted(client, topic) == newest
+        settle(topic, broker)
+    assert len(set(ledgers)) == 4
 
 
 def test_a_client_of_either_goes_on_while_its_topic_moves(both_ways: tuple[Broker, Broker], topic: str) -> None:
