@@ -78,6 +78,11 @@ class SparkProcess:
         with contextlib.suppress(BrokenPipeError):  # `result` tells of a driver that is gone, with its log
             self._connection.send((job, arguments))
 
+    def has_answered_within(self, seconds: float) -> bool:
+        """Whether `result` would not wait."""
+        assert self._connection is not None
+        return self._connection.poll(seconds)
+
     def result(self, seconds_max: float = ANSWER_SECONDS_MAX) -> Any:
         assert self._connection is not None
         try:
