@@ -190,7 +190,7 @@ WORKLOADS: dict[str, Callable[[Ready, argparse.Namespace], dict[str, Any]]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("workloads", nargs="*", default=list(WORKLOADS), choices=[*WORKLOADS, []])
+    parser.add_argument("workloads", nargs="*", choices=[*WORKLOADS, []], default=[], help="all, if none is named")
     parser.add_argument("--times", type=int, default=20, help="runs of each command")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--warm-requests", type=int, default=3000, help="before anything is measured: Java compiles late")
@@ -198,7 +198,7 @@ def main() -> None:
     parser.add_argument("--scrapes", type=int, default=5)
     parser.add_argument("--apache-web-url", default="")
     options = parser.parse_args()
-    for name in options.workloads:
+    for name in options.workloads or WORKLOADS:
         with tempfile.TemporaryDirectory() as directory:
             server = ServerProcess(Path(directory))
             try:
