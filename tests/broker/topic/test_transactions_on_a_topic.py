@@ -7,8 +7,10 @@ import pytest
 from broker.errors import BrokerError, ServerError
 from broker.topic.contract import SubscriptionType
 from broker.topic.settings import TopicSettings
+from broker.topic.transactions.snapshot_log import SnapshotLog
 from tests.broker.topic.topic_world import ConsumerEnd, ack_run, run
 from tests.broker.topic.transaction_world import ONE, THREE, TWO, TransactionWorld, send, text_of
+from wire.position import Position
 from wire.transactions import TxnAction
 
 COMMIT, ABORT = TxnAction.COMMIT, TxnAction.ABORT
@@ -178,6 +180,42 @@ def test_the_last_message_is_the_last_that_is_committed() -> None:
         await asyncio.sleep(1)
         await world.topic.end_transaction(TWO, COMMIT, -1)
         assert (await consumer.last_message()).position.entry_id == 3
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("entries", [0, 1, 7, 8, 9])
+def test_killed_while_a_snapshot_is_written_the_next_one_knows_all_that_were_aborted(
+    entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the first of eight segments, between them, between the last and the index, and after it."""
+    sound, left = SnapshotLog._append, [entries]
+
+    async def so_many(self: SnapshotLog, payload: bytes) -> Position:
+        if not left[0]:
+            await asyncio.get_running_loop().create_future()
+        left[0] -= 1
+        return await sound(self, payload)
+
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, _ = await world.producer()
+        await world.topic.create_subscription("s", from_earliest=True, properties={})
+        ids = [ONE._replace(least=number) for number in range(40)]
+        for txn_id in ids:
+            send(producer, "x", txn_id)
+            await asyncio.sleep(0.01)
+            await world.topic.end_transaction(txn_id, ABORT, -1)
+        assert len(world.topic.transactions.buffer.aborted.segments) == 8
+        monkeypatch.setattr(SnapshotLog, "_append", so_many)
+        writing = asyncio.create_task(world.topic.transactions._snapshot())
+        await asyncio.sleep(1)
+        assert writing.done() is (entries == 9)
+        await world.kill()
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+        assert [txn_id for txn_id in ids if txn_id not in world.topic.transactions.buffer.aborted] == []
 
     run(scenario)
 
