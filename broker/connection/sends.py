@@ -46,7 +46,7 @@ def _transaction(command: api.CommandSend) -> TxnId | None:
 
 def _naming(txn_id: TxnId, payload: memoryview) -> memoryview:
     """The message says its transaction too: that is what is stored, and what readers go by. Apache's client for Go says it in
-    the command alone, so that Apache's brokers deliver what it aborted; here it is added."""
+    the command alone; here it is added."""
     try:
         section = split_section(payload)
         said = transaction_of(message_metadata(section))
