@@ -25,7 +25,7 @@ def main() -> int:
         streams = KilledStreams(server.start(), "persistent://public/default/k", Path(scratch, "s"), files, arguments.rows)
         for _ in range(arguments.kills):
             streams.run_and_kill(chance)
-            print(f"kill {streams.kills}: {streams.committed()} of {files} batches committed", flush=True)
+            print(f"kill {streams.kills}: {streams.committed()} of {files} files committed", flush=True)
         streams.finish()
         streams.check()
     print(f"{arguments.kills} kills: {files * arguments.rows} rows under each guarantee, none lost, none twice")

@@ -1,5 +1,6 @@
 """Streams into topics that are killed with -9 and come back: how a test and a benchmark (`benchmarks.pipeline_kills`) do it."""
 
+import json
 import random
 import threading
 from collections import Counter
@@ -38,11 +39,12 @@ class KilledStreams:
             pyarrow.parquet.write_table(pyarrow.table({"value": numbers}), directory / "files" / f"{number:06}.parquet")
 
     def committed(self) -> int:
-        """Batches, of the stream that has the fewest."""
-        return min(len(list(Path(each, "commits").glob("[0-9]*"))) for each in self._streams)
+        """Files, of the stream that has the fewest. A batch has two of them where a kill came between them being listed and the
+        batch being planned."""
+        return min(_files_in(Path(each)) for each in self._streams)
 
     def run_and_kill(self, chance: random.Random) -> None:
-        """Until another batch or two are committed, and then for a moment."""
+        """Until another file or two are committed, and then for a moment."""
         wanted = min(self.committed() + 1 + chance.randrange(2), self._files - 1)
         with SparkProcess(self._directory / f"killed-{self.kills}") as spark:
             spark.begin(JOB, **self._arguments())
@@ -66,3 +68,12 @@ class KilledStreams:
 
     def _arguments(self) -> dict[str, object]:
         return {"directory": str(self._directory / "files"), "streams": list(self._streams.items())}
+
+
+def _files_in(checkpoint: Path) -> int:
+    """As many as Spark's newest committed batch ends after: the last line of its offsets is `{"logOffset": 3}` after four."""
+    batches = [int(each.name) for each in (checkpoint / "commits").glob("[0-9]*")]
+    if not batches:
+        return 0
+    offset = json.loads((checkpoint / "offsets" / f"{max(batches)}").read_text().splitlines()[-1])
+    return int(offset["logOffset"]) + 1
