@@ -20,7 +20,7 @@ from ..topic.contract import Topic
 from .answers import Refusal, json_answer, no_content, read_json
 from .endpoints import Access, Endpoint, Handler, Query
 from .internal_stats import internal_stats_json
-from .ledger_metadata import ledger_metadata_text
+from .ledger_metadata import ledger_metadata_texts
 from .messages import message_answer
 from .names import TOPIC, topic_of
 from .positions import first_position, last_message_id_json, message_id_json, read_place
@@ -188,9 +188,11 @@ class CursorRoutes:
         topic = await self._whole(topic_of(request), "Internal stats are of partitions: ask for one of them")
         stats = internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger(), topic.stats().subscriptions)
         if request.query_params.get("metadata") == "true":
+            ids = [ledger["ledgerId"] for ledger in stats["ledgers"]]
+            texts = await ledger_metadata_texts(self._service.partitioned_topics.store, ids)
             for ledger in stats["ledgers"]:
-                text = await ledger_metadata_text(self._service.partitioned_topics.store, ledger["ledgerId"])
-                ledger |= {} if text is None else {"metadata": text}
+                if ledger["ledgerId"] in texts:
+                    ledger["metadata"] = texts[ledger["ledgerId"]]
         return json_answer(stats)
 
     async def truncate(self, request: Request) -> Response:

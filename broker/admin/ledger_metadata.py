@@ -4,6 +4,7 @@ Clients that read straight from bookies learn the bookies of a ledger from it. T
 """
 
 from base64 import b64encode
+from collections.abc import Iterable
 
 from bookkeeper.ledger_layouts import HIERARCHICAL, UnknownLayout, parse_layout
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, MalformedLedgerMetadata, decode_ledger_metadata
@@ -11,14 +12,22 @@ from bookkeeper.paths import LAYOUT, ROOT
 from metadata.store import MetadataError, MetadataStore
 
 
-async def ledger_metadata_text(store: MetadataStore, ledger_id: int) -> str | None:
-    """None where there is none that can be read: the stats are told without it."""
+async def ledger_metadata_texts(store: MetadataStore, ledger_ids: Iterable[int]) -> dict[int, str]:
+    """By ledger; without those that cannot be read: the stats are told without them."""
     try:
-        layout = await store.get(LAYOUT)
-        path = (HIERARCHICAL if layout is None else parse_layout(layout.value)).path(ROOT, ledger_id)
+        found = await store.get(LAYOUT)
+        layout = HIERARCHICAL if found is None else parse_layout(found.value)
+    except (MetadataError, UnknownLayout):
+        return {}
+    texts = {ledger_id: await _text(store, layout.path(ROOT, ledger_id)) for ledger_id in ledger_ids}
+    return {ledger_id: text for ledger_id, text in texts.items() if text is not None}
+
+
+async def _text(store: MetadataStore, path: str) -> str | None:
+    try:
         found = await store.get(path)
         return None if found is None else safe_text(decode_ledger_metadata(found.value))
-    except (MetadataError, UnknownLayout, MalformedLedgerMetadata):
+    except (MetadataError, MalformedLedgerMetadata):
         return None
 
 

@@ -33,7 +33,6 @@ from .keys import Keys
 from .multiple import MultipleConsumersDispatcher
 from .readable import Readable, readable
 from .receivers import UNLIMITED, Receiver
-from .replays import replay
 from .selectors import AutoSplit, ConsistentHashing, ExclusiveRanges, Selector, SlotsTaken
 from .settings import DispatcherSettings
 
@@ -168,8 +167,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if first is not None and not (self._was_replay and new_max > 0 and self._keys.has_none_ready(rooms)):
             each = {consumer: self._reader.entries_for(room) for consumer, room in rooms.items()}
             wanted = self._keys.next_ready(first.ledger_id, each)
-            spread_max = self._settings.dispatcher_max_read_batch_size
-            effects.append(replay(self._reader, first, wanted, len(wanted), spread_max))
+            effects.append(self._read_again(first, wanted, len(wanted)))
             self._was_replay = True
         elif new_max > 0:
             self._read_new(new_max, effects)
@@ -179,8 +177,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         """What is due goes first: some of it may be older than what was never read, and of the same key."""
         first = self._due.first()
         if first is not None:
-            spread_max = self._settings.dispatcher_max_read_batch_size
-            read = replay(self._reader, first, self._due.in_ledger(first.ledger_id), entries_max, spread_max)
+            read = self._read_again(first, self._due.in_ledger(first.ledger_id), entries_max)
             self._due_read = read.read_id
             effects.append(read)
         elif not self._held_back.delays.is_full:

@@ -42,6 +42,7 @@ from .machine import Machine, SubscriptionEvent
 from .readable import Readable
 from .receivers import Receiver, Receivers
 from .redeliveries import Redeliveries
+from .replays import replay
 from .settings import DispatcherSettings
 
 
@@ -282,6 +283,10 @@ class MultipleConsumersDispatcher(Machine):
             self._forget(read.position.ledger_id, read.picks)
         elif read.is_replay and read.position is not None:
             self._forget_gone(read.position, _END)
+
+    def _read_again(self, first: Position, wanted: BitMap, entries_max: int) -> Read:
+        """See `replays.replay`."""
+        return replay(self._reader, first, wanted, entries_max, self._settings.dispatcher_max_read_batch_size)
 
     def _forget_unread(self, read: Read, answer: EntriesRead) -> None:
         """What was to be read again and comes before the run is not there."""

@@ -9,7 +9,6 @@ from .entry_sets import EntrySet
 from .multiple import MultipleConsumersDispatcher
 from .readable import Readable, Span, readable
 from .receivers import Receiver
-from .replays import replay
 from .settings import DispatcherSettings
 from .turns import Turns
 
@@ -67,8 +66,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         entries_max = self._reader.entries_for(room)
         if first is not None:
             waiting = self._replay.in_ledger(first.ledger_id)
-            spread_max = self._settings.dispatcher_max_read_batch_size
-            effects.append(replay(self._reader, first, waiting, entries_max, spread_max))
+            effects.append(self._read_again(first, waiting, entries_max))
         else:
             effects.append(self._reader.read_on(self._entries_max(room)))
 

@@ -3,15 +3,14 @@
 It shows nothing about real bookies; those are asked elsewhere.
 """
 
-import contextlib
 import socket
 import struct
 import threading
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
 import crc32c
+
+from tests.pipeline.scripted_server import ScriptedServer
 
 NO_ENTRY = 2
 _HEAD = struct.Struct(">Iiqq")
@@ -23,49 +22,28 @@ def stored(ledger_id: int, entry_id: int, section: bytes) -> bytes:
     return header + crc32c.crc32c(section, crc32c.crc32c(header)).to_bytes(4) + section
 
 
-class ScriptedBookie:
+class ScriptedBookie(ScriptedServer):
     """`entries` by (ledger, entry), as they are stored. `answers_max`: how many it gives before it closes a connection."""
 
     def __init__(self, entries: Mapping[tuple[int, int], bytes], answers_max: int = 1 << 30) -> None:
+        super().__init__()
         self.entries, self.answers_max = entries, answers_max
         self.asked: list[int] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self._connected: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._serve)]
 
-    def __enter__(self) -> Self:
-        self._threads[0].start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for each in (self._listener, *self._connected):
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join()
-        self._listener.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return  # the test is over
-            self._connected.append(connection)
-            self._threads.append(threading.Thread(target=self._talk, args=(connection,)))
-            self._threads[-1].start()
+    def _accepted(self, connection: socket.socket) -> None:
+        """Several at a time."""
+        self._threads.append(threading.Thread(target=super()._accepted, args=(connection,)))
+        self._threads[-1].start()
 
     def _talk(self, connection: socket.socket) -> None:
         buffer = b""
-        with connection, contextlib.suppress(OSError):
-            while data := connection.recv(1 << 16):
-                buffer += data
-                requests = [buffer[at : at + 24] for at in range(0, len(buffer) - 23, 24)]
-                buffer = buffer[24 * len(requests) :]
-                for request in reversed(requests):  # no order is promised
-                    if not self._answer(connection, request):
-                        return
+        while data := connection.recv(1 << 16):
+            buffer += data
+            requests = [buffer[at : at + 24] for at in range(0, len(buffer) - 23, 24)]
+            buffer = buffer[24 * len(requests) :]
+            for request in reversed(requests):  # no order is promised
+                if not self._answer(connection, request):
+                    return
 
     def _answer(self, connection: socket.socket, request: bytes) -> bool:
         """Whether the connection goes on."""

@@ -3,13 +3,10 @@
 It shows nothing about real brokers; those are asked elsewhere.
 """
 
-import contextlib
 import socket
-import threading
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Self
 
+from tests.pipeline.scripted_server import ScriptedServer
 from wire.frames import encode, next_frame
 from wire.generated.pulsar_api_pb2 import (
     BaseCommand,
@@ -27,43 +24,18 @@ from wire.generated.pulsar_api_pb2 import (
 PING = encode(BaseCommand(type=BaseCommand.PING, ping=CommandPing()))
 
 
-class ScriptedBroker:
+class ScriptedBroker(ScriptedServer):
     """`entries` by (ledger, entry). `cuts`: how many entries each connection delivers before it ends, None for all of them.
 
     `token`: what CONNECT has to bring. Connections are served one after the other, and `starts` tells where each began.
     """
 
     def __init__(self, entries: Mapping[tuple[int, int], bytes], cuts: list[int | None] | None = None, token: str = "") -> None:
+        super().__init__()
         self.entries, self.token = entries, token
         self.cuts: list[int | None] = cuts or []
         self.starts: list[tuple[int, int]] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"pulsar://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._connected: list[socket.socket] = []
-        self._thread = threading.Thread(target=self._serve)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        for each in self._connected:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        self._listener.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return  # the test is over
-            self._connected.append(connection)
-            with connection, contextlib.suppress(OSError):
-                self._talk(connection)
+        self.url = f"pulsar://{self.address}"
 
     def _talk(self, connection: socket.socket) -> None:
         buffer = b""

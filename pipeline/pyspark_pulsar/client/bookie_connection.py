@@ -10,12 +10,11 @@ from dataclasses import dataclass
 import numpy
 
 from ..decode.octets import Flags, Octets, Places, padded, sizes_at, words_at
-from .connection import Lost
+from .connection import Lost, received
 
 _READ = 2 << 24 | 2 << 16
 _HEAD_BYTES = 28
 """Of an answer, with its size."""
-_RECEIVE_BYTES = 1 << 20
 _FRAME_BYTES_MAX = 64 << 20
 _REQUEST = numpy.dtype([("size", ">u4"), ("header", ">u4"), ("ledger", ">i8"), ("entry", ">i8")])
 
@@ -64,7 +63,7 @@ class BookieConnection:
         while len(bounds) + len(early) < len(wanted):
             end = self._frame_end(at)
             if end is None:
-                self._receive()
+                self._buffer += received(self._socket, f"bookie {self.address}")
                 continue
             entry_id = int.from_bytes(self._buffer[at + 20 : at + 28])
             if entry_id in wanted:
@@ -87,15 +86,6 @@ class BookieConnection:
         if not _HEAD_BYTES - 4 <= size <= _FRAME_BYTES_MAX:
             raise Lost(f"bookie {self.address} sends a frame of {size} bytes")
         return at + 4 + size if at + 4 + size <= len(self._buffer) else None
-
-    def _receive(self) -> None:
-        try:
-            data = self._socket.recv(_RECEIVE_BYTES)
-        except OSError as error:
-            raise Lost(f"bookie {self.address}: {error}") from None
-        if not data:
-            raise Lost(f"bookie {self.address} closed the connection")
-        self._buffer += data
 
     def close(self) -> None:
         self._socket.close()

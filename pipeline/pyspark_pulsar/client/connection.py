@@ -158,16 +158,21 @@ class Connection:
 
     def _receive(self, seconds: float) -> None:
         self._socket.settimeout(seconds)
-        try:
-            data = self._socket.recv(_RECEIVE_BYTES)
-        except OSError as error:
-            raise Lost(f"{self.url}: {error}") from None
-        if not data:
-            raise Lost(f"{self.url} closed the connection")
-        self._buffer += data
+        self._buffer += received(self._socket, self.url)
 
     def close(self) -> None:
         self._socket.close()
+
+
+def received(connected: socket.socket, peer: str) -> bytes:
+    """What has come, at least a byte. Lost."""
+    try:
+        data = connected.recv(_RECEIVE_BYTES)
+    except OSError as error:
+        raise Lost(f"{peer}: {error}") from None
+    if not data:
+        raise Lost(f"{peer} closed the connection")
+    return data
 
 
 def raise_refusal(url: str, command: BaseCommand) -> None:

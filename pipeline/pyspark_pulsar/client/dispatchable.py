@@ -3,7 +3,7 @@
 Asked over a connection of its own: what a reader's connection brings meanwhile must not be missed.
 """
 
-from wire.generated.pulsar_api_pb2 import BaseCommand, CommandGetLastMessageId, CommandSubscribe, MessageIdData
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandSubscribe, MessageIdData
 
 from ..errors import NoSuchTopic, Refused
 from ..options import Access
@@ -11,6 +11,7 @@ from ..positions import Place
 from .admin import asked
 from .brokers import connection_to
 from .connection import Connection
+from .last_message import last_message, place_of
 
 _CONSUMER_ID = 1
 
@@ -31,10 +32,7 @@ def _last_message(topic: str, start: Place, access: Access) -> Place:
     connection = connection_to(topic, access)
     try:
         connection.ask(_reader(topic, start, connection), BaseCommand.SUCCESS)
-        wanted = CommandGetLastMessageId(consumer_id=_CONSUMER_ID, request_id=connection.request_id())
-        command = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, get_last_message_id=wanted)
-        answer = connection.ask(command, BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE).get_last_message_id_response
-        return Place(_signed(answer.last_message_id.ledger_id), _signed(answer.last_message_id.entry_id))
+        return place_of(last_message(connection, _CONSUMER_ID).last_message_id)
     finally:
         connection.close()
 
@@ -51,7 +49,3 @@ def _reader(topic: str, start: Place, connection: Connection) -> BaseCommand:
         start_message_id=MessageIdData(ledger_id=start.ledger_id, entry_id=start.entry_id, batch_index=0),
     )
     return BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=subscribe)
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >= 1 << 63 else number

@@ -17,7 +17,6 @@ from wire.generated.pulsar_api_pb2 import (
     BaseCommand,
     CommandAck,
     CommandFlow,
-    CommandGetLastMessageId,
     CommandSubscribe,
     MessageIdData,
 )
@@ -25,6 +24,7 @@ from wire.generated.pulsar_api_pb2 import (
 from ..client.brokers import connection_to, tried_again
 from ..client.connection import Connection, Lost
 from ..client.deliveries import deliveries
+from ..client.last_message import last_message, place_of
 from ..decode.arrow_columns import batch_of
 from ..decode.rows import rows_of
 from ..errors import PipelineError
@@ -125,11 +125,9 @@ class CommitLog:
     def _records(self) -> Sequence[bytes]:
         """Those that are held, up to the newest; of several only that one is kept."""
         connection = self._connection
-        asked = CommandGetLastMessageId(consumer_id=_CONSUMER_ID, request_id=connection.request_id())
-        command = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, get_last_message_id=asked)
-        answer = connection.ask(command, BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE).get_last_message_id_response
-        newest = _place(answer.last_message_id)
-        has_any = answer.last_message_id.entry_id < 1 << 63 and newest > _place(answer.consumer_mark_delete_position)
+        answer = last_message(connection, _CONSUMER_ID)
+        newest = place_of(answer.last_message_id)
+        has_any = answer.last_message_id.entry_id < 1 << 63 and newest > place_of(answer.consumer_mark_delete_position)
         if not has_any:
             return ()
         connection.send(
@@ -154,11 +152,3 @@ class CommitLog:
         ids = [MessageIdData(ledger_id=until.ledger_id, entry_id=until.entry_id)]
         asked = CommandAck(consumer_id=_CONSUMER_ID, ack_type=CommandAck.Cumulative, message_id=ids)
         self._connection.send(BaseCommand(type=BaseCommand.ACK, ack=asked))
-
-
-def _place(found: MessageIdData) -> Place:
-    return Place(_signed(found.ledger_id), _signed(found.entry_id))
-
-
-def _signed(number: int) -> int:
-    return number - (1 << 64) if number >= 1 << 63 else number

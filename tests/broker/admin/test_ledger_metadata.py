@@ -3,7 +3,7 @@
 import asyncio
 
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment, encode_ledger_metadata
-from broker.admin.ledger_metadata import ledger_metadata_text, safe_text
+from broker.admin.ledger_metadata import ledger_metadata_texts, safe_text
 from metadata.memory import MemoryStore
 from metadata.store import Put
 from ports.clock import RealClock
@@ -32,9 +32,8 @@ def test_it_is_found_by_the_ledger_s_id_and_absent_where_there_is_none() -> None
     async def scenario() -> None:
         store = MemoryStore(RealClock())
         await store.commit([Put("/ledgers/00/0000/L0007", encode_ledger_metadata(METADATA.closed(0, 12800)))])
-        assert await ledger_metadata_text(store, 7) == APACHES
-        assert await ledger_metadata_text(store, 8) is None
+        assert await ledger_metadata_texts(store, [7, 8]) == {7: APACHES}
         await store.commit([Put("/ledgers/00/0000/L0009", b"damaged")])
-        assert await ledger_metadata_text(store, 9) is None
+        assert await ledger_metadata_texts(store, [9, 7]) == {7: APACHES}
 
     asyncio.run(scenario())
