@@ -13,8 +13,6 @@ READ_ONLY = f"{AVAILABLE}/readonly"
 ID_GENERATOR = f"{ROOT}/idgen"
 LONG_ID_GENERATOR = f"{ROOT}/idgen-long"
 
-LAYOUT_TEXT = HIERARCHICAL.text
-
 
 def ledger_path(ledger_id: int) -> str:
     """`/ledgers/00/0000/L0007`, or the long form `/ledgers/000/0000/0021/4748/L3647`."""

@@ -21,7 +21,6 @@ from simulation.process import SimProcess
 
 HOST, PORT = "zookeeper", 2181
 NUMBER_BYTES = 8
-READS = (Get, Children)
 
 
 @dataclass(frozen=True, slots=True)

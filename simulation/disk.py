@@ -77,7 +77,6 @@ class SimDisk:
         self.slowness = 1.0
         self.stalled_until = 0.0
         self.injections: list[Injection] = []
-        self.injected = 0
         self.is_lying = False
         self._entries: dict[str, SectorFile] = {}
         self._durable: dict[str, SectorFile] = {}
@@ -243,7 +242,6 @@ class SimDisk:
         for injection in self.injections:
             if injection.kind == call.kind and injection.path_part in call.path:
                 injection.times -= 1
-                self.injected += 1
                 if injection.times == 0:
                     self.injections.remove(injection)
                 call.tear()

@@ -25,10 +25,6 @@ class SectorFile:
     def allocated_bytes(self) -> int:
         return len(self._sectors) * SECTOR_BYTES
 
-    @property
-    def is_synced(self) -> bool:
-        return not self._undo and len(self._sizes) == 1
-
     def read(self, offset: int, size: int) -> bytes:
         """Preallocated files are mostly holes: costs what was written."""
         size = max(0, min(size, self.size - offset))

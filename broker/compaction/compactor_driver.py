@@ -45,7 +45,7 @@ class CompactionMeter(Protocol):
     """Told of what a phase read, what was written, and how many seconds later it was stored."""
 
     def read(self, size_bytes: int) -> None: ...
-    def wrote(self, size_bytes: int, entries: int) -> None: ...
+    def wrote(self, size_bytes: int) -> None: ...
     def stored(self, seconds: float, entries: int) -> None: ...
 
 
@@ -152,7 +152,7 @@ class Compactor:
                 batch = kept.of(portion)
                 if not batch.count:
                     continue
-                self._meter.wrote(batch.payload_bytes, batch.count)
+                self._meter.wrote(batch.payload_bytes)
                 append = writer.append(batch)
                 append.add_done_callback(partial(self._stored, asyncio.get_running_loop().time(), batch.count))
                 under_way.append(append)

@@ -29,7 +29,6 @@ class CompactionStats:
     read_bytes: int = 0
     """By both phases, as is the rate."""
     written_bytes: int = 0
-    written_entries: int = 0
     write_latencies: "array[int]" = field(default_factory=_no_latencies)
     """Entries of compacted ledgers by how long they took to be stored; LATENCY_BUCKETS_MS."""
     write_seconds: float = 0.0
@@ -44,10 +43,9 @@ class CompactionStats:
         """By one of the phases."""
         self.read_bytes += size_bytes
 
-    def wrote(self, size_bytes: int, entries: int) -> None:
+    def wrote(self, size_bytes: int) -> None:
         """To a compacted ledger."""
         self.written_bytes += size_bytes
-        self.written_entries += entries
 
     def stored(self, seconds: float, entries: int) -> None:
         """What was written, so much later."""

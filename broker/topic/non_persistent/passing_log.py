@@ -38,7 +38,6 @@ class PassingLog:
         self.properties: Mapping[str, str] = {}
         self.cursors: Mapping[str, ManagedCursor] = {}
         """Durable ones: there are none."""
-        self.entries_added = 0
         self._entries_at_once_max = entries_at_once_max
         self._passed = passed
         self._current: EntryRun | None = None
@@ -47,7 +46,6 @@ class PassingLog:
     def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
         """Whoever can take it has it when this returns. The future gives less than `batch` where that was too much at once."""
         run = self._numbered(batch)
-        self.entries_added += run.count
         self.last_confirmed = Position(run.ledger_id, run.last_entry_id)
         self._current = run
         for listener in tuple(self._listeners):
