@@ -3,19 +3,21 @@
 
 `commands`: bin/pulsar-admin by the clock and by its processor time, the median of `--times` runs. `stats`: GET of one topic's
 stats over one connection that is kept, requests a second; with `--apache-web-url URL` Apache's in turn with ours. `scrape`:
-/metrics of `--topics` topics with a subscription each, idle and while somebody publishes one message at a time: bytes, seconds
-by the clock, the broker's processor time, and what a publish waited with and without scrapes. Each on a server of its own.
+/metrics of `--topics` topics with a subscription each, idle and while another process publishes one message at a time: bytes,
+seconds by the clock, the broker's processor time, and what a publish waited with and without scrapes. `holds`: how long a
+scrape of as many topics keeps an event loop from its next turn, without sockets. Each on a server of its own.
 """
 
 import argparse
+import asyncio
 import json
 import os
 import resource
 import socket
 import statistics
 import subprocess
+import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +25,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.raw_client import RawClient, process_use, send_frame
+from benchmarks.raw_client import process_use
+from cli.broker_process import settle_memory
+from tests.broker.admin.admin_world import ADVERTISED, NAME, AdminWorld
 from tests.clients.server_process import Ready, ServerProcess
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -132,20 +136,21 @@ def scrape(ready: Ready, options: argparse.Namespace) -> dict[str, Any]:
         for number in range(options.topics):
             client.ask(f"/admin/v2/persistent/public/default/many-{number}/subscription/s", "PUT")
         client.ask("/metrics")
-        idle = _scrapes(ready, client, options.scrapes)
-        quiet = _published_during(ready, lambda: time.sleep(options.seconds))
-        busy: dict[str, Any] = {}
-        beside = _published_during(ready, lambda: busy.update(_scrapes(ready, client, options.scrapes)))
+    idle = _scrapes(ready, options.scrapes)
+    quiet = _published_during(ready, lambda: time.sleep(options.seconds))
+    busy: dict[str, Any] = {}
+    beside = _published_during(ready, lambda: busy.update(_scrapes(ready, options.scrapes)))
     publishing = {"without_scrapes": quiet, "with_scrapes": beside}
     return {"topics": options.topics, "idle": idle, "while_publishing": busy, "publish_ms": publishing}
 
 
-def _scrapes(ready: Ready, client: WebClient, times: int) -> dict[str, Any]:
+def _scrapes(ready: Ready, times: int) -> dict[str, Any]:
     seconds, before, size = [], process_use(ready.pid), 0
-    for _ in range(times):
-        began = time.perf_counter()
-        size = client.ask("/metrics")
-        seconds.append(time.perf_counter() - began)
+    with web_client(ready.web_url) as client:
+        for _ in range(times):
+            began = time.perf_counter()
+            size = client.ask("/metrics")
+            seconds.append(time.perf_counter() - began)
     cpu = (process_use(ready.pid).cpu_seconds - before.cpu_seconds) / times
     return {
         "megabytes": round(size / 1e6, 1),
@@ -155,26 +160,51 @@ def _scrapes(ready: Ready, client: WebClient, times: int) -> dict[str, Any]:
 
 
 def _published_during(ready: Ready, work: Callable[[], object]) -> dict[str, float]:
-    """One message at a time meanwhile: milliseconds that a publish took."""
-    has_ended, latencies = threading.Event(), []
+    """One message at a time meanwhile, by another process: milliseconds that a publish took."""
+    command = [sys.executable, "-m", "benchmarks.one_at_a_time", ready.broker_url, TOPIC]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as publisher:
+        assert publisher.stdin is not None
+        assert publisher.stdout is not None
+        publisher.stdout.readline()
+        try:
+            work()
+        finally:
+            publisher.stdin.close()
+        told: dict[str, float] = json.loads(publisher.stdout.read())
+    return told
 
-    def publish() -> None:
-        client = RawClient(ready.broker_url)
-        client.producer(TOPIC)
-        while not has_ended.is_set():
-            latencies.extend(client.publish_one_at_a_time(send_frame(100, 1), 0.2))
-        client.close()
 
-    publishing = threading.Thread(target=publish)
-    publishing.start()
-    try:
-        work()
-    finally:
-        has_ended.set()
-        publishing.join()
-    latencies.sort()
-    return {"count": len(latencies), "p50": _ms(latencies[len(latencies) // 2]),
-            "p99": _ms(latencies[len(latencies) * 99 // 100]), "worst": _ms(latencies[-1])}  # fmt: skip
+def holds(_: Ready, options: argparse.Namespace) -> dict[str, Any]:
+    return asyncio.run(_holds(options.topics, options.scrapes))
+
+
+async def _holds(topics: int, scrapes: int) -> dict[str, Any]:
+    """A broker in this process, on ledgers in memory; a timer measures how late it is called."""
+    world = AdminWorld()
+    await world.service.bootstrap_standalone(ADVERTISED)
+    await world.service.start(ADVERTISED)
+    for number in range(topics):
+        topic = await world.loaded(f"{NAME}/many-{number}")
+        await topic.create_subscription("s", from_earliest=True, properties={})
+    settle_memory()
+    late: list[float] = []
+
+    async def measure() -> None:
+        while True:
+            began = time.perf_counter()
+            await asyncio.sleep(0)
+            late.append(time.perf_counter() - began)
+
+    await world.get("/metrics")
+    measuring, cpu = asyncio.create_task(measure()), time.process_time()
+    for _ in range(scrapes):
+        await world.get("/metrics")
+    cpu = (time.process_time() - cpu) / scrapes
+    measuring.cancel()
+    late.sort()
+    found = {"p50": late[len(late) // 2], "p99": late[len(late) * 99 // 100], "longest": late[-1]}
+    await world.service.close()
+    return {"topics": topics, "processor_s": round(cpu, 3), "turn_ms": {name: _ms(value) for name, value in found.items()}}
 
 
 def _ms(seconds: float) -> float:
@@ -185,6 +215,7 @@ WORKLOADS: dict[str, Callable[[Ready, argparse.Namespace], dict[str, Any]]] = {
     "commands": commands,
     "stats": stats,
     "scrape": scrape,
+    "holds": holds,
 }
 
 

@@ -260,6 +260,10 @@ class Bookie:
         """Of the disk with the entry logs. OSError."""
         return await self._disk.usage(self._settings.ledger_directory)
 
+    async def usages(self) -> dict[str, DiskUsage]:
+        """By directory. OSError."""
+        return {self._settings.ledger_directory: await self.usage()}
+
     # Keeping house
 
     @property

@@ -44,6 +44,8 @@ class CompactionCounts:
     logs_compacted: int = 0
     bytes_copied: int = 0
     bytes_reclaimed: int = 0
+    """Of logs of which something was alive; the next: of those of which nothing was."""
+    bytes_of_dead_logs: int = 0
 
 
 class Compactor:
@@ -96,9 +98,11 @@ class Compactor:
         gone = 0
         try:
             while self._may_run(kind) and (chosen := self._choose(kind)):
-                before = sum(use.log_bytes for use in self._storage.uses() if use.log_id in chosen)
+                uses = [use for use in self._storage.uses() if use.log_id in chosen]
+                dead = sum(use.log_bytes for use in uses if not use.live_bytes)
                 copied = await self._compaction.compact(chosen)
-                self.counts.bytes_reclaimed += before - copied
+                self.counts.bytes_of_dead_logs += dead
+                self.counts.bytes_reclaimed += sum(use.log_bytes for use in uses) - dead - copied
                 gone += len(chosen)
                 self.counts.logs_compacted += len(chosen)
                 self.counts.bytes_copied += copied

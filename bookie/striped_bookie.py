@@ -111,8 +111,12 @@ class StripedBookie:
 
     async def usage(self) -> DiskUsage:
         """Of the disks with the entry logs, together. OSError."""
-        usages = [await self._disk.usage(directory) for directory in self._ledger_directories]
+        usages = (await self.usages()).values()
         return DiskUsage(sum(usage.total_bytes for usage in usages), sum(usage.free_bytes for usage in usages))
+
+    async def usages(self) -> dict[str, DiskUsage]:
+        """By directory. OSError."""
+        return {directory: await self._disk.usage(directory) for directory in self._ledger_directories}
 
     # Keeping house
 

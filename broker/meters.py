@@ -1,9 +1,10 @@
 """BrokerMeters: what a broker counts of its work beside its topics, for /metrics. Owns the counts; layers add to it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from managed_ledger.meters import LedgerMeters, SharedMeters
+from managed_ledger.meters import CursorFacts, LedgerMeters, SharedMeters
 from metadata.metered_store import MetadataMeters
 from ports.histogram import Histogram
 from ports.op_stats import OpStats
@@ -27,6 +28,7 @@ class ManagedLedgersMetered(Protocol):
     def meters(self) -> SharedMeters: ...
     def reads_in_flight_bytes(self) -> tuple[int, int]: ...
     def meters_of(self, name: str) -> LedgerMeters | None: ...
+    def cursors_of(self, name: str) -> Mapping[str, CursorFacts]: ...
 
 
 @dataclass(slots=True)
@@ -48,9 +50,14 @@ class BrokerMeters:
     connections_opened: int = 0
     connections_closed: int = 0
     connections_refused: int = 0
+    http_requests_rejected: int = 0
     quota_check_seconds: Histogram = field(default_factory=lambda: Histogram(QUOTA_CHECK_BOUNDS_SECONDS))
     """Of each round over all topics."""
     connections_throttled: int = 0
     """Now: nothing is read from them until what they have published is stored, or a rate allows more."""
     metadata: MetadataMeters | None = None
     """None where the store is not metered (tests)."""
+
+    def http_request_rejected(self) -> None:
+        """By httpRequestsMaxPerSecond."""
+        self.http_requests_rejected += 1

@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     standalone = commands.add_parser("standalone", help="broker, bookie and metadata in one process")
     standalone.add_argument(
-        "--data-dir", metavar="DIR", help="where everything is kept (default: data/standalone of the checkout)"
+        "--data-dir", "--data", metavar="DIR", help="where everything is kept (default: data/standalone of the checkout)"
     )
     standalone.add_argument("--config", metavar="FILE", help="instead of conf/standalone.conf; Apache's keys")
     standalone.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     zookeeper = commands.add_parser("zookeeper", help="a real Apache ZooKeeper, for those who have none; needs Java and Maven")
     zookeeper.add_argument(
-        "--data-dir", metavar="DIR", help="where everything is kept (default: data/zookeeper of the checkout)"
+        "--data-dir", "--data", metavar="DIR", help="where everything is kept (default: data/zookeeper of the checkout)"
     )
     zookeeper.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of zoo.cfg, or myid")
     zookeeper.add_argument("--json-ready", metavar="FILE", help="write metadataStoreUrl and the server's pid there once ready")

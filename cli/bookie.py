@@ -19,7 +19,7 @@ from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie, is_in_use, make_bookie
-from bookie.web.app import bookie_app, serve_bookie_web
+from bookie.web.app import app_of, bookie_app, serve_bookie_web
 from bookie.web.cluster_routes import ClusterRoutes
 from bookie.web.disk_routes import DiskRoutes
 from bookie.web.routes import BookieRoutes
@@ -162,17 +162,20 @@ class BookieServer:
 
     async def _serve_web(self, collector: GarbageCollector) -> None:
         settings = self._web_settings
+        listener, bookie_id = self.listener, self.identity.bookie_id
+        routes = BookieRoutes(
+            self.bookie,
+            collector,
+            bookie_id,
+            self._configured,
+            lambda: listener.connection_count,
+            listener.stats,
+            self._repair_counters,
+        )
+        if settings.serves_metrics_alone:
+            where = (settings.prometheus_stats_http_address, settings.prometheus_stats_http_port)
+            self._web = await serve_bookie_web(app_of(routes.of_metrics()), *where)
         if settings.http_server_enabled:
-            listener, bookie_id = self.listener, self.identity.bookie_id
-            routes = BookieRoutes(
-                self.bookie,
-                collector,
-                bookie_id,
-                self._configured,
-                lambda: listener.connection_count,
-                listener.stats,
-                self._repair_counters,
-            )
             from cli.bookkeeper_shell.web_cluster import WebCluster  # not for those without HTTP
 
             self._web_cluster = WebCluster(self._store, bookie_id, self._security.peer_tls)
@@ -184,7 +187,7 @@ class BookieServer:
 
     @property
     def web_port(self) -> int | None:
-        """Where its HTTP is; None: nowhere (httpServerEnabled)."""
+        """Where its HTTP is, all of it or /metrics alone; None: nowhere (httpServerEnabled, statsProviderClass)."""
         return None if self._web is None else int(self._web.sockets[0].getsockname()[1])
 
     async def _tell_state(self, collector: GarbageCollector) -> None:

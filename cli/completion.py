@@ -9,8 +9,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from cli.admin.groups import GROUPS
-from cli.admin.table import options
+from cli.admin.table import Command, options
 from cli.admin.tool import OWN_OPTIONS
+from cli.client.commands import COMMANDS as CLIENT_COMMANDS
+from cli.perf.__main__ import COMMANDS as PERF_COMMANDS
 
 SHELLS = ("bash", "zsh", "fish")
 USAGE = "Usage: bin/pulsar completion bash|zsh|fish"
@@ -25,7 +27,12 @@ def main(words: Sequence[str]) -> int:
     if len(words) != 1 or words[0] not in SHELLS:
         print(USAGE, file=sys.stderr)
         return 2
-    tools = {"pulsar-admin": admin_tree(), "pulsar": server_tree()}
+    tools = {
+        "pulsar-admin": admin_tree(),
+        "pulsar": server_tree(),
+        "pulsar-client": command_tree(CLIENT_COMMANDS),
+        "pulsar-perf": command_tree(PERF_COMMANDS),
+    }
     writer = {"bash": _bash, "zsh": _zsh, "fish": _fish}[words[0]]
     print("\n".join(line for tool, tree in tools.items() for line in writer(tool, tree)))
     return 0
@@ -43,6 +50,13 @@ def admin_tree() -> Tree:
         for command in commands:
             tree[f"{group.name} {command.name}"] = [name for option in options(command) for name in option.names]
     return tree
+
+
+def command_tree(commands: Mapping[str, Command]) -> Tree:
+    """Of a tool whose commands are in no group."""
+    return {"": list(commands)} | {
+        name: [word for option in options(command) for word in option.names] for name, command in commands.items()
+    }
 
 
 def server_tree() -> Tree:

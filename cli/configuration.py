@@ -9,15 +9,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cli.configuration_keys import apache_broker_keys
+from cli.older_names import with_newer_names
 from ports.properties import MalformedProperties, parse_properties
 from ports.settings import BadSetting, build_settings, known_key, overwrite
 
 S = TypeVar("S")
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
-
-OTHER_NAMES: Mapping[str, str] = {"journalDirectory": "journalDirectories"}
-"""Older names of Apache's that still count where the newer one is not set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +70,7 @@ def load_configuration(files: Iterable[tuple[str, str]], overrides: Sequence[str
         if not equals:
             raise BadSetting(f"--set {override}: expected KEY=VALUE")
         values[_checked(key.strip(), known, "--set")] = value.strip()
-    for old, key in OTHER_NAMES.items():
-        if old in values:
-            values.setdefault(key, values[old])
-    return Configuration(values)
+    return Configuration(with_newer_names(values))
 
 
 def _checked(key: str, known: Sequence[str], where: str) -> str:

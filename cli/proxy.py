@@ -6,6 +6,7 @@ Metadata is handed in, or is None: then the proxy knows only what brokerServiceU
 import asyncio
 import os
 import socket
+from typing import Any
 
 from broker.proxy.brokers import Brokers, FixedBrokers, MetadataBrokers
 from broker.proxy.clients import own_credentials
@@ -19,6 +20,7 @@ from cli.configuration import Configuration
 from metadata.store import MetadataStore
 from metadata.zookeeper.settings import ZooKeeperSettings
 from ports.clock import RealClock
+from ports.request_limit import RequestLimit
 from ports.tls_port import TlsPort, bound_listener
 from ports.web_port import WebPort
 
@@ -60,6 +62,13 @@ class ProxyServer:
         await self.listener.close()
         await self.brokers.close()
 
+    def _limited(self, app: ProxyWeb) -> Any:
+        """Both ports together have one limit."""
+        counts, settings = self.listener.counts, self.settings
+        if not settings.http_requests_limit_enabled:
+            return app
+        return RequestLimit(app, settings.http_requests_max_per_second, counts.http_request_rejected)
+
     async def _serve_web(self, web_socket: socket.socket) -> None:
         app = ProxyWeb(
             self.settings,
@@ -69,7 +78,7 @@ class ProxyServer:
             self._way,
             self.listener.door,
         )
-        port = WebPort(app)
+        port = WebPort(self._limited(app))
         self._web = await asyncio.get_running_loop().create_server(port, sock=web_socket)
         if self._tls is not None and self.settings.web_service_port_tls is not None:
             self._web_tls = TlsPort(

@@ -13,11 +13,17 @@ class ServerSettings:
     """Empty: none; then webServicePortTls is set."""
     bind_address: str = "0.0.0.0"
     advertised_address: str | None = None
+    http_requests_limit_enabled: bool = False
+    """Requests over HTTP beyond the next key are answered with 429, whatever they ask for."""
+    http_requests_max_per_second: float = 100.0
+    """Of all clients together. What one second leaves may be used in the next one."""
 
     def __post_init__(self) -> None:
         for name, port in (("brokerServicePort", self.broker_service_port), ("webServicePort", self.web_service_port)):
             if port is not None and not 0 <= port <= 65535:
                 raise ValueError(f"{name}: expected 0 to 65535, not {port}")
+        if not self.http_requests_max_per_second > 0:
+            raise ValueError("httpRequestsMaxPerSecond: expected more than 0")
 
     @property
     def known_as(self) -> str:

@@ -3,7 +3,9 @@
 import asyncio
 import socket
 from dataclasses import dataclass
+from typing import Any
 
+from broker.meters import BrokerMeters
 from broker.security.security import Security
 from broker.security.tls_settings import TlsSettings
 from broker.service.broker_service import BrokerService
@@ -12,6 +14,7 @@ from cli.broker_parts import VERSION
 from cli.broker_process import bound_socket
 from cli.server_settings import ServerSettings
 from metadata.store import MetadataStore
+from ports.request_limit import RequestLimit
 from ports.tls import RenewedTls
 from ports.tls_port import TlsPort, bound_listener
 
@@ -22,6 +25,7 @@ class WebPorts:
 
     plain: socket.socket | None
     tls: socket.socket | None
+    settings: ServerSettings
     _server: asyncio.Server | None = None
     _tls_server: TlsPort | None = None
 
@@ -47,11 +51,17 @@ class WebPorts:
         from broker.admin.https import serve_admin_tls
 
         met = None if security is None else security.authentication.meters
-        app = admin_app(service, store, VERSION, authorizer(security), coordinators, met)
+        app = self._limited(admin_app(service, store, VERSION, authorizer(security), coordinators, met), service.meters)
         if self.plain is not None:
             self._server = await serve_admin(app, self.plain)
         if self.tls is not None and tls is not None:
             self._tls_server = serve_admin_tls(app, self.tls, tls)
+
+    def _limited(self, app: Any, meters: BrokerMeters) -> Any:
+        """Both ports together have one limit."""
+        if not self.settings.http_requests_limit_enabled:
+            return app
+        return RequestLimit(app, self.settings.http_requests_max_per_second, meters.http_request_rejected)
 
     def close(self) -> None:
         if self._server is not None:
@@ -68,7 +78,7 @@ def bound_web_ports(where: ServerSettings, tls: TlsSettings) -> WebPorts:
     plain = None if where.web_service_port is None else bound_socket(where.bind_address, where.web_service_port)
     try:
         port = tls.web_service_port_tls
-        return WebPorts(plain, None if port is None else bound_listener(where.bind_address, port))
+        return WebPorts(plain, None if port is None else bound_listener(where.bind_address, port), where)
     except OSError:
         if plain is not None:
             plain.close()

@@ -26,6 +26,7 @@ from .cursor_holes_driver import StoredHoles
 from .cursor_store import CursorStore
 from .errors import ManagedLedgerError, ManagedLedgerFenced
 from .ledger.sequence import NOWHERE, LedgerSequence
+from .meters import CursorMeters
 from .settings import ManagedLedgerSettings
 
 _log = logging.getLogger(__name__)
@@ -189,6 +190,10 @@ class DurableCursor(MemoryCursor):
     @property
     def cursor_properties(self) -> Mapping[str, str]:
         return self._store.cursor_properties
+
+    @property
+    def meters(self) -> CursorMeters:
+        return self._store.meters
 
     @property
     def is_stored(self) -> bool:

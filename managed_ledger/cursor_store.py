@@ -24,6 +24,7 @@ from .cursor.state import NO_LEDGER, CursorState, decode_node, encode_node, enco
 from .cursor_ledger import CopyFailed, SegmentRead, append_entries, append_save, read_segment, recover_state
 from .errors import BrokenMetadata, ManagedLedgerError, ManagedLedgerFenced, NonRecoverableLedger
 from .ledger.sequence import NOWHERE
+from .meters import CursorMeters
 from .settings import ManagedLedgerSettings
 from .skipping import CURSOR_ENTRIES_MAX, Skipping, remedy
 from .tasks import unbroken
@@ -55,6 +56,7 @@ class CursorStore:
         self.cursor_properties: dict[str, str] = {}
         self.saved_bytes = 0
         self.saved_entries = 0
+        self.meters = CursorMeters()
         self.ledger_switched_ms = clock.now_ms()
         self._ledger_name = ledger_name
         self._store = store
@@ -118,7 +120,7 @@ class CursorStore:
         try:
             reader = await self._ledgers.open(ledger_id)
             found = await self._recovered(reader)
-            if found is None and otherwise is None:
+            if found is None and (otherwise is None or reader.last_entry_id >= 0):
                 raise BrokenMetadata("it is empty" if reader.last_entry_id < 0 else "none of its entries is a state")
         except (LedgerError, BrokenMetadata) as error:
             if self._skipping.skips_cursor_ledger(self.path, ledger_id, error):
@@ -275,13 +277,17 @@ class CursorStore:
         )
 
     async def _append(self, writer: LedgerWriter, entries: Sequence[bytes]) -> list[int]:
-        entry_ids = await append_entries(writer, entries)
+        with self.meters.ledger.one():
+            entry_ids = await append_entries(writer, entries)
         self.saved_bytes, self.saved_entries = sum(map(len, entries)), len(entries)
+        self.meters.ledger_bytes += self.saved_bytes
         return entry_ids
 
     async def _append_save(self, writer: LedgerWriter, plan: SavePlan) -> list[int]:
-        entry_ids, self.saved_bytes = await append_save(self.path, writer, plan, self._source)
+        with self.meters.ledger.one():
+            entry_ids, self.saved_bytes = await append_save(self.path, writer, plan, self._source)
         self.saved_entries = len(entry_ids) + 1
+        self.meters.ledger_bytes += self.saved_bytes
         return entry_ids
 
     async def _switch(self, entry: bytes, state: CursorState) -> None:
@@ -331,7 +337,8 @@ class CursorStore:
         node = encode_node(ledger_id, state, self.cursor_properties, self._clock.now_ms())
         value = compressed(node, self._settings.cursor_info_compression)
         try:
-            stat = await self._store.put(self.path, value, self._version)
+            with self.meters.node.one():
+                stat = await self._store.put(self.path, value, self._version)
         except BadVersion as error:
             raise ManagedLedgerFenced(f"{self.path}: another owner wrote it: {error}") from error
         except MetadataError as error:

@@ -6,6 +6,7 @@ written too. The next ledger is made by the first append.
 """
 
 import asyncio
+from collections.abc import Mapping
 
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Stat, Versioned
@@ -14,13 +15,14 @@ from ports.clock import Clock
 from .cache.entry_cache import EntryCache
 from .cache.reads_in_flight import ReadsInFlight
 from .contract import ManagedLedger
+from .cursor_driver import DurableCursor
 from .errors import ManagedLedgerError, ManagedLedgerNotFound, NonRecoverableLedger
 from .ledger.entry_metadata import EntryMetadata
 from .ledger.info import ListedLedger, decode_info
 from .ledger.metadata_driver import ROOT, LogMetadata
 from .ledger.sequence import LedgerSequence
 from .managed_ledger_driver import StoredManagedLedger
-from .meters import LedgerMeters, SharedMeters
+from .meters import CursorFacts, LedgerMeters, SharedMeters
 from .settings import MEGABYTE, ManagedLedgerSettings
 from .skipping import Skipping, remedy
 from .surroundings import Surroundings
@@ -85,10 +87,24 @@ class ManagedLedgerFactory:
 
     def meters_of(self, name: str) -> LedgerMeters | None:
         """None: it is not open."""
+        ledger = self._if_open(name)
+        return None if ledger is None else ledger.meters
+
+    def cursors_of(self, name: str) -> Mapping[str, CursorFacts]:
+        """Of its durable cursors; none where it is not open."""
+        ledger = self._if_open(name)
+        cursors = {} if ledger is None else ledger.cursors
+        return {
+            name: CursorFacts(cursor.meters, cursor.hole_stats().ranges)
+            for name, cursor in cursors.items()
+            if isinstance(cursor, DurableCursor)
+        }
+
+    def _if_open(self, name: str) -> StoredManagedLedger | None:
         task = self._opened.get(name)
         if task is None or not task.done() or task.cancelled() or task.exception() is not None:
             return None
-        return task.result().meters
+        return task.result()
 
     async def open(self, name: str, *, create: bool = True) -> ManagedLedger:
         while True:

@@ -6,7 +6,10 @@ Entries of a run count with the run's mean size.
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ports.op_stats import OpStats
 
@@ -104,3 +107,39 @@ class LedgerMeters:
                 (total - last) / seconds for total, last in zip(totals, self._last, strict=True)
             )
             self._last, self._sampled_at = totals, now
+
+
+@dataclass(slots=True)
+class Writes:
+    """How many succeeded and how many failed."""
+
+    succeeded: int = 0
+    failed: int = 0
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """Failed is what raises, whatever."""
+        has_failed = True
+        try:
+            yield
+            has_failed = False
+        finally:
+            self.failed += has_failed
+            self.succeeded += not has_failed
+
+
+@dataclass(slots=True)
+class CursorMeters:
+    """Of one durable cursor, since it was opened: saves to its cursor ledger, with their payload, and to its node (Apache:
+    ManagedCursorMXBean)."""
+
+    ledger: Writes = field(default_factory=Writes)
+    node: Writes = field(default_factory=Writes)
+    ledger_bytes: int = 0
+
+
+class CursorFacts(NamedTuple):
+    """`ranges` of acknowledged entries beyond mark-delete."""
+
+    meters: CursorMeters
+    ranges: int

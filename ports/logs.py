@@ -57,9 +57,7 @@ class KeyValueFormatter(logging.Formatter):
     """One line per record; a traceback follows in one quoted field."""
 
     def format(self, record: logging.LogRecord) -> str:
-        message = record.getMessage()
-        if not message.startswith("what="):
-            message = line(message)
+        message = record.msg if isinstance(record.msg, LogLine) and not record.args else line(record.getMessage())
         text = f"time={_moment(record)} level={record.levelname.lower()} at={record.name} {message}"
         if record.exc_info:
             text += f" traceback={_quote(self.formatException(record.exc_info))}"
@@ -67,7 +65,8 @@ class KeyValueFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object per record and line: time, level, at, what, the message's fields, traceback. Numbers stay numbers."""
+    """One object per record and line: time, level, at, what, the message's fields, traceback. Numbers stay numbers; what
+    cannot be printed is escaped, as in the other form."""
 
     def format(self, record: logging.LogRecord) -> str:
         event: dict[str, object] = {"time": _moment(record), "level": record.levelname.lower(), "at": record.name}
@@ -78,7 +77,8 @@ class JsonFormatter(logging.Formatter):
             event["what"] = record.getMessage()
         if record.exc_info:
             event["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(event, ensure_ascii=False)
+        text = json.dumps(event, ensure_ascii=False)
+        return text if text.isprintable() else json.dumps(event).replace("\x7f", "\\u007f")
 
 
 def _plain(value: object) -> object:

@@ -29,6 +29,8 @@ class ReadAhead:
         self._next: OrderedDict[int, int] = OrderedDict()
         self.hits = self.misses = 0
         """Of `find`."""
+        self.batches = self.entries_ahead = 0
+        """How often was read beyond what was asked for, and how many entries."""
 
     @property
     def size_bytes(self) -> int:
@@ -54,7 +56,10 @@ class ReadAhead:
 
     def stop(self, offsets: "array[int]", start: int, stop: int) -> int:
         """Up to which entry of a block to read, where it is asked for those from `start` to `stop`, exclusively."""
-        return max(stop, stop_within(offsets, start, self._batch_entries, self._batch_bytes))
+        found = max(stop, stop_within(offsets, start, self._batch_entries, self._batch_bytes))
+        self.batches += found > stop
+        self.entries_ahead += found - stop
+        return found
 
     def find(self, place: Place, begin: int, end: int) -> tuple[int, Buffer] | None:
         """The piece that has these bytes of a block."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Protocol
 
 from starlette.applications import Starlette
@@ -32,7 +33,12 @@ class RouteGroup(Protocol):
 
 def bookie_app(*groups: RouteGroup) -> Starlette:
     """Of all paths of these; what is not among them answers 404."""
-    return Starlette(routes=[route for group in groups for route in group.routes()], exception_handlers=dict(HANDLERS))
+    return app_of(route for group in groups for route in group.routes())
+
+
+def app_of(routes: Iterable[Route]) -> Starlette:
+    """The same of some paths by themselves."""
+    return Starlette(routes=list(routes), exception_handlers=dict(HANDLERS))
 
 
 async def serve_bookie_web(app: Starlette, host: str, port: int) -> asyncio.Server:

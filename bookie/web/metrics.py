@@ -3,6 +3,7 @@
 Nothing here costs an add more than a statement for each run: the rest is read from what the bookie keeps anyway.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from bookie.bookie import Bookie
@@ -20,15 +21,18 @@ Sample = tuple[str, str, float]
 """Name, kind (gauge or counter), value."""
 
 
-def metrics_text(bookie: AnyBookie, usage: DiskUsage, connections: int, requests: RequestStats | None = None) -> str:
-    """`requests`: to the bookie's port; None where it has none."""
+def metrics_text(
+    bookie: AnyBookie, usages: Mapping[str, DiskUsage], connections: int, requests: RequestStats | None = None
+) -> str:
+    """`usages`: of the disks with the entry logs, by directory. `requests`: to the bookie's port; None where it has none."""
     requests = requests or RequestStats()
     samples = [
         ("bookie_SERVER_STATUS", "gauge", 0 if bookie.read_only_reason else 1),
         ("bookie_ledger_writable_dirs", "gauge", sum(not stripe.read_only_reason for stripe in bookie.stripes)),
         ("bookie_ledger_num_dirs", "gauge", len(bookie.stripes)),
-        ("bookie_ledger_dirs_total_bytes", "gauge", usage.total_bytes),
-        ("bookie_ledger_dirs_free_bytes", "gauge", usage.free_bytes),
+        ("bookie_ledger_dirs_total_bytes", "gauge", sum(usage.total_bytes for usage in usages.values())),
+        ("bookie_ledger_dirs_free_bytes", "gauge", sum(usage.free_bytes for usage in usages.values())),
+        *((f"bookie_ledger_dir_{_in_name(path)}_usage", "gauge", 100 * _used(usage)) for path, usage in usages.items()),
         ("bookie_JOURNAL_DIRS", "gauge", len(bookie.stripes)),
         ("bookie_WRITE_BYTES", "counter", requests.written_bytes),
         ("bookie_READ_BYTES", "counter", requests.read_bytes),
@@ -37,6 +41,15 @@ def metrics_text(bookie: AnyBookie, usage: DiskUsage, connections: int, requests
     ]
     lines = [f"# TYPE {name} {kind}\n{name} {value:.17g}\n" for name, kind, value in samples]
     return "".join([*lines, *_summaries(bookie, requests)])
+
+
+def _in_name(path: str) -> str:
+    """LedgerDirsMonitor's, and what else Prometheus does not take in a name."""
+    return re.sub(r"[^a-zA-Z0-9_]", "_", path)
+
+
+def _used(usage: DiskUsage) -> float:
+    return 1 - usage.free_bytes / max(1, usage.total_bytes)
 
 
 def counters_text(counters: Mapping[str, int]) -> str:
@@ -62,6 +75,8 @@ def _summaries(bookie: AnyBookie, requests: RequestStats) -> Iterator[str]:
     for operation, stats in requests.operations.items():
         for name in (operation, f"{operation}_REQUEST"):  # of the bookie's work and of the whole request: one here
             yield summary_text(f"bookkeeper_server_{name}", [stats], now)
+    yield summary_text("bookie_add_entry", [requests.adds], now)  # of DbLedgerStorage, in Apache's
+    yield summary_text("bookie_read_entry", [requests.reads], now)
     journals = [stripe.journal.stats for stripe in bookie.stripes]
     yield summary_text("bookie_journal_JOURNAL_ADD_ENTRY", [journal.added for journal in journals], now)
     yield summary_text("bookie_journal_JOURNAL_QUEUE_LATENCY", [journal.queued for journal in journals], now)
@@ -115,6 +130,8 @@ def _cache_samples(cache: ReadAhead) -> Iterator[Sample]:
     yield "bookie_read_cache_count", "gauge", cache.count
     yield "bookie_read_cache_hits", "counter", cache.hits
     yield "bookie_read_cache_misses", "counter", cache.misses
+    yield "bookie_readahead_batch_count_count", "counter", cache.batches
+    yield "bookie_readahead_batch_count_sum", "counter", cache.entries_ahead
 
 
 def _collection_samples(stripe: Bookie, sizes: Sizes) -> Iterator[Sample]:
@@ -131,6 +148,7 @@ def _collection_samples(stripe: Bookie, sizes: Sizes) -> Iterator[Sample]:
         yield f"bookie_{name}_TOTAL", kind, value
         yield f"bookie_{name}_COUNT", kind, value
     yield "bookie_RECLAIMED_COMPACTION_SPACE_BYTES", "counter", stripe.compactor.counts.bytes_reclaimed
+    yield "bookie_RECLAIMED_DELETION_SPACE_BYTES", "counter", stripe.compactor.counts.bytes_of_dead_logs
     yield "bookie_ACTIVE_ENTRY_LOG_SPACE_BYTES", "gauge", sum(use.log_bytes for use in sizes.logs)
 
 

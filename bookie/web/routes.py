@@ -44,7 +44,7 @@ class BookieRoutes:
         api = "/api/v1/bookie"
         return [
             Route("/heartbeat", self._heartbeat),
-            Route("/metrics", self._metrics),
+            *self.of_metrics(),
             Route("/api/v1/config/server_config", self._config),
             Route(f"{api}/is_ready", self._is_ready),
             Route(f"{api}/state", self._state),
@@ -56,11 +56,14 @@ class BookieRoutes:
             Route(f"{api}/gc/resume_compaction", self._resume, methods=["PUT"]),
         ]
 
+    def of_metrics(self) -> list[Route]:
+        return [Route("/metrics", self._metrics)]
+
     async def _heartbeat(self, request: Request) -> Response:
         return PlainTextResponse("OK\n")
 
     async def _metrics(self, request: Request) -> Response:
-        text = metrics_text(self._bookie, await self._bookie.usage(), self._connections(), self._requests)
+        text = metrics_text(self._bookie, await self._bookie.usages(), self._connections(), self._requests)
         return Response(text + counters_text(self._others()), media_type=CONTENT_TYPE)
 
     async def _config(self, request: Request) -> Response:

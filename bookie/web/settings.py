@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+PROMETHEUS = "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider"
+_NO_STATS = "org.apache.bookkeeper.stats.NullStatsProvider"
+
 
 @dataclass(frozen=True, slots=True)
 class BookieWebSettings:
@@ -10,7 +13,23 @@ class BookieWebSettings:
     http_server_enabled: bool = False
     http_server_host: str = "0.0.0.0"
     http_server_port: int = 8080
+    stats_provider_class: str | None = None
+    """org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider: /metrics is there without httpServerEnabled, too."""
+    prometheus_stats_http_enable: bool = True
+    prometheus_stats_http_address: str = "0.0.0.0"
+    prometheus_stats_http_port: int = 8000
 
     def __post_init__(self) -> None:
-        if not 0 <= self.http_server_port <= 65535:
-            raise ValueError(f"httpServerPort: expected 0 to 65535, not {self.http_server_port}")
+        for name, port in (
+            ("httpServerPort", self.http_server_port),
+            ("prometheusStatsHttpPort", self.prometheus_stats_http_port),
+        ):
+            if not 0 <= port <= 65535:
+                raise ValueError(f"{name}: expected 0 to 65535, not {port}")
+        if self.stats_provider_class not in (None, PROMETHEUS, _NO_STATS):
+            raise ValueError(f"statsProviderClass={self.stats_provider_class}: {PROMETHEUS} is what there is")
+
+    @property
+    def serves_metrics_alone(self) -> bool:
+        """As BookKeeper's PrometheusMetricsProvider decides."""
+        return self.stats_provider_class == PROMETHEUS and self.prometheus_stats_http_enable and not self.http_server_enabled

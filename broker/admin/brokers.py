@@ -1,8 +1,10 @@
 """Routes about brokers: which there are, what they own, whether this one is well, its configuration (Apache: BrokersBase)."""
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -69,8 +71,14 @@ class BrokerRoutes:
     # ---- Which there are
 
     async def status(self, request: Request) -> Response:
-        """For load balancers: OK."""
+        """For load balancers: OK, or 404 while the file of statusFilePath is not there (VipStatus)."""
+        if not self._is_in_service():
+            raise HTTPException(404)
         return PlainTextResponse("OK")
+
+    def _is_in_service(self) -> bool:
+        path = self._service.settings.status_file_path
+        return path is None or Path(path).is_file()
 
     async def names(self, request: Request) -> Response:
         """The ids of the brokers that are registered, which a standalone is not. Any cluster will do, as there."""

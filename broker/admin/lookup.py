@@ -5,7 +5,8 @@ from starlette.responses import Response
 
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
-from .answers import json_answer, text_answer
+from ..service.pending_lookups import TooManyLookups, pending_lookup
+from .answers import Refusal, json_answer, text_answer
 from .bundles import bundles_of
 from .elsewhere import redirect
 from .endpoints import Access, Endpoint, Query, Text
@@ -37,7 +38,11 @@ class LookupRoutes:
         """Who serves a topic. `brokerUrlSsl` is always there: the C++ client takes the answer for malformed without it."""
         topic, query = topic_of(request), request.state.query
         listener = query["listenerName"] or request.headers.get("X-Pulsar-ListenerName", "")
-        answer = await self._service.lookup(topic, listener, authoritative=query["authoritative"])
+        try:
+            with pending_lookup(self._service):
+                answer = await self._service.lookup(topic, listener, authoritative=query["authoritative"])
+        except TooManyLookups as error:
+            raise Refusal(503, str(error)) from error
         found = answer.address
         if answer.is_redirect:
             return redirect(request, found, authoritative="true")

@@ -12,12 +12,15 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
+from managed_ledger.meters import LedgerMeters
+
 from ..security.meters import AuthenticationMeters
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..transaction.coordinators import Coordinators
 from .answers import refusal
 from .metrics_broker import broker_text, load_text, namespaces_text
+from .metrics_cursors import cursor_label, cursor_row
 from .metrics_operations import (
     authentication_text,
     metadata_text,
@@ -68,14 +71,24 @@ class MetricsRoutes:
             topic = topics.get(name)
             if topic is not None:
                 parsed = TopicName.parse(name)
-                ledger = meters.managed_ledgers and meters.managed_ledgers.meters_of(parsed.managed_ledger_name)
-                if ledger:
-                    ledger.sample(loop.time(), meters.sample_seconds)
-                tables.add(parsed, topic.stats(), ledger or None)
+                tables.add(parsed, topic.stats(), self._ledger(parsed.managed_ledger_name, tables, loop.time()))
             if count % TOPICS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
         tables.finish()
         return tables
+
+    def _ledger(self, name: str, tables: Tables, now: float) -> LedgerMeters | None:
+        """Of a topic's managed ledger, with its cursors' series."""
+        meters, managed = self._service.meters, self._service.meters.managed_ledgers
+        ledger = None if managed is None else managed.meters_of(name)
+        if managed is None or ledger is None:
+            return None
+        ledger.sample(now, meters.sample_seconds)
+        if meters.settings.expose_managed_cursor_metrics_in_prometheus:
+            for cursor, facts in managed.cursors_of(name).items():
+                label = cursor_label(self._service.settings.cluster_name, name, cursor)
+                tables.cursors.add(label, cursor_row(facts, meters.copies))
+        return ledger
 
     def _texts(self, tables: Tables) -> Iterator[str]:
         meters, cluster = self._service.meters, self._service.settings.cluster_name

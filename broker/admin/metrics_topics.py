@@ -15,6 +15,7 @@ from ..service.topic_name import TopicName
 from ..topic.dispatch_throttle import LEVELS
 from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
 from .compactions import COMPACTION, compaction_row
+from .metrics_cursors import CURSOR
 from .metrics_text import LATENCY_ENDS, escaped
 
 GAUGE, COUNTER = "gauge", "counter"
@@ -170,6 +171,7 @@ class Tables:
         self.throttled, self.compactions = Table(_THROTTLED), Table(COMPACTION)
         self.evictions = Table(_EVICTIONS)
         self.consumers, self.producers = Table(_CONSUMER), Table(_PRODUCER)
+        self.cursors = Table(CURSOR)
         self.by_namespace: dict[str, Totals] = {}
         self.broker = Totals()
 
@@ -213,7 +215,7 @@ class Tables:
     def all(self) -> tuple[Table, ...]:
         per_subscription = (self.subscriptions, self.backlog_sizes, self.throttled)
         per_topic = (self.topics, self.written, self.compactions, self.evictions)
-        return (*per_topic, *per_subscription, self.consumers, self.producers)
+        return (*per_topic, *per_subscription, self.consumers, self.producers, self.cursors)
 
     def _label(self, namespace: str, topic: TopicName) -> str:
         """Without its end, so that more can follow."""

@@ -10,6 +10,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ..service.broker_service import BrokerService
 from ..service.lookups import Answer
+from ..service.pending_lookups import pending_lookup
 from ..service.topic_name import TopicName
 from . import replies
 from .link import Link, Routes
@@ -26,9 +27,10 @@ class Lookups:
         asked = command.partition_metadata
 
         async def answer() -> None:
-            name = TopicName.parse(asked.topic)
-            found = await self._service.partitions(name, may_create=asked.metadata_auto_creation_enabled)
-            self._link.answer(replies.partitions(asked.request_id, found.partitions))
+            with pending_lookup(self._service):
+                name = TopicName.parse(asked.topic)
+                found = await self._service.partitions(name, may_create=asked.metadata_auto_creation_enabled)
+                self._link.answer(replies.partitions(asked.request_id, found.partitions))
 
         self._link.run(answer(), lambda failure: self._link.answer(replies.partitions_failed(asked.request_id, failure)))
 
@@ -45,14 +47,13 @@ class Lookups:
     async def _measured(self, topic: TopicName, listener: str, authoritative: bool) -> Answer:
         meters, loop = self._service.meters, asyncio.get_running_loop()
         began, has_failed = loop.time(), True
-        meters.lookups_pending += 1
         try:
-            found = await self._service.lookup(topic, listener, authoritative=authoritative)
+            with pending_lookup(self._service):
+                found = await self._service.lookup(topic, listener, authoritative=authoritative)
             meters.lookups_redirected += found.is_redirect
             has_failed = False
             return found
         finally:
-            meters.lookups_pending -= 1
             meters.lookups.record(loop.time() - began, has_failed=has_failed)
 
 

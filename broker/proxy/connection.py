@@ -182,7 +182,6 @@ class ProxyConnection(asyncio.Protocol):
         elif command.type == BaseCommand.CONNECT and self._state is State.HANDSHAKE:
             self._connect(command.connect)
         elif self._state is State.LOOKUPS and command.type in RELAYED:
-            self._server.counts.lookups += 1
             self._run(self._relay(command))
             if len(self._tasks) >= REQUESTS_MAX:
                 self._hold()

@@ -1,8 +1,21 @@
-"""Counts: what a proxy has done, and its text for Prometheus. Names are those of Apache's proxy."""
+"""Counts: what a proxy has done, and its text for Prometheus. Names are those of Apache's proxy; a counter
+is there under two of them, as its older clients of Prometheus wrote it and as the newer do (`_total`)."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
+
+from wire.generated.pulsar_api_pb2 import BaseCommand
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+REQUESTS = {
+    BaseCommand.LOOKUP: "lookup",
+    BaseCommand.PARTITIONED_METADATA: "partitions_metadata",
+    BaseCommand.GET_TOPICS_OF_NAMESPACE: "get_topics_of_namespace",
+    BaseCommand.GET_SCHEMA: "get_schema",
+}
+"""What is asked of brokers for clients, by its name in Apache's LookupProxyHandler."""
 
 
 @dataclass(slots=True)
@@ -11,24 +24,33 @@ class Counts:
 
     new: int = 0
     rejected: int = 0
-    lookups: int = 0
+    requests: Counter[int] = field(default_factory=Counter)
+    """By the type of the command, and so those that were refused because too many were under way."""
+    rejected_requests: Counter[int] = field(default_factory=Counter)
     ops: int = 0
     bytes: int = 0
     http_requests: int = 0
+    http_rejected: int = 0
 
     def forwarded(self, size: int) -> None:
         self.ops += 1
         self.bytes += size
 
+    def http_request_rejected(self) -> None:
+        """By httpRequestsMaxPerSecond."""
+        self.http_rejected += 1
+
     def text(self, connections: int, brokers: int) -> str:
-        samples = (
-            ("pulsar_proxy_active_connections", "gauge", connections),
-            ("pulsar_proxy_new_connections", "counter", self.new),
-            ("pulsar_proxy_rejected_connections", "counter", self.rejected),
-            ("pulsar_proxy_lookup_requests", "counter", self.lookups),
-            ("pulsar_proxy_binary_ops", "counter", self.ops),
-            ("pulsar_proxy_binary_bytes", "counter", self.bytes),
-            ("pulsar_proxy_http_requests", "counter", self.http_requests),
-            ("pulsar_proxy_known_brokers", "gauge", brokers),
-        )
-        return "".join(f"# TYPE {name} {kind}\n{name} {value}\n" for name, kind, value in samples)
+        counters = {
+            "new_connections": self.new,
+            "rejected_connections": self.rejected,
+            "binary_ops": self.ops,
+            "binary_bytes": self.bytes,
+            "http_requests": self.http_requests,
+            "http_rejected_requests": self.http_rejected,
+        }
+        for kind, name in REQUESTS.items():
+            counters |= {f"{name}_requests": self.requests[kind], f"rejected_{name}_requests": self.rejected_requests[kind]}
+        samples = [("active_connections", "gauge", connections), ("known_brokers", "gauge", brokers)]
+        samples += [(name + end, "counter", count) for name, count in counters.items() for end in ("", "_total")]
+        return "".join(f"# TYPE pulsar_proxy_{name} {kind}\npulsar_proxy_{name} {value}\n" for name, kind, value in samples)

@@ -28,7 +28,8 @@ class ProxyListener:
     ) -> None:
         self.settings, self.brokers, self.way = settings, brokers, way or Way()
         self.door = None if security is None else Door(security, forwards=settings.forward_authorization_credentials)
-        self.lookups, self.counts = Lookups(brokers, settings, self.way), Counts()
+        self.counts = Counts()
+        self.lookups = Lookups(brokers, settings, self.way, self.counts)
         self._port: ServerPort[ProxyConnection] = ServerPort(log, 2 * LINGER_SECONDS)
         self._per_host: Counter[str] = Counter()
 

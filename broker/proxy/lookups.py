@@ -16,6 +16,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand, CommandLookupTopicRespons
 from ..errors import BrokerError, ServerError
 from .brokers import Brokers, address_of
 from .clients import NOBODY, Client
+from .counts import REQUESTS, Counts
 from .link import BrokerLink, LinkFailed, body_of
 from .settings import FRAME_PADDING_BYTES, ProxySettings
 from .way import Way
@@ -26,22 +27,22 @@ ATTEMPTS_MAX = 3
 REDIRECTS_MAX = 20
 LINKS_MAX = 1000
 """One for each broker and principal; the oldest is ended for a new one."""
-RELAYED = frozenset(
-    {BaseCommand.LOOKUP, BaseCommand.PARTITIONED_METADATA, BaseCommand.GET_TOPICS_OF_NAMESPACE, BaseCommand.GET_SCHEMA}
-)
+RELAYED = frozenset(REQUESTS)
 
 
 class Lookups:
     """Of one proxy. `answer` for each request; `close` last."""
 
-    def __init__(self, brokers: Brokers, settings: ProxySettings, way: Way) -> None:
-        self._brokers, self._settings, self._way = brokers, settings, way
+    def __init__(self, brokers: Brokers, settings: ProxySettings, way: Way, counts: Counts) -> None:
+        self._brokers, self._settings, self._way, self._counts = brokers, settings, way, counts
         self._links: dict[tuple[str, Client], asyncio.Task[BrokerLink]] = {}
         self._under_way = 0
 
     async def answer(self, command: BaseCommand, client: Client = NOBODY) -> bytes:
         """The frame for the client; a failure is told in it."""
+        self._counts.requests[command.type] += 1
         if self._under_way >= self._settings.max_concurrent_lookup_requests:
+            self._counts.rejected_requests[command.type] += 1
             limit = f"Too many lookups are under way: {self._settings.max_concurrent_lookup_requests}"
             return encode(failed(command, BrokerError(ServerError.TOO_MANY_REQUESTS, limit)))
         self._under_way += 1

@@ -32,6 +32,10 @@ class ProxySettings:
     max_concurrent_inbound_connections_per_ip: int = 0
     max_concurrent_lookup_requests: int = 50_000
     max_concurrent_http_requests: int = 1024
+    http_requests_limit_enabled: bool = False
+    """Requests over HTTP beyond the next key are answered with 429, whatever they ask for."""
+    http_requests_max_per_second: float = 100.0
+    """Of all clients together. What one second leaves may be used in the next one."""
     http_proxy_timeout: int = 300_000
     """Milliseconds, for one request."""
     http_input_max_replay_buffer_size: int = 5 * 1024 * 1024
@@ -93,6 +97,8 @@ class ProxySettings:
         for name, port in (("servicePort", self.service_port), ("webServicePort", self.web_service_port)):
             if not 0 <= port <= 65535:
                 raise ValueError(f"{name}: expected 0 to 65535, not {port}")
+        if not self.http_requests_max_per_second > 0:
+            raise ValueError("httpRequestsMaxPerSecond: expected more than 0")
         if self.keep_alive_interval_seconds < 1:
             raise ValueError("keepAliveIntervalSeconds: expected at least 1")
         if self.broker_service_url and not self.broker_service_url.startswith(("pulsar://", "pulsar+ssl://")):

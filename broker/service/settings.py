@@ -26,6 +26,8 @@ class BrokerSettings:
     """Whoever asks for a topic of a kind that is not served is refused."""
     enable_non_persistent_topics: bool = True
     max_num_partitions_per_partitioned_topic: int = 0
+    max_concurrent_lookup_request: int = 50_000
+    """Lookups and questions for partitions under way; one more is refused, and the client asks again."""
     max_concurrent_topic_load_request: int = 5000
     topic_load_timeout_seconds: int = 60
     broker_delete_inactive_topics_frequency_seconds: int = 60
@@ -51,6 +53,8 @@ class BrokerSettings:
     max_namespaces_per_tenant: int = 0
     force_delete_tenant_allowed: bool = False
     force_delete_namespace_allowed: bool = False
+    status_file_path: str | None = None
+    """`/status.html` says OK only while this file is there, so that a load balancer can be told to leave. None: always."""
 
     def __post_init__(self) -> None:
         for strategy in (self.schema_compatibility_strategy, self.system_topic_schema_compatibility_strategy):

@@ -1,4 +1,4 @@
-"""`bin/pulsar-perf produce|consume|read TOPIC`: Apache's names for the options there are; others are refused."""
+"""`bin/pulsar-perf produce|consume|read|transaction`: Apache's names for the options there are; others are refused."""
 
 import importlib
 import sys
@@ -34,6 +34,15 @@ COMMANDS = {
             "read",
             "TOPIC -m/--start-message-id:string=earliest -q/--receiver-queue-size:int=1000 -n/--num-messages:long=0 " + _OF_ALL,
             run="consume:read",
+        ),
+        Command(
+            "transaction",
+            "--topics-c:list! --topics-p:list! -threads/--num-test-threads:int=1 -ss/--subscriptions:list "
+            "-sp/--subscription-position:choice(Latest|Earliest)=Earliest "
+            "-st/--subscription-type:choice(Exclusive|Shared|Failover|Key_Shared)=Shared -q/--receiver-queue-size:int=1000 "
+            "-tto/--txn-timeout:long=5 -ntxn/--number-txn:long=0 -nmp/--numMessage-perTransaction-produce:int=1 "
+            "-nmc/--numMessage-perTransaction-consume:int=1 --txn-disable -abort -txnRate:int=0 " + _OF_ALL,
+            run="transaction:transaction",
         ),
     )
 }

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from bookie.web.settings import PROMETHEUS
 from cli.bookkeeper_shell.__main__ import main
 from tests.cli.shell_cluster import TICK_MS, Cluster, Result, Shell
 from tests.clients.bookie_process import BookieProcess
@@ -15,11 +16,13 @@ from tests.started_process import free_port
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     need_zookeeper()
-    directory, web_port = tmp_path_factory.mktemp("cluster"), free_port()
+    directory, web_port, metrics_port = tmp_path_factory.mktemp("cluster"), free_port(), free_port()
     with ExitStack() as running:
         zookeeper = running.enter_context(ZooKeeperProcess(directory / "zookeeper", f"tickTime={TICK_MS}")).start()
         uri = f"zk+hierarchical://{zookeeper.servers}/ledgers"
         web = ("httpServerEnabled=true", "httpServerHost=127.0.0.1", f"httpServerPort={web_port}")
+        metrics = (f"statsProviderClass={PROMETHEUS}", f"prometheusStatsHttpPort={metrics_port}")
+        metrics += ("prometheusStatsHttpAddress=127.0.0.1",)
         bookies = []
         for number in range(3):
             process = BookieProcess(
@@ -27,10 +30,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
                 uri,
                 "zkTimeout=30000",
                 "autoRecoveryDaemonEnabled=false",
-                *(web if number == 0 else ()),
+                *(web, metrics, ())[number],
             )
             bookies.append(running.enter_context(process).start())
-        yield Cluster(zookeeper.servers, bookies, web_port)
+        yield Cluster(zookeeper.servers, bookies, web_port, metrics_port)
 
 
 @pytest.fixture

@@ -41,6 +41,8 @@ class Cluster(NamedTuple):
     servers: str
     bookies: list[BookieProcess]
     web_port: int
+    """Of the first bookie's HTTP; the second's has metrics alone."""
+    metrics_port: int
 
     @property
     def uri(self) -> str:

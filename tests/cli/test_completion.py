@@ -35,6 +35,9 @@ def test_bash_completes_groups_commands_and_options(capsys: pytest.CaptureFixtur
     words = ["pulsar-admin", "--admin-url", "http://a", "topics", "skip", "persistent://t/n/a", "--"]
     assert completed(source, "_pulsar_admin", words, tmp_path) == {"--subscription", "--count"}
     assert completed(source, "_pulsar", ["pulsar", "doc"], tmp_path) == {"doctor"}
+    assert completed(source, "_pulsar_client", ["pulsar-client", "con"], tmp_path) == {"consume"}
+    words = ["pulsar-perf", "transaction", "--txn"]
+    assert completed(source, "_pulsar_perf", words, tmp_path) == {"--txn-timeout", "--txn-disable"}
     assert "--data-dir" in completed(source, "_pulsar", ["pulsar", "standalone", "--"], tmp_path)
 
 

@@ -36,3 +36,20 @@ def test_the_shipped_configuration_has_only_known_keys() -> None:
 
 def test_apaches_key_names_are_all_known() -> None:
     assert {"brokerServicePort", "journalDirectories", "managedLedgerCacheSizeMB"} <= set(known_keys())
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("journalDirectory=/j", "journalDirectories", "/j"),
+        ("zkServers=a:1,b:2", "metadataServiceUri", "zk+hierarchical://a:1;b:2/ledgers"),
+        ("metadataServiceUri=\nzkServers=a:1\nzkLedgersRootPath=/p/l", "metadataServiceUri", "zk+hierarchical://a:1/p/l"),
+        ("metadataServiceUri=zk+null://c\nzkServers=a:1", "metadataServiceUri", "zk+null://c"),
+        ("zookeeperServers=a:1,b:2/root", "metadataStoreUrl", "zk:a:1,b:2/root"),
+        ("metadataStoreUrl=zk:c\nzookeeperServers=a:1", "metadataStoreUrl", "zk:c"),
+        ("configurationStoreServers=a:1\nglobalZookeeperServers=b:1", "configurationMetadataStoreUrl", "zk:a:1"),
+        ("zooKeeperSessionTimeoutMillis=7", "metadataStoreSessionTimeoutMillis", "7"),
+    ],
+)
+def test_an_older_name_counts_where_the_newer_one_is_not_set(text: str, key: str, value: str) -> None:
+    assert load_configuration([("a.conf", text)], []).values[key] == value

@@ -1,7 +1,6 @@
 """What dashboards ask of Prometheus, evaluated by Prometheus's own engine over scraped texts (`promql/main.go`).
 
-The stock dashboards of Pulsar's charts ask for these names by these labels; those of functions, connectors, transactions,
-offloading, ZooKeeper and the JVM are other software's. Owns how the program is built and asked.
+What the stock dashboards of Pulsar's charts ask for is in `stock_metrics.txt`. Owns how the program is built and asked.
 """
 
 import json
@@ -24,60 +23,13 @@ BUILD_SECONDS_MAX = 900
 BEGAN_MS, INTERVAL_MS = 1_000_000_000_000, 15_000
 """When scrapes were taken, as far as the engine knows: evenly, however long a busy machine took."""
 
-SUMS = {
-    "cluster, namespace, topic": (
-        "pulsar_rate_in", "pulsar_rate_out", "pulsar_throughput_in", "pulsar_throughput_out", "pulsar_producers_count",
-        "pulsar_consumers_count", "pulsar_subscriptions_count", "pulsar_msg_backlog", "pulsar_storage_size",
-        "pulsar_storage_backlog_size", "pulsar_storage_backlog_quota_limit", "pulsar_storage_offloaded_size",
-        "pulsar_storage_read_rate", "pulsar_storage_write_rate", "pulsar_storage_write_latency_count",
-        *(f"pulsar_storage_write_latency_{end}" for end in (
-            "le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000", "overflow")),
-        *(f"pulsar_entry_size_{end}" for end in (
-            "le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb", "overflow")),
-    ),
-    "cluster, namespace, topic, subscription": (
-        "pulsar_subscription_back_log", "pulsar_subscription_delayed", "pulsar_subscription_msg_rate_out",
-        "pulsar_subscription_msg_rate_redeliver", "pulsar_subscription_msg_throughput_out",
-        "pulsar_subscription_unacked_messages", "pulsar_out_bytes_total", "pulsar_out_messages_total",
-    ),
-    "cluster, namespace": ("pulsar_topics_count",),
-    "cluster, instance": (
-        "pulsar_version_info", "pulsar_ml_cache_evictions", "pulsar_ml_cache_hits_rate", "pulsar_ml_cache_hits_throughput",
-        "pulsar_ml_cache_misses_rate", "pulsar_ml_cache_misses_throughput", "pulsar_ml_cache_used_size",
-        "pulsar_lb_cpu_usage", "pulsar_lb_memory_usage", "pulsar_lb_bandwidth_in_usage", "pulsar_lb_bandwidth_out_usage",
-    ),
-    "job, instance": (
-        "bookie_SERVER_STATUS", "bookie_ledgers_count", "bookie_entries_count", "bookie_ledger_writable_dirs",
-        "bookie_write_cache_size", "bookie_read_cache_size", "bookie_journal_JOURNAL_QUEUE_SIZE",
-        "bookie_journal_JOURNAL_CB_QUEUE_SIZE", "bookie_journal_JOURNAL_FORCE_WRITE_QUEUE_SIZE",
-        "bookie_ACTIVE_ENTRY_LOG_TOTAL", "bookie_ACTIVE_LEDGER_TOTAL", "bookkeeper_server_ADD_ENTRY_BLOCKED",
-        "bookkeeper_server_ADD_ENTRY_IN_PROGRESS", "bookkeeper_server_READ_ENTRY_BLOCKED",
-        "bookkeeper_server_READ_ENTRY_IN_PROGRESS", "process_cpu_seconds_total",
-    ),
-}  # fmt: skip
-"""Gauges, by the labels that panels group them by."""
-RATES = (
-    "pulsar_in_bytes_total", "pulsar_in_messages_total", "pulsar_out_bytes_total", "pulsar_out_messages_total",
-    "bookie_WRITE_BYTES", "bookie_READ_BYTES", "bookie_read_cache_hits", "bookie_read_cache_misses",
-    "bookie_RECLAIMED_COMPACTION_SPACE_BYTES", "bookie_DELETED_LEDGER_TOTAL", "bookie_DELETED_LEDGER_COUNT",
-    "bookie_MAJOR_COMPACTION_TOTAL",
-    "bookie_MINOR_COMPACTION_TOTAL", "bookie_MINOR_COMPACTION_COUNT",
-    'bookie_journal_JOURNAL_ADD_ENTRY_count{success="true"}', 'bookie_journal_JOURNAL_SYNC_count{success="true"}',
-    'bookkeeper_server_ADD_ENTRY_count{success="true"}', "bookkeeper_server_ADD_ENTRY_REQUEST_count",
-    'bookkeeper_server_READ_ENTRY_count{success="true"}', "bookkeeper_server_READ_ENTRY_REQUEST_count",
-    'auditor_NUM_UNDER_REPLICATED_LEDGERS_count{success="true"}', "replication_worker_NUM_BYTES_READ_count",
-    'replication_worker_NUM_BYTES_READ_sum{success="true"}', 'replication_worker_NUM_BYTES_WRITTEN_sum{success="true"}',
-    "replication_worker_NUM_ENTRIES_READ", "replication_worker_NUM_ENTRIES_WRITTEN",
-)  # fmt: skip
-"""Counters, of which panels show the growth."""
-AS_THEY_ARE = (
-    'pulsar_broker_publish_latency{cluster=~".+", quantile="0.99"}',
-    'pulsar_instance_publish_latency{cluster=~".+", quantile="1.0"}',
-    'bookie_journal_JOURNAL_ADD_ENTRY{success="true", quantile="0.99"}',
-    'bookie_journal_JOURNAL_SYNC{success="true", quantile="0.5"}',
-    'bookkeeper_server_ADD_ENTRY{success="true", quantile="0.99"}',
-    'bookkeeper_server_ADD_ENTRY_REQUEST{success="true", quantile="0.99"}',
+STOCK = Path(__file__).parent / "stock_metrics.txt"
+NOT_HERE, ASKED_FOR = "not here", "where it is asked for"
+_COUNTED = re.compile(
+    r".*(_total|_TOTAL|_COUNT|_BYTES|_hits|_misses|_sum|_ops|_requests|_connections)|(bookie|bookkeeper|auditor|replication)_.*_count|pulsar_txn_.*_count"
 )
+"""Of what panels show the growth."""
+_OF_A_DIRECTORY = "bookie_ledger_dir_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +41,34 @@ class Scrape:
     text: str
 
 
+def stock_metrics() -> dict[str, dict[str, list[str]]]:
+    """By section of the file: each name with its labels."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for text in STOCK.read_text().splitlines():
+        if text.startswith("["):
+            section = found.setdefault(text.strip("[]"), {})
+        elif text and not text.startswith("#"):
+            name, _, labels = text.partition(" ")
+            section[name] = labels.split(",") if labels else []
+    return found
+
+
 def stock_queries() -> list[str]:
-    sums = [f"sum({name}) by ({labels})" for labels, names in SUMS.items() for name in names]
-    return [*sums, *(f"sum(rate({name}[5m])) by (job, instance)" for name in RATES), *AS_THEY_ARE]
+    """Of all names but those of the last two sections; a series counts only when it has all labels."""
+    sections = stock_metrics()
+    return [
+        _query(name, labels)
+        for section in sections.keys() - {NOT_HERE, ASKED_FOR}
+        for name, labels in sections[section].items()
+    ]
+
+
+def _query(name: str, labels: Sequence[str]) -> str:
+    if name.startswith(_OF_A_DIRECTORY):
+        return f'sum({{__name__=~"{_OF_A_DIRECTORY}.+_usage"}}) by (job, instance)'
+    selected = name + "{" + ",".join(f'{label}!=""' for label in labels) + "}"
+    grouped = ", ".join(["job", "instance", *labels])
+    return f"sum(rate({selected}[5m])) by ({grouped})" if _COUNTED.fullmatch(name) else f"sum({selected}) by ({grouped})"
 
 
 def board_queries() -> list[str]:

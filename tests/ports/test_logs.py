@@ -84,6 +84,22 @@ def test_in_json_a_line_is_an_object_whose_members_are_its_fields(monkeypatch: p
     assert "ValueError: y" in third["traceback"]
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize("nasty", ["a\nb", "\x1b[2J", "\x9b2J", "\x7f", "a\u2028b", "\udc80", "what=forged\nlevel=error"])
+def test_whatever_is_logged_is_one_line_without_control_characters(form: str, nasty: str) -> None:
+    stream = io.StringIO()
+    configure_logs(stream=stream, form=form)
+    log = logging.getLogger("broker")
+    log.info(line("x", name=nasty))
+    log.info(nasty)
+    log.info("%s", line("said", of=nasty))
+    text = stream.getvalue()
+    assert (text.count("\n"), text.replace("\n", "").isprintable()) == (3, True)
+    if form == "json":
+        told = [json.loads(each) for each in text.splitlines()]
+        assert (told[0]["name"], told[1]["what"]) == (nasty, nasty)
+
+
 def test_the_environment_chooses_the_level_as_apaches_scripts_call_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULSAR_LOG_LEVEL", "WARN")
     stream = io.StringIO()

@@ -10,9 +10,9 @@ from broker.admin.metrics import MetricsRoutes
 from broker.admin.metrics_text import labels
 from broker.metrics_settings import MetricsSettings
 from broker.topic.contract import SubscriptionType
-from managed_ledger.meters import LedgerMeters, SharedMeters
+from managed_ledger.meters import CursorFacts, CursorMeters, LedgerMeters, SharedMeters, Writes
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
-from tests.broker.topic.topic_world import SUBSCRIBE, ConsumerEnd, payload, send_run, settle
+from tests.broker.topic.topic_world import PRODUCER, SUBSCRIBE, ConsumerEnd, ProducerEnd, payload, send_run, settle
 
 LINE = re.compile(r'([a-zA-Z_:][\w:]*)(?:\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\})? (\S+)')
 
@@ -32,6 +32,10 @@ class FakeManagedLedgers:
 
     def meters_of(self, name: str) -> LedgerMeters | None:
         return self._stored if name == self._name else None
+
+    def cursors_of(self, name: str) -> dict[str, CursorFacts]:
+        meters = CursorMeters(Writes(7, 1), Writes(2, 0), 1000)
+        return {"s": CursorFacts(meters, 3)} if name == self._name else {}
 
 
 def parsed(text: str) -> dict[str, float]:
@@ -119,11 +123,23 @@ def test_what_is_asked_for_beside_has_its_settings() -> None:
             expose_subscription_backlog_size_in_prometheus=True,
             split_topic_and_partition_label_in_prometheus=True,
             expose_managed_ledger_metrics_in_prometheus=False,
+            expose_producer_level_metrics_in_prometheus=True,
+            expose_managed_cursor_metrics_in_prometheus=True,
         )
+        await (await world.loaded(f"{NAME}/t")).add_producer(PRODUCER, ProducerEnd())
         found = await scrape(world)
         split = T + ',partition="-1",subscription="s\\"1"'
         assert f"pulsar_subscription_backlog_size{{{split}}}" in found
         assert any(key.startswith(f"pulsar_consumer_available_permits{{{split},consumer_name=") for key in found)
+        producer = f'{T},partition="-1",producer_name="p",producer_id="1"'
+        assert found[f"pulsar_producer_msg_rate_in{{{producer}}}"] == 0
+        ledger = 'cluster="standalone",namespace="public/default/persistent",ledger_name="public/default/persistent/t"'
+        cursors = {
+            key.split("{")[0].removeprefix("pulsar_ml_cursor_"): value for key, value in found.items() if "cursor_name" in key
+        }
+        assert f'pulsar_ml_cursor_writeLedgerSize{{{ledger},cursor_name="s"}}' in found
+        assert list(cursors.values()) == [3, 7, 1, 2, 0, 1000, 1000]
+        assert list(cursors)[1:4] == ["persistLedgerSucceed", "persistLedgerErrors", "persistZookeeperSucceed"]
         assert not any(key.startswith("pulsar_ml_AddEntry") for key in found)
 
     play(scenario)

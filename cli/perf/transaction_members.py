@@ -1,0 +1,134 @@
+"""Who takes part in the transactions of `pulsar-perf transaction`: a producer and a consumer, each on a connection of its own.
+
+Without a transaction (`None`) they do the same in the plain way. Blocking; owns the connections.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from cli.client.connection import ClientError
+from cli.client.consume import MASK
+from cli.client.produce import Producer
+from cli.client.topic import connection_of
+from cli.client_configuration import ClientConfiguration
+from wire.frames import encode
+from wire.generated.pulsar_api_pb2 import (
+    BaseCommand,
+    CommandAck,
+    CommandFlow,
+    CommandSend,
+    CommandSubscribe,
+    MessageIdData,
+    MessageMetadata,
+)
+from wire.payloads import message_metadata, payload_section, split_section
+from wire.transactions import TxnId
+
+PAYLOAD = bytes(1024)
+WAIT_SECONDS = 0.5
+Told = Callable[[float], None]
+"""Called with milliseconds."""
+
+
+class SendingMember:
+    """Of one topic."""
+
+    def __init__(self, topic: str, configuration: ClientConfiguration) -> None:
+        self.topic = topic
+        self._connection = connection_of(topic, configuration)
+        self._sequence = 0
+        try:
+            self._name = Producer(self._connection, topic).name
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def send(self, txn: TxnId | None, messages: int, told: Told) -> None:
+        """All of them at once; returns when all are acknowledged."""
+        sent = deque(self._send(txn) for _ in range(messages))
+        while sent:
+            command = self._connection.next().command
+            if command.type == BaseCommand.SEND_RECEIPT:
+                told((time.monotonic() - sent.popleft()) * 1000)
+            elif command.type in (BaseCommand.SEND_ERROR, BaseCommand.CLOSE_PRODUCER, BaseCommand.ERROR):
+                reason = command.send_error.message or command.error.message
+                raise ClientError(f"{self.topic}: {BaseCommand.Type.Name(command.type)} {reason}")
+
+    def _send(self, txn: TxnId | None) -> float:
+        metadata = MessageMetadata(
+            producer_name=self._name, sequence_id=self._sequence, publish_time=time.time_ns() // 1_000_000
+        )
+        command = BaseCommand(type=BaseCommand.SEND, send=CommandSend(producer_id=1, sequence_id=self._sequence))
+        if txn is not None:
+            metadata.txnid_most_bits, metadata.txnid_least_bits = txn
+            command.send.txnid_most_bits, command.send.txnid_least_bits = txn
+        self._connection.send_bytes(encode(command, payload_section(metadata, PAYLOAD)))
+        self._sequence += 1
+        return time.monotonic()
+
+
+class TakingMember:
+    """Of one subscription on one topic."""
+
+    def __init__(self, about: CommandSubscribe, topic: str, queue: int, configuration: ClientConfiguration) -> None:
+        self.place = (topic, about.subscription)
+        self._queue, self._taken = queue, 0
+        self._connection = connection_of(topic, configuration)
+        command = BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=about)
+        command.subscribe.topic, command.subscribe.consumer_id = topic, 1
+        command.subscribe.request_id = self._connection.request_id()
+        try:
+            self._connection.ask(command, BaseCommand.SUCCESS)
+            self._flow(queue)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def wait(self, is_over: Callable[[], bool]) -> bool:
+        """Whether something has come, before it is over."""
+        while not self._connection.has_more():
+            if is_over():
+                return False
+            if self._connection.readable(WAIT_SECONDS):
+                self._connection.waiting.append(self._connection.next())
+        return True
+
+    def take(self, txn: TxnId | None, messages: int, is_over: Callable[[], bool], told: Told) -> int:
+        """Receives so many, or fewer when it is over before, and acknowledges each entry. How many it were."""
+        count = 0
+        while count < messages and self.wait(is_over):
+            received = self._connection.next_waiting()
+            if received.command.type == BaseCommand.CLOSE_CONSUMER:
+                raise ClientError("the broker closed the consumer; its topic moves or was deleted: try again")
+            if received.command.type != BaseCommand.MESSAGE:
+                continue
+            metadata = message_metadata(split_section(received.section))
+            count += metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 1
+            self._acknowledge(txn, received.command.message.message_id, told)
+        self._taken += count
+        if self._taken * 2 >= self._queue:
+            self._flow(self._taken)
+            self._taken = 0
+        return count
+
+    def _acknowledge(self, txn: TxnId | None, place: MessageIdData, told: Told) -> None:
+        began = time.monotonic()
+        ack = CommandAck(consumer_id=1, ack_type=CommandAck.Individual, request_id=self._connection.request_id())
+        ack.message_id.add(ledger_id=place.ledger_id & MASK, entry_id=place.entry_id & MASK)
+        if txn is not None:
+            ack.txnid_most_bits, ack.txnid_least_bits = txn
+        answer = self._connection.ask(BaseCommand(type=BaseCommand.ACK, ack=ack), BaseCommand.ACK_RESPONSE).ack_response
+        if answer.HasField("error"):
+            raise ClientError(f"{self.place[0]}: acknowledging is refused: {answer.message}")
+        told((time.monotonic() - began) * 1000)
+
+    def _flow(self, permits: int) -> None:
+        flow = CommandFlow(consumer_id=1, message_permits=permits)
+        self._connection.send(BaseCommand(type=BaseCommand.FLOW, flow=flow))
