@@ -22,7 +22,7 @@ COPY bookkeeper bookkeeper
 COPY managed_ledger managed_ledger
 COPY broker broker
 COPY cli cli
-RUN ln -s /data data
+RUN python -m compileall -q bookie bookkeeper broker cli managed_ledger metadata ports wire && ln -s /data data
 ENV PATH=/magnetar/.venv/bin:/usr/local/bin:/usr/bin:/bin PYTHONPATH=/magnetar PYTHONHASHSEED=0
 USER magnetar
 VOLUME /data

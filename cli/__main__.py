@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cli import autorecovery_options, config_options, devcluster_options, own_parser_commands, tokens_options
+from cli import autorecovery_options, collector, config_options, devcluster_options, own_parser_commands, tokens_options
 from cli.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND, add_command, add_coordinator_command
 from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
 
@@ -20,7 +20,7 @@ _SERVERS = {
 _PREPARING = {COMMAND: "run_initialize_cluster", COORDINATOR_COMMAND: "run_initialize_coordinators"}
 """Those that prepare a cluster's metadata."""
 _CONFIGURED = ("standalone", *_SERVERS)
-"""Those that read Apache's keys."""
+"""Servers: they read Apache's keys, and turn the cycle collector on again when they are ready."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -129,4 +129,6 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] and sys.argv[1] in _CONFIGURED:
+        collector.off_while_starting()
     sys.exit(main())

@@ -6,7 +6,6 @@ Owns the process; `cli.bookie` owns what runs in it. Exit codes: 0 after a clean
 import asyncio
 import contextlib
 import fcntl
-import gc
 import json
 import logging
 import os
@@ -20,6 +19,7 @@ from bookie.errors import BookieStartError
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookkeeper.ledgers import LedgerError
+from cli import collector
 from cli.bookie import SETTINGS, BookieFailed, BookieServer
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import BOOKIE
@@ -34,9 +34,6 @@ from ports.rng import RealRng
 from ports.settings import BadSetting
 
 log = logging.getLogger("magnetar")
-
-ALLOCATIONS_BEFORE_GC = 50_000
-"""Between two runs of the cycle collector; nothing on the way of an add makes cycles."""
 
 
 def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
@@ -79,9 +76,7 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
     try:
         server = BookieServer(configuration, disk, RealClock(), RealRng(), store, store)
         await server.start()
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(ALLOCATIONS_BEFORE_GC, 20, 50)
+        collector.settle()
         _tell_ready(server, json_ready)
         must_end = asyncio.create_task(server.bookie.until_it_must_end(), name="bookie must end")
         stopping = asyncio.create_task(stop.wait(), name="bookie is told to stop")

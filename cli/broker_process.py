@@ -1,6 +1,5 @@
-"""What a process that runs a broker does, be it a standalone or one of a cluster: the web port, memory, the ready line."""
+"""What a process that runs a broker does, be it a standalone or one of a cluster: the web port, the ready line."""
 
-import gc
 import json
 import logging
 import os
@@ -14,9 +13,6 @@ from wire.kernels import sends
 
 log = logging.getLogger("magnetar")
 
-READ_BUFFERS_BEFORE_GC = 50_000
-"""Allocations between two runs of the cycle collector; nothing on the message path makes cycles."""
-
 
 def bound_socket(host: str, port: int) -> socket.socket:
     """Where the web server will listen. OSError names the address."""
@@ -29,13 +25,6 @@ def bound_socket(host: str, port: int) -> socket.socket:
         bound.close()
         raise OSError(error.errno, f"the web server cannot listen on {host}:{port}: {error.strerror}") from error
     return bound
-
-
-def settle_memory() -> None:
-    """What was made at the start stays: the collector need not look at it again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(READ_BUFFERS_BEFORE_GC, 20, 50)
 
 
 def tell_ready(service: BrokerService, json_ready: str | None) -> None:
