@@ -22,6 +22,7 @@ from broker.service.broker_service import BrokerService
 from broker.service.load.settings import LoadSettings
 from broker.service.lookups import Advertised
 from broker.service.settings import BrokerSettings
+from broker.service.topic_name import path_excluding
 from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import Topics
 from broker.topic.settings import TopicSettings
@@ -67,7 +68,8 @@ class BrokerParts:
         self.server_settings = configuration.settings(ServerSettings)
         self._metered = store = MeteredStore(store)
         self.ledgers = BookKeeper(bookies, store, configuration.settings(BookKeeperSettings), rng)
-        self.managed_ledgers = ManagedLedgerFactory(self.ledgers, store, configuration.settings(ManagedLedgerSettings), clock)
+        logs = configuration.settings(ManagedLedgerSettings)
+        self.managed_ledgers = ManagedLedgerFactory(self.ledgers, store, logs, clock, path_excluding)
         transactions = configuration.settings(TransactionSettings)
         topics = Topics(
             self.managed_ledgers,

@@ -20,6 +20,7 @@ from .cursor.bits import ranges as ranges
 from .cursor.hole_stats import HoleStats as HoleStats
 from .errors import InvalidCursorPosition as InvalidCursorPosition
 from .errors import ManagedLedgerError as ManagedLedgerError
+from .errors import ManagedLedgerExcluded as ManagedLedgerExcluded
 from .errors import ManagedLedgerFenced as ManagedLedgerFenced
 from .errors import ManagedLedgerNotFound as ManagedLedgerNotFound
 from .errors import ManagedLedgerTerminated as ManagedLedgerTerminated

@@ -17,6 +17,10 @@ class ManagedLedgerNotFound(ManagedLedgerError):
     """It is not there, and creating it was not asked for."""
 
 
+class ManagedLedgerExcluded(ManagedLedgerError):
+    """It is not there, and cannot be made: something else has its name."""
+
+
 class BrokenMetadata(ManagedLedgerError):
     """A value of the metadata store or of a cursor ledger cannot be what Apache or we wrote. The message names it."""
 

@@ -6,17 +6,17 @@ written too. The next ledger is made by the first append.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
-from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Stat, Versioned
+from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Put, Stat, Versioned, absent
 from ports.clock import Clock
 
 from .cache.entry_cache import EntryCache
 from .cache.reads_in_flight import ReadsInFlight
 from .contract import ManagedLedger
 from .cursor_driver import DurableCursor
-from .errors import ManagedLedgerError, ManagedLedgerNotFound, NonRecoverableLedger
+from .errors import ManagedLedgerError, ManagedLedgerExcluded, ManagedLedgerNotFound, NonRecoverableLedger
 from .ledger.entry_metadata import EntryMetadata
 from .ledger.info import ListedLedger, decode_info
 from .ledger.metadata_driver import ROOT, LogMetadata
@@ -33,10 +33,21 @@ OPEN_ATTEMPTS_MAX = 5
 
 
 class ManagedLedgerFactory:
-    """Satisfies `managed_ledger.contract.ManagedLedgers`."""
+    """Satisfies `managed_ledger.contract.ManagedLedgers`.
 
-    def __init__(self, ledgers: LedgerStore, store: MetadataStore, settings: ManagedLedgerSettings, clock: Clock) -> None:
+    `excluding_path` gives, of the name of one that is to be made, the node beside which it must never be; None: there is none.
+    """
+
+    def __init__(
+        self,
+        ledgers: LedgerStore,
+        store: MetadataStore,
+        settings: ManagedLedgerSettings,
+        clock: Clock,
+        excluding_path: Callable[[str], str | None] = lambda name: None,
+    ) -> None:
         self._store = store
+        self._excluding_path = excluding_path
         self._ledgers = ledgers
         self._cache = EntryCache(
             settings.managed_ledger_cache_size_mb * MEGABYTE,
@@ -164,10 +175,15 @@ class ManagedLedgerFactory:
         """None when somebody else was faster."""
         if not create:
             raise ManagedLedgerNotFound(f"{name} does not exist")
+        excluding = self._excluding_path(name)
+        alone = absent(excluding) if excluding is not None else ()
         try:
-            stat = await self._store.put(ROOT + name, b"", MUST_NOT_EXIST)
+            *_, stat = await self._store.commit([*alone, Put(ROOT + name, b"", MUST_NOT_EXIST)])
         except BadVersion:
+            if excluding is not None and await self._store.exists(excluding):
+                raise ManagedLedgerExcluded(f"{name} cannot be made: {excluding} is there") from None
             return None
+        assert stat is not None
         return self._built(name, Versioned(b"", stat), LedgerSequence())
 
     async def _take_over(self, name: str, found: Versioned) -> StoredManagedLedger | None:

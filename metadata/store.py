@@ -109,6 +109,12 @@ class Delete:
 Operation = Put | Delete
 
 
+def absent(path: str) -> tuple[Put, Delete]:
+    """Of a commit: it takes effect only if the node is not there (else BadVersion). No store can ask for that by itself: the
+    node is made and removed in the same commit, and only its watchers hear of it."""
+    return Put(path, b"", MUST_NOT_EXIST), Delete(path)
+
+
 class MetadataStore(Protocol):
     """A tree of versioned values. Watchers are called on the event loop and must not raise."""
 

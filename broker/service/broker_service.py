@@ -196,7 +196,12 @@ class BrokerService:
         await self.partitioned_topics.check_consistent(topic)
         if await self.topic_exists(topic) or (await self.partitioned_topics.get(topic)).partitions:
             raise TopicConflict(str(topic))
-        return await self._load(topic, True)
+        try:
+            return await self._load(topic, True)
+        except BrokerError:
+            if (await self.partitioned_topics.get(topic)).partitions:  # somebody made that meanwhile
+                raise TopicConflict(str(topic)) from None
+            raise
 
     async def topic_exists(self, topic: TopicName) -> bool:
         """Whether there is a topic, loaded or stored, of exactly this name."""

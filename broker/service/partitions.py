@@ -1,7 +1,9 @@
 """Partitioned topics: how many partitions a topic has, as it stands in metadata (Apache's PartitionedTopicMetadata).
 
-Owns /admin/partitioned-topics. Never loads a topic; making one marks its partitions as existing, in the same commit. A topic
-that is being deleted is marked as Apache marks it: nothing of it is made or changed any more (`partitioned_deletion`).
+Owns /admin/partitioned-topics. Never loads a topic; making one marks its partitions as existing, in the same commit. That
+commit and the one that makes a topic's log each demand that the other's node is not there, so that no topic becomes both,
+whoever makes it where at the same moment. A topic that is being deleted is marked as Apache marks it: nothing of it is made or
+changed any more (`partitioned_deletion`).
 """
 
 import json
@@ -9,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from metadata.store import MUST_NOT_EXIST, BadVersion, Delete, MetadataError, MetadataStore, NoNode, Put
+from metadata.store import MUST_NOT_EXIST, BadVersion, Delete, MetadataError, MetadataStore, NoNode, Operation, Put, absent
 
 from ..errors import BrokerError, ServerError
 from .errors import BadPartitionCount, PartitionsChanged, TopicConflict, TopicNotFound
@@ -68,11 +70,12 @@ class PartitionedTopics:
         return [TopicName.of_metadata(domain, namespace, name) for name in names]
 
     async def create(self, topic: TopicName, partitions: int, properties: Mapping[str, str]) -> None:
-        """TopicConflict when there is one; BadPartitionCount."""
+        """TopicConflict when there is one, partitioned or not; BadPartitionCount."""
         self._check(partitions)
         marks = await self._missing_partitions(topic, range(partitions))
+        alone = absent(topic.managed_ledger_path) if topic.is_persistent else ()
         try:
-            await self._put(topic, PartitionedTopicMetadata(partitions, properties), marks)
+            await self._put(topic, PartitionedTopicMetadata(partitions, properties), (*alone, *marks))
         except PartitionsChanged:
             raise TopicConflict(str(topic)) from None
 
@@ -127,11 +130,11 @@ class PartitionedTopics:
         return now
 
     async def _put(
-        self, topic: TopicName, now: PartitionedTopicMetadata, marks: Sequence[Put] = ()
+        self, topic: TopicName, now: PartitionedTopicMetadata, beside: Sequence[Operation] = ()
     ) -> PartitionedTopicMetadata:
         """In place of the version that `now` has; as it is then."""
         try:
-            stats = await self.store.commit([Put(topic.partitions_path, _encode(now), now.version), *marks])
+            stats = await self.store.commit([Put(topic.partitions_path, _encode(now), now.version), *beside])
         except BadVersion:
             raise PartitionsChanged(str(topic)) from None
         assert stats[0] is not None

@@ -116,7 +116,7 @@ class TopicName:
     @property
     def partitions_path(self) -> str:
         """Where the metadata of the partitioned topic of this name is."""
-        return f"/admin/partitioned-topics/{self.managed_ledger_name}"
+        return f"{_PARTITIONED}{self.managed_ledger_name}"
 
     @property
     def is_system(self) -> bool:
@@ -138,6 +138,14 @@ _TRANSACTION_BEGINNINGS = (
     "persistent://pulsar/system/__transaction_log_",
 )
 _SYSTEM_LOCAL_NAMES = (
+def path_excluding(managed_ledger_name: str) -> str | None:
+    """Of a topic's log: the node of the partitioned topic of its name. None of the system's own topics: what an Apache broker
+    made with partitions of these is read and written without them here."""
+    local_name = managed_ledger_name.rpartition("/")[2]
+    return None if local_name in _SYSTEM_LOCAL_NAMES else f"{_PARTITIONED}{managed_ledger_name}"
+
+
+_PARTITIONED = "/admin/partitioned-topics/"
     "__change_events",
     "__transaction_buffer_snapshot",
     "__transaction_buffer_snapshot_segments",

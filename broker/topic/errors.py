@@ -4,6 +4,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import (
     InvalidCursorPosition,
     ManagedLedgerError,
+    ManagedLedgerExcluded,
     ManagedLedgerFenced,
     ManagedLedgerNotFound,
     ManagedLedgerTerminated,
@@ -14,6 +15,7 @@ _CODES: tuple[tuple[type[ManagedLedgerError], ServerError], ...] = (
     (ManagedLedgerFenced, ServerError.SERVICE_NOT_READY),
     (ManagedLedgerNotFound, ServerError.TOPIC_NOT_FOUND),
     (InvalidCursorPosition, ServerError.NOT_ALLOWED),
+    (ManagedLedgerExcluded, ServerError.NOT_ALLOWED),
     (ManagedLedgerError, ServerError.PERSISTENCE),
 )
 
