@@ -26,7 +26,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.raw_client import process_use
-from cli.broker_process import settle_memory
+from cli import collector
 from tests.broker.admin.admin_world import ADVERTISED, NAME, AdminWorld
 from tests.clients.server_process import Ready, ServerProcess
 
@@ -186,7 +186,7 @@ async def _holds(topics: int, scrapes: int) -> dict[str, Any]:
     for number in range(topics):
         topic = await world.loaded(f"{NAME}/many-{number}")
         await topic.create_subscription("s", from_earliest=True, properties={})
-    settle_memory()
+    collector.settle()
     late: list[float] = []
 
     async def measure() -> None:
