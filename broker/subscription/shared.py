@@ -1,11 +1,15 @@
-"""Shared: every entry to one of the consumers, in turns, by priority. Order is nobody's concern."""
+"""Shared: every entry to one of the consumers, in turns, by priority. Only of messages in chunks the order matters."""
+
+from collections.abc import Sequence
 
 from pyroaring import BitMap
 
 from wire.position import Position
+from wire.run import FLAG_CHUNK
 
+from .chunks import Chunk, ChunkedMessages, chunk_of
 from .contract import AcknowledgeMarkers, ConsumerAdded, Effect, EntriesRead, Read, RefuseConsumer
-from .entry_sets import EntrySet
+from .entry_sets import EntrySet, union
 from .multiple import MultipleConsumersDispatcher
 from .readable import Readable, Span, readable
 from .receivers import Receiver
@@ -20,11 +24,12 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         super().__init__(settings)
         self._turns = Turns(settings.dispatcher_max_round_robin_batch_size)
         self._replay = EntrySet()
+        self._chunked = ChunkedMessages()
         self._picked_to: Position | None = None
         """Where the last pick ended: the next goes on from there, so that what is at the end has its turn."""
 
     def _replay_set(self) -> EntrySet:
-        return self._replay
+        return union((self._replay, self._chunked.waiting)) if self._chunked else self._replay
 
     def _join(self, added: ConsumerAdded, receiver: Receiver) -> RefuseConsumer | None:
         self._turns.add(receiver)
@@ -33,6 +38,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
     def _leave(self, receiver: Receiver, pending: EntrySet) -> None:
         self._turns.remove(receiver)
         self._replay.update(pending)
+        self._replay.update(self._chunked.left(receiver))
 
     def _give_back(self, receiver: Receiver, entries: EntrySet) -> None:
         self._replay.update(entries)
@@ -43,9 +49,14 @@ class SharedDispatcher(MultipleConsumersDispatcher):
     def _drop(self, ledger_id: int, entry_ids: BitMap, had: BitMap) -> None:
         if self._replay:
             self._replay.remove(ledger_id, entry_ids)
+        if self._chunked:
+            self._chunked.drop(ledger_id, entry_ids)
 
     def _drop_replay_between(self, start: Position, end: Position) -> EntrySet:
-        return self._replay.remove_between(start, end)
+        dropped = self._replay.remove_between(start, end)
+        if self._chunked:
+            dropped.update(self._chunked.drop_between(start, end))
+        return dropped
 
     def _came_due(self, entries: EntrySet) -> None:
         self._replay.update(entries)
@@ -55,8 +66,11 @@ class SharedDispatcher(MultipleConsumersDispatcher):
 
     def _clear(self) -> None:
         self._replay.clear()
+        self._chunked.clear()
 
     def _go_on(self, now_ms: int, effects: list[Effect]) -> None:
+        if self._chunked:
+            self._replay.update(self._chunked.take_ready(self._receivers.room))
         first = self._first()
         if not self._reader.is_idle(now_ms) or (first is None and self._reader.is_at_end):
             return
@@ -94,7 +108,10 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             self._replay.remove(run.ledger_id, found.gone)
         if markers:
             effects.append(AcknowledgeMarkers(run.ledger_id, markers))
-        given = self._hand_out(found, effects, is_replay=read.is_replay)
+        if answer.metadata.any_flags & FLAG_CHUNK:
+            given = self._hand_out_singly(found, answer.metadata.flags, effects, is_replay=read.is_replay)
+        else:
+            given = self._hand_out(found, effects, is_replay=read.is_replay)
         if not read.is_replay and given < len(found):
             self._reader.stay_at(found.position(given))
         if read.is_replay:
@@ -133,13 +150,62 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             left -= cost
             spans.setdefault(receiver, []).append((place, stop))
             place = stop
+        self._deliver_spans(found, spans, effects, is_replay=is_replay)
+        return place
+
+    def _deliver_spans(
+        self, found: Readable, spans: dict[Receiver, list[Span]], effects: list[Effect], *, is_replay: bool
+    ) -> None:
         for receiver, theirs in spans.items():
             effect, entry_ids = self._deliver(found, receiver, found.picked(theirs), is_replay=is_replay)
             effects.append(effect)
             if is_replay:
                 self._replay.remove(found.run.ledger_id, entry_ids)
+
+    def _hand_out_singly(self, found: Readable, flags: Sequence[int], effects: list[Effect], *, is_replay: bool) -> int:
+        """As `_hand_out`, of a run with chunks among it: one by one, and each of those where the rest of its message is."""
+        place = 0
+        spans: dict[Receiver, list[Span]] = {}
+        room = {receiver: self._receivers.room(receiver) for receiver in self._receivers}
+        left = self._receivers.room_together()
+        while left > 0 and place < len(found) and any(room.values()):
+            position = found.position(place)
+            chunk = chunk_of(found.run, position.entry_id) if flags[found.indexes[place]] & FLAG_CHUNK else None
+            receiver = self._receiver_of(chunk, position, room)
+            if receiver is not None:
+                cost = found.cost(place, place + 1)
+                room[receiver] = max(0, room[receiver] - cost)
+                left -= cost
+                self._replay.remove(position.ledger_id, BitMap((position.entry_id,)))
+                spans.setdefault(receiver, []).append((place, place + 1))
+            place += 1
+        self._deliver_spans(found, spans, effects, is_replay=is_replay)
         return place
+
+    def _receiver_of(self, chunk: Chunk | None, position: Position, room: dict[Receiver, int]) -> Receiver | None:
+        """None: it is put off, until who has the chunks before it has room, or until those have been delivered."""
+        receiver = None
+        if chunk is not None:
+            receiver = self._chunked.read(chunk, position)
+            if receiver is not None and not room[receiver]:
+                self._replay.remove(position.ledger_id, BitMap((position.entry_id,)))
+                self._chunked.wait(receiver, position)
+                return None
+            if self._chunked.is_behind(chunk, position, self._is_put_off):
+                self._replay.add(position.ledger_id, BitMap((position.entry_id,)))
+                return None
+        if receiver is None:
+            turn = self._turns.take(room.__getitem__)
+            assert turn is not None, "somebody has room"
+            receiver = turn[0]
+        if chunk is not None:
+            self._chunked.begun(chunk, receiver)
+        return receiver
+
+    def _is_put_off(self, position: Position) -> bool:
+        return position in self._replay or self._chunked.waits(position)
 
     def check_invariants(self) -> None:
         super().check_invariants()
         self._replay.check_invariants()
+        self._chunked.check_invariants()
