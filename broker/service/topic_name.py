@@ -133,11 +133,6 @@ class TopicName:
         return f"{self.domain}://{self.namespace}/{self.local_name}"
 
 
-_TRANSACTION_BEGINNINGS = (
-    "persistent://pulsar/system/transaction_coordinator_assign",
-    "persistent://pulsar/system/__transaction_log_",
-)
-_SYSTEM_LOCAL_NAMES = (
 def path_excluding(managed_ledger_name: str) -> str | None:
     """Of a topic's log: the node of the partitioned topic of its name. None of the system's own topics: what an Apache broker
     made with partitions of these is read and written without them here."""
@@ -146,6 +141,11 @@ def path_excluding(managed_ledger_name: str) -> str | None:
 
 
 _PARTITIONED = "/admin/partitioned-topics/"
+_TRANSACTION_BEGINNINGS = (
+    "persistent://pulsar/system/transaction_coordinator_assign",
+    "persistent://pulsar/system/__transaction_log_",
+)
+_SYSTEM_LOCAL_NAMES = (
     "__change_events",
     "__transaction_buffer_snapshot",
     "__transaction_buffer_snapshot_segments",
