@@ -11,7 +11,7 @@ import pytest
 from tests.clients.server_process import Ready, ServerProcess
 from tests.pipeline.spark_process import SparkProcess, missing
 
-_SETTINGS = (
+SETTINGS = (
     "transactionCoordinatorEnabled=true",
     "brokerEntryMetadataInterceptors=org.apache.pulsar.common.intercept.AppendIndexMetadataInterceptor",
     "exposingBrokerEntryMetadataToClientEnabled=true",
@@ -41,7 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkProcess]:
 @pytest.fixture(scope="session")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
     """With transactions, and with indexes of messages."""
-    with ServerProcess(tmp_path_factory.mktemp("standalone"), _SETTINGS) as server:
+    with ServerProcess(tmp_path_factory.mktemp("standalone"), SETTINGS) as server:
         yield server.start()
 
 

@@ -52,7 +52,7 @@ def write_messages(spark: SparkSession, rows: list[tuple[Any, ...]], path: str) 
 
 def found_by_reconcile(spark: SparkSession, expected: str, found: str, by: list[str], scope: str) -> list[dict[str, Any]]:
     """The findings for two places with Parquet."""
-    from pipeline.pyspark_pulsar.jobs.reconcile import Comparison, findings
+    from pipeline.pyspark_pulsar.jobs.comparison import Comparison, findings
 
     sides = [spark.read.parquet(path) for path in (expected, found)]
     return [row.asDict(recursive=True) for row in findings(sides[0], sides[1], Comparison(tuple(by), scope)).collect()]
@@ -77,3 +77,11 @@ def write_sized(spark: SparkSession, options: dict[str, str], rows: int, size: i
     value = f.rpad(f.col("id").cast("string"), size, "x").cast("binary")
     key = f.concat(f.lit("key"), (f.col("id") % 1000).cast("string"))
     frame.select(key.alias("key"), value.alias("value")).write.format("pulsar").options(**options).mode("append").save()
+
+
+def write_random(spark: SparkSession, options: dict[str, str], rows: int, size: int) -> None:
+    """Values of that many bytes, in which no file format finds anything to leave out."""
+    import random
+
+    chance = random.Random(2)
+    write_rows(spark, options, [(bytearray(chance.randbytes(size)),) for _ in range(rows)], "value binary")

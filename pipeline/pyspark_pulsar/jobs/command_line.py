@@ -1,59 +1,97 @@
-"""The command line of the jobs: what each takes, and how its report is told. Spark is begun only by a job that needs it."""
+"""The command line of the jobs: what all of them take, and how a report or an error is told."""
 
 import argparse
+import functools
 import json
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import PipelineError
-from . import audit
-from .progress import Progress, SparkProgress
+from ..errors import PipelineError, WrongOption
+from . import audit, dead_letters, land, reconcile, replay
+from .progress import Progress
 from .report import Report, write
 
 _FINE, _FOUND, _FAILED = 0, 1, 2
 _SPARKS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+_WITH_SPARK: tuple[tuple[str, str, Any], ...] = (
+    ("reconcile", "what was lost, duplicated, reordered or altered between two sides", reconcile),
+    ("land", "new messages of topics to Parquet, each batch at one stroke", land),
+)
+_WITHOUT_SPARK: tuple[tuple[str, str, Any], ...] = (
+    ("audit", "backlog, lag and holes of all subscriptions", audit),
+    ("replay", "a range of topics to another topic, each message once, at any speed", replay),
+    ("dead-letters", "what is in dead letter topics and why, and back to where it came from", dead_letters),
+)
 
 
 def main(words: Sequence[str]) -> int:
     arguments = _parser().parse_args(words)
     try:
-        report: Report = arguments.run(arguments)
+        _check_report(arguments.report)
+        report: Report = arguments.run(arguments, _options(arguments))
+        written = write(report, Path(arguments.report)) if arguments.report else []
     except PipelineError as error:
-        print(f"pulsar-pipeline {arguments.job}: {error}", file=sys.stderr)
-        return _FAILED
+        return _failed(arguments, str(error))
+    except OSError as error:
+        return _failed(arguments, f"{type(error).__name__}: {error}")
     except Exception as error:  # Spark's own, whose types are of many modules: told in its words, with ours inside
         if not type(error).__module__.startswith(("pyspark", "py4j")):
             raise
-        print(f"pulsar-pipeline {arguments.job}: {_said(error)}", file=sys.stderr)
-        return _FAILED
+        return _failed(arguments, said(error))
     print(json.dumps(report.as_json()["facts"], indent=2, default=str))
-    if arguments.report:
-        for place in write(report, Path(arguments.report)):
-            print(place, file=sys.stderr)
+    for place in written:
+        print(place, file=sys.stderr)
     return _FINE if report.is_fine else _FOUND
 
 
-def _said(error: Exception) -> str:
+def _failed(arguments: argparse.Namespace, why: str) -> int:
+    """An error that does not say of which topics it is does so here: a token that is refused, say."""
+    topics = getattr(arguments, "topics", "")
+    of = f" of {topics}" if topics and not any(each.strip() in why for each in topics.split(",")) else ""
+    print(f"pulsar-pipeline {arguments.job}{of}: {why}", file=sys.stderr)
+    return _FAILED
+
+
+def said(error: Exception) -> str:
     """Of a traceback of Spark's the lines that name an error of ours, or its first line."""
     lines = str(error).splitlines() or [repr(error)]
     own = [each.partition("errors.")[2] for each in lines if "pyspark_pulsar" in each and "errors." in each]
     return own[-1] if own else lines[0]
 
 
+def _check_report(directory: str) -> None:
+    """Before the work, not after it. WrongOption."""
+    if not directory:
+        return
+    try:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise WrongOption(f"--report {directory}: {error}") from None
+    if not os.access(directory, os.W_OK):
+        raise WrongOption(f"--report {directory}: nothing can be written there")
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pulsar-pipeline", description="Jobs on the data of a broker.")
     jobs = parser.add_subparsers(dest="job", required=True, metavar="JOB")
-    _reconcile(_job(jobs, "reconcile", "what was lost, duplicated, reordered or altered between two sides", _run_reconcile))
-    _land(_job(jobs, "land", "new messages of topics to Parquet, each batch at one stroke", _run_land))
-    audit.add_arguments(_job(jobs, "audit", "backlog, lag and holes of all subscriptions", _run_audit))
+    for name, text, module in _WITH_SPARK:
+        job = _job(jobs, name, text)
+        job.add_argument("--master", default="", metavar="URL", help="where Spark runs: local[4], spark://host:port")
+        job.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="one more setting of Spark's")
+        module.add_arguments(job)
+        job.set_defaults(run=functools.partial(_run_with_spark, module))
+    for name, text, module in _WITHOUT_SPARK:
+        job = _job(jobs, name, text)
+        module.add_arguments(job)
+        job.set_defaults(run=functools.partial(_run_without_spark, module))
     return parser
 
 
-def _job(jobs: Any, name: str, text: str, run: Callable[[argparse.Namespace], Report]) -> argparse.ArgumentParser:
+def _job(jobs: Any, name: str, text: str) -> argparse.ArgumentParser:
     job: argparse.ArgumentParser = jobs.add_parser(name, help=text, description=text)
-    job.set_defaults(run=run)
     job.add_argument("--service-url", default="pulsar://127.0.0.1:6650")
     job.add_argument("--admin-url", default="http://127.0.0.1:8080")
     job.add_argument("--auth-params", default="", help="token:..., file:///path or env:NAME")
@@ -63,63 +101,37 @@ def _job(jobs: Any, name: str, text: str, run: Callable[[argparse.Namespace], Re
     return job
 
 
-def _reconcile(job: argparse.ArgumentParser) -> None:
-    job.add_argument("--expected", required=True, metavar="SIDE", help="topics with commas between, or parquet:PATH")
-    job.add_argument("--found", required=True, metavar="SIDE")
-    job.add_argument("--by", default="producer,sequence_id", help="what a message is known by (also key, value, property:NAME)")
-    job.add_argument("--scope", default="producer", help="in what order counts: producer, key or none")
-
-
-def _land(job: argparse.ArgumentParser) -> None:
-    job.add_argument("--topics", required=True, help="with commas between")
-    job.add_argument("--to", required=True, metavar="DIRECTORY", help="data/ and checkpoint/ are made in it")
-    job.add_argument("--max-messages", type=int, default=1_000_000, help="of one batch, about")
-
-
 def _options(arguments: argparse.Namespace) -> dict[str, str]:
     given = {"service.url": arguments.service_url, "admin.url": arguments.admin_url}
     if arguments.auth_params:
         given["pulsar.client.authParams"] = arguments.auth_params
-    for each in arguments.option:
-        name, _, value = each.partition("=")
-        given[name] = value
-    return given
+    return given | dict(_pair("--option", each) for each in arguments.option)
+
+
+def _pair(option: str, text: str) -> tuple[str, str]:
+    name, sign, value = text.partition("=")
+    if not sign:
+        raise WrongOption(f"{option} {text}: expected NAME=VALUE")
+    return name, value
 
 
 def _session(arguments: argparse.Namespace) -> Any:
-    """That which `spark-submit` made, or one of this machine."""
+    """That which `spark-submit` made, or one of this machine, or of `--master`."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(f"pulsar-pipeline {arguments.job}")
-    for name, value in _SPARKS.items():
+    if arguments.master:
+        builder = builder.master(arguments.master)
+    for name, value in {**_SPARKS, **dict(_pair("--conf", each) for each in arguments.conf)}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
-def _run_reconcile(arguments: argparse.Namespace) -> Report:
-    from . import reconcile
-    from .sides import side
-
-    how = reconcile.Comparison(tuple(arguments.by.split(",")), "" if arguments.scope == "none" else arguments.scope)
-    names = (arguments.expected, arguments.found)
-    spark = _session(arguments)
-    sides = [side(spark, name, _options(arguments), reconcile.COLUMNS) for name in names]
-    if arguments.dry_run:
-        return Report("reconcile", {"expected": names[0], "found": names[1], "columns": ", ".join(reconcile.COLUMNS)})
-    with SparkProgress(spark.sparkContext, Progress("reconcile")):
-        return reconcile.report(sides[0], sides[1], how, names)
+def _run_with_spark(module: Any, arguments: argparse.Namespace, given: dict[str, str]) -> Report:
+    report: Report = module.run(arguments, given, _session(arguments))
+    return report
 
 
-def _run_land(arguments: argparse.Namespace) -> Report:
-    from . import land
-
-    spark = _session(arguments)
-    given = {**_options(arguments), "topics": arguments.topics, "maxMessagesPerTrigger": str(arguments.max_messages)}
-    if arguments.dry_run:
-        return land.plan(spark, given, arguments.to)
-    with SparkProgress(spark.sparkContext, Progress("land")):
-        return land.run(spark, given, arguments.to)
-
-
-def _run_audit(arguments: argparse.Namespace) -> Report:
-    return audit.run(arguments, _options(arguments), Progress("audit"))
+def _run_without_spark(module: Any, arguments: argparse.Namespace, given: dict[str, str]) -> Report:
+    report: Report = module.run(arguments, given, Progress(arguments.job))
+    return report

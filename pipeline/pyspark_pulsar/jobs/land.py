@@ -6,35 +6,58 @@ run, which reads the same messages again: its offsets are in `checkpoint`. Needs
 (local, HDFS).
 """
 
+import argparse
+import json
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
-
+from ..errors import PipelineError
+from .progress import Progress, SparkProgress
 from .report import Report, Table
 
 _WHOLE, _HALF = "data/batch={:09}", "data/_half-{:09}"
 
 
-def run(spark: SparkSession, options: dict[str, str], to: str) -> Report:
-    """Until what is there now is landed. Errors are those of the source and of the file system."""
+class NotLanded(PipelineError):
+    """A run that ended before its time: where to, which topics, up to which position, and why."""
+
+
+def add_arguments(job: argparse.ArgumentParser) -> None:
+    job.add_argument("--topics", required=True, help="with commas between")
+    job.add_argument("--to", required=True, metavar="DIRECTORY", help="data/ and checkpoint/ are made in it")
+    job.add_argument("--max-messages", type=int, default=1_000_000, help="of one batch, about")
+
+
+def run(arguments: argparse.Namespace, given: dict[str, str], spark: Any) -> Report:
+    """Until what is there now is landed. Errors are those of the source, and NotLanded."""
+    if arguments.dry_run:
+        return _planned(spark, {**given, "topics": arguments.topics}, arguments.to)
+    options = {**given, "topics": arguments.topics, "maxMessagesPerTrigger": str(arguments.max_messages)}
+    with SparkProgress(spark.sparkContext, Progress("land")):
+        return _landed(spark, options, arguments.to)
+
+
+def _landed(spark: Any, options: dict[str, str], to: str) -> Report:
+    _check_target(spark, to)
     landed: list[tuple[int, int]] = []
 
-    def write(frame: DataFrame, batch: int) -> None:
+    def write(frame: Any, batch: int) -> None:
         landed.append((batch, land_batch(frame, batch, to)))
 
     stream = spark.readStream.format("pulsar").options(**{"startingOffsets": "earliest", **options}).load()
-    query = (
-        stream.writeStream.foreachBatch(write)
-        .option("checkpointLocation", f"{to}/checkpoint")
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    writer = stream.writeStream.foreachBatch(write).option("checkpointLocation", f"{to}/checkpoint")
+    query = writer.trigger(availableNow=True).start()
+    try:
+        query.awaitTermination()
+    except Exception as error:
+        raise NotLanded(
+            f"{options['topics']} to {to}: ended {_position(query)}: {reason(str(error))}. What is under data/ is whole; "
+            "run it again when that is mended, and it goes on there"
+        ) from error
     facts = {"topics": options["topics"], "to": to, "batches": len(landed), "messages": sum(count for _, count in landed)}
     return Report("land", facts, [Table("batches", ("batch", "messages"), landed, bars="messages")])
 
 
-def land_batch(frame: DataFrame, batch: int, to: str) -> int:
+def land_batch(frame: Any, batch: int, to: str) -> int:
     """How many messages; of a batch that is there already, those that it has."""
     spark = frame.sparkSession
     whole, half = f"{to}/{_WHOLE.format(batch)}", f"{to}/{_HALF.format(batch)}"
@@ -46,6 +69,18 @@ def land_batch(frame: DataFrame, batch: int, to: str) -> int:
     return int(spark.read.schema(frame.schema).parquet(whole).count())
 
 
+def _check_target(spark: Any, to: str) -> None:
+    """Before anything is read. NotLanded."""
+    try:
+        files, path = _file_system(spark, to)
+        for each in (f"{to}/data", f"{to}/data/_writable"):
+            if not files.mkdirs(path(each)):
+                raise OSError("it cannot be made")
+        files.delete(path(f"{to}/data/_writable"), True)
+    except Exception as error:
+        raise NotLanded(f"--to {to}: nothing can be written there: {reason(str(error))}") from error
+
+
 def _file_system(spark: Any, to: str) -> tuple[Any, Any]:
     """Hadoop's, of that place: the same by which Spark writes."""
     hadoop = spark._jvm.org.apache.hadoop.fs
@@ -53,8 +88,28 @@ def _file_system(spark: Any, to: str) -> tuple[Any, Any]:
     return path(to).getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), path
 
 
-def plan(spark: SparkSession, options: dict[str, str], to: str) -> Report:
+def _position(query: Any) -> str:
+    """Behind which nothing was landed by this run, topic by topic."""
+    try:
+        progress = query.lastProgress
+        found = json.loads(progress["sources"][0]["endOffset"])["topics"] if progress else {}
+    except (TypeError, KeyError, ValueError):
+        found = {}
+    return "after " + ", ".join(f"{topic} {place}" for topic, place in found.items()) if found else "before its first batch"
+
+
+def reason(text: str) -> str:
+    """Of Spark's text, which has all of its stacks, the line that says why: one of ours, or the last cause."""
+    lines = [each.strip() for each in text.splitlines() if each.strip()]
+    own = [each.partition("errors.")[2] for each in lines if "pyspark_pulsar" in each and "errors." in each]
+    causes = [each for each in lines if each.startswith("Caused by: ") or "No space left on device" in each]
+    found = own or causes or lines[:1] or ["nobody says why"]
+    return found[-1].removeprefix("Caused by: ")
+
+
+def _planned(spark: Any, options: dict[str, str], to: str) -> Report:
     """What there is to land, without the limits of a batch and without what earlier runs landed: nothing is written."""
-    given = {name: value for name, value in options.items() if name != "maxMessagesPerTrigger"}
-    count = spark.read.format("pulsar").options(**given).option("columns", "sequence_id").load().count()
-    return Report("land", {"topics": options["topics"], "to": to, "messages in the topics": count})
+    frame = spark.read.format("pulsar").options(**options).option("columns", "topic").load()
+    counts = [(row["topic"], row["count"]) for row in frame.groupBy("topic").count().orderBy("topic").collect()]
+    facts = {"topics": options["topics"], "to": to, "messages in the topics": sum(count for _, count in counts)}
+    return Report("land", facts, [Table("by topic", ("topic", "messages"), counts, bars="messages")])

@@ -1,0 +1,163 @@
+"""dead-letters, on topics that Apache's client filled by its dead letter policy: why, and back again, each once."""
+
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from tests.clients.python_client import next_of, quiet_client, receive, until
+from tests.clients.server_process import Ready
+from tests.pipeline.job_process import JobProcess, run_job, urls, written_report
+from tests.pipeline.written_topics import made, messages, stats
+
+pytestmark = pytest.mark.clients
+PROPERTIES = ("value", "key", "properties")
+
+
+def dead_letters(server: Ready, topic: str, count: int) -> str:
+    """A topic of messages that a consumer could not work on: every third of another cause."""
+    made(server, topic, deduplicates=True)
+    letters = f"{topic}-work-DLQ"
+    client = quiet_client(server.broker_url)
+    try:
+        policy = pulsar.ConsumerDeadLetterPolicy(1, initial_subscription_name="redrive")
+        consumer = client.subscribe(
+            topic,
+            "work",
+            pulsar.ConsumerType.Shared,
+            negative_ack_redelivery_delay_ms=100,
+            dead_letter_policy=policy,
+        )
+        producer = client.create_producer(topic)
+        for number in range(count):
+            error = f"timeout after {number} ms" if number % 3 else f"no customer {number}"
+            producer.send(f"m{number}".encode(), partition_key=f"k{number % 4}", properties={"error": error})
+        path = letters.replace("://", "/")
+
+        def all_dead() -> bool:
+            while (message := next_of(consumer, 200)) is not None:
+                consumer.negative_acknowledge(message)
+            return int(stats(server, path)["msgInCounter"]) >= count
+
+        made_by_client(server, path)
+        until(all_dead, 120)
+    finally:
+        client.close()
+    return letters
+
+
+def made_by_client(server: Ready, path: str) -> None:
+    """The dead letter topic, before the first letter is there: its stats are asked for."""
+    made(server, path.replace("persistent/", "persistent://", 1))
+
+
+def job(server: Ready, letters: str, *more: str) -> list[str]:
+    return ["dead-letters", *urls(server), "--topics", letters, *more]
+
+
+def test_letters_of_a_client_are_told_by_cause_and_go_back_once(standalone: Ready, topic: str, tmp_path: Path) -> None:
+    letters = dead_letters(standalone, topic, 9)
+    told = run_job(job(standalone, letters, "--report", str(tmp_path)))
+    assert (told.code, told.facts["letters"], told.facts["causes"]) == (1, 9, 2), told.complaint
+    timeout, customer = written_report(tmp_path, "dead-letters")["tables"]["by cause"]
+    assert (timeout["cause"], timeout["letters"], timeout["topic"]) == ("timeout after # ms", 6, topic)
+    assert (customer["cause"], customer["letters"], customer["subscription"]) == ("no customer #", 3, "work")
+
+    chosen = job(standalone, letters, "--redrive", "--where", "cause~^timeout")
+    planned = run_job([*chosen, "--dry-run"])
+    assert (planned.code, planned.facts["would be sent"]) == (0, 6)
+    assert len(messages(standalone, topic)) == 9
+    done = run_job(chosen)
+    assert (done.code, done.facts["sent"], done.facts["entries acknowledged"]) == (0, 6, 6), done.complaint
+    found = messages(standalone, topic, PROPERTIES)
+    back = found[9:]
+    assert [each["value"] for each in back] == [b"m1", b"m2", b"m4", b"m5", b"m7", b"m8"]
+    assert [each["key"] for each in back] == [b"k1", b"k2", b"k0", b"k1", b"k3", b"k0"]
+    for original, each in zip([found[number] for number in (1, 2, 4, 5, 7, 8)], back, strict=True):
+        own = dict(each["properties"])
+        assert own.pop("REDRIVEN_FROM").startswith(f"{letters} ")
+        assert own == dict(original["properties"])
+    # the others are still there, and nothing is twice
+    assert run_job(chosen).facts["sent"] == 0
+    assert run_job(job(standalone, letters)).facts["letters"] == 3
+    rest = run_job(job(standalone, letters, "--redrive"))
+    assert (rest.code, rest.facts["sent"]) == (0, 3), rest.complaint
+    assert run_job(job(standalone, letters)).code == 0
+    assert sorted(each["value"] for each in messages(standalone, topic)[15:]) == [b"m0", b"m3", b"m6"]
+
+
+def test_a_redrive_that_is_killed_again_and_again_sends_each_letter_once(standalone: Ready, topic: str) -> None:
+    """A letter an entry. It is killed when the original topic has got a few more of them."""
+    made(standalone, topic, deduplicates=True)
+    letters = made(standalone, f"{topic}-work-DLQ")
+    count = 600
+    client = quiet_client(standalone.broker_url)
+    try:
+        producer = client.create_producer(letters, batching_enabled=False, block_if_queue_full=True)
+        for number in range(count):
+            producer.send_async(f"m{number}".encode(), lambda result, message_id: None, properties={"REAL_TOPIC": topic})
+        producer.flush()
+    finally:
+        client.close()
+    words = job(standalone, letters, "--redrive", "--sink-option", "pulsar.producer.batchingMaxMessages=1")
+    path = topic.replace("://", "/")
+
+    def sent() -> int:
+        return int(stats(standalone, path)["msgInCounter"])
+
+    def left() -> int:
+        return int(
+            stats(standalone, letters.replace("://", "/"))["subscriptions"].get("redrive", {"msgBacklog": count})["msgBacklog"]
+        )
+
+    for more in (1, 70, 150):
+        goal = sent() + more
+        with JobProcess(words) as running:
+            until(lambda: sent() >= goal or running.has_ended())  # noqa: B023 - asked before the loop goes on
+            running.kill()
+        # what is acknowledged is there
+        assert count - left() <= sent()
+    ended = run_job(words)
+    assert ended.code == 0, ended.complaint
+    assert [each["value"].decode() for each in messages(standalone, topic)] == [f"m{number}" for number in range(count)]
+    assert left() == 0
+
+
+def test_letters_go_to_another_topic_where_the_original_does_not_deduplicate(standalone: Ready, topic: str) -> None:
+    original, other = made(standalone, topic), made(standalone, f"{topic}-other", partitions=2, deduplicates=True)
+    letters = made(standalone, f"{topic}-work-DLQ")
+    client = quiet_client(standalone.broker_url)
+    try:
+        producer = client.create_producer(letters, batching_enabled=False)
+        for number in range(4):
+            producer.send(f"m{number}".encode(), properties={"REAL_TOPIC": original} if number else {})
+        refused = run_job(job(standalone, letters, "--redrive", "--where", "value=m1"))
+        assert refused.code == 2
+        assert f"{original}: deduplication is" in refused.complaint
+        assert run_job(job(standalone, letters, "--redrive", "--to", other, "--where", "value!=m3")).facts["sent"] == 3
+        lost = run_job(job(standalone, letters, "--redrive", "--guarantee", "at-least-once"))
+        assert (lost.code, lost.facts["sent"]) == (0, 1), lost.complaint
+        consumer = client.subscribe(other, "all", initial_position=pulsar.InitialPosition.Earliest)
+        assert sorted(receive(consumer, 3)) == ["m0", "m1", "m2"]
+        assert [each["value"] for each in messages(standalone, original)] == [b"m3"]
+        producer.send(b"m4")
+    finally:
+        client.close()
+    unknown = run_job(job(standalone, letters, "--redrive"))
+    assert unknown.code == 2
+    assert f"{letters} " in unknown.complaint
+    assert "REAL_TOPIC" in unknown.complaint
+
+
+def test_letters_that_somebody_else_holds_are_left_alone(standalone: Ready, topic: str) -> None:
+    letters = made(standalone, f"{topic}-work-DLQ")
+    client = quiet_client(standalone.broker_url)
+    try:
+        client.create_producer(letters).send(b"m", properties={"REAL_TOPIC": topic})
+        client.subscribe(letters, "redrive", initial_position=pulsar.InitialPosition.Earliest)
+        busy = run_job(job(standalone, letters, "--redrive", "--option", "pollTimeoutMs=500"))
+    finally:
+        client.close()
+    assert busy.code == 2
+    assert f"subscription redrive of {letters}" in busy.complaint
+    assert run_job(["dead-letters", *urls(standalone), "--topics", f"{letters}-absent"]).code == 2
