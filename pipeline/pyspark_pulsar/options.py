@@ -16,6 +16,7 @@ MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 VALUES = ("SCHEMA", "RAW")
 WAYS = ("AUTO", "BROKER")
 SPLIT_BYTES = 64 << 20
+CHUNK_DISTANCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class SourceOptions:
     """Whether closed ledgers are read straight from bookies, where those can be reached."""
     split_bytes: int
     verifies_checksums: bool
+    chunk_distance_max: int
+    """How many entries before a message's last chunk its others are looked for, where they are not in the same split."""
     messages_per_trigger_max: int | None
     bytes_per_trigger_max: int | None
     subscription: str
@@ -103,6 +106,7 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
         reads_bookies=options.choice("readFrom", WAYS) == "AUTO",
         split_bytes=options.number("splitBytes", 1) or SPLIT_BYTES,
         verifies_checksums=options.flag("verifyChecksums", True),
+        chunk_distance_max=options.number("maxChunkDistance", 1) or CHUNK_DISTANCE,
         messages_per_trigger_max=options.number("maxMessagesPerTrigger", 1),
         bytes_per_trigger_max=options.number("maxBytesPerTrigger", 1),
         subscription=options.text("predefinedSubscription" if is_stream else "unacknowledgedBy"),
@@ -123,6 +127,7 @@ _KNOWN = (
         "failOnDataLoss",
         "splitBytes",
         "verifyChecksums",
+        "maxChunkDistance",
     ),
     *("maxMessagesPerTrigger", "maxBytesPerTrigger", "unacknowledgedBy", "predefinedSubscription", "pulsar.client.authParams"),
     *("pulsar.client.tlsTrustCertsFilePath", "pollTimeoutMs", "path"),

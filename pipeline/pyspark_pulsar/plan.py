@@ -31,6 +31,10 @@ class Split:
     def entries(self) -> int:
         return sum(each.count for each in self.ranges)
 
+    @property
+    def size_bytes(self) -> int:
+        return sum(each.size_bytes for each in self.ranges)
+
 
 def splits_of(topic: str, ranges: Iterable[LedgerRange], split_bytes: int) -> Iterator[Split]:
     """Every entry of the ranges once, in order; splits of about `split_bytes`, and of one entry at least."""
@@ -51,6 +55,24 @@ def _pieces(ranges: Iterable[LedgerRange], split_bytes: int) -> Iterator[LedgerR
         parts = max(1, min(each.count, round(each.size_bytes / split_bytes)))
         bounds = [each.first_entry_id + each.count * part // parts for part in range(parts + 1)]
         yield from (each.part(first, end) for first, end in itertools.pairwise(bounds))
+
+
+TASKS = 32
+"""Below that many, every split is a task of its own: there are cores for them."""
+
+
+def tasks_of(splits: Sequence[Split], split_bytes: int) -> list[tuple[Split, ...]]:
+    """What each task reads. Small splits of many topics share one: up to `split_bytes`, and so that TASKS are left."""
+    count_max = -(-len(splits) // TASKS)
+    tasks: list[tuple[Split, ...]] = []
+    packed: list[Split] = []
+    for each in splits:
+        is_full = len(packed) == count_max or sum(other.size_bytes for other in [*packed, each]) > split_bytes
+        if packed and is_full:
+            tasks.append(tuple(packed))
+            packed = []
+        packed.append(each)
+    return [*tasks, tuple(packed)] if packed else tasks
 
 
 def since(ledgers: Sequence[Ledger], starting_time_ms: int | None) -> list[Ledger]:

@@ -3,6 +3,7 @@
 A place is that of the next entry to read: a range ends before its end, so that where one query ended another begins.
 """
 
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from typing import NamedTuple
 
 from .errors import DataLost, NoSuchPosition
 from .ledger_places import LedgerPlaces
+
+_log = logging.getLogger(__name__)
 
 
 class Place(NamedTuple):
@@ -92,7 +95,18 @@ def ranges_between(ledgers: Sequence[Ledger], start: Place, end: Place) -> list[
     return found
 
 
-def check_start(topic: str, ledgers: Sequence[Ledger], start: Place) -> None:
+def ranges_before(ledgers: Sequence[Ledger], end: Place, count: int) -> list[LedgerRange]:
+    """The last `count` entries before `end`, in order; fewer where the topic begins."""
+    found: list[LedgerRange] = []
+    for each in reversed(ranges_between(ledgers, EARLIEST, end)):
+        if count <= 0:
+            break
+        found.insert(0, each.part(max(each.first_entry_id, each.end_entry_id - count), each.end_entry_id))
+        count -= each.count
+    return found
+
+
+def check_start(topic: str, ledgers: Sequence[Ledger], start: Place, fails_on_data_loss: bool = True) -> None:
     """DataLost where the place's ledger was deleted, NoSuchPosition where it is beyond the end; fine are the named places.
 
     The end of a ledger that is gone is lost data too: nobody knows any more that nothing came after it.
@@ -104,7 +118,15 @@ def check_start(topic: str, ledgers: Sequence[Ledger], start: Place) -> None:
         raise NoSuchPosition(f"{topic}: position {start} is beyond the end of the topic, {end}")
     first = ledgers[0].ledger_id
     if start.ledger_id < first:
-        raise DataLost(
-            f"{topic}: the messages from {start} on were deleted; the first that is there is {first}:0 "
-            "(retention, expiry or a deleted topic). To go on without them: failOnDataLoss=false"
+        lost = DataLost(
+            f"{topic}: the messages from {start} to before {first}:0 were deleted (retention, expiry or a deleted topic); "
+            "how many they were went with them"
         )
+        told(lost, fails_on_data_loss)
+
+
+def told(lost: DataLost, fails: bool) -> None:
+    """Raised with the remedy, or in the log of whoever goes on without them."""
+    if fails:
+        raise DataLost(f"{lost}. To go on without them: failOnDataLoss=false")
+    _log.warning("%s; failOnDataLoss=false, so that the query goes on without them", lost)

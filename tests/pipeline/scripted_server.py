@@ -1,4 +1,4 @@
-"""What scripted servers have in common: a socket on this machine, a thread that takes connections, and an end that leaves none."""
+"""What scripted servers have in common: a socket on this machine, a thread that takes connections, an end that leaves none."""
 
 import contextlib
 import socket

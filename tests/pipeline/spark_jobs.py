@@ -3,6 +3,9 @@
 `spark.run("tests.pipeline.spark_jobs:rows", options={...})` of the fixture `spark`.
 """
 
+import time
+import urllib.request
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -39,3 +42,39 @@ def table(spark: SparkSession, path: str, order: str = "") -> list[dict[str, Any
     """What stands in Parquet."""
     frame = spark.read.parquet(path)
     return [each.asDict(recursive=True) for each in (frame.orderBy(order) if order else frame).collect()]
+
+
+def digests(spark: SparkSession, options: dict[str, str]) -> list[tuple[int, str]]:
+    """Length and MD5 of each value of a batch, in the topic's order: of messages too long to be carried over."""
+    frame = spark.read.format("pulsar").options(**options).load().orderBy("message_id")
+    return [tuple(each) for each in frame.selectExpr("length(value)", "md5(value)").collect()]
+
+
+def planned_before(spark: SparkSession, options: dict[str, str], method: str, url: str) -> list[dict[str, Any]]:
+    """A batch that is planned, then something asked of the admin REST, and then it is read."""
+    frame = spark.read.format("pulsar").options(**options).load()
+    frame._jdf.queryExecution().executedPlan().toString()
+    with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=60):
+        pass
+    return [each.asDict(recursive=True) for each in frame.collect()]
+
+
+def stream_until(
+    spark: SparkSession, options: dict[str, str], to: str, checkpoint: str, columns: list[str], rows: int, seconds_max: float
+) -> int:
+    """A stream that runs until its table has so many rows; how many that are."""
+    frame = spark.readStream.format("pulsar").options(**options).load().selectExpr(*columns)
+    writer = frame.writeStream.format("parquet").option("path", to).option("checkpointLocation", checkpoint)
+    query = writer.trigger(processingTime="200 milliseconds").start()
+    deadline = time.monotonic() + seconds_max
+    while (found := _rows_in(spark, to)) < rows and time.monotonic() < deadline and query.isActive:
+        query.awaitTermination(0.2)
+    if query.isActive:
+        query.stop()
+    query.awaitTermination()
+    return found
+
+
+def _rows_in(spark: SparkSession, path: str) -> int:
+    """Of batches that are done."""
+    return spark.read.parquet(path).count() if any(Path(path, "_spark_metadata").glob("[0-9]*")) else 0

@@ -40,14 +40,16 @@ def test_small_ledgers_share_a_task_and_a_long_one_is_cut() -> None:
     ]
 
 
-def test_a_start_that_was_deleted_and_one_that_never_was_are_told_apart_by_name() -> None:
+def test_a_start_that_was_deleted_and_one_that_never_was_are_told_apart_by_name(caplog: pytest.LogCaptureFixture) -> None:
     ledgers = [Ledger(5, 10, 1), Ledger(7, 3, 1)]
-    with pytest.raises(DataLost, match="topic-a: the messages from 4:2 on were deleted; the first that is there is 5:0"):
+    with pytest.raises(DataLost, match="topic-a: the messages from 4:2 to before 5:0 were deleted"):
         check_start("topic-a", ledgers, Place(4, 2))
     with pytest.raises(NoSuchPosition, match="topic-a: position 7:4 is beyond the end of the topic, 7:3"):
         check_start("topic-a", ledgers, Place(7, 4))
     with pytest.raises(NoSuchPosition, match="position 0:0 is beyond the end"):
         check_start("topic-a", [], Place(0, 0))
+    check_start("topic-a", ledgers, Place(4, 2), fails_on_data_loss=False)
+    assert "from 4:2 to before 5:0 were deleted" in caplog.text
     for fine in (EARLIEST, LATEST, Place(5, 0), Place(5, 10), Place(6, 0), Place(7, 3)):
         check_start("topic-a", ledgers, fine)
 

@@ -74,15 +74,27 @@ def test_what_a_broker_keeps_to_itself_is_not_lost() -> None:
 def test_a_ledger_that_was_deleted_meanwhile_is_lost_data_and_is_named(there: dict[int, int]) -> None:
     del there[4]
     with ScriptedBroker({place: each for place, each in ENTRIES.items() if place[0] == 1}) as broker:
-        with pytest.raises(DataLost, match=r"default/t: ledgers 4 were deleted while entries 1:2 to 4:3 .* wanted was 1:5"):
+        with pytest.raises(DataLost, match=r"default/t: 4 entries between 1:2 and 4:3 are missing: 4 of ledger 4, deleted"):
             read(broker)
         assert read(broker, fails=False) == WANTED[:6]
+
+
+def test_a_ledger_that_went_before_the_ones_that_were_read_is_lost_data_too(
+    there: dict[int, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    """The broker begins with what it has: nothing is awaited, and all that was planned last is there."""
+    del there[1]
+    with ScriptedBroker({place: each for place, each in ENTRIES.items() if place[0] == 4}) as broker:
+        with pytest.raises(DataLost, match=r"3 entries between 1:2 and 4:3 are missing: 3 of ledger 1, .*failOnDataLoss=false"):
+            read(broker)
+        assert read(broker, fails=False) == WANTED[6:]
+    assert "3 entries between 1:2 and 4:3 are missing: 3 of ledger 1" in caplog.text
 
 
 def test_a_topic_that_was_deleted_meanwhile_is_lost_data_too(there: dict[int, int]) -> None:
     there.clear()
     with ScriptedBroker({}) as broker:
-        with pytest.raises(DataLost, match="default/t: ledgers 1, 4 were deleted"):
+        with pytest.raises(DataLost, match=r"default/t: 7 entries .* are missing: 3 of ledger 1, 4 of ledger 4"):
             read(broker)
         assert read(broker, fails=False) == []
 

@@ -1,21 +1,21 @@
-"""What only the admin REST tells: the ledgers of a topic. Small answers, asked again while brokers are away."""
+"""What only the admin REST tells: the ledgers of topics. Small answers, asked again while brokers are away."""
 
-import http.client
-import json
-import ssl
-import urllib.error
-import urllib.request
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
-from ..errors import NoSuchPosition, NoSuchTopic, Refused
+from ..errors import NoSuchPosition, NoSuchTopic
 from ..holes import unacknowledged
 from ..ledger_places import parse_places
 from ..options import Access
 from ..positions import Ledger, LedgerRange
+from .admin_session import AdminSession
 from .brokers import tried_again
-from .connection import Lost
-from .credentials import tls_context, token
+
+_SESSIONS_MAX = 8
+"""That many ask at the same time, each over a connection that it keeps: a thousand topics are 125 round trips."""
 
 
 def ledgers_of(topic: str, access: Access, with_places: bool = False) -> list[Ledger]:
@@ -23,13 +23,39 @@ def ledgers_of(topic: str, access: Access, with_places: bool = False) -> list[Le
 
     `with_places`: and where their entries are, as far as the broker tells.
     """
-    return _ledgers(_internal_stats(topic, access, with_places))
+    with AdminSession(access) as session:
+        return _ledgers(_internal_stats(session, topic, access, with_places))
 
 
-def _internal_stats(topic: str, access: Access, with_places: bool) -> Mapping[str, Any]:
-    path = topic.replace("://", "/", 1)
+def ledgers_of_all(
+    topics: Sequence[str], access: Access, with_places: bool = False, skips_absent: bool = False
+) -> dict[str, list[Ledger]]:
+    """Of each of them, in their order. Topics that are not there are left out, or NoSuchTopic. Refused, Unreachable."""
+    if not topics:
+        return {}
+    shares = [topics[first::_SESSIONS_MAX] for first in range(min(_SESSIONS_MAX, len(topics)))]
+    with ThreadPoolExecutor(len(shares)) as workers:
+        parts = list(workers.map(lambda share: _ledgers_of_share(share, access, with_places, skips_absent), shares))
+    found = dict(itertools.chain.from_iterable(each.items() for each in parts))
+    return {topic: found[topic] for topic in topics if topic in found}
+
+
+def _ledgers_of_share(topics: Iterable[str], access: Access, with_places: bool, skips_absent: bool) -> dict[str, list[Ledger]]:
+    found = {}
+    with AdminSession(access) as session:
+        for topic in topics:
+            try:
+                found[topic] = _ledgers(_internal_stats(session, topic, access, with_places))
+            except NoSuchTopic:
+                if not skips_absent:
+                    raise
+    return found
+
+
+def _internal_stats(session: AdminSession, topic: str, access: Access, with_places: bool) -> Mapping[str, Any]:
+    path = quote(topic.replace("://", "/", 1))
     asked_for = "?metadata=true" if with_places else ""
-    return tried_again(topic, access, lambda: _get(topic, access, f"/admin/v2/{path}/internalStats{asked_for}"))
+    return tried_again(topic, access, lambda: session.get(topic, f"/admin/v2/{path}/internalStats{asked_for}"))
 
 
 def _ledgers(body: Mapping[str, Any]) -> list[Ledger]:
@@ -48,7 +74,8 @@ def _ledger(found: Mapping[str, Any]) -> Ledger:
 
 def unacknowledged_of(topic: str, subscription: str, access: Access, with_places: bool) -> list[LedgerRange]:
     """What it has not acknowledged now. NoSuchTopic, NoSuchPosition where there is no such subscription."""
-    stats = _internal_stats(topic, access, with_places)
+    with AdminSession(access) as session:
+        stats = _internal_stats(session, topic, access, with_places)
     if subscription not in stats["cursors"]:
         raise NoSuchPosition(
             f"{topic}: there is no subscription {subscription}; it has {', '.join(stats['cursors']) or 'none'}"
@@ -58,28 +85,5 @@ def unacknowledged_of(topic: str, subscription: str, access: Access, with_places
 
 def asked(topic: str, access: Access, path: str) -> Mapping[str, Any]:
     """Any other answer of the admin REST that is an object. NoSuchTopic for 404, Refused, Unreachable."""
-    return tried_again(topic, access, lambda: _get(topic, access, path))
-
-
-def _get(topic: str, access: Access, path: str) -> Mapping[str, Any]:
-    secret = token(access)
-    request = urllib.request.Request(access.admin_url + path, headers={"Authorization": f"Bearer {secret}"} if secret else {})
-    context: ssl.SSLContext | None = tls_context(access) if access.admin_url.startswith("https") else None
-    try:
-        with urllib.request.urlopen(request, timeout=access.timeout_seconds, context=context) as answer:
-            body: Mapping[str, Any] = json.load(answer)
-            return body
-    except urllib.error.HTTPError as error:
-        raise _refusal(topic, access, error) from None
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise Lost(f"{access.admin_url}: {error}") from None
-
-
-def _refusal(topic: str, access: Access, error: urllib.error.HTTPError) -> Exception:
-    with error:
-        said = error.read(2000).decode(errors="replace").strip()
-    if error.code == http.client.NOT_FOUND:
-        return NoSuchTopic(f"{topic}: there is no such topic at {access.admin_url}: {said}")
-    if error.code >= http.client.INTERNAL_SERVER_ERROR:
-        return Lost(f"{access.admin_url}: {error.code}: {said}")
-    return Refused(f"{topic}: {access.admin_url} answers {error.code}: {said}")
+    with AdminSession(access) as session:
+        return tried_again(topic, access, lambda: session.get(topic, path))

@@ -19,6 +19,18 @@ _FRAME_BYTES_MAX = 64 << 20
 _REQUEST = numpy.dtype([("size", ">u4"), ("header", ">u4"), ("ledger", ">i8"), ("entry", ">i8")])
 
 
+_CONNECT_SECONDS_MAX = 5.0
+"""A bookie that is reached answers at once; one that is not is not waited for: the broker has its entries too."""
+
+
+class TooMuch(Exception):
+    """Answers that would not fit; `entry_bytes`: how many those that came have, on average."""
+
+    def __init__(self, entry_bytes: int) -> None:
+        super().__init__(f"entries of {entry_bytes} bytes")
+        self.entry_bytes = entry_bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Answers:
     """Stored entries `data[starts[i]:ends[i]]`, in the order of their ids. `is_there`: the code says that the bookie has it."""
@@ -39,7 +51,8 @@ class BookieConnection:
         self._buffer = bytearray()
         self._early: dict[int, bytes] = {}
         try:
-            self._socket = socket.create_connection((host, int(port)), timeout_seconds)
+            self._socket = socket.create_connection((host, int(port)), min(timeout_seconds, _CONNECT_SECONDS_MAX))
+            self._socket.settimeout(timeout_seconds)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             raise Lost(f"bookie {address}: {error}") from None
@@ -54,8 +67,11 @@ class BookieConnection:
         except OSError as error:
             raise Lost(f"bookie {self.address}: {error}") from None
 
-    def answers(self, entry_ids: Places) -> Answers:
-        """Of these entries, which were asked for. Bookies answer in any order; what comes of others is kept for their turn."""
+    def answers(self, entry_ids: Places, bytes_max: int) -> Answers:
+        """Of these entries, which were asked for. Bookies answer in any order; what comes of others is kept for their turn.
+
+        TooMuch when several have more than `bytes_max` together: the connection is of no use then.
+        """
         wanted = set(entry_ids.tolist())
         early = [self._early.pop(each) for each in wanted & self._early.keys()]
         bounds: list[tuple[int, int]] = []
@@ -63,6 +79,7 @@ class BookieConnection:
         while len(bounds) + len(early) < len(wanted):
             end = self._frame_end(at)
             if end is None:
+                self._check_held(len(wanted), len(bounds) + len(early), bytes_max)
                 self._buffer += received(self._socket, f"bookie {self.address}")
                 continue
             entry_id = int.from_bytes(self._buffer[at + 20 : at + 28])
@@ -78,6 +95,11 @@ class BookieConnection:
         data = padded(memoryview(self._buffer)[:at])
         del self._buffer[:at]
         return _answers(data, bounds)
+
+    def _check_held(self, wanted: int, came: int, bytes_max: int) -> None:
+        held = len(self._buffer) + sum(len(each) for each in self._early.values())
+        if wanted > 1 and held > bytes_max:
+            raise TooMuch(held // max(1, came + len(self._early)))
 
     def _frame_end(self, at: int) -> int | None:
         if len(self._buffer) < at + _HEAD_BYTES:

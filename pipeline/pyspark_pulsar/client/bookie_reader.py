@@ -13,16 +13,18 @@ import crc32c
 import numpy
 
 from ..decode.octets import Flags, Places, sizes_at, words_at
-from ..decode.rows import Rows, rows_of
+from ..decode.rows import Rows, rows_in_parts
 from ..decode.sections import Block
 from ..ledger_places import DIGEST_BYTES, LedgerPlaces
 from ..options import Access
 from ..positions import LedgerRange
-from .bookie_connection import Answers, BookieConnection
+from .bookie_connection import Answers, BookieConnection, TooMuch
 from .connection import Lost
 
 _WINDOW_BYTES = 4 << 20
 """Bytes of entries that are asked for at a time, about; two windows are on their way: a task's memory is a few times this."""
+_ANSWERS_BYTES_MAX = 4 * _WINDOW_BYTES
+"""Of a window whose entries are larger than those before them: it is given up, and asked for again in smaller ones."""
 _WINDOW_ENTRIES_MAX = 4096
 _STORED_HEADER_BYTES = 32
 """Ledger id, entry id, last add confirmed, length; the digest follows."""
@@ -35,25 +37,53 @@ class NeedsBroker(Exception):
 class BookieReader:
     """Iterate once. `next_entry_id` is what was not handed out yet, when NeedsBroker comes."""
 
-    def __init__(self, places: LedgerPlaces, wanted: LedgerRange, access: Access, verifies_checksums: bool) -> None:
+    def __init__(
+        self,
+        places: LedgerPlaces,
+        wanted: LedgerRange,
+        access: Access,
+        verifies_checksums: bool,
+        failed: dict[str, str] | None = None,
+    ) -> None:
         self._places, self._wanted, self._access, self._verifies = places, wanted, access, verifies_checksums
         self.next_entry_id = wanted.first_entry_id
+        self._entry_bytes = max(1, wanted.size_bytes // wanted.count)
         self._connections: dict[str, BookieConnection] = {}
-        self._failed: dict[str, str] = {}
+        self._failed: dict[str, str] = {} if failed is None else failed
+        """Bookies that are not asked again, and why; readers of one task share it."""
 
     def __iter__(self) -> Iterator[Rows]:
         try:
-            asked: Places | None = None
-            for window in _windows(self._wanted):
-                self._ask(window)
-                if asked is not None:
-                    yield self._taken(asked)
-                asked = window
-            if asked is not None:
-                yield self._taken(asked)
+            while self.next_entry_id < self._wanted.end_entry_id:
+                try:
+                    yield from self._windows_from(self.next_entry_id)
+                except TooMuch as error:
+                    # what is under way is let go with its connections: else it would have to be held
+                    self._close()
+                    self._entry_bytes = max(2 * self._entry_bytes, error.entry_bytes)
         finally:
-            for each in self._connections.values():
-                each.close()
+            self._close()
+
+    def _windows_from(self, first: int) -> Iterator[Rows]:
+        """Two windows are on their way: while one is decoded, bookies send the other."""
+        asked: Places | None = None
+        while asked is not None or first < self._wanted.end_entry_id:
+            window = self._window(first) if first < self._wanted.end_entry_id else None
+            if window is not None:
+                self._ask(window)
+                first = int(window[-1]) + 1
+            if asked is not None:
+                yield from self._taken(asked)
+            asked = window
+
+    def _window(self, first: int) -> Places:
+        size = max(1, min(_WINDOW_ENTRIES_MAX, _WINDOW_BYTES // self._entry_bytes))
+        return numpy.arange(first, min(first + size, self._wanted.end_entry_id))
+
+    def _close(self) -> None:
+        for each in self._connections.values():
+            each.close()
+        self._connections.clear()
 
     def _ask(self, window: Places) -> None:
         """A bookie that fails here fails again when its answers are wanted, and is replaced there."""
@@ -68,20 +98,22 @@ class BookieReader:
         for bookie in dict.fromkeys(chosen):
             yield bookie, window[numpy.array([each == bookie for each in chosen])]
 
-    def _taken(self, window: Places) -> Rows:
-        blocks = [self._sound_block(bookie, entries) for bookie, entries in self._by_bookie(window)]
-        rows = rows_of(_joined(blocks), self._verifies)
-        if rows.has_transactions:
-            raise NeedsBroker("it has messages of transactions")
-        self.next_entry_id = int(window[-1]) + 1
-        return rows
+    def _taken(self, window: Places) -> Iterator[Rows]:
+        block = _joined([self._sound_block(bookie, entries) for bookie, entries in self._by_bookie(window)])
+        for rows in rows_in_parts(block, self._verifies):
+            if rows.has_transactions:
+                raise NeedsBroker("it has messages of transactions")
+            self.next_entry_id = int(rows.block.entry_ids[-1]) + 1
+            yield rows
+        held = int((block.ends - block.starts).sum())
+        self._entry_bytes = max(self._entry_bytes // 4, held // len(window), 1)
 
     def _sound_block(self, bookie: str, entries: Places) -> Block:
         """From that bookie as it was asked; what it does not have, or has damaged, from the others, an entry at a time."""
         try:
             if bookie in self._failed:
                 raise Lost(self._failed[bookie])
-            answers = self._connections[bookie].answers(entries)
+            answers = self._connections[bookie].answers(entries, _ANSWERS_BYTES_MAX)
         except Lost as error:
             self._drop(bookie, str(error))
             return _joined([self._from_others(int(entry), bookie) for entry in entries])
@@ -101,7 +133,7 @@ class BookieReader:
             try:
                 connection = BookieConnection(bookie, self._access.timeout_seconds)  # the kept one has answers under way
                 connection.ask(self._places.ledger_id, numpy.array([entry_id]))
-                block, is_sound = self._opened(connection.answers(numpy.array([entry_id])))
+                block, is_sound = self._opened(connection.answers(numpy.array([entry_id]), _ANSWERS_BYTES_MAX))
             except Lost as error:
                 self._drop(bookie, str(error))
                 reason = str(error)
@@ -152,13 +184,6 @@ class BookieReader:
 
 
 _DIGESTS = {"CRC32C": (crc32c.crc32c, 4), "CRC32": (zlib.crc32, 8)}
-
-
-def _windows(wanted: LedgerRange) -> Iterator[Places]:
-    per_entry = max(1, wanted.size_bytes // wanted.count)
-    size = max(1, min(_WINDOW_ENTRIES_MAX, _WINDOW_BYTES // per_entry))
-    for first in range(wanted.first_entry_id, wanted.end_entry_id, size):
-        yield numpy.arange(first, min(first + size, wanted.end_entry_id))
 
 
 def nearest(replicas: tuple[str, ...]) -> str:

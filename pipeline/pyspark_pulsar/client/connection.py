@@ -6,7 +6,7 @@ A connection that breaks is `Lost`, and whoever holds it makes another one; what
 import select
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -93,6 +93,20 @@ class Connection:
             if found.type == answer:
                 return found
             raise_refusal(self.url, found)
+
+    def ask_all(self, commands: Sequence[BaseCommand], answer: int) -> Iterator[BaseCommand]:
+        """The answers to as many questions, in the order in which they come: all are asked before the first is awaited.
+
+        As many as fit into a socket's buffers together: a broker that waits for us to read reads no more. Lost, Refused.
+        """
+        for each in commands:
+            self.send(each)
+        for _ in commands:
+            found = self.command()
+            while found.type != answer:
+                raise_refusal(self.url, found)
+                found = self.command()
+            yield found
 
     def command(self) -> BaseCommand:
         """What comes next; pings are answered."""

@@ -43,7 +43,7 @@ def between(block: Block, first: tuple[int, int], last: tuple[int, int]) -> Bloc
     is_after = (ledgers > first[0]) | ((ledgers == first[0]) & (entries >= first[1]))
     is_before = (ledgers < last[0]) | ((ledgers == last[0]) & (entries <= last[1]))
     kept = is_after & is_before
-    return block if bool(kept.all()) else _chosen(block, numpy.flatnonzero(kept))
+    return block if bool(kept.all()) else block.chosen(numpy.flatnonzero(kept))
 
 
 def parted(block: Block, ranges: Sequence[LedgerRange]) -> tuple[Block, Block]:
@@ -56,11 +56,7 @@ def parted(block: Block, ranges: Sequence[LedgerRange]) -> tuple[Block, Block]:
         rows = numpy.flatnonzero(block.ledger_ids == ledger_id)
         at = numpy.searchsorted(firsts, block.entry_ids[rows], "right") - 1
         kept[rows] = (at >= 0) & (block.entry_ids[rows] < ends[at])
-    return _chosen(block, numpy.flatnonzero(kept)), _chosen(block, numpy.flatnonzero(~kept))
-
-
-def _chosen(block: Block, rows: Places) -> Block:
-    return Block(block.data, block.starts[rows], block.ends[rows], block.ledger_ids[rows], block.entry_ids[rows])
+    return block.chosen(numpy.flatnonzero(kept)), block.chosen(numpy.flatnonzero(~kept))
 
 
 def _part(spans: Spans, rows: Places) -> Spans:

@@ -1,8 +1,8 @@
 """Schemas of topics as the registry has them, by the binary protocol. A version never changes, so each is asked for once."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from wire.generated.pulsar_api_pb2 import BaseCommand, CommandGetSchema, KeyValue, ServerError
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandGetSchema, CommandGetSchemaResponse, KeyValue, ServerError
 from wire.generated.pulsar_api_pb2 import Schema as RegistrySchema
 
 from ..decode.typed import Schema
@@ -12,7 +12,7 @@ from .brokers import partitioned_name, tried_again
 from .connection import Connection, Lost
 
 _NAMES = {
-    "None": "NONE",
+    "NoSchema": "NONE",
     "Json": "JSON",
     "Bool": "BOOLEAN",
     "KeyValue": "KEY_VALUE",
@@ -22,12 +22,37 @@ _NAMES = {
     "LocalDateTime": "LOCAL_DATE_TIME",
 }
 _VERSIONS_KEPT_MAX = 1_000
+_AT_ONCE = 100
+"""Questions that are on their way together."""
 _known: dict[tuple[str, str, int], Schema | None] = {}
 
 
-def latest_schema(topic: str, access: Access) -> Schema | None:
-    """None for a topic without one. Refused, Unreachable."""
-    return tried_again(topic, access, lambda: _asked(topic, access, b""))
+def latest_schemas(topics: Sequence[str], access: Access) -> list[Schema | None]:
+    """Of each in their order, None for a topic without one: by one connection, many at a time. Refused, Unreachable."""
+    if not topics:
+        return []
+    of_which = topics[0] if len(topics) == 1 else f"{topics[0]} and {len(topics) - 1} more"
+    return tried_again(of_which, access, lambda: _latest(topics, access))
+
+
+def _latest(topics: Sequence[str], access: Access) -> list[Schema | None]:
+    found: list[Schema | None] = []
+    connection = Connection(access.service_url, access)
+    try:
+        for first in range(0, len(topics), _AT_ONCE):
+            some = topics[first : first + _AT_ONCE]
+            questions = [_question(connection, topic, b"") for topic in some]
+            answers = {
+                each.get_schema_response.request_id: each.get_schema_response
+                for each in connection.ask_all(questions, BaseCommand.GET_SCHEMA_RESPONSE)
+            }
+            found += [
+                _answered(topic, answers[question.get_schema.request_id])
+                for topic, question in zip(some, questions, strict=True)
+            ]
+    finally:
+        connection.close()
+    return found
 
 
 def schema_version(topic: str, access: Access, version: int) -> Schema | None:
@@ -43,14 +68,20 @@ def schema_version(topic: str, access: Access, version: int) -> Schema | None:
 def _asked(topic: str, access: Access, version: bytes) -> Schema | None:
     connection = Connection(access.service_url, access)
     try:
-        asked = CommandGetSchema(request_id=connection.request_id(), topic=partitioned_name(topic))
-        if version:
-            asked.schema_version = version
-        command = BaseCommand(type=BaseCommand.GET_SCHEMA)
-        command.get_schema.CopyFrom(asked)
-        answer = connection.ask(command, BaseCommand.GET_SCHEMA_RESPONSE).get_schema_response
+        answer = connection.ask(_question(connection, topic, version), BaseCommand.GET_SCHEMA_RESPONSE)
+        return _answered(topic, answer.get_schema_response)
     finally:
         connection.close()
+
+
+def _question(connection: Connection, topic: str, version: bytes) -> BaseCommand:
+    asked = CommandGetSchema(request_id=connection.request_id(), topic=partitioned_name(topic))
+    if version:
+        asked.schema_version = version
+    return BaseCommand(type=BaseCommand.GET_SCHEMA, get_schema=asked)
+
+
+def _answered(topic: str, answer: CommandGetSchemaResponse) -> Schema | None:
     if not answer.HasField("error_code"):
         return _schema(answer.schema)
     if answer.error_code == ServerError.TopicNotFound:

@@ -6,7 +6,10 @@ that brokers keep to themselves (markers of transactions and replication).
 """
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import numpy
 
 from wire.generated.pulsar_api_pb2 import (
     BaseCommand,
@@ -15,11 +18,12 @@ from wire.generated.pulsar_api_pb2 import (
     MessageIdData,
 )
 
-from ..decode.rows import Rows, rows_of
+from ..decode.rows import Rows, rows_in_parts, rows_of
+from ..decode.sections import Block
 from ..errors import DataLost, NoSuchTopic, Unreachable
 from ..options import Access
 from ..plan import Split
-from ..positions import Place
+from ..positions import Place, told
 from .admin import ledgers_of
 from .brokers import connection_to, tried_again
 from .connection import Connection, Lost, raise_refusal
@@ -44,6 +48,8 @@ class SplitReader:
         self._fails_on_data_loss, self._verifies = fails_on_data_loss, verifies_checksums
         self._next: Place = split.first
         self._entries = 0
+        self._read: Counter[int] = Counter()
+        """Entries, by ledger: of one that is gone, what was not read is lost, also where the broker went on behind it."""
         self._is_done = False
 
     def __iter__(self) -> Iterator[Rows]:
@@ -91,22 +97,31 @@ class SplitReader:
                 self._take_others(connection, found.others)
                 continue
             wanted, others = parted(between(found.block, self._next, self._split.last), self._split.ranges)
-            rows = rows_of(wanted, self._verifies)
             waited_since = time.monotonic()
-            permits += rows.message_count + (rows_of(others, False).message_count if others.count else 0)
-            is_last = self._advance(Place(int(found.block.ledger_ids[-1]), int(found.block.entry_ids[-1])), rows.block.count)
-            if rows.count:
-                yield rows
-            if is_last:
+            permits += rows_of(others, False).message_count if others.count else 0
+            for rows in rows_in_parts(wanted, self._verifies):
+                permits += rows.message_count
+                self._took(rows.block)
+                if rows.count:
+                    yield rows
+            if self._advance(Place(int(found.block.ledger_ids[-1]), int(found.block.entry_ids[-1]))):
                 return
             self._take_others(connection, found.others)
             if permits * 2 >= _PERMITS:
                 connection.send(_flow(permits))
                 permits = 0
 
-    def _advance(self, came: Place, entries: int) -> bool:
+    def _took(self, block: Block) -> None:
+        """Before it is handed out: what comes again after an error is none of these entries."""
+        if not block.count:
+            return
+        self._entries += block.count
+        ledgers, counts = numpy.unique(block.ledger_ids, return_counts=True)
+        self._read.update(dict(zip(ledgers.tolist(), counts.tolist(), strict=True)))
+        self._next = Place(int(block.ledger_ids[-1]), int(block.entry_ids[-1]) + 1)
+
+    def _advance(self, came: Place) -> bool:
         """Whether that was all of the split."""
-        self._entries += entries
         self._next = max(self._next, Place(came.ledger_id, came.entry_id + 1))
         self._is_done = came >= self._split.last
         return self._is_done
@@ -137,22 +152,28 @@ class SplitReader:
         missing = self._missing()
         if not missing:
             return
-        if self._fails_on_data_loss:
-            raise DataLost(
-                f"{self._split.topic}: ledgers {', '.join(map(str, missing))} were deleted while entries "
-                f"{self._split.first} to {self._split.last} were read; the next one wanted was {self._next}. "
-                "To go on without them: failOnDataLoss=false"
-            )
-        if self._split.last.ledger_id in missing:
-            self._is_done = True
+        if self._fails_on_data_loss or self._is_done:
+            told(self._loss(missing), self._fails_on_data_loss)
+        self._is_done = self._is_done or self._split.last.ledger_id in missing
 
-    def _missing(self) -> list[int]:
-        """Ledgers of the split, not wholly read, that the topic does not have any more."""
+    def _loss(self, missing: Mapping[int, int]) -> DataLost:
+        places = ", ".join(f"{count} of ledger {ledger_id}" for ledger_id, count in missing.items())
+        return DataLost(
+            f"{self._split.topic}: {sum(missing.values())} entries between {self._split.first} and {self._split.last} are "
+            f"missing: {places}, deleted before they were read"
+        )
+
+    def _missing(self) -> Mapping[int, int]:
+        """How many entries were not read, by ledger, of those that the topic does not have any more."""
         try:
             there = {ledger.ledger_id for ledger in ledgers_of(self._split.topic, self._access)}
         except NoSuchTopic:
             there = set()
-        return [each.ledger_id for each in self._split.ranges if each.ledger_id not in there and self._next <= each.last]
+        left = Counter[int]()
+        for each in self._split.ranges:
+            left[each.ledger_id] += each.count
+        left.subtract(self._read)
+        return {ledger_id: count for ledger_id, count in left.items() if ledger_id not in there and count > 0}
 
 
 def _subscription(topic: str, first: Place, request_id: int) -> BaseCommand:

@@ -7,16 +7,42 @@ from dataclasses import replace
 from ..decode.rows import Rows
 from ..options import SourceOptions
 from ..plan import Split
-from ..positions import LedgerRange
+from ..positions import LedgerRange, Place, ranges_before
+from .admin import ledgers_of
 from .bookie_reader import BookieReader, NeedsBroker
 from .split_reader import SplitReader
+from .whole_messages import whole_messages
 
 _log = logging.getLogger(__name__)
 
 
+_WINDOW_ENTRIES = 32
+"""Before a chunk, where the others of its message are looked for: that many first, then four times as many, and so on."""
+
+
 def rows_of_split(split: Split, options: SourceOptions) -> Iterator[Rows]:
-    """In order. Where bookies cannot give a range, the broker gives what is left of it. Errors are the broker's reader's."""
+    """In order, and a message in chunks is one row, where its last chunk is. Errors are the broker's reader's."""
+
+    def before(end: Place) -> Iterator[Iterator[Rows]]:
+        return _windows_before(split.topic, end, options)
+
+    return whole_messages(_entries_of(split, options), before, options.verifies_checksums)
+
+
+def _windows_before(topic: str, end: Place, options: SourceOptions) -> Iterator[Iterator[Rows]]:
+    """The entries before a place, backwards a window at a time, each window in order."""
+    ledgers = ledgers_of(topic, options.access, options.reads_bookies)
+    forgiving = replace(options, fails_on_data_loss=False)  # whoever looks for an entry sees that it is not there
+    left, size = options.chunk_distance_max, _WINDOW_ENTRIES
+    while left > 0 and (ranges := ranges_before(ledgers, end, min(size, left))):
+        yield _entries_of(Split(topic, tuple(ranges)), forgiving)
+        end, left, size = ranges[0].first, left - size, 4 * size
+
+
+def _entries_of(split: Split, options: SourceOptions) -> Iterator[Rows]:
+    """In order. Where bookies cannot give a range, the broker gives what is left of it."""
     waiting: list[LedgerRange] = []
+    failed: dict[str, str] = {}
     for each in split.ranges:
         if not options.reads_bookies or each.places is None:
             waiting.append(each)
@@ -24,7 +50,7 @@ def rows_of_split(split: Split, options: SourceOptions) -> Iterator[Rows]:
         if waiting:
             yield from _from_broker(split, waiting, options)
             waiting = []
-        left = yield from _from_bookies(split.topic, each, options)
+        left = yield from _from_bookies(split.topic, each, options, failed)
         waiting += [left] if left is not None else []
     if waiting:
         yield from _from_broker(split, waiting, options)
@@ -35,10 +61,12 @@ def _from_broker(split: Split, ranges: list[LedgerRange], options: SourceOptions
     yield from SplitReader(part, options.access, options.fails_on_data_loss, options.verifies_checksums)
 
 
-def _from_bookies(topic: str, wanted: LedgerRange, options: SourceOptions) -> Generator[Rows, None, LedgerRange | None]:
+def _from_bookies(
+    topic: str, wanted: LedgerRange, options: SourceOptions, failed: dict[str, str]
+) -> Generator[Rows, None, LedgerRange | None]:
     """What could not be had is the generator's return value, None where there is nothing left."""
     assert wanted.places is not None
-    reader = BookieReader(wanted.places, wanted, options.access, options.verifies_checksums)
+    reader = BookieReader(wanted.places, wanted, options.access, options.verifies_checksums, failed)
     try:
         yield from reader
     except NeedsBroker as reason:

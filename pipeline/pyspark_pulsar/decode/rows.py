@@ -4,6 +4,7 @@ Nothing is copied but what was compressed. Entries that cannot be read are one r
 and messages that compaction took out of their batch, are no rows.
 """
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy
@@ -47,10 +48,16 @@ class Rows:
     """As brokers count: all of a batch, markers too. What a consumer's permits are spent on."""
     has_transactions: bool
     """Whether messages of transactions are among them."""
+    chunk_counts: Words
+    """Of entries: in how many the message is of which it is a part; 0 and 1 for one that is whole. See `chunks`."""
 
     @property
     def count(self) -> int:
         return len(self.entries)
+
+    @property
+    def has_chunks(self) -> bool:
+        return bool((self.chunk_counts > 1).any())
 
     def schema_version_numbers(self) -> Places:
         """Of entries. The registry numbers from 0, in eight bytes (LongSchemaVersion); -1 for any other form, or none."""
@@ -59,18 +66,49 @@ class Rows:
         return numpy.where(spans.ends - spans.starts == 8, numbers, -1)
 
 
-def rows_of(block: Block, verifies_checksums: bool = True) -> Rows:
-    """Of all entries. What is wrong with one stands in `errors`; nothing that is in an entry makes this fail."""
+A_CHUNK = "it is a chunk of a longer message"
+"""What is wrong with one that nobody put together with the others."""
+
+
+def rows_of(block: Block, verifies_checksums: bool = True, reasons: Mapping[int, str] | None = None) -> Rows:
+    """Of all entries. What is wrong with one stands in `errors`; nothing that is in an entry makes this fail.
+
+    `reasons`: what is known of an entry that is a chunk, beside that it is one.
+    """
+    return _rows(block, split(block, verifies_checksums), reasons or {})
+
+
+PART_BYTES_MAX = 32 << 20
+_MESSAGE_BYTES = 200
+"""Of memory for a message, whatever is in it: its places."""
+
+
+def rows_in_parts(block: Block, verifies_checksums: bool = True) -> Iterator[Rows]:
+    """The same in several parts, where messages are many or become long when they are decompressed.
+
+    About PART_BYTES_MAX of a part, or one entry: what bounds a task's memory, as producers may compress a thousand to one.
+    """
     sections = split(block, verifies_checksums)
-    _refuse(sections)
+    numbers = sections.metadata.numbers
+    sizes = numbers[fields.UNCOMPRESSED_SIZE].values + numbers[fields.BATCH_COUNT].values * numpy.uint64(_MESSAGE_BYTES)
+    parts = numpy.cumsum(numpy.minimum(sizes, numpy.uint64(PART_BYTES_MAX))) // numpy.uint64(PART_BYTES_MAX)
+    if not block.count or parts[0] == parts[-1]:
+        yield _rows(block, sections, {})
+        return
+    for part in numpy.unique(parts).tolist():
+        yield rows_of(block.chosen(numpy.flatnonzero(parts == part)), verifies_checksums)
+
+
+def _rows(block: Block, sections: Sections, reasons: Mapping[int, str]) -> Rows:
+    _refuse(sections, reasons)
     data, starts, ends = _payloads(block, sections)
     return _laid_out(block, sections, data, starts, ends)
 
 
-def _refuse(sections: Sections) -> None:
+def _refuse(sections: Sections, reasons: Mapping[int, str]) -> None:
     columns, errors = sections.metadata, sections.errors
     for row in numpy.flatnonzero(columns.numbers[fields.CHUNK_COUNT].values > 1).tolist():
-        errors[row] = errors[row] or "it is a chunk of a longer message, and chunks are not put together"
+        errors[row] = errors[row] or reasons.get(row, A_CHUNK)
     for row in numpy.flatnonzero(columns.spans[fields.ENCRYPTION_KEYS].present).tolist():
         errors[row] = errors[row] or "it is encrypted, and there are no keys here"
 
@@ -165,6 +203,7 @@ def _merged(
         errors=sections.errors,
         message_count=_message_count(own),
         has_transactions=bool(own.numbers[fields.TXN_ID].present.any()),
+        chunk_counts=own.numbers[fields.CHUNK_COUNT].values,
     )
 
 

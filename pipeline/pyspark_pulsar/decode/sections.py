@@ -43,6 +43,10 @@ class Block:
     def count(self) -> int:
         return len(self.starts)
 
+    def chosen(self, rows: Places) -> "Block":
+        """These entries; the bytes stay where they are."""
+        return Block(self.data, self.starts[rows], self.ends[rows], self.ledger_ids[rows], self.entry_ids[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Sections:

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..client.brokers import partitioned_name, topics_of
-from ..client.registry import latest_schema, schema_version
+from ..client.registry import latest_schemas, schema_version
 from ..decode.arrow_columns import SCHEMA
 from ..decode.avro_schema import UnusableSchema
 from ..decode.typed import Schema, types_of
@@ -23,13 +23,16 @@ def registry_schema(options: SourceOptions) -> Schema | None:
     """What says the types of key and value: None where they are bytes. WrongOption where topics have different ones."""
     if not options.is_typed:
         return None
-    found: dict[Schema | None, str] = {}
-    for topic in dict.fromkeys(partitioned_name(each) for each in _topics(options)):
-        found.setdefault(_schema_of(topic, options), topic)
-    if len(found) > 1:
-        one, other = list(found.values())[:2]
+    topics = list(dict.fromkeys(partitioned_name(each) for each in _topics(options)))
+    of_topics: dict[Schema | None, str] = {}
+    for topic, schema in zip(topics, _schemas_of(topics, options), strict=True):
+        of_topics.setdefault(schema, topic)
+    for schema, topic in of_topics.items():
+        _check_usable(topic, schema)
+    if len(of_topics) > 1:
+        one, other = list(of_topics.values())[:2]
         raise WrongOption(f"{one} and {other} have different schemas: read each by itself, or their bytes with values=raw")
-    return next(iter(found), None)
+    return next(iter(of_topics), None)
 
 
 def _topics(options: SourceOptions) -> list[str]:
@@ -39,20 +42,28 @@ def _topics(options: SourceOptions) -> list[str]:
         return []  # of a stream they may come; of a batch the plan says it
 
 
-def _schema_of(topic: str, options: SourceOptions) -> Schema | None:
+def _schemas_of(topics: list[str], options: SourceOptions) -> list[Schema | None]:
+    """None where values are bytes."""
     if options.schema_version is None:
-        found = latest_schema(topic, options.access)
+        found = latest_schemas(topics, options.access)
     else:
-        found = schema_version(topic, options.access, options.schema_version)
-        if found is None:
-            raise WrongOption(f"option schemaVersion={options.schema_version}: {topic} has no such version of its schema")
-    if found is None or found.kind in ("NONE", "BYTES"):
-        return None
+        found = [_version_of(topic, options.schema_version, options) for topic in topics]
+    return [None if each is None or each.kind in ("NONE", "BYTES") else each for each in found]
+
+
+def _version_of(topic: str, version: int, options: SourceOptions) -> Schema:
+    found = schema_version(topic, options.access, version)
+    if found is None:
+        raise WrongOption(f"option schemaVersion={version}: {topic} has no such version of its schema")
+    return found
+
+
+def _check_usable(topic: str, schema: Schema | None) -> None:
     try:
-        types_of(found)
+        if schema is not None:
+            types_of(schema)
     except UnusableSchema as error:
         raise WrongOption(f"{topic}: its schema cannot become columns: {error}. To read its bytes: values=raw") from None
-    return found
 
 
 def arrow_schema(schema: Schema | None) -> Any:

@@ -1,7 +1,7 @@
 """What a task gets, and what it does: a split, read into Arrow batches. The same for batches and streams."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,16 +12,26 @@ from ..client.split_reader import SplitReader
 from ..client.split_rows import rows_of_split
 from ..decode.typed import Schema
 from ..options import SourceOptions
-from ..plan import Split
+from ..plan import Split, tasks_of
 from ..rows_wanted import Wanted, wanted_batch
 from ..stream_offsets import Backlog
 
 
 @dataclass
 class SplitPartition(InputPartition):
-    """What travels to a task: places and no data."""
+    """What travels to a task: places and no data. Several splits where topics are many and small."""
 
-    split: Split
+    splits: tuple[Split, ...]
+
+
+def partitions_of(splits: Sequence[Split], split_bytes: int) -> list[InputPartition]:
+    return [SplitPartition(each) for each in tasks_of(splits, split_bytes)]
+
+
+def read(partition: Any, asked: "Asked") -> Iterator[Any]:
+    """Arrow record batches. Of an empty plan Spark makes one partition of nothing."""
+    for split in getattr(partition, "splits", ()):
+        yield from batches_of(split, asked)
 
 
 _SAMPLE_ENTRIES = 8

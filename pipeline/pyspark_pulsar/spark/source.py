@@ -13,13 +13,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..client.admin import ledgers_of, unacknowledged_of
+from ..client.admin import ledgers_of_all, unacknowledged_of
 from ..client.brokers import topics_of
 from ..options import SourceOptions, parse_options
 from ..plan import Split, since, splits_of
-from ..positions import EARLIEST, check_start, end_of, ranges_between
+from ..positions import Ledger, check_start, end_of, ranges_between
 from .columns import columns_in, registry_schema, schema_of
-from .partitions import Asked, SplitPartition, batches_of
+from .partitions import Asked, partitions_of, read
 
 
 class PulsarSource(DataSource):
@@ -65,21 +65,26 @@ class PulsarReader(DataSourceReader):
         self._options, self._asked = asked.options, asked
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [SplitPartition(split) for topic in topics_of(self._options) for split in self._splits(topic)]
-
-    def _splits(self, topic: str) -> Iterator[Split]:
         options = self._options
+        topics = topics_of(options)
         if options.subscription:
-            left = unacknowledged_of(topic, options.subscription, options.access, options.reads_bookies)
-            return splits_of(topic, left, options.split_bytes)
-        ledgers = ledgers_of(topic, options.access, options.reads_bookies)
+            splits = [split for topic in topics for split in self._unacknowledged(topic)]
+        else:
+            found = ledgers_of_all(topics, options.access, options.reads_bookies, skips_absent=bool(options.pattern))
+            splits = [split for topic, ledgers in found.items() for split in self._splits(topic, ledgers)]
+        return partitions_of(splits, options.split_bytes)
+
+    def _unacknowledged(self, topic: str) -> Iterator[Split]:
+        options = self._options
+        left = unacknowledged_of(topic, options.subscription, options.access, options.reads_bookies)
+        return splits_of(topic, left, options.split_bytes)
+
+    def _splits(self, topic: str, ledgers: Sequence[Ledger]) -> Iterator[Split]:
+        options = self._options
         start, end = options.starting.of(topic), min(options.ending.of(topic), end_of(ledgers))
-        if options.fails_on_data_loss or start == EARLIEST:
-            check_start(topic, ledgers, start)
+        check_start(topic, ledgers, start, options.fails_on_data_loss)
         recent = since(ledgers, options.between.starting_time_ms)
         return splits_of(topic, ranges_between(recent, start, end), options.split_bytes)
 
     def read(self, partition: Any) -> Iterator[Any]:
-        # of an empty plan Spark makes one partition of nothing
-        split = getattr(partition, "split", None)
-        return iter(()) if split is None else batches_of(split, self._asked)
+        return read(partition, self._asked)

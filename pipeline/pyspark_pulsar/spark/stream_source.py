@@ -11,14 +11,14 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
 
-from ..client.admin import ledgers_of
+from ..client.admin import ledgers_of_all
 from ..client.brokers import topics_of
 from ..client.mirror import Mirror
 from ..errors import DataLost, NoSuchTopic, Refused
-from ..plan import splits_of
-from ..positions import EARLIEST, LATEST, Ledger, Place, check_start, ranges_between
+from ..plan import Split, splits_of
+from ..positions import EARLIEST, LATEST, Ledger, Place, check_start, ranges_between, told
 from ..stream_offsets import Limit, admitted, backlog, begun, beyond_closed, cut_at, offset_json, places_in
-from .partitions import Asked, SplitPartition, batches_of, sampled
+from .partitions import Asked, partitions_of, read, sampled
 
 _log = logging.getLogger(__name__)
 
@@ -82,21 +82,23 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         starts, ends = places_in(start), places_in(end)
-        return [part for topic, until in ends.items() for part in self._partitions(topic, starts.get(topic), until)]
+        moved = [topic for topic, until in ends.items() if starts.get(topic) != until]
+        ledgers = ledgers_of_all(moved, self._options.access, self._options.reads_bookies, skips_absent=True)
+        splits = [split for topic in moved for split in self._splits(topic, ledgers.get(topic), starts.get(topic), ends[topic])]
+        return partitions_of(splits, self._options.split_bytes)
 
-    def _partitions(self, topic: str, start: Place | None, end: Place) -> Iterator[InputPartition]:
-        if start == end:
+    def _splits(self, topic: str, ledgers: Sequence[Ledger] | None, start: Place | None, end: Place) -> Iterator[Split]:
+        if ledgers is None:
+            lost = DataLost(f"{topic}: deleted before it was read up to {end}; all from {start or EARLIEST} on is missing")
+            told(lost, self._options.fails_on_data_loss)
             return
-        ledgers = self._ledgers_or_lost(topic, end)
         begin = EARLIEST if start is None else start
-        if start is not None and self._options.fails_on_data_loss and ledgers:
-            check_start(topic, ledgers, begin)
-        for split in splits_of(topic, ranges_between(ledgers, begin, end), self._options.split_bytes):
-            yield SplitPartition(split)
+        if start is not None and ledgers:
+            check_start(topic, ledgers, begin, self._options.fails_on_data_loss)
+        yield from splits_of(topic, ranges_between(ledgers, begin, end), self._options.split_bytes)
 
     def read(self, partition: Any) -> Iterator[Any]:
-        split = getattr(partition, "split", None)
-        return iter(()) if split is None else batches_of(split, self._asked)
+        return read(partition, self._asked)
 
     def _limit(self, limit: ReadLimit) -> Limit:
         """Spark passes one limit; where it is ours, the other option holds as well."""
@@ -110,12 +112,5 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return cut_at(ledgers, self._goal.get(topic, EARLIEST))
 
     def _ledgers(self) -> dict[str, list[Ledger]]:
-        return {topic: ledgers_of(topic, self._options.access) for topic in topics_of(self._options)}
-
-    def _ledgers_or_lost(self, topic: str, end: Place) -> list[Ledger]:
-        try:
-            return ledgers_of(topic, self._options.access, self._options.reads_bookies)
-        except NoSuchTopic as error:
-            if not self._options.fails_on_data_loss:
-                return []
-            raise DataLost(f"{topic}: deleted before it was read up to {end}. To go on: failOnDataLoss=false") from error
+        options = self._options
+        return ledgers_of_all(topics_of(options), options.access, skips_absent=bool(options.pattern))

@@ -1,0 +1,55 @@
+"""Many topics at once, and topics and partitions that come while a stream runs, on Spark."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.clients.python_client import ask, names, publish, quiet_client, until
+from tests.clients.server_process import Ready
+from tests.pipeline.spark_process import SparkProcess
+
+JOBS = "tests.pipeline.spark_jobs"
+
+
+def published(server: Ready, topic: str, first: int, count: int) -> None:
+    client = quiet_client(server.broker_url)
+    try:
+        publish(client, topic, count, first=first)
+    finally:
+        client.close()
+
+
+def batches_in(table: Path) -> int:
+    return sum(each.name.isdigit() for each in (table / "_spark_metadata").glob("*"))
+
+
+def test_topics_and_partitions_that_come_while_a_stream_runs_are_read_from_their_first_message(
+    spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path, directory = topic.replace("://", "/"), tmp_path_factory.mktemp("late")
+    ask(standalone, f"{path}-p/partitions", 1, "PUT")
+    published(standalone, f"{topic}-p", 0, 10)
+    spark.begin(
+        f"{JOBS}:stream_until",
+        options={**options, "topicsPattern": f"{topic}-.*", "startingOffsets": "earliest"},
+        to=str(directory / "table"),
+        checkpoint=str(directory / "checkpoint"),
+        columns=["cast(value as string) v", "topic"],
+        rows=40,
+        seconds_max=400.0,
+    )
+    until(lambda: batches_in(directory / "table") > 0, 400)
+    published(standalone, f"{topic}-new", 10, 10)
+    ask(standalone, f"{path}-p/partitions", 3, "POST")
+    published(standalone, f"{topic}-p-partition-1", 20, 10)
+    published(standalone, f"{topic}-p-partition-2", 30, 10)
+    assert spark.result() == 40
+    found = spark.run(f"{JOBS}:table", path=str(directory / "table"))
+    assert sorted(each["v"] for each in found) == sorted(names(0, 40))
+    assert Counter(each["topic"].removeprefix(topic) for each in found) == {
+        "-p-partition-0": 10,
+        "-new": 10,
+        "-p-partition-1": 10,
+        "-p-partition-2": 10,
+    }
