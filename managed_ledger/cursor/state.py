@@ -64,7 +64,7 @@ class CursorState:
 
 @dataclass(frozen=True, slots=True)
 class CursorNode:
-    """A cursor's node. `state` None: it is in the last entry of the cursor ledger."""
+    """A cursor's node. `state`: beside a cursor ledger, which has the newer one, only what there was before it, or None."""
 
     cursors_ledger_id: int
     state: CursorState | None
@@ -107,10 +107,11 @@ def decode_position(name: str, value: bytes) -> CursorState:
 
 
 def encode_node(cursors_ledger_id: int, state: CursorState, cursor_properties: Mapping[str, str], now_ms: int) -> bytes:
-    """ManagedCursorInfo: with NO_LEDGER the state is in it, otherwise only the properties are."""
+    """ManagedCursorInfo. With NO_LEDGER the state is in it; otherwise its mark-delete position alone, from before what the
+    cursor ledger says, as in Apache's: tools tell it."""
     info = ManagedCursorInfo(cursors_ledger_id=cursors_ledger_id, last_active=now_ms)
+    info.mark_delete_ledger_id, info.mark_delete_entry_id = state.mark_delete
     if cursors_ledger_id == NO_LEDGER:
-        info.mark_delete_ledger_id, info.mark_delete_entry_id = state.mark_delete
         for ledger_id in sorted(state.holes):
             _add_ranges(info.individual_deleted_messages, ledger_id, state.holes[ledger_id])
         _add_batches(info.batched_entry_deletion_index_info, state.batches)
