@@ -29,7 +29,7 @@ from .recently_closed import RecentlyClosed
 from .requests import check_name, metadata_of
 from .revocation import Attached
 from .schemas import producer_schema
-from .sends import is_any_larger, message_bytes, one_by_one, single_send
+from .sends import is_any_larger, is_any_plain, message_bytes, one_by_one, single_send
 from .settings import ConnectionSettings
 
 log = logging.getLogger(__name__)
@@ -119,7 +119,9 @@ class Producers:
         return handle.header_bytes
 
     def _has_refusable(self, run: SendRun, producer: Producer) -> bool:
-        """A message that is too large, or to be delivered too late."""
+        """A message that is too large, to be delivered too late, or not encrypted where it has to be."""
+        if producer.is_encryption_required and is_any_plain(run.entries):
+            return True
         if producer.delay_ms_max and longest_delay(run.entries) > producer.delay_ms_max:
             return True
         bytes_max = self._settings.max_message_size
@@ -130,7 +132,9 @@ class Producers:
     def _publish_singly(self, handle: ProducerHandle, producer: Producer, run: SendRun) -> None:
         for each in one_by_one(run):
             size = message_bytes(each.entries, 0)
-            if producer.delay_ms_max and longest_delay(each.entries) > producer.delay_ms_max:
+            if producer.is_encryption_required and is_any_plain(each.entries):
+                handle.refuse(each.sequence_ids, ServerError.METADATA, "Messages must be encrypted")
+            elif producer.delay_ms_max and longest_delay(each.entries) > producer.delay_ms_max:
                 message = f"Exceeds max allowed delivery delay of {producer.delay_ms_max} milliseconds"
                 handle.refuse(each.sequence_ids, ServerError.NOT_ALLOWED, message)
             elif producer.message_size_max and _is_beyond(each, producer.message_size_max):

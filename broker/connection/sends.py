@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from wire.errors import MalformedPayload
 from wire.generated import pulsar_api_pb2 as api
 from wire.kernels.entries import checksum
+from wire.kernels.metadata import scan
 from wire.payloads import PayloadSection, message_metadata, split_section
-from wire.run import FLAG_CHUNK, FLAG_MARKER, EntryBatch, SendRun
+from wire.run import FLAG_CHUNK, FLAG_ENCRYPTED, FLAG_MARKER, EntryBatch, EntryRun, SendRun
 from wire.transactions import TxnId
 
 from ..errors import BrokerError, ServerError
@@ -19,6 +20,8 @@ from ..topic.transactions.markers import transaction_of
 _MAGIC_CRC32C = b"\x0e\x01"
 _MAGIC_BROKER_ENTRY_METADATA = b"\x0e\x02"
 _MESSAGES_MAX = 1 << 20
+_IS_PLAIN = bytes(not flags & FLAG_ENCRYPTED for flags in range(256))
+"""By an entry's flags."""
 
 
 def single_send(command: api.CommandSend, payload: memoryview, header_bytes: int) -> SendRun:
@@ -93,6 +96,12 @@ def message_bytes(entries: EntryBatch, index: int) -> int:
 def is_any_larger(entries: EntryBatch, bytes_max: int) -> bool:
     """Whether a message is larger than allowed."""
     return any(message_bytes(entries, index) > bytes_max for index in range(entries.count))
+
+
+def is_any_plain(entries: EntryBatch) -> bool:
+    """Whether a message names no encryption keys, or cannot be read."""
+    read = scan(EntryRun(-1, -1, entries.buffer, entries.offsets, entries.header_bytes))
+    return 1 in read.flags.tobytes().translate(_IS_PLAIN)
 
 
 def one_by_one(run: SendRun) -> Iterator[SendRun]:

@@ -109,6 +109,10 @@ class Producer(Protocol):
     def delay_ms_max(self) -> int:
         """How long after it was published a message may be delivered (delayedDeliveryMaxDelayInMillis); 0: however late."""
 
+    @property
+    def is_encryption_required(self) -> bool:
+        """Of each message, as the topic's policies say."""
+
     def publish(self, run: SendRun) -> None:
         """Never raises for a storage failure: the sink hears of each run exactly once, in order (see `closed`)."""
 

@@ -64,6 +64,7 @@ class TopicProducer:
         self.is_introduced = False
         """Whether the connection has it; until then it hears of its end as the refusal of its request."""
         self.message_size_max = self.delay_ms_max = 0
+        self.is_encryption_required = False
         self.topic_epoch: int | None = None
         self._host = host
         self._sink = sink

@@ -161,6 +161,7 @@ class Publishers:
         policies = self._policies.current
         producer.message_size_max = max(0, policies.max_message_size)
         producer.delay_ms_max = max(0, policies.delayed_delivery_max_delay_ms) if policies.delayed_delivery_enabled else 0
+        producer.is_encryption_required = policies.encryption_required
 
     def count_published(self, producer: TopicProducer, run: SendRun, chunks: int) -> None:
         self.counters.add(run.entries.message_count, run.entries.payload_bytes, chunks)

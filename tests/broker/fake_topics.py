@@ -41,6 +41,7 @@ class FakeProducer:
         self.last_sequence_id = -1
         self.message_size_max = topic.message_size_max
         self.delay_ms_max = 0
+        self.is_encryption_required = False
         self.is_closed = False
         self.is_held = topic.holds_publishes
         self.runs: list[SendRun] = []
