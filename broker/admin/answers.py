@@ -145,7 +145,11 @@ async def read_bytes(request: Request) -> bytes:
 
 async def read_json(request: Request) -> Any:
     """The body, at most BODY_BYTES_MAX, None when it is empty. BadRequest."""
-    body = await read_bytes(request)
+    return parsed_json(await read_bytes(request))
+
+
+def parsed_json(body: bytes) -> Any:
+    """None when it is empty. BadRequest."""
     if not body.strip():
         return None
     try:

@@ -4,6 +4,7 @@ On a partitioned topic each partition is done that has the subscription, where A
 topic's to say; here paths and bodies become positions.
 """
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.requests import Request
@@ -17,8 +18,9 @@ from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
-from .answers import Refusal, json_answer, no_content, read_json
-from .endpoints import Access, Endpoint, Handler, Query
+from .answers import Refusal, json_answer, no_content, nothing, read_json
+from .each_partition import on_parts, where_subscribed
+from .endpoints import Access, Endpoint, Handler, Query, Text
 from .internal_stats import internal_stats_json
 from .ledger_metadata import ledger_metadata_texts
 from .messages import message_answer
@@ -48,7 +50,7 @@ class CursorRoutes:
             ("GET", TOPIC + "/ledger/{ledger:int}/entry/{entry:int}", "PEEK_MESSAGES", self.message, bytes),
             ("GET", TOPIC + "/messageid/{timestamp:int}", "PEEK_MESSAGES", self.message_id, dict[str, int]),
             ("GET", TOPIC + "/getMessageIdByIndex", "PEEK_MESSAGES", self.message_id_by_index, dict[str, int]),
-            ("POST", TOPIC + "/trim", "TRIM_TOPIC", self.trim, None),
+            ("POST", TOPIC + "/trim", "TRIM_TOPIC", self.trim, Text.NOTHING),
             ("POST", TOPIC + "/terminate", "TERMINATE", self.terminate, dict[str, int]),
             ("POST", TOPIC + "/terminate/partitions", "TERMINATE", self.terminate_partitions, dict[str, dict[str, int]]),
         ]
@@ -71,8 +73,8 @@ class CursorRoutes:
 
     async def skip_all(self, request: Request) -> Response:
         """Passes over all messages of a subscription."""
-        for topic, name in await self._having(request):
-            await topic.operations.clear_backlog(name)
+        name = request.path_params["subscription"]
+        await self._having(request, lambda topic: topic.operations.clear_backlog(name))
         return no_content()
 
     async def skip(self, request: Request) -> Response:
@@ -83,11 +85,14 @@ class CursorRoutes:
 
     async def expire(self, request: Request) -> Response:
         """Acknowledges what is older. 409 when there is nothing, as Apache says to whoever asks for what cannot be done."""
-        having = await self._having(request)
-        if not any(topic.operations.backlog_entries(name) for topic, name in having):
-            raise Refusal(409, _nothing_to_expire(request))
-        for topic, name in having:
-            await topic.operations.expire_older_than(name, request.path_params["seconds"])
+        name, seconds = request.path_params["subscription"], request.path_params["seconds"]
+
+        async def expire(topic: Topic) -> None:
+            if not topic.operations.backlog_entries(name):
+                raise Refusal(409, _nothing_to_expire(request))
+            await topic.operations.expire_older_than(name, seconds)
+
+        await self._having(request, expire)
         return no_content()
 
     async def expire_through(self, request: Request) -> Response:
@@ -102,15 +107,18 @@ class CursorRoutes:
 
     async def expire_all(self, request: Request) -> Response:
         """Acknowledges what is older, on every subscription."""
-        for topic in await self._topics(topic_of(request)):
+
+        async def expire(topic: Topic) -> None:
             for name in [name for name, stats in topic.stats().subscriptions.items() if stats.is_durable]:
                 await topic.operations.expire_older_than(name, request.path_params["seconds"])
+
+        await on_parts(self._service, request, expire)
         return no_content()
 
     async def reset_to_time(self, request: Request) -> Response:
         """Goes back, or on, to the first message published then or later."""
-        for topic, name in await self._having(request):
-            await topic.operations.reset_to_time(name, request.path_params["timestamp"])
+        name, timestamp = request.path_params["subscription"], request.path_params["timestamp"]
+        await self._having(request, lambda topic: topic.operations.reset_to_time(name, timestamp))
         return no_content()
 
     async def reset(self, request: Request) -> Response:
@@ -197,15 +205,13 @@ class CursorRoutes:
 
     async def truncate(self, request: Request) -> Response:
         """Lets go of everything that is stored of a topic."""
-        for topic in await self._topics(topic_of(request)):
-            await topic.operations.truncate()
+        await on_parts(self._service, request, lambda topic: topic.operations.truncate())
         return no_content()
 
     async def trim(self, request: Request) -> Response:
         """Lets go of the ledgers that nobody needs."""
-        for topic in await self._topics(topic_of(request)):
-            await topic.trim()
-        return no_content()
+        await on_parts(self._service, request, lambda topic: topic.trim())
+        return nothing()
 
     async def terminate(self, request: Request) -> Response:
         """Ends a topic, and tells the id of the last message that there will ever be."""
@@ -218,32 +224,26 @@ class CursorRoutes:
         """Ends each partition, and tells their last messages by the index of the partition."""
         name = topic_of(request)
         if not (await self._service.partitioned_topics.get(name)).partitions:
-            raise Refusal(405, "Termination of a non-partitioned topic is not allowed using partitioned-terminate")
-        last = {}
-        for index, topic in enumerate(await self._topics(name)):
+            reason = "Termination of a non-partitioned topic is not allowed using partitioned-terminate"
+            raise Refusal(405, f"{reason}, please use terminate commands")
+
+        async def end(topic: Topic) -> dict[str, int]:
             await topic.terminate()
-            last[str(index)] = last_message_id_json(topic.operations.log.last_confirmed, index)
-        return json_answer(last)
+            return last_message_id_json(topic.operations.log.last_confirmed, TopicName.parse(topic.name).partition_index)
+
+        ended = await on_parts(self._service, request, end, tail="terminate")
+        return json_answer({str(last["partitionIndex"]): last for last in ended})
 
     # whose place
-
-    async def _topics(self, name: TopicName) -> list[Topic]:
-        """The topic, or its partitions."""
-        partitions = (await self._service.partitioned_topics.get(name)).partitions
-        names = [name.partition(index) for index in range(partitions)] or [name]
-        return [await self._service.topic(each, may_create=False) for each in names]
 
     async def _whole(self, name: TopicName, otherwise: str) -> Topic:
         if (await self._service.partitioned_topics.get(name)).partitions:
             raise Refusal(405, otherwise)
         return await self._service.topic(name, may_create=False)
 
-    async def _having(self, request: Request) -> list[tuple[Topic, str]]:
-        name, subscription = topic_of(request), request.path_params["subscription"]
-        found = [(topic, subscription) for topic in await self._topics(name) if topic.operations.has_subscription(subscription)]
-        if not found:
-            raise Refusal(404, f"Subscription {subscription} not found for topic {name}")
-        return found
+    async def _having(self, request: Request, work: Callable[[Topic], Awaitable[object]]) -> None:
+        """To the topic, or those of its partitions that have the subscription."""
+        await on_parts(self._service, request, where_subscribed(request, work))
 
     async def _one(self, request: Request, otherwise: str) -> tuple[Topic, str]:
         name, subscription = topic_of(request), request.path_params["subscription"]

@@ -79,8 +79,23 @@ async def ask_json(neighbours: Neighbours, address: Advertised, path: str) -> An
         raise Refusal(500, f"{url} answered GET with what is no JSON: {error}") from error
 
 
+async def pass_on(neighbours: Neighbours, address: Advertised, method: str, path: str, body: bytes = b"") -> Any:
+    """What another broker answers to a request with a body, also from where it sends us on to: its JSON, or None. What it
+    refuses is refused with its status and reason (Refusal); BrokerError when it cannot be asked."""
+    url, status, answer = await _answer_of(neighbours, address, method, path, body, is_followed=True)
+    if status in (401, 403) or 300 <= status < 400:
+        raise Refusal(500, _complaint(url, method, status))
+    try:
+        told = json.loads(answer) if answer else None
+    except ValueError as error:
+        raise Refusal(500, f"{url} answered {method} with what is no JSON: {error}") from error
+    if status >= 400:
+        raise Refusal(status, str(told.get("reason", "")) if isinstance(told, dict) else "")
+    return told
+
+
 async def _answer_of(
-    neighbours: Neighbours, address: Advertised, method: str, path: str, *, is_followed: bool
+    neighbours: Neighbours, address: Advertised, method: str, path: str, body: bytes = b"", *, is_followed: bool
 ) -> tuple[str, int, bytes]:
     """Who answered in the end, and what. `is_followed`: a 307 is. A broker that is not ready (503) is asked again for a while:
     its topic or bundle is just being closed, opened or taken."""
@@ -89,7 +104,7 @@ async def _answer_of(
     try:
         async with asyncio.timeout(SECONDS_MAX):
             while True:
-                found = await _followed(neighbours, url, method, REDIRECTS_MAX if is_followed else 1)
+                found = await _followed(neighbours, url, method, body, REDIRECTS_MAX if is_followed else 1)
                 if found[1] != NOT_READY or asyncio.get_running_loop().time() > patience:
                     return found
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
@@ -97,13 +112,13 @@ async def _answer_of(
         raise Refusal(500, f"{url} did not answer: {error}") from error
 
 
-async def _followed(neighbours: Neighbours, url: str, method: str, times_max: int) -> tuple[str, int, bytes]:
+async def _followed(neighbours: Neighbours, url: str, method: str, body: bytes, times_max: int) -> tuple[str, int, bytes]:
     for _ in range(times_max):
-        status, headers, body = await _exchange(neighbours, url, method)
+        status, headers, answer = await _exchange(neighbours, url, method, body)
         if status != 307 or times_max == 1:
             break
         url = headers.get("location", "")
-    return url, status, body
+    return url, status, answer
 
 
 def _complaint(url: str, method: str, status: int) -> str:
@@ -114,18 +129,20 @@ def _complaint(url: str, method: str, status: int) -> str:
     return f"{url} answered {method} with {status}{remedy.get(status, '')}"
 
 
-def _head(neighbours: Neighbours, url: str, method: str) -> bytes:
+def _head(neighbours: Neighbours, url: str, method: str, size: int) -> bytes:
     where = urlsplit(url)
     target = where.path + (f"?{where.query}" if where.query else "")
-    first = f"{method} {target} HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: 0\r\nConnection: close\r\n"
+    first = f"{method} {target} HTTP/1.1\r\nHost: {where.netloc}\r\nContent-Length: {size}\r\nConnection: close\r\n"
+    if size:
+        first += "Content-Type: application/json\r\n"
     shown = (name + b": " + value + b"\r\n" for name, value in neighbours.credentials().headers())
     return first.encode() + b"".join(shown) + b"\r\n"
 
 
-async def _exchange(neighbours: Neighbours, url: str, method: str) -> tuple[int, dict[str, str], bytes]:
+async def _exchange(neighbours: Neighbours, url: str, method: str, body: bytes) -> tuple[int, dict[str, str], bytes]:
     reader, writer = await neighbours.open(url, STATUS_LINE_BYTES_MAX)
     try:
-        writer.write(_head(neighbours, url, method))
+        writer.write(_head(neighbours, url, method, len(body)) + body)
         status = (await reader.readline()).split()[1:2]
         headers: dict[str, str] = {}
         while (text := (await reader.readline()).strip().decode("latin-1")) and len(headers) < HEADERS_MAX:

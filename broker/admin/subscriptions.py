@@ -1,4 +1,7 @@
-"""Routes for the subscriptions of a topic: list, create, delete (PersistentTopics). Moving one is `cursors`'."""
+"""Routes for the subscriptions of a topic: list, create, delete (PersistentTopics). Moving one is `cursors`'.
+
+Of a partitioned topic those of its partitions, wherever they are served.
+"""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -8,9 +11,9 @@ from managed_ledger.contract import EARLIEST, LATEST
 from ..errors import BrokerError, ServerError
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
-from ..service.topic_name import TopicName
 from ..topic.contract import Topic
-from .answers import Refusal, json_answer, no_content, read_json
+from .answers import Refusal, json_answer, no_content, parsed_json, read_bytes
+from .each_partition import on_parts, where_subscribed
 from .endpoints import Access, Endpoint, Query
 from .names import TOPIC, topic_of
 from .positions import Place, first_position, read_place
@@ -34,48 +37,45 @@ class SubscriptionRoutes:
 
     async def names(self, request: Request) -> Response:
         """Tells the subscriptions of a topic."""
-        found: set[str] = set()
-        for name in await self._parts(topic_of(request)):
-            found |= (await self._service.topic(name, may_create=False)).stats().subscriptions.keys()
-        return json_answer(sorted(found))
+
+        async def tell(topic: Topic) -> list[str]:
+            return list(topic.stats().subscriptions)
+
+        found = await on_parts(self._service, request, tell)
+        return json_answer(sorted({name for names in found for name in names}))
 
     async def create(self, request: Request) -> Response:
         """Makes a subscription, also on each partition. A missing topic is made if the settings allow it, as by a consumer."""
         if request.state.query["replicated"]:
             raise Refusal(501, "replicated: replication between clusters is not there yet")
-        topic, subscription = topic_of(request), request.path_params["subscription"]
-        body = await read_json(request)
+        subscription, content = request.path_params["subscription"], await read_bytes(request)
+        body = parsed_json(content)
         place = Place(LATEST) if body is None else read_place(body)
-        topics = [await self._service.topic(name, may_create=True) for name in await self._parts(topic)]
-        if all(each.operations.has_subscription(subscription) for each in topics):
-            raise Refusal(409, "Subscription already exists for topic")
-        for each in topics:
-            # made at the earliest, so that a crash before the next step leaves it too much to read rather than too little
-            is_early = place.position != LATEST
-            await each.create_subscription(subscription, from_earliest=is_early, properties=place.properties or {})
-            if place.position not in (EARLIEST, LATEST):
-                await each.operations.reset(subscription, *await first_position(each, place))
+        await on_parts(self._service, request, lambda topic: _create(topic, subscription, place), content, may_create=True)
         return no_content()
 
     async def delete(self, request: Request) -> Response:
         """Deletes a subscription, also of each partition."""
-        topic, subscription = topic_of(request), request.path_params["subscription"]
-        names = await self._parts(topic)
-        topics = [await self._service.topic(name, may_create=False) for name in names]
-        having = [each for each in topics if each.operations.has_subscription(subscription)]
-        if not having:
-            is_whole = names == [topic]
-            raise Refusal(
-                404, f"Subscription {subscription} not found for topic {topic}" if is_whole else "Subscription not found"
-            )
-        for each in having:
-            await _delete(each, subscription, force=request.state.query["force"])
+        subscription, force = request.path_params["subscription"], request.state.query["force"]
+        work = where_subscribed(request, lambda topic: _delete(topic, subscription, force=force))
+        try:
+            await on_parts(self._service, request, work)
+        except Refusal as refused:
+            is_partitioned = (await self._service.partitioned_topics.get(topic_of(request))).partitions > 0
+            if is_partitioned and refused.status == 404:
+                raise Refusal(404, "Subscription not found") from refused
+            raise
         return no_content()
 
-    async def _parts(self, topic: TopicName) -> list[TopicName]:
-        """The partitions, or the topic itself."""
-        partitions = (await self._service.partitioned_topics.get(topic)).partitions
-        return [topic.partition(index) for index in range(partitions)] or [topic]
+
+async def _create(topic: Topic, subscription: str, place: Place) -> None:
+    if topic.operations.has_subscription(subscription):
+        raise Refusal(409, "Subscription already exists for topic")
+    # made at the earliest, so that a crash before the next step leaves it too much to read rather than too little
+    is_early = place.position != LATEST
+    await topic.create_subscription(subscription, from_earliest=is_early, properties=place.properties or {})
+    if place.position not in (EARLIEST, LATEST):
+        await topic.operations.reset(subscription, *await first_position(topic, place))
 
 
 async def _delete(topic: Topic, subscription: str, *, force: bool) -> None:

@@ -4,6 +4,7 @@ Properties of a partitioned topic are in its metadata, of another in its managed
 Permissions are kept with the namespace's policies (AuthPolicies.destination_auth) whether or not anybody is asked who they are.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ from ..service.errors import TopicNotFound
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 from .answers import Refusal, json_answer, no_content
+from .each_partition import on_parts, where_subscribed
 from .endpoints import Access, Endpoint, Query
 from .names import TOPIC, topic_of
 
@@ -93,26 +95,21 @@ class TopicPropertyRoutes:
     async def of_subscription(self, request: Request) -> Response:
         """Tells the properties of a subscription."""
         name = request.path_params["subscription"]
+
+        async def tell(topic: Topic) -> Properties:
+            return dict(topic.operations.subscription_properties(name))
+
         found: Properties = {}
-        for topic in await self._having(request):
-            found |= topic.operations.subscription_properties(name)
+        for each in await on_parts(self._service, request, where_subscribed(request, tell)):
+            found |= each
         return json_answer(found)
 
     async def set_of_subscription(self, request: Request) -> Response:
         """Sets the properties of a subscription, in place of those before; on each partition that has it."""
-        for topic in await self._having(request):
-            await topic.operations.set_subscription_properties(request.path_params["subscription"], request.state.body or {})
+        name, properties = request.path_params["subscription"], request.state.body or {}
+        work = where_subscribed(request, lambda topic: topic.operations.set_subscription_properties(name, properties))
+        await on_parts(self._service, request, work, json.dumps(properties).encode())
         return no_content()
-
-    async def _having(self, request: Request) -> list[Topic]:
-        name, subscription = topic_of(request), request.path_params["subscription"]
-        partitions = (await self._service.partitioned_topics.get(name)).partitions
-        names = [name.partition(index) for index in range(partitions)] or [name]
-        topics = [await self._service.topic(each, may_create=False) for each in names]
-        having = [topic for topic in topics if topic.operations.has_subscription(subscription)]
-        if not having:
-            raise Refusal(404, f"Subscription {subscription} not found for topic {name}")
-        return having
 
     async def permissions(self, request: Request) -> Response:
         """Tells what each role may do with a topic, also by what the namespace says."""
