@@ -193,8 +193,10 @@ class CursorRoutes:
 
     async def internal_stats(self, request: Request) -> Response:
         """Tells the ledgers of a topic and the places of its cursors."""
-        topic = await self._whole(topic_of(request), "Internal stats are of partitions: ask for one of them")
-        stats = internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger(), topic.stats().subscriptions)
+        name = topic_of(request)
+        topic = await self._whole(name, "Internal stats are of partitions: ask for one of them")
+        compacted, schemas = await topic.upkeep.compacted_ledger(), await self._service.schemas.ledgers(name)
+        stats = internal_stats_json(topic.operations.log, compacted, topic.stats().subscriptions, schemas)
         if request.query_params.get("metadata") == "true":
             ids = [ledger["ledgerId"] for ledger in stats["ledgers"]]
             texts = await ledger_metadata_texts(self._service.partitioned_topics.store, ids)

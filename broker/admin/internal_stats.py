@@ -3,7 +3,7 @@
 Where they differ from Apache's: `entriesAddedCounter` counts the entries that are there, not those added since the topic was
 loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog, acknowledged
 entries apart; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; `lastLedgerCreatedTimestamp`
-is when the ledger before was closed; reads under way and `schemaLedgers` are not told. Of very many holes only some of those
+is when the ledger before was closed; reads under way are not told. Of very many holes only some of those
 are shown that are in memory (`_RANGES_SHOWN_MAX`); how many there are is told.
 """
 
@@ -19,10 +19,6 @@ from ..topic.compaction_stats import CompactedLedgerFacts
 from ..topic.stats import SubscriptionStats
 from .compactions import compacted_ledger_json
 
-_ABSENT: dict[str, Any] = {
-    "schemaLedgers": [],
-}
-
 _RANGES_SHOWN_MAX = 10_000
 """Of one cursor: as many as Apache ever keeps. Text of millions of ranges would stop the process for seconds."""
 
@@ -31,8 +27,10 @@ def internal_stats_json(
     log: ManagedLedger,
     compacted: CompactedLedgerFacts | None = None,
     subscriptions: Mapping[str, SubscriptionStats] | None = None,
+    schema_ledgers: Sequence[tuple[int, int, int]] = (),
 ) -> dict[str, Any]:
-    """`subscriptions` say where dispatchers are, of which the log knows nothing."""
+    """`subscriptions` say where dispatchers are, of which the log knows nothing; `schema_ledgers`: id, entries and bytes of
+    those in which the topic's schemas are."""
     ledgers = log.ledgers()
     current = ledgers[-1] if ledgers and ledgers[-1].is_open else None
     told = subscriptions or {}
@@ -52,7 +50,7 @@ def internal_stats_json(
         "cursors": cursors,
         "properties": dict(log.properties),
         "compactedLedger": compacted_ledger_json(compacted),
-        **_ABSENT,
+        "schemaLedgers": [_schema_ledger(*each) for each in schema_ledgers],
         **_skipped(log.skipped),
     }
 
@@ -85,6 +83,10 @@ def _ledger(ledger: LedgerFacts) -> dict[str, Any]:
         "offloaded": False,
         "underReplicated": False,
     }
+
+
+def _schema_ledger(ledger_id: int, entries: int, size_bytes: int) -> dict[str, Any]:
+    return {"ledgerId": ledger_id, "entries": entries, "size": size_bytes, "offloaded": False, "underReplicated": False}
 
 
 def _cursor(

@@ -133,7 +133,13 @@ class TopicFactRoutes:
         found = await self._service.partitioned_topics.get(name)
         if not found.partitions:
             raise Refusal(404, f"Partitioned Topic {name} not found")
-        stats = await on_each_partition(self._service, name, found.partitions, "internalStats", _internal_stats)
+        schemas = await self._service.schemas.ledgers(name)
+
+        async def tell(topic: Topic) -> dict[str, Any]:
+            compacted = await topic.upkeep.compacted_ledger()
+            return internal_stats_json(topic.operations.log, compacted, topic.stats().subscriptions, schemas)
+
+        stats = await on_each_partition(self._service, name, found.partitions, "internalStats", tell)
         return json_answer({"metadata": {"partitions": found.partitions, "deleted": False}, "partitions": stats})
 
     async def create_missed_partitions(self, request: Request) -> Response:
@@ -185,10 +191,6 @@ class TopicFactRoutes:
         if (await self._service.partitioned_topics.get(name)).partitions:
             raise Refusal(405, otherwise)
         return await self._service.topic(name, may_create=False)
-
-
-async def _internal_stats(topic: Topic) -> dict[str, Any]:
-    return internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger(), topic.stats().subscriptions)
 
 
 def _compact(topic: Topic) -> None:

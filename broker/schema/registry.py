@@ -50,6 +50,11 @@ class SchemaRegistry:
         found = [] if locator is None else locator.index
         return [(each.version, each.position.ledgerId, each.position.entryId) for each in found]
 
+    async def ledgers(self, schema_id: str) -> list[tuple[int, int, int]]:
+        """Ledger, entries and bytes, of those in which the versions are."""
+        found = await self._storage.ledgers(schema_id)
+        return [(each.ledger_id, each.last_entry_id + 1, each.length_bytes) for each in found]
+
     async def find(self, schema_id: str, schema: SchemaData) -> int | None:
         """The version that the definition is."""
         found = (each.version for each in await self.versions(schema_id) if is_same_schema(each.schema, schema))

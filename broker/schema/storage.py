@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
-from bookkeeper.ledgers import LedgerError, LedgerStore
+from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore, NoNode, StoreUnavailable, Versioned
 from ports.logs import line
 from wire.generated import schema_storage_pb2 as format_
@@ -64,6 +64,18 @@ class SchemaStorage:
         if len(self._kept) > SCHEMAS_KEPT:
             self._kept.popitem(last=False)
         return kept[1]
+
+    async def ledgers(self, schema_id: str) -> list[LedgerReader]:
+        """Those that hold the versions, closed as they are; without those that cannot be opened."""
+        found = await self.read(schema_id)
+        index = [] if found.locator is None else found.locator.index
+        opened = []
+        for ledger_id in dict.fromkeys(each.position.ledgerId for each in index):
+            try:
+                opened.append(await self._ledgers.open(ledger_id))
+            except LedgerError as error:
+                log.warning(line("a ledger of a schema cannot be opened", schema=schema_id, ledger=ledger_id, reason=error))
+        return opened
 
     async def append(self, schema_id: str, schema: SchemaData, after: Stored) -> int:
         """The next version, after those that were read. BadVersion when others came in between; LedgerError."""

@@ -80,6 +80,11 @@ class TopicSchemas:
         async with _told():
             return await self.registry.places(schema_id(topic))
 
+    async def ledgers(self, topic: TopicName) -> list[tuple[int, int, int]]:
+        """Ledger, entries and bytes, of those in which its schemas are."""
+        async with _told():
+            return await self.registry.ledgers(schema_id(topic))
+
     async def for_consumer(self, topic: TopicName, schema: SchemaData | None, *, is_in_use: bool) -> None:
         """`is_in_use`: it has messages, producers or consumers. Otherwise the first who comes says what the schema is."""
         if schema is None or schema.type in (SchemaType.AUTO_CONSUME, SchemaType.NONE) or topic.is_system:

@@ -9,6 +9,7 @@ import pulsar
 import pytest
 from pulsar.schema import Integer, JsonSchema, Record, String
 
+from tests.clients.python_client import ask
 from tests.clients.server_process import Ready
 
 pytestmark = pytest.mark.clients
@@ -71,6 +72,10 @@ def test_an_operator_makes_checks_finds_and_deletes_versions(server: Ready, topi
     status, found = rest(server, "GET", topic, "schemas")
     assert (status, [each["properties"] for each in found["getSchemaResponses"]]) == (200, [{"p": "1"}])
     assert rest(server, "GET", topic, "metadata")[1]["info"]["version"] == 0
+    ask(server, topic.replace("://", "/"), {}, "PUT")
+    [ledger] = ask(server, f"{topic.replace('://', '/')}/internalStats")["schemaLedgers"]
+    assert ledger["ledgerId"] == rest(server, "GET", topic, "metadata")[1]["info"]["ledgerId"]
+    assert (ledger["entries"], ledger["size"] > 0, ledger["offloaded"], ledger["underReplicated"]) == (1, True, False, False)
     assert rest(server, "DELETE", topic, "schema") == (200, {"version": 1})
     assert rest(server, "GET", topic, "schema/0")[0] == 404
     assert rest(server, "DELETE", topic, "schema?force=true") == (200, {"version": -1})
