@@ -103,6 +103,8 @@ class MetricsRoutes:
         for table in tables.all():
             for column, (name, kind) in enumerate(table.names):
                 yield from family(name, kind, table.series, table.rows, column)
+            while table.let_go():
+                yield ""
 
     def _operations(self, cluster: str) -> Iterator[str]:
         service, metadata = self._service, self._service.meters.metadata
@@ -129,6 +131,7 @@ class _Pieces(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         for text in self._texts:
-            await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
+            if text:
+                await send({"type": "http.response.body", "body": text.encode(), "more_body": True})
             await asyncio.sleep(0)
         await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -17,6 +17,8 @@ from .protobuf_columns import Fields, Repeated, Spans, scan
 from .rows import Rows
 
 _VIEW_BYTES_INLINE_MAX = 12
+_LOW_BYTES = numpy.array([(1 << 8 * count) - 1 for count in range(9)], numpy.uint64)
+"""Masks: of a word, so many bytes from the lowest."""
 _TIME_MS_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 
@@ -85,12 +87,10 @@ def binary_of(data: Octets, spans: Spans) -> Any:
 
 def _inline(data: Octets, views: Any, rows: Places, starts: Places, lengths: Places) -> None:
     """A value of up to 12 bytes stands in its view, zeros behind it (Arrow's columnar format, variable-size binary view)."""
-    octets = numpy.zeros((len(rows), 16), numpy.uint8)
-    octets[:, :4] = lengths.astype("<u4")[:, None].view(numpy.uint8)
-    offsets = numpy.arange(_VIEW_BYTES_INLINE_MAX)
-    found = data[starts[:, None] + offsets]
-    octets[:, 4:] = numpy.where(offsets < lengths[:, None], found, 0)
-    views[rows] = octets.view("<u8")
+    begin = words_at(data, starts) & _LOW_BYTES[numpy.minimum(lengths, 4)]
+    rest = words_at(data, starts + 4) & _LOW_BYTES[numpy.maximum(lengths - 4, 0)]
+    views[rows, 0] = lengths.astype(numpy.uint64) | (begin << numpy.uint64(32))
+    views[rows, 1] = rest
 
 
 def _masked(spans: Spans, is_null: Flags) -> Spans:

@@ -1,14 +1,16 @@
 """Where the messages of many batches are: `u32 size | SingleMessageMetadata | payload`, one behind the other.
 
-Where the second one begins is known from the first alone. So positions are guessed, as if the messages that follow had the
-first one's length, all guesses are read at once, and they count up to the first that does not fit: every one before it was
-where its predecessor ends, so this is exact. Messages of changing lengths are taken one of each batch at a time.
+Where the second one begins is known from the first alone. So positions are guessed, all guesses are read at once, and they
+count up to the first that does not fit: every one before it was where its predecessor ends, so this is exact. The guess is that
+the messages that follow have the first one's length; where they do not, every place that looks like the beginning of one
+(`marked_messages`); and where that does not help, one message of each batch is taken at a time.
 """
 
 from dataclasses import dataclass
 
 import numpy
 
+from .marked_messages import chains, marks
 from .octets import Flags, Octets, Places, sizes_at
 from .protobuf_columns import Fields, scan
 
@@ -17,8 +19,14 @@ _SIZE_ALONE = Fields(numbers=(_PAYLOAD_SIZE,))
 _MESSAGE_BYTES_MIN = 6
 """The size of the metadata, and in it the size of the payload: a batch that says it has more than fit is broken."""
 _WINDOW_MAX = 4096
+_GROWTH = 32
+"""Of the window, after one of which every guess was right."""
 _GUESSES_MAX = 1 << 17
 """Guesses in one round, whatever the window: what bounds its memory."""
+_MARKED_MIN = 16
+"""Messages that batches have left, on average, from which on it is worth to look through all of their bytes."""
+_BREAKS_MAX = 4
+"""Of so many marks one may be a false one; with more of them following the true ones takes too long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +66,31 @@ def messages_of(data: Octets, starts: Places, ends: Places, counts: Places) -> M
     found = Messages(absent, absent.copy(), absent.copy(), batches, indexes, is_broken)
     some = numpy.flatnonzero(counts > 0)
     walk = _Walk(some, starts[some].copy(), numpy.zeros(len(some), numpy.int64), numpy.zeros(len(some), numpy.int64))
-    window = 1
+    window, has_looked = 1, False
     while len(walk.batches):
-        window = _round(data, ends, counts, first_rows, found, walk, window)
+        was, window = window, _round(data, ends, counts, first_rows, found, walk, window)
+        left = int((counts[walk.batches] - walk.indexes).sum())
+        if window < was and not has_looked and left > _MARKED_MIN * len(walk.batches):
+            has_looked = True
+            _take_marked(data, ends, counts, first_rows, found, walk)
     return found
 
 
 def _round(data: Octets, ends: Places, counts: Places, first_rows: Places, found: Messages, walk: _Walk, window: int) -> int:
     """Takes the messages that are certain from `window` guesses for each batch; how many to guess next."""
-    window = max(1, min(window, _GUESSES_MAX // len(walk.batches)))
+    left = counts[walk.batches] - walk.indexes
+    window = max(1, min(window, _GUESSES_MAX // len(walk.batches), int(left.max())))
     steps = numpy.arange(window)
     grid = walk.at[:, None] + walk.strides[:, None] * steps
     limits = ends[walk.batches][:, None]
-    is_asked = (steps < (counts[walk.batches] - walk.indexes)[:, None]) & (grid + 4 <= limits)
-    metadata_ends, payload_ends = _read(data, grid, numpy.broadcast_to(limits, grid.shape), is_asked)
+    is_asked = (steps < left[:, None]) & (grid + 4 <= limits)
+    metadata_ends, payload_ends = (numpy.full(grid.shape, -1, numpy.int64) for _ in range(2))
+    limits = numpy.broadcast_to(limits, grid.shape)
+    metadata_ends[is_asked], payload_ends[is_asked] = _read(data, grid[is_asked], limits[is_asked])
     fits = is_asked & (payload_ends == grid + walk.strides[:, None])
     leading = numpy.logical_and.accumulate(fits, axis=1).sum(axis=1)
     # the first one that differs is certain too: it begins where the one before it ends
-    last = numpy.minimum(leading, numpy.minimum(window, counts[walk.batches] - walk.indexes) - 1)
+    last = numpy.minimum(leading, numpy.minimum(window, left) - 1)
     every = numpy.arange(len(last))
     is_sound = payload_ends[every, last] >= 0
     taken = (steps <= last[:, None]) & (payload_ends >= 0)
@@ -85,23 +100,44 @@ def _round(data: Octets, ends: Places, counts: Places, first_rows: Places, found
     found.payload_ends[chosen] = payload_ends[taken]
     _advance(walk, counts, found, grid[every, last], payload_ends[every, last], last + 1, is_sound)
     accepted = float(last.mean()) + 1 if len(last) else 0.0
-    return min(window * 2, _WINDOW_MAX) if accepted * 2 > window else max(1, window // 2)
+    if accepted * 2 > window:
+        return min(window * (_GROWTH if accepted == window else 2), _WINDOW_MAX)
+    return max(1, window // 2)
 
 
-def _read(data: Octets, grid: Places, limits: Places, is_asked: Flags) -> tuple[Places, Places]:
-    """Ends of metadata and payload of the message at each place of the grid; -1 where there is none."""
-    at, limit = grid[is_asked], limits[is_asked]
+def _read(data: Octets, at: Places, limits: Places) -> tuple[Places, Places]:
+    """Ends of metadata and payload of the message at each place; -1 where there is none up to its limit."""
     metadata_starts = at + 4
     metadata_ends = metadata_starts + sizes_at(data, at)
-    has_metadata = metadata_ends <= limit
+    has_metadata = metadata_ends <= limits
     sizes = scan(data, metadata_starts, numpy.where(has_metadata, metadata_ends, metadata_starts), _SIZE_ALONE)
     size = sizes.numbers[_PAYLOAD_SIZE]
     payload_ends = metadata_ends + numpy.minimum(size.values, numpy.uint64(len(data) + 1)).astype(numpy.int64)
-    is_sound = has_metadata & ~sizes.is_broken & size.present & (payload_ends <= limit)
-    both = numpy.full((2, *grid.shape), -1, numpy.int64)
-    both[0][is_asked] = numpy.where(is_sound, metadata_ends, -1)
-    both[1][is_asked] = numpy.where(is_sound, payload_ends, -1)
-    return both[0], both[1]
+    is_sound = has_metadata & ~sizes.is_broken & size.present & (payload_ends <= limits)
+    return numpy.where(is_sound, metadata_ends, -1), numpy.where(is_sound, payload_ends, -1)
+
+
+def _take_marked(data: Octets, ends: Places, counts: Places, first_rows: Places, found: Messages, walk: _Walk) -> None:
+    """Takes what can be had by marks; the batches that have more walk on behind that."""
+    order = numpy.argsort(walk.at)
+    firsts, limits = walk.at[order], ends[walk.batches[order]]
+    places = marks(data, int(firsts[0]), int(limits.max()))
+    batches = numpy.searchsorted(firsts, places, "right") - 1
+    inside = places + 4 <= limits[batches]
+    places, batches = places[inside], batches[inside]
+    metadata_ends, payload_ends = _read(data, places, limits[batches])
+    linked = chains(places, payload_ends)
+    if len(linked.breaks) * _BREAKS_MAX > len(places) + _BREAKS_MAX * len(firsts):
+        return
+    for row, batch in enumerate(walk.batches.tolist()):
+        chosen, walk.at[row] = linked.follow(int(walk.at[row]), int(counts[batch] - walk.indexes[row]))
+        into = slice(first_rows[batch] + walk.indexes[row], first_rows[batch] + walk.indexes[row] + len(chosen))
+        found.metadata_starts[into], found.metadata_ends[into] = places[chosen] + 4, metadata_ends[chosen]
+        found.payload_ends[into] = payload_ends[chosen]
+        walk.indexes[row] += len(chosen)
+    goes_on = walk.indexes < counts[walk.batches]
+    walk.batches, walk.at = walk.batches[goes_on], walk.at[goes_on]
+    walk.indexes, walk.strides = walk.indexes[goes_on], walk.strides[goes_on]
 
 
 def _advance(

@@ -43,6 +43,9 @@ def sizes_at(data: Octets, places: Places) -> Places:
 
 def varints_at(data: Octets, places: Places) -> tuple[Words, Places]:
     """The varint at each place and how many bytes it has; 0 bytes where there is none (more than ten)."""
+    first = data[places]
+    if bool((first < 128).all()):  # tags, and lengths of what is short
+        return first.astype(numpy.uint64), numpy.ones(len(places), numpy.int64)
     words = words_at(data, places)
     stops = ~words & _STOPS
     until = stops ^ (stops - _U(1))

@@ -8,6 +8,7 @@ import pytest
 
 from broker.admin.metrics import MetricsRoutes
 from broker.admin.metrics_text import labels
+from broker.admin.metrics_topics import ROWS_LET_GO, Table
 from broker.metrics_settings import MetricsSettings
 from broker.topic.contract import SubscriptionType
 from managed_ledger.meters import CursorFacts, CursorMeters, LedgerMeters, SharedMeters, Writes
@@ -223,3 +224,11 @@ def test_the_loop_has_its_turn_while_topics_are_collected_and_while_lines_are_wr
 
 def test_labels_are_escaped() -> None:
     assert labels(cluster='a"b\\c\nd') == '{cluster="a\\"b\\\\c\\nd"} '
+
+
+def test_what_was_told_is_let_go_in_parts() -> None:
+    table = Table((("a", "gauge"),))
+    for number in range(2 * ROWS_LET_GO + 1):
+        table.add(str(number), (number,))
+    assert [table.let_go() for _ in range(3)] == [True, True, False]
+    assert (table.series, table.rows) == ([], [])
