@@ -33,8 +33,23 @@ _SERVED = (
     "/unload",
     "/subscriptions",
     "/createMissedPartitions",
+    "/permissions",
+    "/permissions/{role}",
 )
 """After the topic; of `/subscription/{subscription}` only DELETE."""
+_POLICIES_IN_FORCE = (
+    "publishRate",
+    "maxProducers",
+    "maxConsumers",
+    "maxConsumersPerSubscription",
+    "maxSubscriptionsPerTopic",
+    "maxMessageSize",
+    "subscriptionTypesEnabled",
+    "inactiveTopicPolicies",
+    "schemaCompatibilityStrategy",
+    "schemaValidationEnforced",
+)
+"""That may be set: they are not about what is stored. Apache stores the others and does nothing about them."""
 _REFUSED = {
     "/lastMessageId": (405, "GetLastMessageId on a non-persistent topic is not allowed"),
     "/terminate": (406, "Need to provide a persistent topic name"),
@@ -64,7 +79,10 @@ class NonPersistentRoutes:
         path = endpoint.path.replace(_PERSISTENT, "/admin/v2/non-persistent/", 1)
         tail = endpoint.path.partition("{topic}")[2]
         is_subscription = tail == "/subscription/{subscription}" and endpoint.method == "DELETE"
-        if tail in _SERVED or is_subscription or endpoint.access.kind is Kind.TOPIC_POLICY:
+        is_policy = endpoint.access.kind is Kind.TOPIC_POLICY and (
+            endpoint.method in ("GET", "DELETE") or tail.strip("/") in _POLICIES_IN_FORCE
+        )
+        if tail in _SERVED or is_subscription or is_policy:
             return replace(endpoint, path=path)
         status, message = _REFUSED.get(tail, _REFUSED_OTHERWISE)
 

@@ -112,7 +112,7 @@ class TopicFactRoutes:
         is_early = query["initialPosition"] == "earliest"
         run = await topic.operations.examine(query["messagePosition"], from_earliest=is_early)
         if run is None:
-            raise Refusal(404, "Could not examine messages due to the total message is zero")
+            raise Refusal(412, "Could not examine messages due to the total message is zero")
         return message_answer(run)
 
     async def internal_info(self, request: Request) -> Response:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..service.broker_service import BrokerService
+from ..service.topic_name import TopicName
 from ..topic.policies import RetentionPolicy
 from .answers import Refusal, json_answer, no_content
 from .endpoints import Endpoint
@@ -67,12 +68,18 @@ class TopicPolicyRoutes:
         topic = await self._access.existing(request)
         value = stored(policy, self._access.document(request, topic))
         if value is None and request.state.query["applied"]:
-            value = policy.applied(await self._access.in_force(topic))
-            if value is None and policy.namespace_member:
-                namespace = await self._access.service.namespace_policies.document(topic.namespace)
-                value = namespace.get(policy.namespace_member)
+            value = await self._applied(topic, policy)
         value = policy.unset if value is None else value
         return no_content() if value is None else json_answer(value)
+
+    async def _applied(self, topic: TopicName, policy: DeclaredPolicy) -> Any:
+        """What holds where the topic says nothing itself; None: nothing is said anywhere."""
+        service = self._access.service
+        if policy.of_schemas is not None:
+            return await policy.of_schemas(service.schemas, topic)
+        if policy.namespace_member:
+            return (await service.namespace_policies.document(topic.namespace)).get(policy.namespace_member)
+        return policy.applied(await self._access.in_force(topic))
 
     async def _set(self, request: Request, policy: DeclaredPolicy) -> Response:
         if policy.missing:

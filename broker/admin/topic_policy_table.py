@@ -4,11 +4,13 @@ A policy is enforced, or its `missing` says why it cannot be set: nothing is sto
 (PersistentTopics; the members are TopicPolicies'.)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ..schema.values import Strategy
+from ..service.topic_name import TopicName
+from ..service.topic_schemas import TopicSchemas
 from ..topic.policies import EffectivePolicies
 from ..topic.policy_members import dispatch_rate_json, inactive_json, publish_rate_json, subscribe_rate_json
 from .topic_policy_bodies import (
@@ -29,6 +31,7 @@ from .topic_policy_bodies import (
 )
 
 Applied = Callable[[EffectivePolicies], Any]
+SaidBySchemas = Callable[[TopicSchemas, TopicName], Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,8 @@ class DeclaredPolicy:
     """The answer when the topic says nothing; None: 204."""
     namespace_member: str = ""
     """Of the namespace's document, where it is not said by `applied`."""
+    of_schemas: SaidBySchemas | None = None
+    """What holds, where that is decided with the schemas rather than by the topic."""
 
 
 def _persistence(policies: EffectivePolicies) -> Any:
@@ -186,14 +191,8 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
         lambda found: found.compaction_threshold_bytes,
         check_number("Invalid value for compactionThreshold"),
     ),
+    DeclaredPolicy("delayedDelivery", "delayedDeliveryEnabled", "DELAYED_DELIVERY", DelayedDeliveryBody, _delayed_in_force),
     # what cannot be set yet; an Apache broker beside ours may have stored it
-    DeclaredPolicy(
-        "delayedDelivery",
-        "delayedDeliveryEnabled",
-        "DELAYED_DELIVERY",
-        DelayedDeliveryBody,
-        _delayed_in_force,
-    ),
     DeclaredPolicy(
         "entryFilters", "entryFilters", "ENTRY_FILTERS", dict, _always({"entryFilterNames": ""}), missing=_NO_FILTERS
     ),
@@ -227,16 +226,18 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
         "schemaCompatibilityStrategy",
         "SCHEMA_COMPATIBILITY_STRATEGY",
         Strategy,
-        _always("FULL"),
+        _always(None),
         set_method="PUT",
+        of_schemas=TopicSchemas.strategy,
     ),
     DeclaredPolicy(
         "schemaValidationEnforced",
         "schemaValidationEnforced",
         "SCHEMA_COMPATIBILITY_STRATEGY",
         bool,
-        _always(False),
+        _always(None),
         unset=False,
+        of_schemas=TopicSchemas.is_enforced,
     ),
     DeclaredPolicy(
         "subscriptionExpirationTime",

@@ -7,11 +7,11 @@ from metadata.paths import encode_name
 
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
-from ..service.bundles import parse_range
 from ..service.errors import BundleNotFound, TopicNotFound
 from ..service.lookups import Advertised
 from ..service.topic_name import NamespaceName, TopicName
 from .answers import no_content
+from .bundles import bundles_of
 from .elsewhere import ask, redirect
 from .endpoints import SUPER_USER, Access, Endpoint, Query
 from .names import TOPIC, namespace_of, topic_of
@@ -59,8 +59,8 @@ class UnloadingRoutes:
         return no_content() if elsewhere is None else redirect(request, elsewhere.address, without=_DESTINATION)
 
     async def _close(self, namespace: NamespaceName, text: str) -> None:
-        """In a standalone, which serves every bundle: any range will do."""
-        bundle = parse_range(namespace, text)
+        """In a standalone, which serves every bundle."""
+        bundle = (await bundles_of(self._service, namespace)).named(text)
         if bundle is None:
             raise BundleNotFound(str(namespace), text)
         await self._service.close_topics(bundle.covers)

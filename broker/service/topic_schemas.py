@@ -123,12 +123,13 @@ class TopicSchemas:
         return self._settings.is_allow_auto_update_schema_enabled if said is None else said
 
     async def _check_none_needed(self, topic: TopicName) -> None:
-        if topic.is_system or not await self._is_enforced(topic):
+        if topic.is_system or not await self.is_enforced(topic):
             return
         if await self.latest(topic) is not None:
             raise BrokerError(ServerError.INCOMPATIBLE_SCHEMA, SCHEMA_NEEDED)
 
-    async def _is_enforced(self, topic: TopicName) -> bool:
+    async def is_enforced(self, topic: TopicName) -> bool:
+        """Whether producers have to bring a schema to a topic that has one (schemaValidationEnforced), at any level."""
         if self._settings.is_schema_validation_enforced:
             return True
         return any(each.schema_validation_enforced for each in await self._said_of(topic))

@@ -184,3 +184,20 @@ def test_a_backlog_must_not_grow_as_large_as_what_is_retained() -> None:
         await world.done("POST", "t/retention", {"retentionTimeInMinutes": 1, "retentionSizeInMB": 6})
 
     play(scenario)
+
+
+def test_what_holds_for_schemas_is_what_the_namespace_says_until_the_topic_does() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        namespace, strategy = "/admin/v2/namespaces/public/default", "schemaCompatibilityStrategy"
+        await world.done("PUT", "t")
+        assert await value(world, f"t/{strategy}?applied=true") == "FULL"
+        assert await value(world, "t/schemaValidationEnforced?applied=true") is False
+        assert (await world.call("PUT", f"{namespace}/{strategy}", "BACKWARD")).status == 204
+        assert (await world.call("POST", f"{namespace}/schemaValidationEnforced", True)).status == 204
+        assert await value(world, f"t/{strategy}") is None
+        assert await value(world, f"t/{strategy}?applied=true") == "BACKWARD"
+        assert await value(world, "t/schemaValidationEnforced?applied=true") is True
+        await world.done("PUT", f"t/{strategy}", "FORWARD")
+        assert await value(world, f"t/{strategy}?applied=true") == "FORWARD"
+
+    play(scenario)
