@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cli.admin.http import AdminConnection
-from cli.client_configuration import ConfigurationError, load_client_configuration
+from cli.client_configuration import ClientConfiguration, ConfigurationError, load_client_configuration
 from cli.doctor import cluster_checks, data_checks, machine_checks, settings_checks
 from cli.doctor.checks import Facts, Finding, judged
 from cli.doctor.cluster_facts import bookie_facts, cluster_facts
@@ -45,20 +45,40 @@ def examined(options: argparse.Namespace) -> list[Finding]:
     client = load_client_configuration()
     if options.admin_url:
         client = client._replace(web_service_url=options.admin_url)
-    connection = AdminConnection(client, TIMEOUT_SECONDS)
+    connection, brokers = AdminConnection(client, TIMEOUT_SECONDS), _Brokers(client)
     bookie = (
         AdminConnection(client._replace(web_service_url=options.bookie_url), TIMEOUT_SECONDS) if options.bookie_url else None
     )
     try:
-        cluster = Facts({}, {}) if options.offline else cluster_facts(connection, settings, options.topics_max)
+        cluster = Facts({}, {}) if options.offline else cluster_facts(connection, settings, brokers.at, options.topics_max)
         replication = bookie_facts(bookie, settings)
     finally:
         connection.close()
+        brokers.close()
         if bookie is not None:
             bookie.close()
     local = settings_facts(settings, server_runs="health" in cluster.found)
     facts = merged((machine_facts(data_directory), directory_facts(data_directory, settings), local, cluster, replication))
     return [judged(check, facts) for check in CHECKS if not options.only or check.id in options.only]
+
+
+class _Brokers:
+    """Each by itself, by the scheme of the address that was given."""
+
+    def __init__(self, client: ClientConfiguration) -> None:
+        self._client = client
+        self._scheme = client.web_service_urls()[0].partition("://")[0]
+        self._open: list[AdminConnection] = []
+
+    def at(self, address: str) -> AdminConnection:
+        self._open.append(
+            AdminConnection(self._client._replace(web_service_url=f"{self._scheme}://{address}"), TIMEOUT_SECONDS)
+        )
+        return self._open[-1]
+
+    def close(self) -> None:
+        for each in self._open:
+            each.close()
 
 
 def _settings(file: Path) -> dict[str, str]:

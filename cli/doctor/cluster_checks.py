@@ -34,7 +34,16 @@ class SubscriptionState(NamedTuple):
     holes: int
 
 
+class CompactionState(NamedTuple):
+    """Of a topic that is compacted: entries that are not compacted yet, and whether it failed the last time."""
+
+    topic: str
+    backlog: int
+    has_failed: bool
+
+
 Subscriptions = tuple[SubscriptionState, ...]
+EXTENSIBLE = "ExtensibleLoadManagerImpl"
 
 
 def _named(found: list[SubscriptionState]) -> str:
@@ -108,6 +117,31 @@ def backlog(subscriptions: Subscriptions) -> Verdict:
     return Verdict(level, f"the largest backlog is {worst.backlog} entries, in {worst.name} of {worst.topic}")
 
 
+def load_managers(brokers: tuple[tuple[str, str], ...]) -> Verdict:
+    """Those that are Apache's extensible one know of nobody else's bundles, and nobody else of theirs."""
+    foreign = [name for name, manager in brokers if manager.endswith(EXTENSIBLE)]
+    if not foreign or len(foreign) == len(brokers):
+        return Verdict(OK, f"{len(brokers)} brokers, one kind of load manager")
+    named = ", ".join(foreign[:NAMED_MAX])
+    return Verdict(FAIL, f"{len(foreign)} of {len(brokers)} brokers place bundles by {EXTENSIBLE}: {named}")
+
+
+def slow_transactions(ids: tuple[str, ...]) -> Verdict:
+    named = ", ".join(ids[:NAMED_MAX])
+    return Verdict(WARN, f"{len(ids)} open for ten minutes: {named}") if ids else Verdict(OK, "none is open for ten minutes")
+
+
+def compactions(topics: tuple[CompactionState, ...]) -> Verdict:
+    failed = [each.topic for each in topics if each.has_failed]
+    if failed:
+        return Verdict(WARN, f"the last compaction failed of {', '.join(failed[:NAMED_MAX])}")
+    worst = max(topics, key=lambda each: each.backlog, default=None)
+    if worst is None:
+        return Verdict(OK, "no topic is compacted")
+    level = WARN if worst.backlog >= BACKLOG_WARN else OK
+    return Verdict(level, f"{worst.backlog} entries of {worst.topic} are not compacted yet, the most of {len(topics)} topics")
+
+
 _SUBSCRIPTIONS = ("subscriptions",)
 CHECKS = (
     Check("broker-health", ("health",), broker_health, "read the broker's log: it cannot publish to itself and read that"),
@@ -155,5 +189,19 @@ CHECKS = (
         cursor_holes,
         "find the messages that are never acknowledged; a dead letter topic takes them",
     ),
+    Check(
+        "load-managers",
+        ("load_managers",),
+        load_managers,
+        "set loadManagerClassName=org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl in their broker.conf: "
+        "a topic would have two owners",
+    ),
+    Check(
+        "slow-transactions",
+        ("slow_transactions",),
+        slow_transactions,
+        "their client hangs, and readers wait for them: pulsar-admin transactions slow-transactions, abort-transaction",
+    ),
+    Check("compaction", ("compactions",), compactions, "pulsar-admin topics compaction-status, then topics compact"),
     Check("backlog", _SUBSCRIPTIONS, backlog, "add consumers, or set a backlog quota"),
 )

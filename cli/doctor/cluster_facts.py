@@ -2,17 +2,20 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Protocol
 
 from cli.admin.http import Answer, Refused, Unreachable
 from cli.admin.request import ADMIN, Request, topic_name
 from cli.doctor.checks import Facts
-from cli.doctor.cluster_checks import Bookies, SubscriptionState
+from cli.doctor.cluster_checks import Bookies, CompactionState, SubscriptionState
 
 TOPICS_MAX = 500
-_ALL = ("skew_seconds", "health", "leader_url", "bookies", "subscriptions")
+BROKERS_MAX = 50
+SLOW_TRANSACTION_MS = 600_000
+COMPACTION = "__compaction"
+_ALL = ("skew_seconds", "health", "leader_url", "bookies", "load_managers", "slow_transactions", "subscriptions", "compactions")
 _OF_BOOKIE = ("read_only_bookies", "under_replicated")
 LIST_BOOKIES = "/api/v1/bookie/list_bookies"
 UNDER_REPLICATED = "/api/v1/autorecovery/list_under_replicated_ledger/"
@@ -24,8 +27,10 @@ class Asking(Protocol):
     def ask(self, request: Request) -> Answer: ...
 
 
-def cluster_facts(rest: Asking, settings: Mapping[str, str], topics_max: int = TOPICS_MAX) -> Facts:
-    """What the brokers say. Where nobody answers, every fact is missing, with the address."""
+def cluster_facts(
+    rest: Asking, settings: Mapping[str, str], at: Callable[[str], Asking], topics_max: int = TOPICS_MAX
+) -> Facts:
+    """What the brokers say; `at` asks the one of `host:port`. Where nobody answers all facts are missing, with the address."""
     try:
         answer = rest.ask(Request("GET", ADMIN + "clusters"))
     except Unreachable as error:
@@ -40,7 +45,16 @@ def cluster_facts(rest: Asking, settings: Mapping[str, str], topics_max: int = T
     else:
         missing["skew_seconds"] = "the server's answers carry no Date"
     found["health"] = _text(rest, "brokers/health")
-    for name, read in (("leader_url", _leader), ("bookies", _bookies(settings)), ("subscriptions", _subscriptions(topics_max))):
+    topics = _Topics(topics_max)
+    readers: dict[str, Callable[[Asking], Any]] = {
+        "leader_url": _leader,
+        "bookies": _bookies(settings),
+        "load_managers": lambda rest: _load_managers(rest, at),
+        "slow_transactions": _slow_transactions,
+        "subscriptions": topics.subscriptions,
+        "compactions": topics.compactions,
+    }
+    for name, read in readers.items():
         try:
             found[name] = read(rest)
         except Refused as refused:
@@ -82,28 +96,64 @@ def _wanted(settings: Mapping[str, str]) -> tuple[int, int]:
     return ensemble, quorum
 
 
-class _subscriptions:  # noqa: N801 - a function with its bound
-    """Of the first topics, in their order."""
+def _load_managers(rest: Asking, at: Callable[[str], Asking]) -> tuple[tuple[str, str], ...]:
+    """Of each broker that is registered, its id and the class of its load manager; of a standalone none."""
+    ids: list[str] = []
+    for cluster in _json(rest, "clusters"):
+        ids += _json(rest, f"brokers/{cluster}") or []
+    known = list(dict.fromkeys(ids))[:BROKERS_MAX]
+    return tuple((each, str(_json(at(each), "brokers/configuration/runtime")["loadManagerClassName"])) for each in known)
+
+
+def _slow_transactions(rest: Asking) -> tuple[str, ...]:
+    """Their ids."""
+    body = rest.ask(Request("GET", f"/admin/v3/transactions/slowTransactions/{SLOW_TRANSACTION_MS}")).body
+    return tuple(sorted(json.loads(body or b"{}")))
+
+
+class _Topics:
+    """What the stats of the first topics say, in their order; each is asked once."""
 
     def __init__(self, topics_max: int) -> None:
         self._topics_max = topics_max
+        self._seen: list[tuple[str, Mapping[str, Any]]] | None = None
 
-    def __call__(self, rest: Asking) -> tuple[SubscriptionState, ...]:
-        found: list[SubscriptionState] = []
+    def subscriptions(self, rest: Asking) -> tuple[SubscriptionState, ...]:
+        """Those that clients have."""
+        return tuple(
+            _state(topic, name, each)
+            for topic, stats in self._stats(rest)
+            for name, each in (stats.get("subscriptions") or {}).items()
+            if name != COMPACTION
+        )
+
+    def compactions(self, rest: Asking) -> tuple[CompactionState, ...]:
+        """Of topics that are compacted."""
+        return tuple(
+            _compaction(topic, stats) for topic, stats in self._stats(rest) if COMPACTION in (stats.get("subscriptions") or {})
+        )
+
+    def _stats(self, rest: Asking) -> list[tuple[str, Mapping[str, Any]]]:
+        if self._seen is None:
+            self._seen = list(self._asked(rest))
+        return self._seen
+
+    def _asked(self, rest: Asking) -> Iterator[tuple[str, Mapping[str, Any]]]:
         left = self._topics_max
         for tenant in _json(rest, "tenants"):
             for namespace in _json(rest, f"namespaces/{tenant}"):
                 for topic in _json(rest, f"persistent/{namespace}")[:left]:
                     left -= 1
-                    found += self._of(rest, topic)
-        return tuple(found)
+                    try:
+                        yield topic, _json(rest, f"{topic_name(topic).path}/stats")
+                    except Refused:
+                        continue  # deleted meanwhile, or of a broker that is going
 
-    def _of(self, rest: Asking, topic: str) -> list[SubscriptionState]:
-        try:
-            stats = _json(rest, f"{topic_name(topic).path}/stats")
-        except Refused:
-            return []  # deleted meanwhile, or of a broker that is going
-        return [_state(topic, name, each) for name, each in (stats.get("subscriptions") or {}).items()]
+
+def _compaction(topic: str, stats: Mapping[str, Any]) -> CompactionState:
+    about = stats.get("compaction") or {}
+    failed, succeeded = (int(about.get(f"lastCompaction{name}Timestamp", 0)) for name in ("Failed", "Succeed"))
+    return CompactionState(topic, int(stats["subscriptions"][COMPACTION].get("msgBacklog", 0)), failed > succeeded)
 
 
 def _state(topic: str, name: str, stats: Mapping[str, Any]) -> SubscriptionState:

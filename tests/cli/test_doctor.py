@@ -11,7 +11,7 @@ from cli.admin.http import Answer, Refused, Unreachable
 from cli.admin.request import Request
 from cli.doctor.__main__ import CHECKS, main
 from cli.doctor.checks import FAIL, OK, SKIPPED, WARN, Facts, judged
-from cli.doctor.cluster_checks import Bookies, SubscriptionState
+from cli.doctor.cluster_checks import Bookies, CompactionState, SubscriptionState
 from cli.doctor.cluster_facts import bookie_facts, cluster_facts
 from cli.doctor.data_checks import Directory
 from cli.doctor.local_facts import directory_facts, machine_facts, port_taken
@@ -21,6 +21,8 @@ from tests.started_process import free_port
 GIB = 1 << 30
 COOKIE = '4\nbookieHost: "a:3181"\ninstanceId: "x"\n'
 CALM = SubscriptionState("persistent://t/n/a", "s", 10, 1, 5.0, 0, False, 100, 0)
+MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
+FOREIGN = "org.apache.pulsar.broker.loadbalance.extensions.ExtensibleLoadManagerImpl"
 SOUND: Mapping[str, Any] = {
     "skew_seconds": 0.4,
     "year": 2026,
@@ -43,6 +45,9 @@ SOUND: Mapping[str, Any] = {
     "read_only_bookies": (),
     "under_replicated": 0,
     "subscriptions": (CALM,),
+    "load_managers": (("a:8080", MODULAR), ("b:8080", MODULAR)),
+    "slow_transactions": (),
+    "compactions": (CompactionState("persistent://t/n/a", 10, False),),
 }
 SETTINGS = SOUND["settings"]
 PLANTED: list[tuple[str, str, str, Any]] = [
@@ -101,6 +106,10 @@ PLANTED: list[tuple[str, str, str, Any]] = [
     ("cursor-holes", WARN, "subscriptions", (CALM._replace(holes=20_000), CALM)),
     ("cursor-holes", FAIL, "subscriptions", (CALM._replace(holes=2_000_000),)),
     ("backlog", WARN, "subscriptions", (CALM._replace(backlog=5_000_000),)),
+    ("load-managers", FAIL, "load_managers", (("a:8080", MODULAR), ("b:8080", FOREIGN))),
+    ("slow-transactions", WARN, "slow_transactions", ("(0,7)",)),
+    ("compaction", WARN, "compactions", (CompactionState("t", 0, True),)),
+    ("compaction", WARN, "compactions", (CompactionState("t", 5_000_000, False),)),
 ]
 BY_ID = {check.id: check for check in CHECKS}
 
@@ -155,25 +164,47 @@ def test_facts_of_a_cluster_come_from_its_rest() -> None:
     facts = cluster_facts(
         Server(
             {
-                "/admin/v2/clusters": b"[]",
+                "/admin/v2/clusters": b'["c"]',
+                "/admin/v2/brokers/c": b'["a:8080","b:8080"]',
+                "/admin/v3/transactions/slowTransactions/600000": b'{"(0,7)":{}}',
                 "/admin/v2/brokers/health": b"ok",
                 "/admin/v2/brokers/leaderBroker": b'{"serviceUrl":"http://a"}',
                 "/admin/v2/bookies/all": b'{"bookies":[{"bookieId":"a"}]}',
                 "/admin/v2/tenants": b'["t"]',
                 "/admin/v2/namespaces/t": b'["t/n"]',
                 "/admin/v2/persistent/t/n": b'["persistent://t/n/a","persistent://t/n/gone"]',
-                "/admin/v2/persistent/t/n/a/stats": json.dumps({"subscriptions": {"s": subscription}}).encode(),
+                "/admin/v2/persistent/t/n/a/stats": json.dumps(
+                    {
+                        "subscriptions": {"s": subscription, "__compaction": {"msgBacklog": 4}},
+                        "compaction": {"lastCompactionFailedTimestamp": 2, "lastCompactionSucceedTimestamp": 1},
+                    }
+                ).encode(),
             }
         ),
         {},
+        lambda broker: Server(
+            {
+                "/admin/v2/brokers/configuration/runtime": json.dumps(
+                    {"loadManagerClassName": FOREIGN if broker == "a:8080" else MODULAR}
+                ).encode()
+            }
+        ),
     )
     assert facts.found["subscriptions"] == (SubscriptionState("persistent://t/n/a", "s", 9, 1, 0.0, 2, False, 5, 3),)
     assert facts.found["bookies"] == Bookies(1, 1, 1, are_known=True)
     assert judged(BY_ID["stuck-subscriptions"], facts).level == FAIL
+    assert facts.found["compactions"] == (CompactionState("persistent://t/n/a", 4, True),)
+    assert judged(BY_ID["load-managers"], facts).evidence.endswith("ExtensibleLoadManagerImpl: a:8080")
+    assert facts.found["slow_transactions"] == ("(0,7)",)
+
+
+def test_a_cluster_of_one_kind_of_load_manager_is_sound_also_when_it_is_the_other() -> None:
+    for managers in ((), (("a", FOREIGN), ("b", FOREIGN))):
+        assert judged(BY_ID["load-managers"], Facts({"load_managers": managers}, {})).level == OK
 
 
 def test_a_server_that_is_not_there_leaves_its_checks_skipped() -> None:
-    facts = cluster_facts(Nobody(), {})
+    facts = cluster_facts(Nobody(), {}, lambda _: Nobody())
     assert {judged(BY_ID[name], facts).level for name in ("broker-health", "leader", "backlog", "clock-skew")} == {SKIPPED}
 
 
