@@ -48,6 +48,8 @@ TOPIC_EPOCH_PROPERTY = "pulsar.topic.epoch"
 
 _log = logging.getLogger(__name__)
 
+_DRAIN_SECONDS_MAX = 5.0
+
 
 class PublishersHost(Protocol):
     """What the producers need of their topic."""
@@ -200,6 +202,18 @@ class Publishers:
     def producer_names(self) -> Iterable[str]:
         """Of those that publish or wait."""
         return (producer.name for producer in self._producers.values())
+
+    async def send_away(self, reason: str) -> None:
+        """Whoever publishes now; the topic takes on those who come. What is on its way is answered first."""
+        producers = [producer for producer in self.all if producer.is_introduced]
+        for producer in producers:
+            producer.hold()
+        appends = [append for producer in producers if (append := producer.last_append()) is not None]
+        if appends:
+            await asyncio.wait(appends, timeout=_DRAIN_SECONDS_MAX)
+        for producer in producers:
+            producer.end(reason)
+            self.producer_left(producer)
 
     def end_all(self, reason: str) -> None:
         """The topic closes: whoever publishes is told, whoever asked is refused. Nobody is taken on any more."""

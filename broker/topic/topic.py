@@ -211,11 +211,13 @@ class PersistentTopic:
             raise broker_error(error) from error
 
     async def terminate(self) -> None:
-        """No more messages, for ever. Whoever has read all is told."""
+        """No more messages, for ever. Producers are sent away, as by Apache: some clients give up only when they are refused as
+        they come back (Go's). Whoever has read all is told."""
         try:
             await self.ledger.terminate()
         except ManagedLedgerError as error:
             raise broker_error(error) from error
+        await self.publishers.send_away("the topic is terminated")
         for subscription in self.subscriptions.all:
             subscription.tell_end_of_topic()
 

@@ -5,7 +5,6 @@ topic that has nothing to do costs a few comparisons: with ten thousand topics t
 (Apache: PersistentTopic.checkMessageExpiry, checkBacklogQuotaExceeded; BacklogQuotaManager.)
 """
 
-import asyncio
 import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol
@@ -32,7 +31,6 @@ from .subscriptions import Subscriptions
 
 _log = logging.getLogger(__name__)
 
-_DRAIN_SECONDS_MAX = 5.0
 KEPT = frozenset({"__compaction"})
 """Subscriptions of the broker's own."""
 _EVICTIONS_MAX = 1000
@@ -226,17 +224,8 @@ class Upkeep:
             self._evict_to_age(quota)
 
     async def _send_producers_away(self) -> None:
-        """What is on its way is answered first; whoever comes back is refused until the backlog is small enough."""
-        publishers = self._host.publishers
-        producers = [producer for producer in publishers.all if producer.is_introduced]
-        for producer in producers:
-            producer.hold()
-        appends = [append for producer in producers if (append := producer.last_append()) is not None]
-        if appends:
-            await asyncio.wait(appends, timeout=_DRAIN_SECONDS_MAX)
-        for producer in producers:
-            producer.end("the backlog quota is exceeded")
-            publishers.producer_left(producer)
+        """Whoever comes back is refused until the backlog is small enough."""
+        await self._host.publishers.send_away("the backlog quota is exceeded")
 
     async def _evict_to_size(self, quota: BacklogQuota) -> None:
         previous = None

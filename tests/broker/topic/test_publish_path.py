@@ -66,14 +66,19 @@ def test_a_bad_checksum_is_answered_in_its_place_and_not_stored() -> None:
     run(scenario)
 
 
-def test_publishing_to_a_terminated_topic_says_so_and_leaves_the_producer_alone() -> None:
+def test_producers_of_a_terminated_topic_are_sent_away_and_told_why_when_they_come_back() -> None:
     async def scenario() -> None:
         world = TopicWorld()
+        world.ledger.hold = True
         producer, sink = await world.producer()
-        await world.topic.terminate()
         producer.publish(send_run([0]))
+        ending = asyncio.ensure_future(world.topic.terminate())
         await settle()
-        assert sink.heard == [("send_failed", [0], ServerError.TOPIC_TERMINATED)]
+        producer.publish(send_run([1]))
+        world.ledger.release()
+        await ending
+        assert [heard[0] for heard in sink.heard] == ["receipts", "closed", "send_failed"]
+        assert sink.answered == [0, 1]
         assert not world.topic.is_closed
         with pytest.raises(BrokerError) as refused:
             await world.producer(name="late")
