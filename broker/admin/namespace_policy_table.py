@@ -81,7 +81,7 @@ def _limit(path: str, policy: str, member: str) -> NamespacePolicy:
 
 
 def _rate(path: str, policy: str, member: str, body: Any, **others: Any) -> NamespacePolicy:
-    return NamespacePolicy(path, policy, member, body, is_by_cluster=True, by_super_user=True, **others)
+    return NamespacePolicy(path, policy, member, body, is_by_cluster=True, **others)
 
 
 SchemaCompatibility = Literal[

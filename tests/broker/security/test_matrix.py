@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,6 @@ from starlette.requests import Request
 from broker.admin.answers import Refusal
 from broker.admin.authorize import authorizer
 from broker.admin.dispatch import Dispatcher
-from broker.admin.endpoints import SUPER_USER as SUPER_USER_ALONE
 from broker.admin.endpoints import Endpoint
 from broker.security.security import Security
 from metadata.memory import MemoryStore
@@ -25,7 +25,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from .matrix.commands import commands
 from .matrix.commands import letter as command_letter
-from .matrix.differences import BY_PREFIX, BY_ROUTE
+from .matrix.differences import BY_PREFIX, BY_ROUTE, NOT_APACHES
 from .matrix.record_apache_commands import connect_as
 from .matrix.roles import (
     NAMESPACE,
@@ -108,8 +108,7 @@ def decided(security: Security, endpoint: Endpoint, values: list[str], who: Who)
 
 
 async def differences(found: Dispatcher) -> AsyncIterator[tuple[str, str, str, str]]:
-    """Route, role, Apache's letter and ours, where they are not alike. A refusal is one whatever its status. A route that is
-    for super-users alone may be stricter than Apache's: that is what a route is of which nothing else was declared."""
+    """Route, role, Apache's letter and ours, where they are not alike. A refusal is one whatever its status."""
     security = Security(settings(), await a_store(), {}, lambda: 1_000_000.0)
     for route, letters in recorded().items():
         method, path = route.split(" ")
@@ -118,8 +117,7 @@ async def differences(found: Dispatcher) -> AsyncIterator[tuple[str, str, str, s
             continue
         for who, theirs in zip(ROLES, letters, strict=True):
             ours = await letter(security, *endpoint, who)
-            is_undeclared = endpoint[0].access == SUPER_USER_ALONE and theirs == "A"
-            if theirs not in "-?" and (theirs == "A") != (ours == "A") and not is_undeclared:
+            if theirs not in "-?" and (theirs == "A") != (ours == "A"):
                 yield route, who.name, theirs, ours
 
 
@@ -132,6 +130,16 @@ def test_what_we_decide_is_what_apache_decides_but_for_what_is_listed_with_its_r
     found = run(lambda _: scenario())
     assert [each for each in found if each[0] not in BY_ROUTE and not each[0].split(" ")[1].startswith(tuple(BY_PREFIX))] == []
     assert [each for each in found if each[0] in BY_ROUTE and each[3] == "A"] == [], "where we differ, we are the stricter"
+    assert BY_ROUTE.keys() - {route for route, *_ in found} == set(), "the list has nothing that is alike"
+
+
+def test_apache_was_asked_for_every_route_that_is_here() -> None:
+    def unnamed(path: str) -> str:
+        return re.sub(r"\{[^}]*\}", "{}", path).rstrip("/")
+
+    asked = {(method, unnamed(path)) for method, path in (route.split(" ") for route in recorded())}
+    ours = {f"{each.method} {each.path}" for each in dispatcher().endpoints if (each.method, unnamed(each.path)) not in asked}
+    assert ours <= NOT_APACHES
 
 
 def test_nobody_unknown_may_use_a_route_but_those_that_are_for_anybody() -> None:

@@ -6,8 +6,12 @@ _OPEN = "Apache asks for no permission: everybody who is known may; here it is a
 _PROXY = (
     "Apache asks whether the proxy's role may, and not for whom it speaks (as in CVE-2023-30429); here both must be allowed"
 )
+_REFUSED = "Apache refuses it to everybody, before it asks who it is"
+_UNKNOWN = "Apache 4.0.8 has no such route: 404 to all"
+_ABSENT = "the feature is not here: 501 to super-users, and nothing to others"
 _LOOKUP = "Apache lets everybody do it who may look the topic up; here it is for the tenant's admins"
 _NAMESPACE, _TOPIC = "/admin/v2/namespaces/{tenant}/{namespace}", "/admin/v2/persistent/{tenant}/{namespace}/{topic}"
+_PASSING = "/admin/v2/non-persistent/{tenant}/{namespace}/{topic}"
 
 BY_ROUTE: Mapping[str, str] = {
     **{f"{method} {_NAMESPACE}/properties": _PROXY for method in ("GET", "PUT", "DELETE")},
@@ -17,23 +21,53 @@ BY_ROUTE: Mapping[str, str] = {
     f"GET {_TOPIC}/getMessageIdByIndex": _OPEN,
     f"PUT {_TOPIC}/properties": _OPEN,
     **{f"{method} {_TOPIC}/maxMessageSize": _PROXY for method in ("GET", "POST", "DELETE")},
-    **{
-        f"{method} {_TOPIC}/subscriptionExpirationTime": "Apache 4.0.8 has no such route: 404 to all"
-        for method in ("GET", "POST", "DELETE")
-    },
+    **{f"{method} {_TOPIC}/subscriptionExpirationTime": _UNKNOWN for method in ("GET", "POST", "DELETE")},
     f"GET {_TOPIC}/permissions": _PROXY,
     f"POST {_TOPIC}/permissions/{{role}}": _PROXY,
     f"DELETE {_TOPIC}/permissions/{{role}}": _PROXY,
     f"POST {_TOPIC}/createMissedPartitions": _LOOKUP,
     f"GET {_TOPIC}/internal-info": _LOOKUP,
     f"DELETE {_TOPIC}/truncate": _LOOKUP,
+    "GET /admin/v2/namespaces/{cluster}/antiAffinity/{group}": _OPEN,
+    **{f"{method} {_PASSING}/maxMessageSize": _PROXY for method in ("GET", "POST", "DELETE")},
+    **{f"{method} {_PASSING}/properties": _OPEN for method in ("GET", "PUT", "DELETE")},
+    **{f"{method} {_PASSING}/subscriptionExpirationTime": _UNKNOWN for method in ("GET", "POST", "DELETE")},
+    **{f"{method} {_PASSING}/entryFilters": _REFUSED for method in ("GET", "POST", "DELETE")},
+    **{f"{method} {_PASSING}/subscription/{{subName}}/replicatedSubscriptionStatus": _REFUSED for method in ("GET", "POST")},
+    f"PUT {_PASSING}/subscription/{{subscriptionName}}": _REFUSED,
+    f"POST {_PASSING}/terminate": _REFUSED,
+    f"POST {_PASSING}/trim": _REFUSED,
+    f"DELETE {_PASSING}/truncate": _REFUSED,
+    f"GET {_PASSING}/getMessageIdByIndex": _REFUSED,
+    f"GET {_PASSING}/permissions": _PROXY,
+    f"POST {_PASSING}/permissions/{{role}}": _PROXY,
+    f"DELETE {_PASSING}/permissions/{{role}}": _PROXY,
+    f"POST {_PASSING}/createMissedPartitions": _LOOKUP,
+    f"GET {_PASSING}/internal-info": _LOOKUP,
+    **{f"{method} {_NAMESPACE}/allowedTopicPropertyKeysForMetrics": _ABSENT for method in ("GET", "POST", "DELETE")},
+    f"GET {_NAMESPACE}/{{bundle}}/topicHashPositions": _ABSENT,
+    "POST /admin/v2/namespaces/grantPermissionsOnTopics": _ABSENT,
+    "POST /admin/v2/namespaces/revokePermissionsOnTopics": _ABSENT,
+    "POST /topics/persistent/{tenant}/{namespace}/{topic}/partitions/{partition}": _ABSENT,
+    "POST /topics/non-persistent/{tenant}/{namespace}/{topic}/partitions/{partition}": _ABSENT,
     "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/compatibility": _PROXY,
     "DELETE /admin/v2/schemas/{tenant}/{namespace}/{topic}/schema": _PROXY,
 }
 """`METHOD path`: the reason."""
 
 BY_PREFIX: Mapping[str, str] = {
-    "/admin/v3/transactions/": "Apache lets in whoever is known, as far as was seen without transactions; here super-users",
-    "/admin/v2/non-persistent/": "topics that are not persistent are not there: 501 to all who may list the namespace's topics",
+    "/admin/v3/transactions/": "Apache tells whoever is known what transactions of whichever topic do; here super-users",
 }
 """Of paths."""
+
+NOT_APACHES = frozenset(
+    {
+        "GET /docs",
+        "GET /openapi.json",
+        "GET /metrics",
+        "GET /metrics/",
+        "POST /admin/v2/metadata/migration/start",
+        "GET /admin/v2/metadata/migration/status",
+    }
+)
+"""Routes that an Apache 4.0.8 does not have, or not under its authorization."""
