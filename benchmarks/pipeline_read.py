@@ -1,147 +1,156 @@
-"""What a batch read of a topic on Spark costs, beside the same rows in Parquet and beside Spark's Kafka source: JSON lines.
+"""What a batch read of a topic on Spark costs, beside the same rows in Parquet and beside Spark's Kafka source, in one run.
 
-    python -m benchmarks.pipeline_read --rows 10000000 --bytes 100
-    python -m benchmarks.pipeline_read --rows 1000000 --bytes 1000 --kafka-jars DIRECTORY --kafka-servers HOST:PORT
+    python -m benchmarks.pipeline_read                      10 million rows of 100 B, then 1 million of 1 KB
+    python -m benchmarks.pipeline_read --sizes 1000000x100  another size; commas between several
 
-The query is the same for all: how many rows, the sum of their values' lengths, the greatest key. Rows a second, and CPU seconds
-of Spark and all its children; the first of the runs of each is not counted. `--url` and `--admin` name another broker than the
-standalone that is started. For Kafka a broker has to run, and DIRECTORY to hold the jars of Spark's connector for this version
-of Spark (spark-sql-kafka, spark-token-provider-kafka, kafka-clients, commons-pool2); Spark writes the rows there.
+Everything is started and ended here: a standalone, Apache's Kafka broker, PySpark with our source, Spark 4.0.0 with Kafka's;
+Maven keeps their jars. Values are random bytes, which no format makes smaller. Our sink fills a topic, whose ledger is then
+closed; Parquet is made of that topic, and Kafka's topic of Parquet; all three are compared before anything is measured.
+
+`aggregate` is count(*), sum(length(key)), sum(length(value)), max(time), and our source and Parquet read those three columns;
+Kafka's source has no choice of columns. `five columns` go row by row into Spark's noop sink: key, value, topic, place and time,
+which is what Kafka's source has. Of each the median of the runs, in rows a second and CPU seconds; a run before them does not
+count. The disk needs five times the rows.
 """
 
 import argparse
-import json
-import os
-import resource
+import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import pulsar
-
-from tests.clients.python_client import quiet_client
+from benchmarks.kafka_broker import KafkaBroker
+from benchmarks.measured_runs import Run, measured, table
+from benchmarks.spark_sides import NOOP, KafkasSpark, OurSpark, Spark, Table
 from tests.clients.server_process import ServerProcess
-from tests.started_process import ROOT
 
 _SETTINGS = ("brokerDeleteInactiveTopicsEnabled=false", "defaultRetentionTimeInMinutes=-1", "defaultRetentionSizeInMB=-1")
 _TOPIC = "persistent://public/default/rows"
-_BATCH_MESSAGES, _BATCH_BYTES = 1_000, 128 * 1024
-_TICKS = os.sysconf("SC_CLK_TCK")
+_BATCH_BYTES = "131072"
+"""Of a producer's batch, for either kind of broker."""
+_CHECK = ("count(*)", "sum(xxhash64(key, value) % 1000000007)")
 
 
-def publish(url: str, rows: int, size_bytes: int) -> None:
-    """Batches as a client makes them; keys count."""
-    client = quiet_client(url)
-    try:
-        producer = client.create_producer(
-            _TOPIC,
-            batching_enabled=True,
-            batching_max_messages=_BATCH_MESSAGES,
-            batching_max_allowed_size_in_bytes=_BATCH_BYTES,
-            block_if_queue_full=True,
-            max_pending_messages=20_000,
-        )
-        value = bytes(size_bytes)
-        for number in range(rows):
-            producer.send_async(value, _sent, partition_key=f"{number:08d}")
-        producer.flush()
-        producer.close()
-    finally:
-        client.close()
+@dataclass(frozen=True, slots=True)
+class Query:
+    """`columns`: those that our source makes and that are read of Parquet; "" all. Without expressions: to the noop sink."""
+
+    name: str
+    columns: str
+    expressions: tuple[str, ...] = ()
 
 
-def _sent(result: pulsar.Result, message_id: pulsar.MessageId) -> None:
-    if result != pulsar.Result.Ok:
-        raise RuntimeError(f"a message was not taken: {result}")
+def _aggregates(time: str) -> tuple[str, ...]:
+    return ("count(*)", "sum(length(key))", "sum(length(value))", f"max({time})")
 
 
-def cpu_seconds() -> float:
-    """Of this process and of all that it started, those that run on too."""
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    return own.ru_utime + own.ru_stime + sum(_ticks(pid) for pid in _children(os.getpid())) / _TICKS
+AGGREGATE = Query("aggregate", "key,value,publish_time", _aggregates("publish_time"))
+FIVE = Query("five columns", "key,value,topic,message_id,publish_time")
+EVERY = Query("every column", "")
+OF_KAFKA = (Query("aggregate", "", _aggregates("timestamp")), Query("all its columns", ""))
 
 
-def _children(pid: int) -> Iterator[int]:
-    for thread in Path(f"/proc/{pid}/task").glob("*/children"):
-        try:
-            found = thread.read_text().split()
-        except OSError:
-            continue  # it has ended meanwhile
-        for each in map(int, found):
-            yield each
-            yield from _children(each)
+def generated(size: int) -> tuple[str, str]:
+    """Columns of a row, made of its number: the same each time, and different in every row."""
+    hashes = ", ".join(f"unhex(sha2(concat(id, '-{part}'), 256))" for part in range(-(-size // 32)))
+    return "cast(lpad(id, 8, '0') as binary) as key", f"substring(concat({hashes}), 1, {size}) as value"
 
 
-def _ticks(pid: int) -> int:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0
-    return sum(int(fields[at]) for at in (11, 12, 13, 14))
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One size: what is measured, and how often."""
+
+    rows: int
+    size: int
+    runs: int
+    scratch: Path
+
+    @property
+    def parquet(self) -> Table:
+        return Table("parquet", {"path": str(self.scratch / "parquet")})
+
+    def check(self, spark: Spark, source: Table, expected: Sequence[str]) -> None:
+        """The count and the hash of all rows have to be the expected ones."""
+        found = spark.run(source, _CHECK)
+        if found != list(expected):
+            sys.exit(f"{source.format}: rows and their hash are {found}, expected {list(expected)}")
+
+    def measure(self, spark: Spark, name: str, source: Table, query: Query, server: int | None = None) -> Run:
+        expressions = query.expressions or tuple(query.columns.split(",") if query.columns else ())
+        sink = None if query.expressions else NOOP
+
+        def work() -> None:
+            found = spark.run(source, expressions, sink)
+            if found and int(found[0]) != self.rows:
+                sys.exit(f"{name}: {found[0]} rows of {self.rows}")
+
+        return measured(f"{name}, {query.name}", self.rows, self.runs, server, work)
 
 
-def measured(what: str, rows: int, runs: int, frame: Callable[[], Any]) -> None:
-    for run in range(runs + 1):
-        wall, cpu = time.monotonic(), cpu_seconds()
-        found = frame().selectExpr("count(*)", "sum(length(value))", "max(key)").first()
-        seconds, spent = time.monotonic() - wall, cpu_seconds() - cpu
-        if found[0] != rows:
-            sys.exit(f"{what}: {found[0]} rows of {rows}")
-        if run:
-            told = {"source": what, "rows": rows, "seconds": round(seconds, 2), "cpu_seconds": round(spent, 2)}
-            print(json.dumps({**told, "rows_per_second": round(rows / seconds)}), flush=True)
+def of_ours(bench: Bench) -> tuple[list[Run], list[str]]:
+    """The topic and Parquet; and the count and the hash of the rows."""
+    runs = []
+    with ServerProcess(bench.scratch / "server", _SETTINGS) as server, OurSpark(bench.scratch) as spark:
+        ready = server.start()
+        where = {"service.url": ready.broker_url, "admin.url": ready.web_url, "topic": _TOPIC}
+        to = Table("pulsar", {**where, "createTopic": "true", "pulsar.producer.batchingMaxBytes": _BATCH_BYTES})
+        spark.run(Table("range", {"rows": str(bench.rows)}), generated(bench.size), to)
+        _close_ledger(ready.web_url)
+        spark.run(Table("pulsar", where), (), bench.parquet)
+        rows = spark.run(bench.parquet, _CHECK)
+        if int(rows[0]) != bench.rows:
+            sys.exit(f"{rows[0]} rows of {bench.rows} are in the topic")
+        bench.check(spark, Table("pulsar", where), rows)
+        for query in (AGGREGATE, FIVE, EVERY):
+            runs.append(bench.measure(spark, "Parquet", bench.parquet, query))
+            chosen = {**where, "columns": query.columns} if query.columns else where
+            runs.append(bench.measure(spark, "topic, from bookies", Table("pulsar", chosen), query, ready.pid))
+        through = Table("pulsar", {**where, "columns": AGGREGATE.columns, "readFrom": "broker"})
+        runs.append(bench.measure(spark, "topic, through the broker", through, AGGREGATE, ready.pid))
+    shutil.rmtree(bench.scratch / "server")
+    return runs, rows
 
 
-def session(scratch: Path, jars: str) -> Any:
-    """Local, on two cores; imported here, as it is large and its environment is ours to set."""
-    os.environ["PYTHONPATH"] = f"{ROOT}:{ROOT / 'pipeline'}"
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    sys.path.insert(0, str(ROOT / "pipeline"))
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").config("spark.local.dir", str(scratch / "spark"))
-    builder = builder.config("spark.driver.memory", "2g").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    if jars:
-        builder = builder.config("spark.jars", ",".join(str(each) for each in sorted(Path(jars).glob("*.jar"))))
-    return builder.getOrCreate()
+def _close_ledger(web_url: str) -> None:
+    """Bookies give what is closed; the topic goes on in another ledger when it is wanted."""
+    path = f"{web_url}/admin/v2/{_TOPIC.replace('://', '/')}/unload"
+    urllib.request.urlopen(urllib.request.Request(path, method="PUT"), timeout=60).close()
 
 
-def measure(given: argparse.Namespace, scratch: Path) -> None:
-    with ExitStack() as stack:
-        url, admin = given.url, given.admin
-        if not url:
-            ready = stack.enter_context(ServerProcess(scratch / "server", _SETTINGS)).start()
-            url, admin = ready.broker_url, ready.web_url
-        publish(url, given.rows, given.bytes)
-        spark = session(scratch, given.kafka_jars)
-        stack.callback(spark.stop)
-        where = {"service.url": url, "admin.url": admin, "topic": _TOPIC, "columns": "key,value"}
-        pulsar_frame = spark.read.format("pulsar").options(**where).load
-        pulsar_frame().write.parquet(str(scratch / "parquet"))
-        measured("parquet", given.rows, given.runs, lambda: spark.read.parquet(str(scratch / "parquet")))
-        measured("pulsar", given.rows, given.runs, pulsar_frame)
-        if given.kafka_servers:
-            kafka = {"kafka.bootstrap.servers": given.kafka_servers}
-            rows = spark.read.parquet(str(scratch / "parquet"))
-            rows.write.format("kafka").options(**kafka).option("topic", "rows").save()
-            reader = spark.read.format("kafka").options(**kafka).option("subscribe", "rows")
-            measured("kafka", given.rows, given.runs, reader.load)
+def of_kafka(bench: Bench, rows: Sequence[str]) -> list[Run]:
+    """Kafka's topic, filled from Parquet, and Parquet again: on Spark 4.0.0."""
+    with KafkaBroker(bench.scratch / "kafka") as broker, KafkasSpark(bench.scratch / "kafkas-spark") as spark:
+        where = {"kafka.bootstrap.servers": broker.start().servers}
+        to = Table("kafka", {**where, "topic": "rows", "kafka.batch.size": _BATCH_BYTES})
+        spark.run(bench.parquet, ("key", "value"), to)
+        source = Table("kafka", {**where, "subscribe": "rows"})
+        bench.check(spark, source, rows)
+        runs = [bench.measure(spark, "Kafka's source", source, query, broker.process_id) for query in OF_KAFKA]
+        runs.append(bench.measure(spark, "Parquet on Spark 4.0.0", bench.parquet, AGGREGATE))
+    shutil.rmtree(bench.scratch / "kafka")
+    return runs
+
+
+def run(rows: int, size: int, runs: int) -> str:
+    with tempfile.TemporaryDirectory(prefix="magnetar-pipeline-") as scratch:
+        bench = Bench(rows, size, runs, Path(scratch))
+        found, hashed = of_ours(bench)
+        return table([*found, *of_kafka(bench, hashed)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--bytes", type=int, default=100)
+    parser.add_argument("--sizes", default="10000000x100,1000000x1000", help="ROWSxBYTES, commas between")
     parser.add_argument("--runs", type=int, default=3)
-    for name in ("--url", "--admin", "--kafka-jars", "--kafka-servers"):
-        parser.add_argument(name, default="")
-    with tempfile.TemporaryDirectory(prefix="magnetar-pipeline-") as scratch:
-        measure(parser.parse_args(), Path(scratch))
+    given = parser.parse_args()
+    tables = []
+    for each in given.sizes.split(","):
+        rows, size = map(int, each.split("x"))
+        tables.append(f"{rows:,} rows of {size} B\n\n{run(rows, size, given.runs)}")
+    print("", *tables, sep="\n\n")
 
 
 if __name__ == "__main__":
