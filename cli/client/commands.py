@@ -50,6 +50,9 @@ COMMANDS = {
 _REFUSED: Mapping[str, str] = {
     "chunking": "messages are sent whole",
     "regex": "give one topic",
+    "print-metadata": "--json tells what this client knows of a message",
+    "auto_ack_chunk_q_full": "messages in chunks are not put together",
+    "max_chunked_msg": "messages in chunks are not put together",
     "encryption-key-name": "this client encrypts nothing",
     "encryption-key-value": "this client has no keys",
     "key-value-key": "key-value schemas are not offered",
@@ -66,6 +69,8 @@ def refuse_what_is_not_offered(values: Mapping[str, Any], shown: tuple[Option, .
     for option in shown:
         if option.key in _REFUSED and values.get(option.key):
             raise WrongUsage(f"{max(option.names, key=len)}: not offered here: {_REFUSED[option.key]}")
+    if values.get("crypto-failure-action", "FAIL") != "FAIL":
+        raise WrongUsage("--crypto-failure-action: not offered here: this client has no keys, and says where it needs one")
     for key in ("value-schema", "schema-type"):
         if values.get(key, "bytes") not in _SCHEMAS:
             raise WrongUsage(f"--{key} {values[key]}: not offered here; expected one of {', '.join(_SCHEMAS)}")

@@ -16,7 +16,7 @@ from cli.client.received import Message, Undecodable, messages_of
 from cli.client.topic import connection_of, partitions_of
 from cli.client_configuration import ClientConfiguration
 from wire.errors import RemoteError
-from wire.generated.pulsar_api_pb2 import BaseCommand, CommandAck, CommandFlow, CommandSubscribe, MessageIdData
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandAck, CommandFlow, CommandSeek, CommandSubscribe, MessageIdData
 
 QUEUE_DEFAULT = 1000
 CONSUMER_ID = 1
@@ -60,11 +60,13 @@ def _receive(
     try:
         for topic in partitions_of(values["topic"], configuration):
             connection = connection_of(topic, configuration)
-            consumers.append(_Consumer(connection, topic, about, queue))
+            consumers.append(_Consumer(connection, topic, about, queue, values.get("start-timestamp", 0)))
         begun = time.monotonic()
         for consumer, received in _arrivals(consumers):
             messages = _decoded(received.section)
             for message in messages:
+                if message.publish_time > values.get("end-timestamp", message.publish_time):
+                    return count
                 if not wanted or count < wanted:
                     write(_shown(message, values))
                     count += 1
@@ -87,20 +89,34 @@ def _decoded(section: bytes) -> list[Message]:
 
 
 class _Consumer:
-    """Of one topic or partition; asks for half of its queue again when half has come."""
+    """Of one topic or partition; asks for half of its queue again when half has come. `from_ms`: a publish time, 0: none."""
 
-    def __init__(self, connection: PulsarConnection, topic: str, about: CommandSubscribe, queue: int) -> None:
+    def __init__(self, connection: PulsarConnection, topic: str, about: CommandSubscribe, queue: int, from_ms: int = 0) -> None:
         self.connection = connection
         self._queue, self._taken = queue, 0
-        command = BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=about)
-        command.subscribe.topic, command.subscribe.consumer_id = topic, CONSUMER_ID
-        command.subscribe.request_id = connection.request_id()
         try:
-            connection.ask(command, BaseCommand.SUCCESS)
+            self._subscribe(topic, about)
+            if from_ms > 0:
+                self._seek(from_ms)
+                self._subscribe(topic, about)
             self._flow(queue)
         except BaseException:
             connection.close()
             raise
+
+    def _subscribe(self, topic: str, about: CommandSubscribe) -> None:
+        command = BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=about)
+        command.subscribe.topic, command.subscribe.consumer_id = topic, CONSUMER_ID
+        command.subscribe.request_id = self.connection.request_id()
+        self.connection.ask(command, BaseCommand.SUCCESS)
+
+    def _seek(self, publish_time_ms: int) -> None:
+        """The broker sends the subscription's consumers away before it answers."""
+        seek = CommandSeek(
+            consumer_id=CONSUMER_ID, request_id=self.connection.request_id(), message_publish_time=publish_time_ms
+        )
+        self.connection.ask(BaseCommand(type=BaseCommand.SEEK, seek=seek), BaseCommand.SUCCESS)
+        self.connection.waiting.clear()
 
     def _flow(self, permits: int) -> None:
         flow = CommandFlow(consumer_id=CONSUMER_ID, message_permits=permits)

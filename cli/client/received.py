@@ -31,6 +31,8 @@ def messages_of(section: bytes) -> Iterator[Message]:
     metadata = message_metadata(split)
     if metadata.encryption_keys:
         raise Undecodable("the message is encrypted, and this client has no keys")
+    if metadata.num_chunks_from_msg > 1:
+        raise Undecodable(f"the message is in {metadata.num_chunks_from_msg} chunks, which this client does not put together")
     payload = _uncompressed(metadata, bytes(split.payload))
     if not metadata.HasField("num_messages_in_batch"):
         yield _message(metadata, metadata, payload)

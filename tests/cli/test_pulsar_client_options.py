@@ -31,6 +31,9 @@ def test_the_commands_have_apaches_options() -> None:
         (["produce", "t", "-c"], "--chunking: not offered here"),
         (["produce", "t", "-vs", "avro"], "--value-schema avro: not offered here"),
         (["consume", "t", "-s", "s", "-t", "Wrong"], "Exclusive"),
+        (["consume", "t", "-s", "s", "-mp"], "--print-metadata: not offered here: --json tells"),
+        (["consume", "t", "-s", "s", "-mc", "5"], "--max_chunked_msg: not offered here"),
+        (["consume", "t", "-s", "s", "-ca", "CONSUME"], "--crypto-failure-action: not offered here"),
         (["nothing"], "Usage: pulsar-client"),
     ],
 )
@@ -70,3 +73,9 @@ def test_an_encrypted_message_is_refused() -> None:
     about.encryption_keys.append(EncryptionKeys(key="k", value=b"v"))
     with pytest.raises(Undecodable, match="encrypted"):
         list(messages_of(payload_section(about, b"x")))
+
+
+def test_a_message_in_chunks_is_told_not_shown_in_parts() -> None:
+    section = payload_section(metadata(uuid="u", chunk_id=0, num_chunks_from_msg=3, total_chunk_msg_size=9), b"abc")
+    with pytest.raises(Undecodable, match="in 3 chunks"):
+        list(messages_of(section))

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import time
 from pathlib import Path
 
 import pulsar
@@ -45,6 +46,19 @@ def test_it_consumes_batches_of_another_client_and_acknowledges_them(server: Rea
     assert "properties:[n=3]" in lines[7]
     again = [json.loads(line) for line in tool(server, "read", topic, "-m", "earliest", "-n", "2", "--json")]
     assert [each["payload"] for each in again] == ["message 0", "message 1"]
+
+
+def test_it_consumes_from_a_time_up_to_another(server: Ready, client: pulsar.Client, topic: str) -> None:
+    client.subscribe(topic, "keeps").close()
+    producer = client.create_producer(topic)
+    for index in range(6):
+        producer.send(f"m{index}".encode())
+        time.sleep(0.005)  # so that no two have one publish time
+    read = [json.loads(line) for line in tool(server, "read", topic, "-m", "earliest", "-n", "6", "--json")]
+    times = [each["publish_time"] for each in read]
+    words = ["-stp", str(times[2]), "-etp", str(times[4]), "-n", "0", "--json"]
+    lines = tool(server, "consume", topic, "-s", "ours", *words)
+    assert [json.loads(line)["payload"] for line in lines] == ["m2", "m3", "m4"]
 
 
 def test_all_partitions_are_consumed(server: Ready, topic: str) -> None:
