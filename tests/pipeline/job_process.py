@@ -29,8 +29,8 @@ class Ended:
 
 
 def urls(server: Ready) -> list[str]:
-    """Where the server is, as options of a job."""
-    return ["--service-url", server.broker_url, "--admin-url", server.web_url]
+    """Where the server is, as options of a job; on a machine that is busy with others an answer takes its time."""
+    return ["--service-url", server.broker_url, "--admin-url", server.web_url, "--option", "pollTimeoutMs=300000"]
 
 
 class JobProcess:

@@ -20,6 +20,7 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stopTimeout": "60000",
+    "spark.python.authenticate.socketTimeout": "600s",  # 15 are not enough for a JVM that has a tenth of a core
 }
 
 

@@ -4,6 +4,7 @@ import uuid
 from dataclasses import dataclass, field
 from time import monotonic
 
+from tests.clients.faults.checker import Topic
 from tests.clients.faults.cluster import FaultCluster
 from tests.clients.faults.copies import Copies
 from tests.clients.faults.performer import Performer
@@ -28,6 +29,8 @@ class Verdict:
     fault_seconds: float = 0.0
     healing_seconds: float = 0.0
     """From the end of the last fault until nothing is left to wait for."""
+    records: dict[str, Topic] = field(default_factory=dict)
+    """By topic, what producers were told: for other judges."""
 
 
 def survive(cluster: FaultCluster, copies: Copies, schedule: Schedule, seconds_max: float = HEALED_SECONDS_MAX) -> Verdict:
@@ -49,6 +52,7 @@ def survive(cluster: FaultCluster, copies: Copies, schedule: Schedule, seconds_m
         except Hangs as error:
             verdict.wrong.append(str(error))
         verdict.wrong += traffic.faults()
+        verdict.records = traffic.topics
         for topic in traffic.topics.values():
             verdict.acknowledged += len(topic.acknowledged)
             verdict.sent += sum(topic.sent.values())

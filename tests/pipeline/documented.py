@@ -1,0 +1,21 @@
+"""The examples of documentation, run in Spark's process as they stand but for where the server is (see `spark_process`)."""
+
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tests.pipeline.sink_jobs import command
+
+
+def run_python(spark: SparkSession, blocks: list[str], frames: list[str]) -> dict[str, int]:
+    """The blocks of a page, one after the other, as one program; then how many rows these frames of it have."""
+    frame = spark.createDataFrame([("a", "one"), ("b", "two")], "key string, value string")
+    names: dict[str, Any] = {"spark": spark, "frame": frame}
+    for each in blocks:
+        exec(compile(each, "documentation", "exec"), names)
+    return {name: names[name].count() for name in frames}
+
+
+def run_commands(spark: SparkSession, commands: list[list[str]]) -> list[tuple[int, str, str]]:
+    """Each in this session: exit code, output, complaints."""
+    return [command(spark, words) for words in commands]
