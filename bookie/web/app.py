@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.routing import Route
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -16,6 +17,7 @@ from bookie.web.cluster_port import ClusterRefused
 from bookie.web.cluster_routes import on_refused
 from bookie.web.disk_routes import on_damage, on_disk_error
 from bookie.web.requests import BadRequest, on_bad_request
+from ports.audit import Audit
 
 HANDLERS = {
     BadRequest: on_bad_request,
@@ -37,8 +39,8 @@ def bookie_app(*groups: RouteGroup) -> Starlette:
 
 
 def app_of(routes: Iterable[Route]) -> Starlette:
-    """The same of some paths by themselves."""
-    return Starlette(routes=list(routes), exception_handlers=dict(HANDLERS))
+    """The same of some paths by themselves. Whatever may change something has its line in the audit log."""
+    return Starlette(routes=list(routes), exception_handlers=dict(HANDLERS), middleware=[Middleware(Audit)])
 
 
 async def serve_bookie_web(app: Starlette, host: str, port: int) -> asyncio.Server:

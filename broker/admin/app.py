@@ -9,6 +9,7 @@ from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
 from metadata.store import MetadataError, MetadataStore
+from ports.audit import Audit
 from ports.web_port import WebPort
 
 from ..errors import BrokerError
@@ -19,7 +20,6 @@ from ..transaction.coordinators import Coordinators
 from .absent_routes import AbsentRoutes
 from .affinity import AffinityRoutes
 from .answers import Refusal, on_broker_error, on_http_error, on_metadata_error, on_refusal
-from .audit import Audit
 from .bookies import BookieRoutes
 from .broker_stats import BrokerStatsRoutes
 from .brokers import BrokerRoutes

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from broker.admin.audit import shown_body, shown_path
+from ports.audit import shown_body, shown_path
 from tests.broker.admin.admin_world import AdminWorld, play
 
 SECRET = "canary-4711"

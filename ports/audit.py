@@ -1,7 +1,8 @@
 """The audit log: one line for each mutation that is asked for over REST, with who, what, from where and how it ended.
 
-What does not change anything (GET, HEAD, OPTIONS) has no line. Bodies are shown as far as they are JSON and short; the values
-of members and keys that hold secrets are not. Owns nothing: the line's own file is set up by the process.
+Of brokers and bookies alike. What does not change anything (GET, HEAD, OPTIONS) has no line. Bodies are shown as far as they
+are JSON and short; the values of members and keys that hold secrets are not. Owns nothing: the line's own file is set up by
+the process.
 """
 
 import asyncio
