@@ -33,6 +33,7 @@ def measure(directory: Path, kills: int, messages: int, seed: int) -> dict[str, 
             "startingOffsets": "earliest",
             "maxMessagesPerTrigger": str(max(1, messages // (kills * 3))),
             "predefinedSubscription": "stream",
+            "pollTimeoutMs": "300000",
         }
         began = time.monotonic()
         found = run_killed(directory, options, kills, random.Random(seed))

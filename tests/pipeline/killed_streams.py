@@ -25,7 +25,8 @@ class KilledStreams:
     def __init__(self, server: Ready, topic: str, directory: Path, files: int, rows: int) -> None:
         self._server, self._directory, self._files, self._rows = server, directory, files, rows
         self.kills = 0
-        urls = {"service.url": server.broker_url, "admin.url": server.web_url}
+        # on a machine that is busy with others a broker may not answer for minutes
+        urls = {"service.url": server.broker_url, "admin.url": server.web_url, "pollTimeoutMs": "300000"}
         deduplicated, transacted = (made(server, f"{topic}-{name}", deduplicates=name == "d") for name in ("d", "t"))
         # a task that was killed leaves its transaction open: readers wait until its time is up
         transactions = {**urls, "topic": transacted, "guarantee": "transactions", "transactionTimeoutMs": "60000"}
@@ -48,7 +49,9 @@ class KilledStreams:
         wanted = min(self.committed() + 1 + chance.randrange(2), self._files - 1)
         with SparkProcess(self._directory / f"killed-{self.kills}") as spark:
             spark.begin(JOB, **self._arguments())
-            until(lambda: self.committed() >= wanted, _SECONDS_MAX)
+            until(lambda: self.committed() >= wanted or spark.has_answered_within(0), _SECONDS_MAX)
+            if spark.has_answered_within(0):
+                spark.result()  # what it failed with
             threading.Event().wait(chance.random())
         self.kills += 1
 

@@ -85,3 +85,18 @@ def write_random(spark: SparkSession, options: dict[str, str], rows: int, size: 
 
     chance = random.Random(2)
     write_rows(spark, options, [(bytearray(chance.randbytes(size)),) for _ in range(rows)], "value binary")
+
+
+def there_and_back(
+    spark: SparkSession, cases: list[tuple[dict[str, str], str, list[tuple[Any, ...]]]]
+) -> list[tuple[dict[str, str], list[dict[str, Any]]]]:
+    """For each, options of the sink, a schema and rows: written, and the types and rows that are read then."""
+    found = []
+    for options, schema, rows in cases:
+        write_rows(spark, options, rows, schema)
+        asked = {name: each for name, each in options.items() if name.endswith(".url") or name == "topic" or ".client." in name}
+        frame = spark.read.format("pulsar").options(**asked).load()
+        kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+        columns = ["key", "value"] if "key" in schema.split(",")[0] else ["value"]
+        found.append((kinds, [each.asDict(recursive=True) for each in frame.select(*columns).collect()]))
+    return found

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from pipeline.pyspark_pulsar.client import bookie_reader, split_reader, split_rows
-from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader, NeedsBroker
+from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader, NeedsBroker, nearest
 from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.ledger_places import Ensemble, LedgerPlaces, parse_places
 from pipeline.pyspark_pulsar.options import Access, SourceOptions, parse_options
@@ -55,6 +55,23 @@ def test_entries_of_a_striped_ledger_come_from_the_bookies_that_have_them() -> N
     with ScriptedBookie(held[0]) as one, ScriptedBookie(held[1]) as two, ScriptedBookie(held[2]) as three:
         assert texts(reader(places(2, (0, (one, two, three))))) == WANTED
         assert sorted(one.asked + two.asked + three.asked) == list(range(COUNT))
+
+
+def test_the_copy_on_the_same_machine_is_the_one_that_is_read() -> None:
+    assert nearest(("far.example:3181", "127.0.0.1:3182", "localhost:3183")) == "127.0.0.1:3182"
+    assert nearest(("far.example:3181", "farther.example:3181")) == "far.example:3181"
+
+
+def test_bookies_that_failed_are_not_asked_by_the_next_reader_of_the_task() -> None:
+    failed: dict[str, str] = {}
+    with ScriptedBookie(ENTRIES, 0) as one, ScriptedBookie(ENTRIES) as two:
+        of = places(2, (0, (one, two)))
+        for first in (0, 6):
+            access = Access("pulsar://unused", "http://unused", timeout_seconds=20)
+            found = BookieReader(of, LedgerRange(7, first, COUNT, 1000, of), access, True, failed)
+            assert texts(found) == WANTED[2 * first :]
+        assert list(failed) == [one.address]
+        assert max(one.asked, default=0) < 10
 
 
 def test_a_ledger_whose_ensemble_changed_is_read_from_both() -> None:

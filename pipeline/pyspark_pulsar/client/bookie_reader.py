@@ -30,6 +30,10 @@ _STORED_HEADER_BYTES = 32
 """Ledger id, entry id, last add confirmed, length; the digest follows."""
 
 
+_Share = tuple[str, Places]
+"""A bookie, and the entries of a window that it is asked for."""
+
+
 class NeedsBroker(Exception):
     """What is left of the range has to come through the broker; the text says why."""
 
@@ -66,15 +70,16 @@ class BookieReader:
 
     def _windows_from(self, first: int) -> Iterator[Rows]:
         """Two windows are on their way: while one is decoded, bookies send the other."""
-        asked: Places | None = None
-        while asked is not None or first < self._wanted.end_entry_id:
-            window = self._window(first) if first < self._wanted.end_entry_id else None
-            if window is not None:
-                self._ask(window)
+        asked: list[_Share] = []
+        while asked or first < self._wanted.end_entry_id:
+            shares: list[_Share] = []
+            if first < self._wanted.end_entry_id:
+                window = self._window(first)
+                shares = self._ask(window)
                 first = int(window[-1]) + 1
-            if asked is not None:
+            if asked:
                 yield from self._taken(asked)
-            asked = window
+            asked = shares
 
     def _window(self, first: int) -> Places:
         size = max(1, min(_WINDOW_ENTRIES_MAX, _WINDOW_BYTES // self._entry_bytes))
@@ -85,28 +90,34 @@ class BookieReader:
             each.close()
         self._connections.clear()
 
-    def _ask(self, window: Places) -> None:
+    def _ask(self, window: Places) -> list[_Share]:
         """A bookie that fails here fails again when its answers are wanted, and is replaced there."""
-        for bookie, entries in self._by_bookie(window):
+        shares = list(self._shares(window))
+        for bookie, entries in shares:
             try:
                 self._connection(bookie).ask(self._places.ledger_id, entries)
             except Lost as error:
                 self._drop(bookie, str(error))
+        return shares
 
-    def _by_bookie(self, window: Places) -> Iterator[tuple[str, Places]]:
-        chosen = [nearest(self._places.replicas(each)) for each in window.tolist()]
+    def _shares(self, window: Places) -> Iterator[_Share]:
+        """Of the nearest that did not fail, where there is one."""
+        chosen = []
+        for each in window.tolist():
+            replicas = self._places.replicas(each)
+            chosen.append(nearest(tuple(bookie for bookie in replicas if bookie not in self._failed) or replicas))
         for bookie in dict.fromkeys(chosen):
             yield bookie, window[numpy.array([each == bookie for each in chosen])]
 
-    def _taken(self, window: Places) -> Iterator[Rows]:
-        block = _joined([self._sound_block(bookie, entries) for bookie, entries in self._by_bookie(window)])
+    def _taken(self, shares: list[_Share]) -> Iterator[Rows]:
+        block = _joined([self._sound_block(bookie, entries) for bookie, entries in shares])
         for rows in rows_in_parts(block, self._verifies):
             if rows.has_transactions:
                 raise NeedsBroker("it has messages of transactions")
             self.next_entry_id = int(rows.block.entry_ids[-1]) + 1
             yield rows
         held = int((block.ends - block.starts).sum())
-        self._entry_bytes = max(self._entry_bytes // 4, held // len(window), 1)
+        self._entry_bytes = max(self._entry_bytes // 4, held // block.count, 1)
 
     def _sound_block(self, bookie: str, entries: Places) -> Block:
         """From that bookie as it was asked; what it does not have, or has damaged, from the others, an entry at a time."""

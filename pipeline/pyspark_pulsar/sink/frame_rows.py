@@ -9,7 +9,7 @@ import pyarrow.compute
 
 from ..decode.octets import Words
 from .errors import WrongFrame
-from .messages import OutgoingRows, encoded_properties, wire_keys
+from .messages import Keys, OutgoingRows, encoded_properties, wire_keys
 from .values import ValueEncoder
 
 BROKERS_OWN = {"message_id", "index", "publish_time", "producer", "sequence_id", "schema_version", "error"}
@@ -18,8 +18,10 @@ _TAKEN = "key, value, properties, event_time and topic"
 _US_PER_MS = 1000
 
 
-def check_columns(names: Sequence[str], topic: str) -> None:
+def check_columns(names: Sequence[str], topic: str, has_typed_keys: bool = False) -> None:
     """WrongFrame for what cannot be written, before anything is."""
+    if has_typed_keys and "key" not in names:
+        raise WrongFrame("option keySchema, and no column key")
     for name in names:
         if name not in {"key", "value", "properties", "event_time", "topic"} | BROKERS_OWN:
             raise WrongFrame(
@@ -34,15 +36,19 @@ def check_columns(names: Sequence[str], topic: str) -> None:
 def outgoing(batch: Any, values: ValueEncoder, sequence_ids: Words) -> OutgoingRows:
     """Of all rows, as many as there are sequence ids. WrongFrame names the column."""
     names = batch.schema.names
+    keys, payloads = values.pairs(batch) if values.key is not None else _keys_and_values(batch, values)
     return OutgoingRows(
-        values=values.encoded(batch.column("value")),
-        keys=wire_keys(_text_or_bytes(batch, "key"))
-        if "key" in names and batch.column("key").null_count < len(batch)
-        else None,
+        values=payloads,
+        keys=keys,
         properties=_properties(batch) if "properties" in names else None,
         event_times=_event_times(batch) if "event_time" in names else None,
         sequence_ids=sequence_ids,
     )
+
+
+def _keys_and_values(batch: Any, values: ValueEncoder) -> tuple[Keys | None, Any]:
+    has_keys = "key" in batch.schema.names and batch.column("key").null_count < len(batch)
+    return wire_keys(_text_or_bytes(batch, "key")) if has_keys else None, values.encoded(batch.column("value"))
 
 
 def topics_in(batch: Any) -> Any:
@@ -56,7 +62,7 @@ def topics_in(batch: Any) -> Any:
 def _text_or_bytes(batch: Any, name: str) -> Any:
     column = batch.column(name)
     if not (pyarrow.types.is_string(column.type) or pyarrow.types.is_binary(column.type)):
-        raise WrongFrame(f"column {name} is {column.type}: expected string or binary; cast it")
+        raise WrongFrame(f"column {name} is {column.type}: expected string or binary; cast it, or say what it is: keySchema")
     return column
 
 

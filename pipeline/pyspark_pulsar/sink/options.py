@@ -11,16 +11,18 @@ from ..errors import WrongOption
 from ..options import Access, full_name
 from .entries import COMPRESSIONS, Limits
 from .routing import HASHES
+from .values import KINDS
 
 AT_LEAST_ONCE, DEDUPLICATION, TRANSACTIONS = "AT-LEAST-ONCE", "DEDUPLICATION", "TRANSACTIONS"
 GUARANTEES = (AT_LEAST_ONCE, DEDUPLICATION, TRANSACTIONS)
-VALUE_SCHEMAS = ("NONE", "AVRO", "JSON")
+KEY_ENCODINGS = ("SEPARATED", "INLINE")
 BATCH_BYTES, BATCH_MESSAGES = 128 << 10, 10_000
 PENDING_BYTES = 32 << 20
 TRANSACTION_MS = 600_000
 
 _KNOWN = (
     *("service.url", "admin.url", "topic", "guarantee", "writeId", "createTopic", "valueSchema", "transactionTimeoutMs"),
+    *("keySchema", "keyValueEncoding"),
     *("commitsNamespace", "pendingBytes", "pulsar.producer.compressionType", "pulsar.producer.hashingScheme"),
     *("pulsar.producer.batchingMaxBytes", "pulsar.producer.batchingMaxMessages", "pulsar.client.authParams"),
     *("pulsar.client.tlsTrustCertsFilePath", "pollTimeoutMs"),
@@ -38,6 +40,9 @@ class SinkOptions:
     write_id: str
     creates_topic: bool
     value_schema: str
+    key_schema: str
+    """Other than NONE: messages are pairs of key and value, with a schema of both."""
+    is_key_separated: bool
     transaction_ms: int
     commits_namespace: str
     pending_bytes_max: int
@@ -57,7 +62,9 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
         guarantee=guarantee,
         write_id=_name(options, "writeId"),
         creates_topic=options.choice("createTopic", ("FALSE", "TRUE")) == "TRUE",
-        value_schema=options.choice("valueSchema", VALUE_SCHEMAS),
+        value_schema=options.choice("valueSchema", KINDS),
+        key_schema=options.choice("keySchema", KINDS),
+        is_key_separated=options.choice("keyValueEncoding", KEY_ENCODINGS) == "SEPARATED",
         transaction_ms=options.number("transactionTimeoutMs", TRANSACTION_MS),
         commits_namespace=_namespace(options, full_name(topic or "any")),
         pending_bytes_max=options.number("pendingBytes", PENDING_BYTES),

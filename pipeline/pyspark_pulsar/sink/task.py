@@ -26,7 +26,7 @@ from .publisher import Producing, Publisher
 from .routing import partitions_of
 from .topics import check_deduplicates, partition_count
 from .transactions import HasEnded, TransactionClient, coordinators
-from .values import ValueEncoder, value_encoder
+from .values import ValueEncoder, pair_encoder, value_encoder
 
 _SLICE_BYTES_MAX = 16 << 20
 _PUBLISHERS_MAX = 100
@@ -91,7 +91,7 @@ class SinkTask:
 
     def _write(self, batch: Any) -> None:
         if self._values is None:
-            self._values = value_encoder(self._options.value_schema, batch.schema.field("value").type)
+            self._values = self._encoder(batch.schema)
         numbers = numpy.arange(self._rows, self._rows + len(batch))
         if self._rows + len(batch) > _ROWS_MAX:
             raise WrongOption(f"a task of more than {_ROWS_MAX} rows: repartition the frame before it is written")
@@ -99,6 +99,13 @@ class SinkTask:
         rows = outgoing(batch, self._values, (numbers + (self._place.batch << _ROW_BITS)).astype(numpy.uint64))
         for topic, chosen in self._by_topic(batch):
             self._route(topic, rows if chosen is None else rows.take(chosen), numbers if chosen is None else numbers[chosen])
+
+    def _encoder(self, schema: Any) -> ValueEncoder:
+        options, kind = self._options, schema.field("value").type
+        if options.key_schema == "NONE":
+            return value_encoder(options.value_schema, kind)
+        kinds = options.key_schema, options.value_schema
+        return pair_encoder(kinds, (schema.field("key").type, kind), options.is_key_separated)
 
     def _by_topic(self, batch: Any) -> Iterator[tuple[str, Any]]:
         """Which rows go to which topic; None: all of them."""

@@ -28,7 +28,7 @@ def checked_options(given: Mapping[str, str], schema: StructType, overwrite: boo
     options = parse_sink_options(given)
     if overwrite:
         raise WrongOption('mode overwrite: a topic can only be appended to; .mode("append")')
-    check_columns(schema.names, options.topic)
+    check_columns(schema.names, options.topic, options.key_schema != "NONE")
     if options.topic:
         partition_count(options.topic, options.access, options.creates_topic)
     return options

@@ -1,7 +1,7 @@
 """`spark.readStream.format("pulsar")`: offsets, limits and splits on the driver; tasks read as those of a batch do.
 
 The driver keeps one process for a query, and this object with it. Every answer is made of the topics' ledgers at that moment
-and of the offsets that Spark gives; nothing else is remembered but where a run of Trigger.AvailableNow ends.
+and of the offsets that Spark gives; nothing else is remembered for a batch but where a run of Trigger.AvailableNow ends.
 """
 
 import logging
@@ -30,6 +30,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options, self._asked = asked.options, asked
         self._goal: dict[str, Place] | None = None
         self._mirror: Mirror | None = None
+        self._found: dict[str, list[Ledger]] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
         starting = self._options.starting
@@ -47,7 +48,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._goal = {topic: begun(ledgers, LATEST) for topic, ledgers in self._ledgers().items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        ledgers = self._ledgers()
+        ledgers = self._found = self._ledgers()
         starts = places_in(start)
         # Spark tells of a batch that is done when it builds the next one alone, and of the last one never: what the next batch
         # starts from is in the checkpoint, so that all before it is done
@@ -78,7 +79,9 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 _log.warning("%s", error)
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        return offset_json({topic: begun(ledgers, LATEST) for topic, ledgers in self._ledgers().items()})
+        """As `latestOffset` found it, which Spark asked for just before: topics may be a thousand."""
+        ledgers = self._found if self._found is not None else self._ledgers()
+        return offset_json({topic: begun(found, LATEST) for topic, found in ledgers.items()})
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         starts, ends = places_in(start), places_in(end)
