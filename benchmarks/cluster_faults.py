@@ -73,7 +73,7 @@ def _reconcile(cluster: FaultCluster, directory: Path, verdict: Verdict) -> None
     urls = ["--service-url", f"pulsar://{address}:6650", "--admin-url", f"http://{address}:8080"]
     wrong, story = reconciled(urls, verdict.records, directory)
     verdict.wrong += wrong
-    print(*(f"  {line}" for line in story), sep="\n", flush=True)
+    print(f"  {story}", flush=True)
 
 
 def main() -> int:

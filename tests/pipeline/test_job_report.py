@@ -5,9 +5,9 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
-from pipeline.pyspark_pulsar.jobs.land import reason
 from pipeline.pyspark_pulsar.jobs.progress import Progress, line
 from pipeline.pyspark_pulsar.jobs.report import Report, Table, write
+from pipeline.pyspark_pulsar.jobs.spark_errors import reason
 
 _ALONE = {"meta", "rect"}
 

@@ -13,6 +13,7 @@ from ..errors import PipelineError, WrongOption
 from . import audit, dead_letters, land, reconcile, replay
 from .progress import Progress
 from .report import Report, write
+from .spark_errors import reason
 
 _FINE, _FOUND, _FAILED = 0, 1, 2
 _SPARKS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
@@ -40,7 +41,7 @@ def main(words: Sequence[str]) -> int:
     except Exception as error:  # Spark's own, whose types are of many modules: told in its words, with ours inside
         if not type(error).__module__.startswith(("pyspark", "py4j")):
             raise
-        return _failed(arguments, said(error))
+        return _failed(arguments, reason(str(error)))
     print(json.dumps(report.as_json()["facts"], indent=2, default=str))
     for place in written:
         print(place, file=sys.stderr)
@@ -53,13 +54,6 @@ def _failed(arguments: argparse.Namespace, why: str) -> int:
     of = f" of {topics}" if topics and not any(each.strip() in why for each in topics.split(",")) else ""
     print(f"pulsar-pipeline {arguments.job}{of}: {why}", file=sys.stderr)
     return _FAILED
-
-
-def said(error: Exception) -> str:
-    """Of a traceback of Spark's the lines that name an error of ours, or its first line."""
-    lines = str(error).splitlines() or [repr(error)]
-    own = [each.partition("errors.")[2] for each in lines if "pyspark_pulsar" in each and "errors." in each]
-    return own[-1] if own else lines[0]
 
 
 def _check_report(directory: str) -> None:

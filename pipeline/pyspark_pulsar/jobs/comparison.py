@@ -20,6 +20,7 @@ from .report import Report, Table
 COLUMNS = ("key", "value", "properties", "event_time", "topic", "message_id", "producer", "sequence_id")
 KINDS = ("lost", "duplicated", "added", "altered", "reordered")
 SCOPES = ("producer", "key")
+_IDENTITIES = ("producer", "sequence_id", "key", "value", "topic")
 _PROPERTY = "property:"
 _SHOWN_MAX = 100
 _WORST_MAX = 50
@@ -34,8 +35,8 @@ class Comparison:
 
     def __post_init__(self) -> None:
         for name in self.by:
-            if name not in ("producer", "sequence_id", "key", "value") and not name.startswith(_PROPERTY):
-                raise WrongOption(f"--by {name}: expected producer, sequence_id, key, value or property:NAME")
+            if name not in _IDENTITIES and not name.startswith(_PROPERTY):
+                raise WrongOption(f"--by {name}: expected some of {', '.join(_IDENTITIES)}, property:NAME")
         if self.scope and self.scope not in SCOPES:
             raise WrongOption(f"--scope {self.scope}: expected one of {', '.join(SCOPES)}, or none")
 

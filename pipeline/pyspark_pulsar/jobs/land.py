@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import PipelineError
 from .progress import Progress, SparkProgress
 from .report import Report, Table
+from .spark_errors import reason
 
 _WHOLE, _HALF = "data/batch={:09}", "data/_half-{:09}"
 
@@ -96,15 +97,6 @@ def _position(query: Any) -> str:
     except (TypeError, KeyError, ValueError):
         found = {}
     return "after " + ", ".join(f"{topic} {place}" for topic, place in found.items()) if found else "before its first batch"
-
-
-def reason(text: str) -> str:
-    """Of Spark's text, which has all of its stacks, the line that says why: one of ours, or the last cause."""
-    lines = [each.strip() for each in text.splitlines() if each.strip()]
-    own = [each.partition("errors.")[2] for each in lines if "pyspark_pulsar" in each and "errors." in each]
-    causes = [each for each in lines if each.startswith("Caused by: ") or "No space left on device" in each]
-    found = own or causes or lines[:1] or ["nobody says why"]
-    return found[-1].removeprefix("Caused by: ")
 
 
 def _planned(spark: Any, options: dict[str, str], to: str) -> Report:

@@ -10,7 +10,9 @@ from .report import Report, Table
 def add_arguments(job: argparse.ArgumentParser) -> None:
     job.add_argument("--expected", required=True, metavar="SIDE", help="topics with commas between, or parquet:PATH")
     job.add_argument("--found", required=True, metavar="SIDE")
-    job.add_argument("--by", default="producer,sequence_id", help="what a message is known by (also key, value, property:NAME)")
+    job.add_argument(
+        "--by", default="producer,sequence_id", help="what a message is known by (also key, value, topic, property:NAME)"
+    )
     job.add_argument("--scope", default="producer", help="in what order counts: producer, key or none")
 
 
