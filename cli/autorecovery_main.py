@@ -11,9 +11,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvloop
 
+from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.web.settings import BookieWebSettings
 from bookkeeper.ledgers import LedgerError
@@ -30,6 +32,9 @@ from ports.clock import RealClock
 from ports.logs import configure_logs, line
 from ports.rng import RealRng
 from ports.settings import BadSetting
+
+if TYPE_CHECKING:
+    from ports.tls_port import TlsPort
 
 log = logging.getLogger("magnetar")
 
@@ -54,7 +59,7 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
     try:
         owner, recovery = auto_recovery(configuration, RealClock(), RealRng(), store, store)
         await recovery.start()
-        web = await _serve_web(configuration.settings(BookieWebSettings), recovery)
+        web = await _serve_web(configuration, recovery)
         collector.settle()
         _tell_ready(owner, web, json_ready)
         failing = asyncio.create_task(recovery.until_it_failed(), name="autorecovery fails")
@@ -75,22 +80,26 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
     return 0 if stop.is_set() else 1
 
 
-async def _serve_web(settings: BookieWebSettings, recovery: AutoRecovery) -> asyncio.Server | None:
-    """None: nobody wants it (httpServerEnabled)."""
+async def _serve_web(configuration: Configuration, recovery: AutoRecovery) -> "asyncio.Server | TlsPort | None":
+    """None: nobody wants it (httpServerEnabled). BadTls."""
+    settings = configuration.settings(BookieWebSettings)
     if not settings.http_server_enabled:
         return None
     from bookie.web.app import bookie_app, serve_bookie_web
+    from bookie.web.tls import web_tls
     from cli.autorecovery_web import RepairRoutes
 
-    return await serve_bookie_web(
-        bookie_app(RepairRoutes(recovery.counters)), settings.http_server_host, settings.http_server_port
-    )
+    tls = web_tls(settings, configuration.settings(BookieSecuritySettings), asyncio.get_running_loop().time)
+    app = bookie_app(RepairRoutes(recovery.counters))
+    return await serve_bookie_web(app, settings.http_server_host, settings.http_server_port, tls)
 
 
-def _tell_ready(owner: str, web: asyncio.Server | None, json_ready: str | None) -> None:
+def _tell_ready(owner: str, web: "asyncio.Server | TlsPort | None", json_ready: str | None) -> None:
     ready: dict[str, object] = {"bookieId": owner, "pid": os.getpid()}
     if web is not None:
-        ready["httpServerPort"] = web.sockets[0].getsockname()[1]
+        from bookie.web.app import port_of
+
+        ready["httpServerPort"] = port_of(web)
     log.info(line("ready", **ready))
     if json_ready:
         write_whole(Path(json_ready), json.dumps(ready))

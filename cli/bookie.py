@@ -19,11 +19,12 @@ from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie, is_in_use, make_bookie
-from bookie.web.app import app_of, bookie_app, serve_bookie_web
+from bookie.web.app import app_of, bookie_app, port_of, serve_bookie_web
 from bookie.web.cluster_routes import ClusterRoutes
 from bookie.web.disk_routes import DiskRoutes
 from bookie.web.routes import BookieRoutes
 from bookie.web.settings import BookieWebSettings
+from bookie.web.tls import web_tls
 from bookkeeper.ledger_layouts import LAYOUTS
 from bookkeeper.paths import INSTANCE_ID, ROOT
 from bookkeeper.registry import LedgerRegistry
@@ -39,6 +40,8 @@ from ports.clock import Clock
 from ports.disk import Disk
 from ports.logs import line
 from ports.rng import Rng
+from ports.tls import RenewedTls
+from ports.tls_port import TlsPort
 
 if TYPE_CHECKING:
     from cli.bookkeeper_shell.web_cluster import WebCluster
@@ -90,7 +93,8 @@ class BookieServer:
         self._ledger_path: Callable[[int], str]
         self._peers: BookiePeers
         self._auto_recovery: AutoRecovery | None = None
-        self._web: asyncio.Server | None = None
+        self._web: asyncio.Server | TlsPort | None = None
+        self._web_tls: RenewedTls | None = None
         self._web_cluster: WebCluster | None = None
 
     async def start(self) -> None:
@@ -98,7 +102,9 @@ class BookieServer:
 
         BadTls, BookieStartError, BookieFailed, LedgerError (the metadata is of another layout), MetadataError, OSError.
         """
-        self._security = Security(self._security_settings, asyncio.get_running_loop().time)
+        now = asyncio.get_running_loop().time
+        self._security = Security(self._security_settings, now)
+        self._web_tls = web_tls(self._web_settings, self._security_settings, now)
         registry = LedgerRegistry(self._store, self._rng, LAYOUTS)
         await registry.initialise()
         self._ledger_path = partial(registry.layout.path, ROOT)
@@ -180,7 +186,8 @@ class BookieServer:
 
             self._web_cluster = WebCluster(self._store, bookie_id, self._security.peer_tls)
             groups = (routes, DiskRoutes(self._disk, self._bookie_settings), ClusterRoutes(self._web_cluster))
-            self._web = await serve_bookie_web(bookie_app(*groups), settings.http_server_host, settings.http_server_port)
+            where = (settings.http_server_host, settings.http_server_port)
+            self._web = await serve_bookie_web(bookie_app(*groups), *where, self._web_tls)
 
     def _repair_counters(self) -> Mapping[str, int]:
         return {} if self._auto_recovery is None else self._auto_recovery.counters.values()
@@ -188,7 +195,7 @@ class BookieServer:
     @property
     def web_port(self) -> int | None:
         """Where its HTTP is, all of it or /metrics alone; None: nowhere (httpServerEnabled, statsProviderClass)."""
-        return None if self._web is None else int(self._web.sockets[0].getsockname()[1])
+        return None if self._web is None else port_of(self._web)
 
     async def _tell_state(self, collector: GarbageCollector) -> None:
         """Also to the collector, that a disk has become full (GarbageCollectorThread.enableForceGC)."""

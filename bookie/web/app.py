@@ -18,6 +18,8 @@ from bookie.web.cluster_routes import on_refused
 from bookie.web.disk_routes import on_damage, on_disk_error
 from bookie.web.requests import BadRequest, on_bad_request
 from ports.audit import Audit
+from ports.tls import RenewedTls
+from ports.tls_port import TlsPort, bound_listener
 
 HANDLERS = {
     BadRequest: on_bad_request,
@@ -43,11 +45,23 @@ def app_of(routes: Iterable[Route]) -> Starlette:
     return Starlette(routes=list(routes), exception_handlers=dict(HANDLERS), middleware=[Middleware(Audit)])
 
 
-async def serve_bookie_web(app: Starlette, host: str, port: int) -> asyncio.Server:
-    """OSError when the port is taken."""
+async def serve_bookie_web(app: Starlette, host: str, port: int, tls: RenewedTls | None = None) -> asyncio.Server | TlsPort:
+    """Behind TLS if there is any. OSError when the port is taken."""
     config = Config(app, lifespan="off", ws="none", access_log=False, log_config=None, server_header=False, proxy_headers=False)
     config.load()
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # a warning of each declined upgrade would be most of the log
     state = ServerState()
-    loop = asyncio.get_running_loop()
-    return await loop.create_server(lambda: H11Protocol(config=config, server_state=state, app_state={}), host, port)
+
+    def accept() -> asyncio.Protocol:
+        return H11Protocol(config=config, server_state=state, app_state={})
+
+    if tls is None:
+        return await asyncio.get_running_loop().create_server(accept, host, port)
+    secure = TlsPort(bound_listener(host, port), accept, tls)
+    secure.start()
+    return secure
+
+
+def port_of(web: asyncio.Server | TlsPort) -> int:
+    """Where it listens."""
+    return web.number if isinstance(web, TlsPort) else int(web.sockets[0].getsockname()[1])

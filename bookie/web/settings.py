@@ -13,6 +13,8 @@ class BookieWebSettings:
     http_server_enabled: bool = False
     http_server_host: str = "0.0.0.0"
     http_server_port: int = 8080
+    http_server_tls_enable: bool = False
+    """With the files of the bookie's own port: tlsKeyStore, tlsCertificatePath, tlsTrustStore, tlsClientAuthentication."""
     stats_provider_class: str | None = None
     """org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider: /metrics is there without httpServerEnabled, too."""
     prometheus_stats_http_enable: bool = True
