@@ -48,6 +48,17 @@ def test_every_shell_gets_a_script_with_every_group(capsys: pytest.CaptureFixtur
     assert len(admin_tree()) > 350
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_shell_itself_can_read_its_script(shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"there is no {shell}")
+    file = tmp_path / f"completion.{shell}"
+    file.write_text(script(shell, capsys))
+    ran = subprocess.run([program, "-n", str(file)], capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
 def test_an_unknown_shell_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["csh"]) == 2
     assert "bash|zsh|fish" in capsys.readouterr().err

@@ -53,7 +53,9 @@ def test_it_consumes_from_a_time_up_to_another(server: Ready, client: pulsar.Cli
     producer = client.create_producer(topic)
     for index in range(6):
         producer.send(f"m{index}".encode())
-        time.sleep(0.005)  # so that no two have one publish time
+        at = time.time()
+        while time.time() < at + 0.002:  # so that no two have one publish time
+            continue
     read = [json.loads(line) for line in tool(server, "read", topic, "-m", "earliest", "-n", "6", "--json")]
     times = [each["publish_time"] for each in read]
     words = ["-stp", str(times[2]), "-etp", str(times[4]), "-n", "0", "--json"]
