@@ -172,15 +172,19 @@ def _merged(
     batch_indexes = numpy.concatenate((numpy.full(len(whole), -1, numpy.int64), batched.messages.indexes[kept]))
     order = numpy.lexsort((batch_indexes, entries)) if len(whole) and len(kept) else numpy.arange(len(entries))
 
+    # nearly always all rows come from batches, and all messages of those are rows: then what was found is what is wanted
+    is_all = not len(whole) and len(kept) == len(batched.messages.batches)
+
     def both(of_whole: Places, of_batched: Places) -> Places:
-        return numpy.concatenate((of_whole[whole], of_batched[kept]))[order]
+        return of_batched if is_all else numpy.concatenate((of_whole[whole], of_batched[kept]))[order]
 
     def spans(field: int, single: int) -> Spans:
         one, other = own.spans[field], singles.spans[single]
         return Spans(both(one.starts, other.starts), both(one.ends, other.ends))
 
     def numbers(field: int, single: int) -> Words:
-        return numpy.concatenate((own.numbers[field].values[whole], singles.numbers[single].values[kept]))[order]
+        one, other = own.numbers[field].values, singles.numbers[single].values
+        return other if is_all else numpy.concatenate((one[whole], other[kept]))[order]
 
     entries, batch_indexes = entries[order], batch_indexes[order]
     values = Spans(both(payloads[0], batched.messages.metadata_ends), both(payloads[1], batched.messages.payload_ends))
