@@ -18,12 +18,20 @@ const tick = time.Second
 // post sends to the admin REST a policy of the topic.
 func post(t *testing.T, topic, policy, body string) {
 	t.Helper()
+	send(t, http.MethodPost, topic, policy, body)
+}
+
+func send(t *testing.T, method, topic, policy, body string) {
+	t.Helper()
 	url := os.Getenv("PULSAR_TEST_WEB_URL") + "/admin/v2/" + strings.Replace(topic, "://", "/", 1) + "/" + policy
-	answer, err := http.Post(url, "application/json", strings.NewReader(body))
+	request, err := http.NewRequest(method, url, strings.NewReader(body))
+	must(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(request)
 	must(t, err)
 	must(t, answer.Body.Close())
 	if answer.StatusCode != http.StatusNoContent {
-		t.Fatalf("%s: %s", url, answer.Status)
+		t.Fatalf("%s %s: %s", method, url, answer.Status)
 	}
 }
 
@@ -65,7 +73,7 @@ func TestWhatIsSentAgainIsStoredOnceAlsoOverAKill(t *testing.T) {
 	earliest := pulsar.ConsumerOptions{Topic: topic, SubscriptionName: "s", SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest}
 	subscribe(t, c, earliest).Close()
 	post(t, topic, "deduplicationEnabled", "true")
-	send := func(first, count int64) {
+	publishFrom := func(first, count int64) {
 		p, err := c.CreateProducer(pulsar.ProducerOptions{Topic: topic, Name: "p", DisableBatching: true})
 		must(t, err)
 		defer p.Close()
@@ -77,10 +85,10 @@ func TestWhatIsSentAgainIsStoredOnceAlsoOverAKill(t *testing.T) {
 			t.Fatalf("last sequence id %d", last)
 		}
 	}
-	send(0, 20)
+	publishFrom(0, 20)
 	restart(t, pipe, done)
-	send(0, 20)
-	send(10, 20)
+	publishFrom(0, 20)
+	publishFrom(10, 20)
 	consumer := subscribe(t, c, earliest) // only now: what a client has in its queue over a kill comes again
 	equal(t, receive(t, consumer, 30), names(0, 30))
 	nothingComes(t, consumer, 300*time.Millisecond)

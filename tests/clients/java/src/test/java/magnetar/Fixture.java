@@ -118,9 +118,17 @@ abstract class Fixture {
 
   /** POST to the admin REST; 204 is expected. */
   static void post(String path, String body) throws Exception {
+    send("POST", path, body);
+  }
+
+  static void put(String path, String body) throws Exception {
+    send("PUT", path, body);
+  }
+
+  private static void send(String method, String path, String body) throws Exception {
     URI uri = URI.create(System.getenv("PULSAR_TEST_WEB_URL") + "/admin/v2/" + path);
     HttpRequest request = HttpRequest.newBuilder(uri).header("Content-Type", "application/json")
-        .POST(HttpRequest.BodyPublishers.ofString(body)).build();
+        .method(method, HttpRequest.BodyPublishers.ofString(body)).build();
     assertEquals(204, HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.discarding()).statusCode());
   }
 }

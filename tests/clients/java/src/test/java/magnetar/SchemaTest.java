@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 
 import com.google.protobuf.StringValue;
 import com.google.protobuf.Timestamp;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
@@ -21,6 +22,7 @@ import org.apache.pulsar.common.schema.KeyValue;
 import org.apache.pulsar.common.schema.KeyValueEncodingType;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -177,5 +179,50 @@ class SchemaTest extends Fixture {
           () -> client.newProducer(avro(First.class)).topic(topic).create());
       producer.send(value);
     }
+  }
+
+  /** A field more, which need not be there. */
+  private static final String MORE_DEFAULT = "{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"a\",\"type\":\"int\"},"
+      + "{\"name\":\"b\",\"type\":\"int\",\"default\":1}]}";
+  private static final String ONE = "{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"a\",\"type\":\"int\"}]}";
+  private static final String MORE = "{\"type\":\"record\",\"name\":\"R\",\"fields\":[{\"name\":\"a\",\"type\":\"int\"},"
+      + "{\"name\":\"b\",\"type\":\"int\"}]}";
+  private static final String NONE = "{\"type\":\"record\",\"name\":\"R\",\"fields\":[]}";
+
+  private static boolean isTaken(String topic, String definition) throws Exception {
+    try {
+      client.newProducer(Schema.AVRO(SchemaDefinition.builder().withJsonDef(definition).build())).topic(topic).create().close();
+      return true;
+    } catch (PulsarClientException.IncompatibleSchemaException refused) {
+      return false;
+    }
+  }
+
+  /** After each strategy: whether a field may be added with a default, added without, be taken away; and, after a field with a
+   * default came, whether one without a default may stand in its place (which does not fit the first version). */
+  @ParameterizedTest
+  @CsvSource({
+    "ALWAYS_COMPATIBLE,    true,  true,  true,  true",
+    "ALWAYS_INCOMPATIBLE,  false, false, false, false",
+    "BACKWARD,             true,  false, true,  true",
+    "FORWARD,              true,  true,  false, true",
+    "FULL,                 true,  false, false, true",
+    "BACKWARD_TRANSITIVE,  true,  false, true,  false",
+    "FORWARD_TRANSITIVE,   true,  true,  false, true",
+    "FULL_TRANSITIVE,      true,  false, false, false",
+  })
+  void whatMayFollowIsAsTheTopicsStrategySays(String strategy, boolean added, boolean addedBare, boolean takenAway, boolean later) throws Exception {
+    List<Boolean> found = new ArrayList<>();
+    for (List<String> versions : List.of(List.of(ONE, MORE_DEFAULT), List.of(ONE, MORE), List.of(ONE, NONE), List.of(ONE, MORE_DEFAULT, MORE))) {
+      String topic = newTopic();
+      client.newProducer().topic(topic).create().close();
+      put(topic.replace("://", "/") + "/schemaCompatibilityStrategy", '"' + strategy + '"');
+      boolean isTaken = false;
+      for (String definition : versions) {
+        isTaken = isTaken(topic, definition);
+      }
+      found.add(isTaken);
+    }
+    assertEquals(List.of(added, addedBare, takenAway, later), found);
   }
 }
