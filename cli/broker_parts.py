@@ -29,6 +29,7 @@ from broker.topic.settings import TopicSettings
 from broker.transaction.coordinators import Coordinators, initialise_coordinators
 from broker.transaction.here import ParticipantsHere
 from broker.transaction.settings import TransactionSettings
+from broker.transaction.snapshots.snapshots import Snapshots
 from broker.transaction.transactions import BrokerTransactions
 from cli.configuration import Configuration
 from cli.configuration_changes import ChangingSettings
@@ -81,6 +82,8 @@ class BrokerParts:
         broker, load = configuration.settings(BrokerSettings), configuration.settings(LoadSettings)
         changing = ChangingSettings(configuration, (ServerSettings, *BROKER_SETTINGS))
         self.service = BrokerService(broker, store, clock, topics, self.ledgers, load, changing)
+        self._snapshots = Snapshots(self.service, configuration.settings(TopicSettings), clock)
+        topics.persistent.snapshots_of = self._snapshots.of
         security = configuration.settings(SecuritySettings)
         self.security = security_of(security, store, os.environ, lambda: clock.now_ms() / 1000)
         self._fill_meters(configuration)
@@ -143,6 +146,7 @@ class BrokerParts:
         self.listener.stop_accepting()
         if self._transactions is not None:
             await self._transactions.close()
+        await self._snapshots.close()
         await self.service.close()
         await self.listener.close()
         if self.security is not None:

@@ -6,7 +6,6 @@ As in `simulation.planted`, which lists them: what is replaced, and by what, mad
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from broker.topic.transactions import snapshot_log
 from broker.topic.transactions.aborted import AbortedSegment
 from broker.topic.transactions.buffer import TransactionBuffer
 from broker.topic.transactions.pending_ack_records import Acknowledged
@@ -15,6 +14,7 @@ from broker.topic.transactions.subscription_transactions import SubscriptionTran
 from broker.transaction.coordinator_driver import Coordinator
 from broker.transaction.ending_driver import Endings
 from broker.transaction.machine import TransactionMachine
+from broker.transaction.snapshots import records
 from wire.transactions import TxnAction, TxnId
 
 
@@ -53,10 +53,11 @@ def _low_water_mark_too_high(mark: Any) -> Any:
     return property(lambda self: self.last_sequence)
 
 
-def _abort_lost_in_the_snapshot(encode_segment: Any) -> Any:
+def _abort_lost_in_the_snapshot(single_rows: Any) -> Any:
     def broken(segment: AbortedSegment) -> bytes:
         most, ids = next(iter(segment.ids.items()))
-        less: bytes = encode_segment(AbortedSegment(segment.ledger_id, {most: ids - ids[-1:]}))
+        fewer = {**segment.ids, most: ids - ids[-1:]}
+        less: bytes = single_rows(AbortedSegment(segment.last, fewer, segment.count - 1))
         return less
 
     return broken
@@ -93,7 +94,7 @@ TRANSFER_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
         "the low-water mark is above what is open", TransactionMachine, "low_water_mark", _low_water_mark_too_high
     ),
     "abort-lost-in-the-snapshot": (
-        "a snapshot leaves the last aborted transaction out", snapshot_log, "encode_segment", _abort_lost_in_the_snapshot
+        "a snapshot leaves the last aborted transaction out", records, "_single_rows", _abort_lost_in_the_snapshot
     ),
     "snapshot-ahead": (
         "after a snapshot, what was open is not read again", ReadCommitted, "last_confirmed", _snapshot_ahead

@@ -50,6 +50,8 @@ class TransferScenario:
             "managedLedgerMaxEntriesPerLedger": str(self._rng.choice((7, 30, 50_000))),
             "managedLedgerMinLedgerRolloverTimeMinutes": "0",
             "transactionBufferSnapshotMaxTransactionCount": str(self._rng.choice((2, 10, 1000))),
+            "transactionBufferSegmentedSnapshotEnabled": str(self._rng.random() < 0.5).lower(),
+            "transactionBufferSnapshotSegmentSize": "60",
         }
         self.server = ServerMachine(self.loop, self.network, seed, settings)
         self.recorder = Recorder(_Nobody(), self.loop.trace, self.loop.time)

@@ -12,6 +12,7 @@ from wire.transactions import TxnId
 
 from ..service.broker_service import BrokerService
 from ..topic.contract import Topic
+from ..topic.transactions.facts import SegmentFacts
 from .answers import Refusal, json_answer
 from .endpoints import Endpoint, Query
 from .names import topic_of
@@ -53,11 +54,9 @@ class TransactionStatRoutes:
             "recoverStartTime": facts.recovery_ms[0],
             "recoverEndTime": facts.recovery_ms[1],
             "totalAbortedTransactions": facts.aborted_count,
-            "snapshotType": "Segment",
-            "segmentsStats": {"segmentsSize": len(facts.segments)},
+            "snapshotType": "Segment" if facts.is_segmented else "Single",
+            "segmentsStats": _segments(facts.segments, each=query["segmentStats"]) if facts.is_segmented else None,
         }
-        if query["segmentStats"]:
-            told["segmentsStats"]["segmentStats"] = [{"ledgerId": one, "count": count} for one, count in facts.segments]
         return json_answer(told)
 
     async def in_buffer(self, request: Request) -> Response:
@@ -101,3 +100,14 @@ def _txn_id(request: Request) -> TxnId:
 
 def _marks(marks: Any) -> dict[str, int]:
     return {str(coordinator): mark for coordinator, mark in marks.items()}
+
+
+def _segments(facts: SegmentFacts, *, each: bool) -> dict[str, Any]:
+    stored = [{"lastTxnID": txn_id, "persistentPosition": position} for txn_id, position in facts.stored]
+    return {
+        "segmentsSize": len(facts.stored),
+        "currentSegmentCapacity": facts.capacity,
+        "unsealedAbortTxnIDSize": facts.loose_count,
+        "segmentStats": stored if each else None,
+        "lastTookSnapshotSegmentTimestamp": facts.last_stored_ms,
+    }

@@ -38,13 +38,11 @@ from .partitions import PartitionedTopicMetadata, PartitionedTopics, check_not_d
 from .policy_enforcement import PolicyEnforcement
 from .producer_names import ProducerNames
 from .settings import BrokerSettings
+from .system_logs import SystemLogs, keep_what_is_not_compacted
 from .topic_kinds import non_persistent_of, require_kind
 from .topic_lists import matching
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
 from .topic_policies import TopicPolicyDocuments
-from .topic_policies_elsewhere import EventLogElsewhere
-from .topic_policies_events import change_events_of
-from .topic_policies_log import EventLog, ServedEventLog
 from .topic_schemas import TopicSchemas
 from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers
 
@@ -73,7 +71,8 @@ class BrokerService:
         self.namespaces = Namespaces(store)
         self.dynamic_configuration = DynamicConfiguration(store, dynamic_settings, lambda: self.policies.settings_changed())
         self.partitioned_topics = PartitionedTopics(store, settings.max_num_partitions_per_partitioned_topic)
-        self.topic_policies = TopicPolicyDocuments(store, settings.cluster_name, clock, self._change_events)
+        self.system_logs = SystemLogs(self, self._load)
+        self.topic_policies = TopicPolicyDocuments(store, settings.cluster_name, clock, self.system_logs.change_events)
         self.policies = PolicyEnforcement(store, settings.cluster_name, self.topic_policies, lambda: self._topics.all)
         self.namespace_policies = self.policies.namespaces
         registry = SchemaRegistry(SchemaStorage(store, ledgers), clock)
@@ -316,17 +315,6 @@ class BrokerService:
             await self._require_room(topic.namespace, 1)
         return await self._topics.load(topic, create=may_create)
 
-    async def _change_events(self, namespace: NamespaceName, is_made: bool) -> EventLog | None:
-        """Where the policies of the namespace's topics are written."""
-        topic = change_events_of(namespace)
-        if not is_made and not await self.topic_exists(topic):
-            return None
-        await self.namespaces.require(namespace)
-        found = await self.lookup(topic)
-        if found.address != self.advertised:
-            return EventLogElsewhere(str(topic), found, self.neighbours, self.new_producer_name)
-        return ServedEventLog(await self._load(topic, True), self.new_producer_name)
-
     async def _topics_max(self, namespace: NamespaceName) -> int:
         said = (await self.policies.of_namespace(namespace)).max_topics
         return self.settings.max_topics_per_namespace if said is None else said
@@ -367,6 +355,7 @@ class BrokerService:
         if not self._serves(parsed):  # given up while it was opened
             await topic.close()
             self._require_owned(parsed)
+        await keep_what_is_not_compacted(parsed, topic)
         self.policies.put_in_force(parsed, topic)
         return topic
 

@@ -5,6 +5,7 @@ Owns the map and the loads under way. A load outlives the caller that began it (
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 
 from ..errors import BrokerError, ServerError
 from ..meters import BrokerMeters
@@ -100,7 +101,7 @@ class LoadedTopics:
         began, has_failed = loop.time(), True
         meters.topic_loads_pending += 1
         try:
-            async with self._turns:
+            async with nullcontext() if name.is_system else self._turns:  # others may wait for it, with all the turns
                 topic = await self._open_topic(str(name), name.managed_ledger_name, name.partition_index, create=create)
             has_failed = False
             return topic

@@ -7,6 +7,7 @@ does is the topic's.
 import asyncio
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
@@ -23,6 +24,10 @@ log = logging.getLogger(__name__)
 
 _SLICE = 50
 """Topics that one turn of the loop may be spent on."""
+_COMPACTED_NAMES = ("__transaction_buffer_snapshot", "__transaction_buffer_snapshot_indexes")
+"""System topics that grow all the time and of which the last message of each key is enough. Of segments each is needed where it
+was written: an index names its place."""
+_COMPACTED = replace(EXEMPT, compaction_threshold_bytes=1 << 20)
 
 
 class PolicyEnforcement:
@@ -56,7 +61,7 @@ class PolicyEnforcement:
     def put_in_force(self, name: TopicName, topic: Topic) -> None:
         """On a topic, before anybody gets to see it; after `of_namespace` of its namespace."""
         if name.is_system:
-            topic.upkeep.apply(EXEMPT)
+            topic.upkeep.apply(_COMPACTED if name.local_name in _COMPACTED_NAMES else EXEMPT)
         else:
             topic.upkeep.apply(self.namespaces.of(name.namespace), self._own(name))
 

@@ -124,6 +124,11 @@ class TopicName:
         return str(self.namespace) == "pulsar/system" or self.partitioned.local_name in _SYSTEM_LOCAL_NAMES
 
     @property
+    def is_written_by_brokers(self) -> bool:
+        """A log of its namespace: what is not compacted is kept, and what is, by its keys, is enough."""
+        return self.local_name in _SYSTEM_LOCAL_NAMES
+
+    @property
     def is_of_transactions(self) -> bool:
         """A log that transactions keep, or what says who their coordinators are: nobody opens it as a topic
         (SystemTopicNames.isTransactionInternalName)."""

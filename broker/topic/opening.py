@@ -1,5 +1,8 @@
 """Loads topics of both kinds. Owns no topic: the broker service does, which calls this once per topic."""
 
+from collections.abc import Callable
+
+from broker.errors import BrokerError
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedgerError, ManagedLedgers
 from ports.clock import Clock
@@ -10,6 +13,15 @@ from .errors import broker_error
 from .non_persistent.opening import NonPersistentTopics
 from .settings import TopicSettings
 from .topic import PersistentTopic
+from .transactions.snapshot_store import SnapshotStore
+
+SnapshotsOf = Callable[[str], SnapshotStore | None]
+"""Where the snapshots of a topic's aborted transactions are; None: it takes no transactions."""
+
+
+def no_snapshots(topic: str) -> SnapshotStore | None:
+    """Nobody takes transactions."""
+    return None
 
 
 class PersistentTopics:
@@ -24,6 +36,8 @@ class PersistentTopics:
         *,
         takes_transactions: bool = True,
     ) -> None:
+        self.snapshots_of: SnapshotsOf = no_snapshots
+        """Set by whoever made it, before the first topic is opened."""
         self._takes_transactions = takes_transactions
         self._ledgers = ledgers
         self._settings = settings
@@ -45,6 +59,7 @@ class PersistentTopics:
             self._clock,
             self.limits,
             self._ledgers,
+            self.snapshots_of(name),
             takes_transactions=self._takes_transactions,
         )
         try:
@@ -52,6 +67,9 @@ class PersistentTopics:
         except ManagedLedgerError as error:
             await topic.close()
             raise broker_error(error) from error
+        except BrokerError:
+            await topic.close()
+            raise
         return topic
 
 
@@ -67,7 +85,9 @@ class Topics:
         *,
         takes_transactions: bool = True,
     ) -> None:
-        persistent = PersistentTopics(ledgers, settings, dispatcher_settings, clock, takes_transactions=takes_transactions)
+        self.persistent = persistent = PersistentTopics(
+            ledgers, settings, dispatcher_settings, clock, takes_transactions=takes_transactions
+        )
         non_persistent = NonPersistentTopics(settings, dispatcher_settings, clock, persistent.limits)
         self._kinds: dict[str, OpenTopic] = {"persistent": persistent, "non-persistent": non_persistent}
 

@@ -12,6 +12,9 @@ SUBSCRIPTION_TYPE_NAMES = {
     SubscriptionType.KEY_SHARED: "Key_Shared",
 }
 
+SEGMENT_BYTES_MAX = 600_000
+"""A transaction is counted as three bytes, and takes up to twenty: a message has to have room for all."""
+
 
 @dataclass(frozen=True, slots=True)
 class TopicSettings:
@@ -85,6 +88,10 @@ class TopicSettings:
     """Transactions that end on a topic between snapshots of the aborted ones, at most."""
     transaction_buffer_snapshot_min_time_in_millis: int = 5000
     """How often it is looked whether a snapshot is due."""
+    transaction_buffer_segmented_snapshot_enabled: bool = False
+    """Snapshots in segments with an index (PIP-196); a list of more than a megabyte is written so all the same."""
+    transaction_buffer_snapshot_segment_size: int = 262_144
+    """Bytes of a segment, about."""
     broker_deduplication_enabled: bool = False
     """Whether each (producer name, sequence id) is stored once, where namespace and topic say nothing."""
     broker_deduplication_max_number_of_producers: int = 10_000
@@ -133,6 +140,8 @@ class TopicSettings:
             raise ValueError("transactionBufferSnapshotMaxTransactionCount must be at least 1")
         if self.transaction_buffer_snapshot_min_time_in_millis < 1:
             raise ValueError("transactionBufferSnapshotMinTimeInMillis must be at least 1")
+        if not 0 < self.transaction_buffer_snapshot_segment_size <= SEGMENT_BYTES_MAX:
+            raise ValueError(f"transactionBufferSnapshotSegmentSize: expected 1 to {SEGMENT_BYTES_MAX} bytes")
 
     @property
     def non_persistent_entries_at_once_max(self) -> int:

@@ -33,6 +33,7 @@ from .subscriptions import Subscriptions
 from .topic_operations import StoredTopicOperations
 from .transactions.facts import BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 from .transactions.logs import LogsOfItsOwn
+from .transactions.snapshot_store import SnapshotStore
 from .transactions.topic_transactions import TopicTransactions
 from .upkeep import Upkeep
 
@@ -57,6 +58,7 @@ class PersistentTopic:
         clock: Clock,
         limits: BrokerLimits | None = None,
         logs: ManagedLedgers | None = None,
+        snapshots: SnapshotStore | None = None,
         *,
         takes_transactions: bool = True,
     ) -> None:
@@ -66,7 +68,7 @@ class PersistentTopic:
         self.created_ms = clock.now_ms()
         self.takes_transactions = takes_transactions
         self.logs_of_its_own = None if logs is None else LogsOfItsOwn(logs, ledger.name)
-        self.transactions = TopicTransactions(self, self.logs_of_its_own, settings, clock)
+        self.transactions = TopicTransactions(self, snapshots, settings, clock)
         self.scanned = ScannedRuns(self.transactions.decided)
         self._settings = settings
         self._clock = clock
@@ -315,7 +317,6 @@ class PersistentTopic:
 
     async def _close_ledger(self) -> None:
         """Flushes the cursors. A failure leaves nothing to do here: the next to open it recovers it."""
-        await self.transactions.close()
         for subscription in self.subscriptions.all:
             await subscription.transactions.close()
         try:

@@ -14,6 +14,7 @@ import pulsar
 import pytest
 
 from broker.service.load.board import apaches_report
+from tests.clients.aborted_beside_apache import SETTINGS, aborted_goes_over_and_back, set_options
 from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import Broker, get, id_of, leader_of, owner_of, receive_all
@@ -35,11 +36,11 @@ REFUSED_SECONDS = 3
 def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[tuple[BrokerProcess, ApacheBrokerProcess]]:
     directory = tmp_path_factory.mktemp("mixed")
     classpath = apache_classpath(directory)
-    settings = (f"managedLedgerMaxUnackedRangesToPersist={HOLES_MAX}", "loadBalancerSheddingEnabled=false")
+    settings = (f"managedLedgerMaxUnackedRangesToPersist={HOLES_MAX}", "loadBalancerSheddingEnabled=false", *set_options())
     with ExitStack() as running:
         ours = running.enter_context(BrokerProcess(directory / "ours", storage, *settings)).start()
         until(lambda: leader_of(ours) == id_of(ours))
-        apaches = running.enter_context(ApacheBrokerProcess(directory / "apaches", storage, classpath)).start()
+        apaches = running.enter_context(ApacheBrokerProcess(directory / "apaches", storage, classpath, **SETTINGS)).start()
         yield ours, apaches
         apaches.stop()
         assert ours.stop() == 0, ours.log.read_text()
@@ -219,3 +220,8 @@ def test_apaches_broker_serves_topics_while_ours_has_its_topic_policies(brokers:
         consumer = shared(client, elsewhere)
         publish(client, elsewhere, 5)
         assert receive(consumer, 5) == names(0, 5)
+
+
+def test_what_was_aborted_on_one_kind_is_aborted_on_the_other(both_ways: tuple[Broker, Broker], topic: str) -> None:
+    """With a whole list in each snapshot; with segments: test_topic_policies_in_a_cluster.py, whose brokers write these."""
+    aborted_goes_over_and_back(topic, *both_ways)

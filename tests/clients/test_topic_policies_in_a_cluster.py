@@ -1,6 +1,6 @@
 """Topic policies where `__change_events` is served by another broker: ours and Apache's, both ways round.
 
-A policy that is set at one broker is read, and in force, at the other.
+A policy that is set at one broker is read, and in force, at the other. Beside that, transactions with segmented snapshots.
 """
 
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from itertools import permutations
 import pulsar
 import pytest
 
+from tests.clients.aborted_beside_apache import SETTINGS, aborted_goes_over_and_back, set_options
 from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import Broker, get, id_of, leader_of, post
@@ -19,16 +20,17 @@ from tests.clients.python_client import quiet_client, until
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 EVENTS = "persistent://public/default/__change_events"
+SEGMENTED = {"transactionBufferSegmentedSnapshotEnabled": "true"}
 
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[tuple[BrokerProcess, ApacheBrokerProcess]]:
     directory = tmp_path_factory.mktemp("policies")
-    classpath = apache_classpath(directory)
+    classpath, settings = apache_classpath(directory), {**SETTINGS, **SEGMENTED, "loadBalancerSheddingEnabled": "false"}
     with ExitStack() as running:
-        ours = running.enter_context(BrokerProcess(directory / "ours", storage, "loadBalancerSheddingEnabled=false")).start()
+        ours = running.enter_context(BrokerProcess(directory / "ours", storage, *set_options(**settings))).start()
         until(lambda: leader_of(ours) == id_of(ours))
-        apaches = running.enter_context(ApacheBrokerProcess(directory / "apaches", storage, classpath)).start()
+        apaches = running.enter_context(ApacheBrokerProcess(directory / "apaches", storage, classpath, **settings)).start()
         yield ours, apaches
         apaches.stop()
         assert ours.stop() == 0, ours.log.read_text()
@@ -78,3 +80,8 @@ def test_a_policy_is_in_force_where_the_topic_is_whoever_serves_the_events(
             for reader in both_ways:
                 until(lambda reader=reader, limit=limit: get(reader, f"{path_of(name)}/maxProducers") == limit)  # type: ignore[misc]
             until(lambda limit=limit: second_producer_is_refused(client, name) == (limit == 1))  # type: ignore[misc]
+
+
+def test_what_was_aborted_on_one_kind_is_aborted_on_the_other(both_ways: tuple[Broker, Broker], topic: str) -> None:
+    """With segments and an index; with a whole list: test_mixed_with_apache.py."""
+    aborted_goes_over_and_back(topic, *both_ways)

@@ -18,8 +18,8 @@ SEEDS_MAX = 200
 FOUND_FROM = {
     "marker-before-the-log": 28,
     "coordinator-forgets": 37,
-    "low-water-mark-too-high": 6,
-    "snapshot-ahead": 14,
+    "low-water-mark-too-high": 12,
+    "snapshot-ahead": 30,
     "pending-ack-not-awaited": 28,
 }
 """Where the search begins: before it no crash comes at the right moment."""

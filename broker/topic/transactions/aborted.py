@@ -1,8 +1,8 @@
 """AbortedTransactions: which transactions were aborted on a topic, for as long as a message of theirs may be read. Pure.
 
-In segments, one for each ledger of the topic that has their markers (more when there are very many), so that a ledger that is
-trimmed takes its segment with it, and only segments that changed are stored again. Bitmaps: a million of them are some 130 KB.
-Apache: SnapshotSegmentAbortedTxnProcessorImpl (PIP-196), whose segments are lists of a fixed length.
+In segments, in the order of their markers. A segment goes with the ledger of its last marker. Those that are sealed do not grow
+any more and are stored once (Apache: SnapshotSegmentAbortedTxnProcessorImpl, PIP-196); the others are of one ledger each and
+small, so that what is made of them to be stored is made again of the last one alone. Bitmaps: a million are some 130 KB.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,29 +13,46 @@ from pyroaring import BitMap64
 from wire.position import Position
 from wire.transactions import TxnId
 
-SEGMENT_IDS_MAX = 50_000
-"""Of transactions; a segment is at most about a megabyte then, whatever their numbers are."""
+LOOSE_IDS_MAX = 4096
+"""Of transactions in a segment that is not sealed."""
 
 
 @dataclass(slots=True)
 class AbortedSegment:
-    """Transactions whose markers are in one ledger; by coordinator."""
+    """Transactions that were aborted one after the other; by coordinator."""
 
-    ledger_id: int
+    last: Position
+    """Of their markers."""
     ids: dict[int, BitMap64] = field(default_factory=dict)
     count: int = 0
+    sequence_id: int | None = None
+    """Of a sealed one: its number among those of the topic."""
     place: Position | None = None
-    """Where it is stored; None: it has to be stored again."""
+    """Where it is stored, once it is; only sealed ones are stored by themselves."""
+    encoded: dict[str, bytes] = field(default_factory=dict)
+    """What whoever stores it has made of it, until it changes."""
+
+    @property
+    def last_id(self) -> TxnId:
+        """The last in the order in which they are stored."""
+        most = next(reversed(self.ids))
+        return TxnId(most, self.ids[most].max())
+
+    def add(self, txn_id: TxnId, marker: Position) -> None:
+        self.ids.setdefault(txn_id.most, BitMap64()).add(txn_id.least)
+        self.count += 1
+        self.last = marker
+        self.encoded = {}
 
 
 class AbortedTransactions:
     """Of one topic."""
 
-    def __init__(self, segments: Sequence[AbortedSegment] = ()) -> None:
-        self._segments = list(segments)
+    def __init__(self) -> None:
+        self._segments: list[AbortedSegment] = []
         self._all: dict[int, BitMap64] = {}
-        for segment in self._segments:
-            self._unite(segment.ids)
+        self._next_sequence_id = 0
+        self._gone: list[int] = []
 
     def __contains__(self, txn_id: TxnId) -> bool:
         ids = self._all.get(txn_id.most)
@@ -46,37 +63,74 @@ class AbortedTransactions:
 
     @property
     def segments(self) -> Sequence[AbortedSegment]:
-        """Ascending by ledger; the last one may still grow."""
+        """Ascending by their last markers: those that are sealed first."""
         return self._segments
+
+    @property
+    def sealed(self) -> Sequence[AbortedSegment]:
+        return [segment for segment in self._segments if segment.sequence_id is not None]
+
+    @property
+    def loose(self) -> Sequence[AbortedSegment]:
+        """Those that are not sealed."""
+        return [segment for segment in self._segments if segment.sequence_id is None]
 
     def add(self, txn_id: TxnId, marker: Position) -> None:
         """Nothing happens when it is known."""
         if txn_id in self:
             return
-        segments = self._segments
-        if not segments or segments[-1].ledger_id != marker.ledger_id or segments[-1].count >= SEGMENT_IDS_MAX:
-            segments.append(AbortedSegment(marker.ledger_id))
-        segment = segments[-1]
-        segment.ids.setdefault(txn_id.most, BitMap64()).add(txn_id.least)
-        segment.count += 1
-        segment.place = None
+        last = self._segments[-1] if self._segments else None
+        if (
+            last is None
+            or last.sequence_id is not None
+            or last.last.ledger_id != marker.ledger_id
+            or last.count >= LOOSE_IDS_MAX
+        ):
+            last = AbortedSegment(marker)
+            self._segments.append(last)
+        last.add(txn_id, marker)
         self._all.setdefault(txn_id.most, BitMap64()).add(txn_id.least)
+
+    def restore(self, ids: Mapping[int, BitMap64], last: Position, sequence_id: int, place: Position) -> None:
+        """A sealed segment as it was stored, before anything that is not sealed."""
+        new = {most: least - self._all.get(most, BitMap64()) for most, least in ids.items()}
+        new = {most: least for most, least in new.items() if least}
+        self._next_sequence_id = max(self._next_sequence_id, sequence_id + 1)
+        if not new:
+            self._gone.append(sequence_id)
+            return
+        self._segments.append(AbortedSegment(last, new, sum(map(len, new.values())), sequence_id, place))
+        self._unite(new)
+
+    def seal(self, count_min: int) -> None:
+        """Make one segment of all that are not sealed, if they have so many transactions."""
+        loose = self.loose
+        if not loose or sum(segment.count for segment in loose) < count_min:
+            return
+        ids: dict[int, BitMap64] = {}
+        for segment in loose:
+            for most, least in segment.ids.items():
+                ids[most] = ids.get(most, BitMap64()) | least
+        count = sum(map(len, ids.values()))
+        self._segments = [*self.sealed, AbortedSegment(loose[-1].last, ids, count, self._next_sequence_id)]
+        self._next_sequence_id += 1
 
     def forget_before(self, ledger_id: int) -> bool:
         """Those whose markers were in ledgers before it: their messages, which came earlier, are gone. Whether any were."""
-        gone = [segment for segment in self._segments if segment.ledger_id < ledger_id]
+        gone = [segment for segment in self._segments if segment.last.ledger_id < ledger_id]
         for segment in gone:
             for most, ids in segment.ids.items():
                 self._all[most] -= ids
                 if not self._all[most]:
                     del self._all[most]
-        self._segments = [segment for segment in self._segments if segment.ledger_id >= ledger_id]
+        self._gone += [segment.sequence_id for segment in gone if segment.sequence_id is not None]
+        self._segments = [segment for segment in self._segments if segment.last.ledger_id >= ledger_id]
         return bool(gone)
 
-    def store_all_again(self) -> None:
-        """Of all segments, so that what was stored of them can go."""
-        for segment in self._segments:
-            segment.place = None
+    def take_gone(self) -> list[int]:
+        """The numbers of sealed segments that were forgotten since the last call."""
+        gone, self._gone = self._gone, []
+        return gone
 
     def _unite(self, ids: Mapping[int, BitMap64]) -> None:
         for most, least in ids.items():
@@ -84,8 +138,13 @@ class AbortedTransactions:
 
     def check_invariants(self) -> None:
         """AssertionError when the segments do not say what the whole says."""
-        again = AbortedTransactions(self._segments)
-        assert again._all == self._all
-        assert sum(map(len, self._all.values())) == len(self)
-        ledgers = [segment.ledger_id for segment in self._segments]
+        everything: dict[int, BitMap64] = {}
+        for segment in self._segments:
+            assert segment.count == sum(map(len, segment.ids.values()))
+            for most, least in segment.ids.items():
+                everything[most] = everything.get(most, BitMap64()) | least
+        assert everything == self._all
+        assert sum(map(len, everything.values())) == len(self)
+        assert [*self.sealed, *self.loose] == self._segments
+        ledgers = [segment.last.ledger_id for segment in self._segments]
         assert ledgers == sorted(ledgers)

@@ -16,8 +16,18 @@ class BufferFacts:
     open_count: int
     recovery_ms: tuple[int, int]
     aborted_count: int
-    segments: tuple[tuple[int, int], ...]
-    """Of the aborted transactions: of each the ledger with their markers, and how many they are."""
+    is_segmented: bool
+    segments: "SegmentFacts"
+
+
+@record(frozen=True, slots=True)
+class SegmentFacts:
+    """Of the segments of a topic's snapshots (SegmentsStats). `stored`: of each its last transaction and marker."""
+
+    capacity: int
+    last_stored_ms: int
+    loose_count: int
+    stored: tuple[tuple[str, str], ...]
 
 
 @record(frozen=True, slots=True)

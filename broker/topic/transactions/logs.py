@@ -1,6 +1,6 @@
-"""LogsOfItsOwn: the managed ledgers beside a topic's: of its snapshots, and of each subscription's pending acknowledgements.
+"""LogsOfItsOwn: the managed ledgers beside a topic's, of each subscription's pending acknowledgements.
 
-Owns their names. The second is Apache's (MLPendingAckStore); both end so that nobody lists them as topics.
+Owns their names, which are Apache's (MLPendingAckStore) and end so that nobody lists them as topics.
 """
 
 from managed_ledger.contract import ManagedLedger, ManagedLedgers
@@ -16,15 +16,9 @@ class LogsOfItsOwn:
         self._logs = logs
         self._topic_log = topic_log
 
-    async def snapshots(self, create: bool) -> ManagedLedger | None:
-        """Opened; when it is missing made, or None. ManagedLedgerError."""
-        return await self._open(f"{self._topic_log}-'transactions{_SUFFIX}", create)  # no encoded name has an apostrophe
-
     async def pending_acks(self, subscription: str, create: bool) -> ManagedLedger | None:
-        """As `snapshots`."""
-        return await self._open(f"{self._topic_log}-{encode_name(subscription)}{_SUFFIX}", create)
-
-    async def _open(self, name: str, create: bool) -> ManagedLedger | None:
+        """Opened; when it is missing made, or None. ManagedLedgerError."""
+        name = f"{self._topic_log}-{encode_name(subscription)}{_SUFFIX}"
         if not create and not await self._logs.exists(name):
             return None
         return await self._logs.open(name)

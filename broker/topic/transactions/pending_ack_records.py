@@ -16,12 +16,12 @@ from wire.generated.transaction_pending_ack_pb2 import (
     PendingAckMetadataEntry,
 )
 from wire.int64 import signed, unsigned
+from wire.payloads import MAGIC_BROKER_ENTRY_METADATA
 from wire.position import Position
 from wire.run import Buffer
 from wire.transactions import TxnAction, TxnId
 
 from .pending_acks import Acked
-from .snapshots import without_broker_metadata
 
 
 class UnreadableRecord(Exception):
@@ -79,7 +79,7 @@ def _metadata(acked: Sequence[Acked]) -> list[PendingAckMetadata]:
 def decode(payload: Buffer) -> Record:
     """The record of an entry. UnreadableRecord."""
     try:
-        entry = PendingAckMetadataEntry.FromString(bytes(without_broker_metadata(payload)))
+        entry = PendingAckMetadataEntry.FromString(bytes(_without_broker_metadata(payload)))
     except DecodeError as error:
         raise UnreadableRecord("no entry of a pending-ack log") from error
     txn_id = TxnId(entry.txnid_most_bits, entry.txnid_least_bits)
@@ -91,3 +91,11 @@ def decode(payload: Buffer) -> Record:
         for each in entry.pending_ack_metadata
     )
     return Acknowledged(txn_id, is_cumulative, tuple(acked))
+
+
+def _without_broker_metadata(payload: Buffer) -> memoryview:
+    """An entry of a log of our own, which has the broker's metadata in front where topics have them."""
+    data = memoryview(payload)
+    if data[:2] == MAGIC_BROKER_ENTRY_METADATA:
+        return data[6 + int.from_bytes(data[2:6]) :]
+    return data

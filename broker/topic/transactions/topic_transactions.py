@@ -1,7 +1,7 @@
 """TopicTransactions: performs what the buffer decides: messages and markers to the log, snapshots, recovery.
 
-Owns the snapshot log, made before the first message of a transaction is taken, and a timer for the next snapshot. A topic that
-never had a transaction has neither. Relies on the log for the order: a marker comes after the messages that it ends.
+Owns when snapshots are taken: the first one before the first message of a transaction, others by a timer. A topic that never
+had a transaction has neither. Relies on the log for the order: a marker comes after the messages that it ends.
 """
 
 import asyncio
@@ -23,11 +23,10 @@ from ..errors import broker_error
 from ..settings import TopicSettings
 from .aborted import AbortedTransactions
 from .buffer import Ending, TransactionBuffer
-from .facts import BufferFacts, InBufferFacts
-from .logs import LogsOfItsOwn
+from .facts import BufferFacts, InBufferFacts, SegmentFacts
 from .markers import marker, transaction_entries, without_aborted
 from .read_committed import ReadCommitted
-from .snapshot_log import SnapshotLog
+from .snapshot_store import SnapshotStore
 
 _REPLAY_ENTRIES, _REPLAY_BYTES = 1000, 4 << 20
 _REPLAYED_ENTRIES_MAX = 20_000
@@ -54,24 +53,25 @@ class TransactionsHost(Protocol):
 class TopicTransactions:
     """Of one topic. `recover` before anybody reads."""
 
-    def __init__(self, host: TransactionsHost, logs: LogsOfItsOwn | None, settings: TopicSettings, clock: Clock) -> None:
+    def __init__(self, host: TransactionsHost, snapshots: SnapshotStore | None, settings: TopicSettings, clock: Clock) -> None:
         self.buffer = TransactionBuffer()
         self.committed = ReadCommitted(host.ledger, self._limit)
         self.recovery_ms = (0, 0)
         """When it began and ended."""
         self.last_snapshot_ms = 0
         self._host = host
-        self._logs = logs
+        self._snapshots = snapshots
         self._settings = settings
         self._clock = clock
-        self._snapshots: SnapshotLog | None = None
+        self._is_used = False
+        """There is a snapshot, from which the next owner knows that there are transactions."""
         self._waiting = 0
-        """Appends that wait until the snapshot log is there; others wait behind them."""
+        """Appends that wait for the first snapshot; others wait behind them."""
         self._turn = asyncio.Lock()
         self._endings: dict[TxnId, asyncio.Future[EntryRun]] = {}
         self._changes = 0
         """Transactions that ended since the last snapshot."""
-        self._replay_from: Position | None = None
+        self._max_read: Position | None = None
         """As the last snapshot says."""
         self._is_snapshotting = False
         self._timer: asyncio.TimerHandle | None = None
@@ -79,7 +79,7 @@ class TopicTransactions:
     @property
     def has_been_used(self) -> bool:
         """Whether the topic ever had a transaction."""
-        return self._snapshots is not None
+        return self._is_used
 
     def _limit(self) -> Position | None:
         return self.buffer.limit()
@@ -93,7 +93,6 @@ class TopicTransactions:
     def facts(self) -> BufferFacts:
         """Of all."""
         buffer = self.buffer
-        segments = tuple((segment.ledger_id, segment.count) for segment in buffer.aborted.segments)
         last = self.committed.last_confirmed
         return BufferFacts(
             is_used=self.has_been_used,
@@ -103,7 +102,17 @@ class TopicTransactions:
             open_count=buffer.open_count,
             recovery_ms=self.recovery_ms,
             aborted_count=len(buffer.aborted),
-            segments=segments,
+            is_segmented=self._snapshots is not None and self._snapshots.is_segmented,
+            segments=self._segment_facts(),
+        )
+
+    def _segment_facts(self) -> SegmentFacts:
+        aborted, snapshots = self.buffer.aborted, self._snapshots
+        return SegmentFacts(
+            0 if snapshots is None else snapshots.segment_capacity,
+            0 if snapshots is None else snapshots.last_segment_ms,
+            sum(segment.count for segment in aborted.loose),
+            tuple((str(segment.last_id), str(segment.last)) for segment in aborted.sealed),
         )
 
     def facts_of(self, txn_id: TxnId) -> InBufferFacts:
@@ -115,25 +124,23 @@ class TopicTransactions:
     # ---- recovery
 
     async def recover(self) -> None:
-        """The newest snapshot, and what the log says since. ManagedLedgerError."""
-        found = None if self._logs is None or not self._host.ledger.entry_count else await self._logs.snapshots(False)
+        """The newest snapshot, and what the log says since. ManagedLedgerError, BrokerError."""
+        began, ledger = self._clock.now_ms(), self._host.ledger
+        found = None if self._snapshots is None or not ledger.entry_count else await self._snapshots.read()
         if found is None:
             return
-        began = self._clock.now_ms()
-        self._snapshots = await SnapshotLog.open(found)
-        aborted, replay_from = await self._snapshots.read()
-        aborted.forget_before(self._host.ledger.first_position().ledger_id)
-        self.buffer = TransactionBuffer(aborted)
-        count = await self._replay(replay_from)
-        self._replay_from = replay_from
+        found.aborted.forget_before(ledger.first_position().ledger_id)
+        self.buffer = TransactionBuffer(found.aborted)
+        count = await self._replay(found.max_read)
+        self._is_used, self._max_read = True, found.max_read
         self.recovery_ms = (began, self._clock.now_ms())
-        counts = {"aborted": len(aborted), "open": self.buffer.open_count, "replayed": count}
+        counts = {"aborted": len(found.aborted), "open": self.buffer.open_count, "replayed": count}
         log.info(line("transactions recovered", topic=self._host.name, **counts))
         self._set_timer()
 
-    async def _replay(self, replay_from: Position) -> int:
+    async def _replay(self, max_read: Position) -> int:
         ledger, count = self._host.ledger, 0
-        position = max(replay_from, ledger.first_position())
+        position = max(max_read, ledger.first_position())
         while True:
             run = await ledger.read(position, _REPLAY_ENTRIES, _REPLAY_BYTES)
             if run is None:
@@ -152,7 +159,7 @@ class TopicTransactions:
         """As the log's; of a transaction that has ended: BrokerError. None: of no transaction."""
         if txn_id is not None and not self._host.takes_transactions:
             return _refused("Transactions are not enabled.")
-        if self._waiting or (txn_id is not None and self._snapshots is None):
+        if self._waiting or (txn_id is not None and not self._is_used):
             self._waiting += 1
             return asyncio.ensure_future(self._append_later(txn_id, entries))
         return self._append(txn_id, entries)
@@ -169,17 +176,15 @@ class TopicTransactions:
         return await appended
 
     async def _open(self) -> None:
-        """Have the snapshot log, with a first snapshot: from it the next owner knows that there are transactions."""
-        if self._snapshots is not None:
+        """Have a first snapshot. BrokerError."""
+        if self._is_used:
             return
-        found = None if self._logs is None else await self._logs.snapshots(True)
-        if found is None:
+        if self._snapshots is None:
             raise BrokerError(ServerError.NOT_ALLOWED, "Transactions are not enabled.")
-        snapshots = await SnapshotLog.open(found)
-        ledger = self._host.ledger
-        self._replay_from = ledger.next_position(ledger.last_confirmed)
-        await snapshots.write(AbortedTransactions(), self._replay_from)
-        self._snapshots = snapshots
+        self._max_read = self._host.ledger.last_confirmed
+        await self._snapshots.write(AbortedTransactions(), self._max_read)
+        self.last_snapshot_ms = self._clock.now_ms()
+        self._is_used = True
         self._set_timer()
 
     def _append(self, txn_id: TxnId | None, entries: EntryBatch) -> "asyncio.Future[EntryRun]":
@@ -263,7 +268,7 @@ class TopicTransactions:
 
     def _tick(self) -> None:
         ledger = self._host.ledger
-        start = self._replay_from or ledger.first_position()
+        start = self._max_read or ledger.first_position()
         if self._changes or ledger.count_between(start, self.committed.last_confirmed) > _REPLAYED_ENTRIES_MAX:
             self._host.run_task(self._snapshot())
         self._set_timer()
@@ -273,15 +278,16 @@ class TopicTransactions:
         snapshots, ledger = self._snapshots, self._host.ledger
         if snapshots is None or self._is_snapshotting:
             return
-        self._changes, self._is_snapshotting = 0, True
+        changes, self._changes, self._is_snapshotting = self._changes, 0, True
         self.buffer.aborted.forget_before(ledger.first_position().ledger_id)
-        replay_from = ledger.next_position(self.committed.last_confirmed)
+        max_read = self.committed.last_confirmed
         try:
-            await snapshots.write(self.buffer.aborted, replay_from)
-        except ManagedLedgerError as error:
+            await snapshots.write(self.buffer.aborted, max_read)
+        except BrokerError as error:
+            self._changes += changes  # it is tried again
             log.warning(line("no snapshot of aborted transactions", topic=self._host.name, error=error))
         else:
-            self._replay_from = replay_from
+            self._max_read = max_read
             self.last_snapshot_ms = self._clock.now_ms()
         finally:
             self._is_snapshotting = False
@@ -294,19 +300,14 @@ class TopicTransactions:
             self._timer.cancel()
             self._timer = None
 
-    async def close(self) -> None:
-        """A last snapshot, where something has changed."""
-        self.stop()
-        if self._snapshots is not None:
-            if self._changes:
-                await self._snapshot()
-            await self._snapshots.close()
-
     async def delete(self) -> None:
-        """With the topic. ManagedLedgerError."""
+        """With the topic. A snapshot that stays is of no topic: it does no harm to a new one of the same name."""
         self.stop()
-        if self._snapshots is not None:
-            await self._snapshots.ledger.delete()
+        if self._snapshots is not None and self._is_used:
+            try:
+                await self._snapshots.delete()
+            except BrokerError as error:
+                log.warning(line("a snapshot of aborted transactions stays", topic=self._host.name, error=error))
 
 
 def _refused(message: str) -> "asyncio.Future[EntryRun]":

@@ -14,6 +14,7 @@ from broker.service.topic_name import TopicName
 from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import Topics
 from broker.topic.settings import TopicSettings
+from broker.transaction.snapshots.snapshots import Snapshots
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from tests.broker.topic.memory_ledger import MemoryLedger, MemoryLedgers
@@ -71,6 +72,7 @@ class AdminWorld:
         ledgers = StoredMemoryLedgers(self.store)
         topics = Topics(ledgers, topic_settings or TopicSettings(), DispatcherSettings(), clock)
         self.service = BrokerService(settings or BrokerSettings(), self.store, clock, topics, FakeLedgerStore(FakeLedgers()))
+        topics.persistent.snapshots_of = Snapshots(self.service, topic_settings or TopicSettings(), clock).of
         self.app = admin_app(self.service, self.store, "9.8.7")
 
     async def call(self, method: str, path: str, body: Any = None, *, raw: bytes | None = None) -> Answer:

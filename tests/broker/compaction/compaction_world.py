@@ -11,6 +11,7 @@ from broker.topic.settings import TopicSettings
 from managed_ledger.contract import EARLIEST
 from tests.broker.compaction.messages import Seen, seen_in
 from tests.broker.topic.topic_world import TOPIC, ConsumerEnd, World
+from tests.broker.topic.transaction_world import SnapshotsHere
 from tests.managed_ledger.fake_ledgers import FakeLedger
 from tests.managed_ledger.ledger_world import NAME, trimming
 from tests.managed_ledger.ledger_world import World as Storage
@@ -28,6 +29,7 @@ class CompactedWorld(World):
 
     async def open(self) -> None:
         topics = PersistentTopics(self.storage.ledgers, self.settings, DispatcherSettings(), self.storage.clock)
+        topics.snapshots_of = SnapshotsHere(topics, self.storage, self.settings).of
         self.topic = await topics(TOPIC, NAME, -1, create=True)
         self.log = self.topic.ledger
         await self.topic.create_subscription(COMPACTION_CURSOR, from_earliest=True, properties={})  # or all would be trimmed

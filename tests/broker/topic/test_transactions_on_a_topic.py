@@ -1,19 +1,24 @@
 """Messages in transactions on a topic with real ledgers: all of one are seen, or none, whatever happens to the broker."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from broker.errors import BrokerError, ServerError
 from broker.topic.contract import SubscriptionType
 from broker.topic.settings import TopicSettings
-from broker.topic.transactions.snapshot_log import SnapshotLog
-from tests.broker.topic.topic_world import ConsumerEnd, ack_run, run
+from broker.transaction.snapshots.messages import Keyed
+from broker.transaction.snapshots.schemas import Kind
+from broker.transaction.snapshots.snapshot_topic import SnapshotTopic
+from tests.broker.topic.topic_world import TOPIC, ConsumerEnd, ack_run, run
 from tests.broker.topic.transaction_world import ONE, THREE, TWO, TransactionWorld, send, text_of
 from wire.position import Position
 from wire.transactions import TxnAction
 
 COMMIT, ABORT = TxnAction.COMMIT, TxnAction.ABORT
+SEGMENTED = TopicSettings(transaction_buffer_segmented_snapshot_enabled=True, transaction_buffer_snapshot_segment_size=60)
+"""Of eight transactions each."""
 
 
 def texts(sink: ConsumerEnd) -> list[str]:
@@ -64,13 +69,16 @@ def test_messages_of_an_aborted_transaction_are_never_read_and_leave_no_backlog(
     run(scenario)
 
 
+@pytest.mark.parametrize("settings", [TopicSettings(), SEGMENTED], ids=["single", "segmented"])
 @pytest.mark.parametrize("action", [COMMIT, ABORT, None])
 @pytest.mark.parametrize("after_seconds", [0, 10])
-def test_a_killed_broker_knows_again_what_was_decided(action: TxnAction | None, after_seconds: int) -> None:
+def test_a_killed_broker_knows_again_what_was_decided(
+    action: TxnAction | None, after_seconds: int, settings: TopicSettings
+) -> None:
     """With a snapshot since, or without; None: nothing was, and it is afterwards."""
 
     async def scenario() -> None:
-        world = TransactionWorld()
+        world = TransactionWorld(settings)
         await world.open()
         producer, _ = await world.producer()
         await world.topic.create_subscription("s", from_earliest=True, properties={})
@@ -184,21 +192,21 @@ def test_the_last_message_is_the_last_that_is_committed() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize("entries", [0, 1, 7, 8, 9])
+@pytest.mark.parametrize("messages", [0, 1, 2])
 def test_killed_while_a_snapshot_is_written_the_next_one_knows_all_that_were_aborted(
-    entries: int, monkeypatch: pytest.MonkeyPatch
+    messages: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the first of eight segments, between them, between the last and the index, and after it."""
-    sound, left = SnapshotLog._append, [entries]
+    """Before the segment, between it and the index, and after that."""
+    sound, left = SnapshotTopic.append, [messages]
 
-    async def so_many(self: SnapshotLog, payload: bytes) -> Position:
+    async def so_many(self: SnapshotTopic, keyed: Keyed, *, is_made: bool = True) -> Position | None:
         if not left[0]:
             await asyncio.get_running_loop().create_future()
         left[0] -= 1
-        return await sound(self, payload)
+        return await sound(self, keyed, is_made=is_made)
 
     async def scenario() -> None:
-        world = TransactionWorld()
+        world = TransactionWorld(SEGMENTED)
         await world.open()
         producer, _ = await world.producer()
         await world.topic.create_subscription("s", from_earliest=True, properties={})
@@ -207,22 +215,29 @@ def test_killed_while_a_snapshot_is_written_the_next_one_knows_all_that_were_abo
             send(producer, "x", txn_id)
             await asyncio.sleep(0.01)
             await world.topic.end_transaction(txn_id, ABORT, -1)
-        assert len(world.topic.transactions.buffer.aborted.segments) == 8
-        monkeypatch.setattr(SnapshotLog, "_append", so_many)
+        monkeypatch.setattr(SnapshotTopic, "append", so_many)
         writing = asyncio.create_task(world.topic.transactions._snapshot())
         await asyncio.sleep(1)
-        assert writing.done() is (entries == 9)
+        assert writing.done() is (messages == 2)
         await world.kill()
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
         assert [txn_id for txn_id in ids if txn_id not in world.topic.transactions.buffer.aborted] == []
+        assert bool(world.topic.transactions.buffer.aborted.sealed) is (messages == 2)
 
     run(scenario)
 
 
-def test_a_long_aborted_list_is_kept_in_pieces_and_forgotten_with_its_messages() -> None:
+@pytest.mark.parametrize("is_segmented", [False, True], ids=["single", "segmented"])
+def test_a_long_aborted_list_is_forgotten_with_its_messages(is_segmented: bool) -> None:
+    settings = replace(
+        SEGMENTED,
+        transaction_buffer_snapshot_max_transaction_count=7,
+        transaction_buffer_segmented_snapshot_enabled=is_segmented,
+    )
+
     async def scenario() -> None:
-        world = TransactionWorld(TopicSettings(transaction_buffer_snapshot_max_transaction_count=7))
+        world = TransactionWorld(settings)
         await world.open()
         producer, _ = await world.producer()
         await world.topic.create_subscription("s", from_earliest=True, properties={})
@@ -231,7 +246,8 @@ def test_a_long_aborted_list_is_kept_in_pieces_and_forgotten_with_its_messages()
             send(producer, "x", txn_id)
             await asyncio.sleep(0.01)
             await world.topic.end_transaction(txn_id, ABORT, -1)
-        assert len(world.topic.transactions.buffer.aborted.segments) > 5, "a segment for each ledger"
+        assert len(world.topic.transactions.buffer.aborted.segments) > 5
+        assert bool(world.topic.transactions.buffer.aborted.sealed) is is_segmented
         await world.kill()
         aborted = world.topic.transactions.buffer.aborted
         assert all(txn_id in aborted for txn_id in ids)
@@ -244,6 +260,7 @@ def test_a_long_aborted_list_is_kept_in_pieces_and_forgotten_with_its_messages()
         consumer.acknowledge_run(ack_run(*sink.positions))
         await asyncio.sleep(1)
         await world.topic.trim()
+        world.topic.transactions._changes += 1
         await asyncio.sleep(10)
         await world.kill()
         assert len(world.topic.transactions.buffer.aborted) < 10
@@ -251,16 +268,46 @@ def test_a_long_aborted_list_is_kept_in_pieces_and_forgotten_with_its_messages()
     run(scenario)
 
 
-def test_a_topic_takes_the_log_of_its_snapshots_with_it() -> None:
+@pytest.mark.parametrize("settings", [TopicSettings(), SEGMENTED], ids=["single", "segmented"])
+def test_a_topic_takes_its_snapshots_with_it(settings: TopicSettings) -> None:
     async def scenario() -> None:
-        world = TransactionWorld()
+        world = TransactionWorld(settings)
         await world.open()
         producer, _ = await world.producer()
-        send(producer, "one", ONE)
-        await asyncio.sleep(1)
-        name = world.log.name + "-'transactions__transaction_pending_ack"
-        assert await world.storage.ledgers.exists(name)
+        await world.topic.create_subscription("s", from_earliest=True, properties={})
+        kind = Kind.INDEXES if settings is SEGMENTED else Kind.SINGLE
+        for number in range(8):
+            send(producer, "one", ONE._replace(least=number), number)
+            await asyncio.sleep(1)
+            await world.topic.end_transaction(ONE._replace(least=number), ABORT, -1)
+        await asyncio.sleep(10)
+        keys = [TOPIC] if kind is Kind.SINGLE else [TOPIC, f"multiple-0-{TOPIC}"]
+        kinds = [kind, Kind.SEGMENTS][: len(keys)]
+        assert all([await world.snapshots.topics[each].latest(key) for each, key in zip(kinds, keys, strict=True)])
         await world.topic.delete(force=True)
-        assert not await world.storage.ledgers.exists(name)
+        assert not any([await world.snapshots.topics[each].latest(key) for each, key in zip(kinds, keys, strict=True)])
+
+    run(scenario)
+
+
+def test_without_its_snapshots_the_whole_topic_is_read() -> None:
+    """A segment that is gone, a record that nobody can read: what was aborted stays so."""
+
+    async def scenario() -> None:
+        world = TransactionWorld(replace(SEGMENTED, transaction_buffer_snapshot_max_transaction_count=1))
+        await world.open()
+        producer, _ = await world.producer()
+        await world.topic.create_subscription("s", from_earliest=True, properties={})
+        ids = [ONE._replace(least=number) for number in range(9)]
+        for txn_id in ids:
+            send(producer, "x", txn_id, txn_id.least)
+            await asyncio.sleep(1)
+            await world.topic.end_transaction(txn_id, ABORT, -1)
+        await asyncio.sleep(1)
+        for record in (b"\xff", b"\2\2\1\1\1\1\1\0\0\0"):
+            await world.snapshots.topics[Kind.INDEXES].append(Keyed(TOPIC, record))
+            await world.kill()
+            assert all(txn_id in world.topic.transactions.buffer.aborted for txn_id in ids)
+            assert world.topic.transactions.has_been_used
 
     run(scenario)
