@@ -16,7 +16,8 @@ from pipeline.pyspark_pulsar.jobs.command_line import main
 from tests.clients.server_process import Ready
 from tests.started_process import ROOT
 
-END_SECONDS_MAX = 300.0
+END_SECONDS_MAX = 600.0
+_MOMENT_SECONDS = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +52,12 @@ class JobProcess:
         return self
 
     def has_ended(self) -> bool:
+        """After a moment, in which it may end: who asks again and again leaves the machine to the others."""
         assert self._process is not None
-        return self._process.poll() is not None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_MOMENT_SECONDS)
+            return True
+        return False
 
     def kill(self) -> None:
         """kill -9, and wait. The launcher has become the job itself."""

