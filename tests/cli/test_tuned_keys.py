@@ -31,11 +31,7 @@ REFUSED = {
     "entryFilterNames", "functionsWorkerEnabled", "webSocketServiceEnabled",  # Java's classes, other servers
     "managedLedgerReadEntryTimeoutSeconds", "managedLedgerAddEntryTimeoutSeconds",
     "managedLedgerInactiveLedgerRolloverTimeSeconds",
-    "managedLedgerOffloadDriver", "managedLedgerOffloadAutoTriggerSizeThresholdBytes", "managedLedgerOffloadThresholdInSeconds",
-    "managedLedgerOffloadDeletionLagMs",  # tiered storage
-    "replicationProducerQueueSize", "replicatorPrefix", "replicationStartAt", "createTopicToRemoteClusterForReplication",
-    "enableReplicatedSubscriptions", "replicatedSubscriptionsSnapshotFrequencyMillis",
-    "replicatedSubscriptionsSnapshotTimeoutSeconds",  # replication between clusters
+    "managedLedgerOffloadDriver",
     "loadManagerClassName", "loadBalancerLoadPlacementStrategy",
     "topicLevelPoliciesEnabled", "systemTopicEnabled",
     "compactionRateByEntries", "isThrottleByBytes", "journalFormatVersionToWrite", "journalWriteData", "listeningInterface",
