@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ports.disk import DiskUsage
+from ports.disk_usage import DiskUsage
 
 
 class Room(IntEnum):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds, PendingRead
 from ports.logs import line
 from ports.read_buffer import ReadBuffer, SharedRoom
+from ports.turn import turn_of
 from wire.bookie_codes import BookieCode, BookieError
 from wire.errors import RemoteError
 from wire.run import EntryRun
@@ -48,6 +49,7 @@ class Link(asyncio.BufferedProtocol):
     def __init__(self, name: str, room: SharedRoom, timeout_seconds: float, on_lost: Callable[[], None]) -> None:
         self._name, self._timeout, self._on_lost = name, timeout_seconds, on_lost
         self._loop = asyncio.get_running_loop()
+        self._turn = turn_of(self._loop)
         self._input = ReadBuffer(room)
         self._unsent: deque[Add] = deque()
         self._entries = 0
@@ -123,11 +125,12 @@ class Link(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         buffer, end = self._input.filled(nbytes)
         used = end
-        try:
-            used = self._consume(buffer, end)
-        except RemoteError as mistake:
-            self.end(mistake.reason)
-        self._input.keep(used)
+        with self._turn:
+            try:
+                used = self._consume(buffer, end)
+            except RemoteError as mistake:
+                self.end(mistake.reason)
+            self._input.keep(used)
 
     # Answers
 

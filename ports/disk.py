@@ -5,21 +5,17 @@ write with `sync=True`) of that file completed. A file made, renamed or removed 
 A write that was in flight at a crash may be torn at any 512-byte sector. Errors are `OSError` with an errno (ENOSPC, EIO).
 """
 
+import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
+
+from ports.disk_usage import DiskUsage
+
+__all__ = ["DIRECT_ALIGNMENT", "Buffer", "Disk", "DiskUsage", "File"]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 DIRECT_ALIGNMENT = 4096
 """Of places and sizes of writes to a file that was opened with `direct`."""
-
-
-@dataclass(frozen=True, slots=True)
-class DiskUsage:
-    """Bytes of the file system that holds a path."""
-
-    total_bytes: int
-    free_bytes: int
 
 
 class File(Protocol):
@@ -33,6 +29,9 @@ class File(Protocol):
 
         The buffers must not change until this returns.
         """
+
+    def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> "asyncio.Future[None]":
+        """As `write`, for who does not wait in a coroutine: under way when this returns. Real files give a `Promise`."""
 
     async def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""

@@ -1,4 +1,4 @@
-"""Outbox: everything that is written to one peer, put together per loop iteration, and bounded.
+"""Outbox: everything that is written to one peer, put together for each event of the loop, and bounded.
 
 Deliveries are bounded by whoever delivers (`is_writable`). Answers cannot be held back, so a peer that asks without reading is
 given up once BLOCKED_ANSWER_BYTES_MAX of answers wait for it.
@@ -6,6 +6,8 @@ given up once BLOCKED_ANSWER_BYTES_MAX of answers wait for it.
 
 import asyncio
 from collections.abc import Callable
+
+from ports.turn import turn_of
 
 FLUSH_BYTES = 128 * 1024
 """So much is handed to the transport at once, so that its back-pressure is felt in the middle of a large delivery."""
@@ -20,7 +22,7 @@ class Outbox:
     def __init__(self, transport: asyncio.WriteTransport, on_overflow: Callable[[], None]) -> None:
         self._transport = transport
         self._on_overflow = on_overflow
-        self._loop = asyncio.get_running_loop()
+        self._turn = turn_of(asyncio.get_running_loop())
         self._frames: list[bytes] = []
         self._bytes = 0
         self._is_flush_asked = False
@@ -46,7 +48,7 @@ class Outbox:
             self.flush()
         elif not self._is_flush_asked:
             self._is_flush_asked = True
-            self._loop.call_soon(self._on_flush)
+            self._turn.at_end(self._on_flush)
 
     def _on_flush(self) -> None:
         self._is_flush_asked = False

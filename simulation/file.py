@@ -33,6 +33,9 @@ class SimFile:
         return self._data.size
 
     async def write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> None:
+        await self.begin_write(offset, buffers, sync=sync)
+
+    def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> "asyncio.Future[None]":
         before = b"".join(buffers)
         if offset % self._alignment or len(before) % self._alignment:
             raise OSError(errno.EINVAL, f"{len(before)} bytes at {offset} cannot be written directly", self._path)
@@ -47,15 +50,10 @@ class SimFile:
             self._data.write(offset, before[: _torn_bytes(offset, len(before), self._disk.rng)])
 
         written = self._submit("write", perform, tear)
-        synced = self._submit("sync", self._data.sync, self._data.fail_sync) if sync else None
-        try:
-            await written
-        except BaseException:
-            if synced is not None:
-                synced.cancel()
-            raise
-        if synced is not None:
-            await synced
+        if not sync:
+            return written
+        synced = self._submit("sync", self._data.sync, self._data.fail_sync)
+        return _both(written, synced, self._disk.loop.create_future())
 
     def _write(self, offset: int, data: bytes) -> None:
         free = self._disk.free_bytes()
@@ -88,6 +86,30 @@ class SimFile:
         if self._is_closed:
             raise OSError(errno.EBADF, "the file is closed", self._path)
         return self._disk.submit(kind, self._path, perform, lane=self._lane, tear=tear, epoch=self._epoch)
+
+
+def _both(
+    written: "asyncio.Future[None]", synced: "asyncio.Future[None]", outcome: "asyncio.Future[None]"
+) -> "asyncio.Future[None]":
+    """`outcome` is that of the sync, or of the write when that fails: then nobody hears of the sync."""
+
+    def settle(done: "asyncio.Future[None]") -> None:
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if done is written and error is None:
+            synced.add_done_callback(settle)
+            return
+        synced.cancel()
+        if outcome.done():
+            return
+        if error is None:
+            outcome.set_result(None)
+        elif isinstance(error, asyncio.CancelledError):
+            outcome.cancel()
+        else:
+            outcome.set_exception(error)
+
+    written.add_done_callback(settle)
+    return outcome
 
 
 def _torn_bytes(offset: int, size: int, rng: random.Random) -> int:

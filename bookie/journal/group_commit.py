@@ -51,6 +51,11 @@ class GroupCommit(Generic[T]):
         return len(self._waiting)
 
     @property
+    def is_idle(self) -> bool:
+        """Nothing waits, and nothing is being written."""
+        return not (self._in_flight or self._waiting)
+
+    @property
     def oldest_at(self) -> float:
         """When the oldest of those that wait was queued."""
         return self._oldest_at

@@ -1,27 +1,32 @@
-"""Journal: the driver that makes records durable. Owns the files and the order; what is written together `GroupCommit` decides.
+"""Journal: the driver that makes records durable. Owns the order and who waits for what; what is written together
+`GroupCommit` decides, where it goes is `Frames`' part.
 
 A future given to `append` is done after the fsync of the frame that holds its record; futures complete in the order of the
-calls. After an I/O error nothing is written to that file again (an fsync that failed once may claim success later): all that
-waits fails with EREADONLY, and so does everything until `revive`.
+calls. What is appended in one turn of the loop is looked at together, at its end; the end of a write is told by the disk's
+promise, in the turn in which it is known: neither takes a task. After an I/O error all that waits fails with EREADONLY, and so
+does everything until `revive`.
 What waits is bounded by the caller: each run is in a memtable too.
 """
 
 import asyncio
+import contextvars
 import errno
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
-from bookie.journal import format_v1 as form
 from bookie.journal.files import JournalFiles
 from bookie.journal.format_v1 import Record
-from bookie.journal.group_commit import GroupCommit, WaitUntil, Write
+from bookie.journal.frames import Frames
+from bookie.journal.group_commit import GroupCommit, Write
 from bookie.journal.mark import JournalMark
 from bookie.journal.replay import JournalReplay
 from bookie.journal.stats import JournalStats
 from bookie.settings import MEGABYTE, BookieSettings
-from ports.disk import Disk, File
+from ports.disk import Disk
 from ports.logs import line
+from ports.promise import listen
 from wire.bookie_codes import BookieCode, BookieError
 
 FRAME_BYTES_MAX = 4 * MEGABYTE
@@ -47,9 +52,8 @@ class Journal:
         self._directory = directory
         self._secret = secret
         self._alignment = settings.journal_alignment_size
-        self._file_bytes_max = settings.journal_max_size_mb * MEGABYTE
-        self._step_bytes = settings.journal_pre_alloc_size_mb * MEGABYTE
         self._files = JournalFiles(disk, directory, secret, settings)
+        self._frames = Frames(self._files, secret, settings)
         self._commit: GroupCommit[Pending] = GroupCommit(
             group_bytes=settings.journal_buffered_writes_threshold,
             group_bytes_max=FRAME_BYTES_MAX,
@@ -57,16 +61,15 @@ class Journal:
         )
         self._on_failed = on_failed
         self._loop = asyncio.get_running_loop()
-        self._wake: asyncio.Future[None] | None = None
-        self._writer: asyncio.Task[None] | None = None
-        self._in_flight: list[Pending] = []
-        self._stopping = False
+        self._is_running = self._is_asked = False
+        self._context = contextvars.copy_context()
+        """The bookie's own: whoever appends may be gone when it is written."""
+        self._writing: asyncio.Future[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._abandoning: asyncio.Task[None] | None = None
+        self._idle: asyncio.Future[None] | None = None
+        """Somebody waits for the end of what is queued."""
         self._failure: OSError | None = None
-        self._file: File | None = None
-        self._file_id = 0
-        self._key = 0
-        self._offset = 0
-        self._allocated = 0
         self.durable = JournalMark()
         self.written_bytes = 0
         self.stats = JournalStats()
@@ -77,7 +80,7 @@ class Journal:
 
     def begin_anew(self) -> None:
         """The journal up to here is lost: the mark is at the beginning of the file that is written next."""
-        self.durable = JournalMark(self.durable.sequence, self._file_id, self._alignment)
+        self.durable = JournalMark(self.durable.sequence, self._frames.file_id, self._alignment)
 
     async def start(self, replay: JournalReplay) -> None:
         """Open the next file and begin to write, after the last frame that was replayed."""
@@ -85,11 +88,11 @@ class Journal:
         self.durable = replay.end
         self._files.adopt(replay.live, replay.spare, replay.next_id)
         try:
-            await self._open_next()
+            await self._frames.open_next()
         except OSError as error:
-            self._fail(error, [])  # a full disk: reads go on, and so may the writer after `revive`
-        self._writer = self._loop.create_task(self._write_groups(), name="journal-writer")
-        self._writer.add_done_callback(self._on_writer_done)
+            self._fail(error, [])  # a full disk: reads go on, and so may writes after `revive`
+        self._is_running = True
+        self._ask()
 
     def append(self, record: Record, size_bytes: int, future: "asyncio.Future[None] | None") -> None:
         if self._failure is not None:
@@ -120,108 +123,96 @@ class Journal:
 
     async def stop(self) -> None:
         """Write what waits, then end. Stopping twice is fine."""
-        self._stopping = True
-        self._ask()
-        if self._writer is not None:
-            await asyncio.wait([self._writer])
-            self._writer = None
+        if self._is_running:
+            while not self._commit.is_idle:
+                self._idle = self._loop.create_future()
+                await self._idle
+            self._is_running = False
         await self._files.close()
-        await self._close_file()
+        await self._frames.close()
+
+    # Writing
 
     def _queue(self, item: Pending, size_bytes: int) -> None:
         if self._commit.on_queued(item, size_bytes, self._loop.time()):
             self._ask()
 
     def _ask(self) -> None:
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        """Look what is to be done, once all that this turn of the loop brings is queued."""
+        if not self._is_asked:
+            self._is_asked = True
+            self._loop.call_soon(self._go_on, context=self._context)
 
-    async def _write_groups(self) -> None:
-        while True:
-            began_at, queued_at = self._loop.time(), self._commit.oldest_at
-            decision = self._commit.next(began_at)
-            if isinstance(decision, Write):
-                await self._write(decision.items)
-                records = [item.record for item in decision.items]
-                has_failed = self._failure is not None
-                self.stats.wrote(records, queued_at, began_at, self._loop.time(), has_failed=has_failed)
-            elif self._stopping and decision is None:
-                return
-            else:
-                await self._sleep(decision)
-
-    def _on_writer_done(self, writer: "asyncio.Task[None]") -> None:
-        """A writer that dies of a bug must not leave its callers waiting for ever."""
-        if writer.cancelled() or (error := writer.exception()) is None:
+    def _go_on(self) -> None:
+        self._is_asked = False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._is_running:
             return
-        log.critical(line("journal writer died"), exc_info=error)
-        self._fail(OSError(errno.EIO, f"journal writer died: {error!r}"), self._in_flight)
+        now, queued_at = self._loop.time(), self._commit.oldest_at
+        decision = self._commit.next(now)
+        if isinstance(decision, Write):
+            self._write(decision.items, queued_at, now)
+        elif decision is not None:
+            self._timer = self._loop.call_at(decision.time, self._go_on, context=self._context)
+        elif self._idle is not None and self._commit.is_idle and not self._idle.done():
+            self._idle.set_result(None)
 
-    async def _sleep(self, until: WaitUntil | None) -> None:
-        self._wake = self._loop.create_future()
-        timer = None if until is None else self._loop.call_at(until.time, self._ask)
-        await self._wake
-        if timer is not None:
-            timer.cancel()
-
-    async def _write(self, items: list[Pending]) -> None:
+    def _write(self, items: list[Pending], queued_at: float, began_at: float) -> None:
         records = [item.record for item in items if item.record is not None]
-        self._in_flight = items
-        try:
-            if records:
-                await self._write_frame(records)
-        except OSError as error:
-            self._fail(error, items)
-            await self._abandon_file()
+        if not records:
             self._commit.on_written()
-        else:
-            self._commit.on_written()  # before anybody hears of it: what they add comes after this write
             self._complete(items, None)
+            self._ask()
+            return
+        try:
+            self._writing = self._frames.write(records, self.durable.sequence + 1)
+        except Exception as error:  # noqa: BLE001  # a bug of ours: whoever waits must not wait for ever
+            self._end_file(items, error)
+        else:
+            listen(self._writing, partial(self._on_written, items, records, queued_at, began_at))
 
-    async def _write_frame(self, records: list[Record]) -> None:
-        sequence = self.durable.sequence + 1
-        buffers, size = form.encode_frame(records, self._key, sequence, self._alignment)
-        if self._file is None or (self._offset + size > self._file_bytes_max and self._offset > 0):
-            await self._open_next()
-            buffers, size = form.encode_frame(records, self._key, sequence, self._alignment)
-        file, offset = self._file, self._offset
-        assert file is not None
-        end = offset + size
-        if offset == 0:
-            end += self._alignment
-            header = form.FileHeader(self._alignment, self._file_id, sequence)
-            buffers = [form.encode_file_header(header, self._key), *buffers]
-        if end > self._allocated:
-            self._allocated = max(min(self._allocated + self._step_bytes, self._file_bytes_max), end)
-            await file.allocate(self._allocated)
-        await file.write(offset, buffers, sync=True)
-        self._offset = end
-        self.durable = JournalMark(sequence, self._file_id, end)
-        self.written_bytes += size
-        if end * 2 > self._file_bytes_max:
-            self._files.prepare_next()
+    def _on_written(
+        self,
+        items: list[Pending],
+        records: list[Record],
+        queued_at: float,
+        began_at: float,
+        write: "asyncio.Future[None]",
+    ) -> None:
+        if write.cancelled():
+            return  # the loop ends
+        error = write.exception()
+        self.stats.wrote(records, queued_at, began_at, self._loop.time(), has_failed=error is not None)
+        if error is not None:
+            self._end_file(items, error)
+            return
+        frames = self._frames
+        self.durable = JournalMark(self.durable.sequence + 1, frames.file_id, frames.end)
+        self.written_bytes += frames.size_bytes
+        self._commit.on_written()  # before anybody hears of it: what they add comes after this write
+        self._complete(items, None)
+        self._go_on()
 
-    async def _open_next(self) -> None:
-        await self._close_file()
-        self._file_id, file = await self._files.take_next()
-        self._file = file
-        self._key = form.file_key(self._secret, self._file_id)
-        self._offset = 0
-        self._allocated = file.size()
+    # When it fails
 
-    async def _close_file(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            await file.close()
+    def _end_file(self, items: list[Pending], error: BaseException) -> None:
+        """Nothing is written before the file is closed."""
+        if not isinstance(error, OSError):
+            log.critical(line("journal writer died"), exc_info=error)
+            error = OSError(errno.EIO, f"journal writer died: {error!r}")
+        self._fail(error, items)
+        self._abandoning = self._loop.create_task(self._abandon_file(), name="journal file abandoned")
 
     async def _abandon_file(self) -> None:
-        try:
-            await self._close_file()
-        except OSError as error:
-            log.warning(line("journal file not closed", file_id=self._file_id, error=error))
+        await self._frames.abandon()
+        self._commit.on_written()
+        self._go_on()
 
     def _fail(self, error: OSError, items: list[Pending]) -> None:
-        log.error(line("journal write failed", directory=self._directory, file_id=f"{self._file_id:016x}", error=error))
+        file_id = f"{self._frames.file_id:016x}"
+        log.error(line("journal write failed", directory=self._directory, file_id=file_id, error=error))
         self._failure = error
         self._complete(items, error)
         self._complete(self._commit.drain(), error)

@@ -19,16 +19,11 @@ class JournalStats:
         self.queued, self.synced, self.added = OpStats(), OpStats(), OpStats()
         """Waiting for the write, the write with its fsync, and both together."""
 
-    def wrote(
-        self, records: Sequence[Record | None], queued_at: float, began_at: float, ended_at: float, *, has_failed: bool
-    ) -> None:
-        """One write of what had been queued since `queued_at`; None in place of a record is an error that waited in line."""
+    def wrote(self, records: Sequence[Record], queued_at: float, began_at: float, ended_at: float, *, has_failed: bool) -> None:
+        """One write of what had been queued since `queued_at`."""
         count = 0
         for record in records:
-            if record is not None:
-                count += record.count if isinstance(record, _RUNS) else 1
-        if not count:
-            return
+            count += len(record.offsets) - 1 if isinstance(record, _RUNS) else 1
         self.queued.record(began_at - queued_at, count)
         self.synced.record(ended_at - began_at, has_failed=has_failed)
         self.added.record(ended_at - queued_at, count, has_failed=has_failed)

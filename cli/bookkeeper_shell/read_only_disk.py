@@ -4,6 +4,7 @@ Files are opened for reading alone, so that it works without the right to write,
 they are called: a tool has nothing else to do meanwhile.
 """
 
+import asyncio
 import os
 from collections.abc import Sequence
 
@@ -36,6 +37,9 @@ class ReadOnlyFile:
         os.close(self._descriptor)
 
     async def write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> None:
+        raise PermissionError(_REFUSAL)
+
+    def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> "asyncio.Future[None]":
         raise PermissionError(_REFUSAL)
 
     async def sync(self) -> None:

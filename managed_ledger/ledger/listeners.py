@@ -1,17 +1,19 @@
 """ConfirmedListeners: who wants to hear that last_confirmed moved, or of another change that needs no particulars.
 
-Told soon, and once however many runs came meanwhile.
+Told at the end of the turn, and once however many runs came in it.
 """
 
 import asyncio
 from collections.abc import Callable
+
+from ports.turn import turn_of
 
 
 class ConfirmedListeners:
     """Called on the loop in the order in which they came."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+        self._turn = turn_of(asyncio.get_running_loop())
         self._listeners: dict[int, Callable[[], None]] = {}
         self._given = 0
         self._is_due = False
@@ -30,7 +32,7 @@ class ConfirmedListeners:
     def moved(self) -> None:
         if not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._tell)
+            self._turn.at_end(self._tell)
 
     def clear(self) -> None:
         self._listeners.clear()

@@ -3,12 +3,15 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ports import real_disk
+from ports.promise import listen
 from ports.real_disk import RealDisk
+from ports.turn import turn_of
 
 
 def on_disk(scenario: Callable[[RealDisk], Awaitable[None]]) -> None:
@@ -129,5 +132,37 @@ def test_descriptors_are_not_inherited(tmp_path: Path) -> None:
         file = await disk.open(f"{tmp_path}/f", create=True)
         assert isinstance(file, real_disk.RealFile)
         assert not os.get_inheritable(file._descriptor)
+
+    on_disk(scenario)
+
+
+def test_who_listens_hears_of_writes_in_the_turn_in_which_they_are_told_and_what_follows_is_done_in_it(tmp_path: Path) -> None:
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True, lane="journal")
+        turn, told, ended = turn_of(asyncio.get_running_loop()), list[str](), asyncio.Event()
+
+        def heard(number: int, write: "asyncio.Future[None]") -> None:
+            told.append(f"{number} {write.result()}")
+            if number == 1:
+                turn.at_end(lambda: told.append("end"))
+                turn.at_end(ended.set)
+
+        for number in (1, 2):
+            listen(file.begin_write(4 * number, [b"abcd"], sync=True), partial(heard, number))
+        await ended.wait()
+        assert told[0] == "1 None"
+        assert "end" in told
+        assert await file.read(0, 100) == bytes(4) + b"abcdabcd"
+
+    on_disk(scenario)
+
+
+def test_who_listens_hears_of_a_failed_write(tmp_path: Path) -> None:
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True, lane="journal")
+        await file.close()
+        failed: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        listen(file.begin_write(0, [b"abcd"], sync=True), lambda write: failed.set_result(write.exception()))
+        assert isinstance(await failed, OSError)
 
     on_disk(scenario)

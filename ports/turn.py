@@ -1,0 +1,60 @@
+"""Turn: what is done once, however often it is asked for, at the end of the event that the loop is at.
+
+What one event brings (bytes of a peer, the end of a write) goes through many hands, and each wants to do its part when all
+have had theirs: tell of what is new, write what is to be sent. Asked of the loop, such a part waits for the next round, with
+a look at all sockets in between, and what it asks for in its turn waits for one more. Whoever takes an event from the loop
+opens the turn instead and closes it. Nothing changes for who asks while none is open: it is called soon.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from weakref import WeakKeyDictionary
+
+
+class Turn:
+    """Of one loop. `with turn:` around an event; opened within itself it ends with the outermost."""
+
+    __slots__ = ("_depth", "_parts")
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._parts: deque[Callable[[], object]] = deque()
+
+    def at_end(self, part: Callable[[], object]) -> None:
+        """Call it after the event, in the order of asking; also what is asked for meanwhile."""
+        if self._depth:
+            self._parts.append(part)
+        else:
+            asyncio.get_running_loop().call_soon(part)
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        try:
+            if self._depth == 1:
+                self._end()
+        finally:
+            self._depth -= 1
+
+    def _end(self) -> None:
+        parts = self._parts
+        while parts:
+            part = parts.popleft()
+            try:
+                part()
+            except Exception as error:  # noqa: BLE001  # as the loop does it for callbacks
+                asyncio.get_running_loop().call_exception_handler({"message": f"{part} raised", "exception": error})
+
+
+_TURNS: "WeakKeyDictionary[asyncio.AbstractEventLoop, Turn]" = WeakKeyDictionary()
+
+
+def turn_of(loop: asyncio.AbstractEventLoop) -> Turn:
+    """The one turn of a loop."""
+    turn = _TURNS.get(loop)
+    if turn is None:
+        turn = _TURNS[loop] = Turn()
+    return turn
