@@ -13,7 +13,7 @@ from pathlib import Path
 from cli.config_report import SETTINGS, Explanation, Report, default_of, explain, kind_of, report
 from cli.configuration_keys import apache_broker_keys
 from cli.configuration_verdicts import Verdict, same_value
-from ports.settings import BadSetting, is_secret
+from ports.settings import BadSetting, shown_value
 
 
 def run_config(options: argparse.Namespace) -> int:
@@ -65,7 +65,7 @@ def _diff(found: Report, *, as_json: bool) -> int:
         default = default_of(one.key, SETTINGS[found.kind])
         compared = default if default is not None else apache.default if apache else ""
         if not same_value(found.values[one.key], compared):
-            value = "*****" if is_secret(one.key) and found.values[one.key] else found.values[one.key]
+            value = shown_value(one.key, found.values[one.key])
             rows.append((one.key, value, default, apache.default if apache else None, one.verdict.value))
     if as_json:
         names = ("key", "value", "default", "apacheDefault", "verdict")

@@ -7,7 +7,7 @@ from typing import Any
 from cli.configuration import Configuration
 from cli.configuration_keys import apache_broker_keys
 from cli.configuration_verdicts import BROKER, Verdict, effective_keys, judge, shown
-from ports.settings import BadSetting, fold, is_secret
+from ports.settings import BadSetting, fold, shown_value
 
 AT_START_ONLY = frozenset(
     {
@@ -29,7 +29,6 @@ AT_START_ONLY = frozenset(
     }
 )
 """Dynamic in Apache's brokers; here they are read when a broker starts: a change is refused, not stored for nothing."""
-MASK = "*****"
 
 
 class ChangingSettings:
@@ -62,7 +61,7 @@ class ChangingSettings:
         fields = {fold(field.name): (cls, field.name) for cls in self._classes for field in dataclasses.fields(cls)}
         given = {**self._configuration.values, **self._dynamic}
         return {
-            key.name: MASK if is_secret(key.name) and given.get(key.name) else self._value(key.name, key.default, fields, given)
+            key.name: shown_value(key.name, self._value(key.name, key.default, fields, given))
             for key in apache_broker_keys().values()
         }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 
 from cli.configuration import CONF, Configuration
 from cli.configuration_keys import apache_broker_keys
-from ports.settings import BadSetting, fold, is_secret
+from ports.settings import BadSetting, fold, shown_value
 
 BROKER, BOOKIE, PROXY, STANDALONE = "broker", "bookie", "proxy", "standalone"
 TABLES: Mapping[str, Sequence[str]] = {
@@ -87,7 +87,7 @@ def settle(configuration: Configuration, kind: str, settings: Sequence[type]) ->
 
 def shown(key: str, value: str) -> str:
     """For people and logs: `key=value`, without the value of a secret."""
-    return f"{key}=*****" if is_secret(key) and value else f"{key}={value}"
+    return f"{key}={shown_value(key, value)}"
 
 
 def _first_refused(judged: Iterable[Judged]) -> str:

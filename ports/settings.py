@@ -7,6 +7,7 @@ one of them or None.
 
 import dataclasses
 import difflib
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
@@ -34,6 +35,18 @@ _SECRET_WORDS = ("password", "secret", "passwd", "authenticationparameters", "au
                  "credential", "privatekey", "masterkey", "basicauthconf")  # fmt: skip
 _OF_SECRETS = ("path", "passwordprovider")
 """Where a secret is, is none."""
+
+
+def shown_value(key: str, value: str) -> str:
+    """What people, logs and answers may see of a setting: nothing of a secret, and of a URL not the credentials that it has."""
+    if is_secret(key):
+        return value and MASK
+    return _OF_URLS.sub(MASK, value)
+
+
+MASK = "*****"
+_OF_URLS = re.compile(r"(?<=://)[^/\s@,;]+:[^/\s@,;]+(?=@)|((?<=password=)|(?<=secret=)|(?<=token=))[^&;,\s]+", re.I)
+"""A user with a password before the host, and parameters that are secrets."""
 
 
 def known_key(key: str, known: Iterable[str]) -> str:
@@ -75,7 +88,7 @@ def _convert(key: str, text: str, hint: Any) -> Any:
     try:
         return _READERS[typing.get_origin(hint) or hint](text)
     except ValueError as error:
-        raise BadSetting(f"{key}={'*****' if is_secret(key) else text}: {error}") from error
+        raise BadSetting(f"{key}={shown_value(key, text)}: {error}") from error
 
 
 def _read_bool(text: str) -> bool:

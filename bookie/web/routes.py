@@ -16,6 +16,7 @@ from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
 from bookie.web.metrics import CONTENT_TYPE, counters_text, metrics_text
 from bookie.web.requests import BadRequest, body_of, flag
+from ports.settings import shown_value
 
 KINDS = {"Major": "major", "Minor": "minor"}
 MASK = "*****"
@@ -67,7 +68,10 @@ class BookieRoutes:
         return Response(text + counters_text(self._others()), media_type=CONTENT_TYPE)
 
     async def _config(self, request: Request) -> Response:
-        return JSONResponse({key: MASK if is_secret(key) and value else value for key, value in self._server_config.items()})
+        shown = {
+            key: MASK if is_secret(key) and value else shown_value(key, value) for key, value in self._server_config.items()
+        }
+        return JSONResponse(shown)
 
     async def _is_ready(self, request: Request) -> Response:
         return Response(b"")  # it listens from when the bookie has started until it stops

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from metadata.store import MetadataStore
+from ports.settings import shown_value
 
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
@@ -174,8 +175,9 @@ class BrokerRoutes:
         return json_answer(self._service.dynamic_configuration.names())
 
     async def dynamic_values(self, request: Request) -> Response:
-        """Those that were changed, with their values."""
-        return json_answer(await self._service.dynamic_configuration.all())
+        """Those that were changed, with their values; secrets are masked."""
+        stored = await self._service.dynamic_configuration.all()
+        return json_answer({key: shown_value(key, value) for key, value in stored.items()})
 
     async def runtime(self, request: Request) -> Response:
         """Every key with its value in this broker; secrets are masked."""

@@ -9,9 +9,10 @@ from broker.service.dynamic_configuration import PATH, BadDynamicValue, DynamicC
 from broker.service.settings import BrokerSettings
 from broker.topic.settings import TopicSettings
 from cli.configuration import Configuration, load_configuration
-from cli.configuration_changes import MASK, ChangingSettings
+from cli.configuration_changes import ChangingSettings
 from metadata.memory import MemoryStore, SharedTree
 from ports.clock import RealClock
+from ports.settings import MASK
 from tests.simulation.worlds import World, run
 
 CLASSES = (BrokerSettings, TopicSettings)
