@@ -29,6 +29,8 @@ _COUNTED = re.compile(
     r".*(_total|_TOTAL|_COUNT|_BYTES|_hits|_misses|_sum|_ops|_requests|_connections)|(bookie|bookkeeper|auditor|replication)_.*_count|pulsar_txn_.*_count"
 )
 """Of what panels show the growth."""
+AFTER_A_MINUTE = "pulsar_lb_resource_usage_stats"
+"""The leader tells it when it has compared the brokers once (tests/broker/admin/test_metrics_operations.py)."""
 _OF_A_DIRECTORY = "bookie_ledger_dir_"
 
 
@@ -60,6 +62,7 @@ def stock_queries() -> list[str]:
         _query(name, labels)
         for section in sections.keys() - {NOT_HERE, ASKED_FOR}
         for name, labels in sections[section].items()
+        if name != AFTER_A_MINUTE
     ]
 
 

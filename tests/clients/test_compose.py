@@ -72,6 +72,18 @@ def test_the_admin_rest_answers_through_the_proxy_wherever_the_topic_is(
         assert stats["msgInCounter"] == 3
 
 
+def read_from_bookies(cluster: ComposeCluster, client: pulsar.Client, topic: str) -> None:
+    """What a broker has not in its cache."""
+    client.subscribe(topic, "keeps it all").close()
+    publish(client, topic, 20)
+    path = f"{cluster.proxy_web_url}/admin/v2/{topic.replace('://', '/')}/unload"
+    with urllib.request.urlopen(urllib.request.Request(path, method="PUT"), timeout=60) as answer:
+        assert answer.status == 204
+    reader = client.create_reader(topic, pulsar.MessageId.earliest)
+    assert len([reader.read_next(timeout_millis=60_000) for _ in range(20)]) == 20
+    reader.close()
+
+
 @pytest.mark.skipif(shutil.which("go") is None, reason="no Go toolchain")
 @pytest.mark.timeout(1200)
 def test_every_query_of_the_stock_dashboards_and_of_our_boards_has_data(
@@ -84,6 +96,7 @@ def test_every_query_of_the_stock_dashboards_and_of_our_boards_has_data(
     for turn in range(2):  # or nothing has a rate
         publish(client, topic, 20, first=20 * turn)
         receive(consumer, 20)
+        read_from_bookies(cluster, client, f"{topic}-{turn}")
         scrapes += dashboards.scrape(placed, turn)
     assert dashboards.without_data(binary, scrapes, dashboards.stock_queries()) == []
     assert dashboards.without_data(binary, scrapes, dashboards.board_queries()) == []
@@ -91,7 +104,9 @@ def test_every_query_of_the_stock_dashboards_and_of_our_boards_has_data(
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="no Go toolchain")
 @pytest.mark.timeout(1200)
-def test_alert_rules_are_sound_and_ask_for_what_is_told(cluster: ComposeCluster) -> None:
+def test_alert_rules_are_sound_and_ask_for_what_is_told(cluster: ComposeCluster, client: pulsar.Client, topic: str) -> None:
+    client.subscribe(topic, "s").close()  # or nothing is told of subscriptions
+    publish(client, topic, 1)
     placed = {target: cluster.places.placed(target) for target in dashboards.targets()}
     scrapes, rules = dashboards.scrape(placed), dashboards.DEPLOY / "alerts.yml"
     groups = yaml.safe_load(rules.read_text())["groups"]

@@ -47,13 +47,14 @@ def client(operated: Ready) -> Iterator[pulsar.Client]:
 
 
 def perf(server: Ready, *words: str) -> tuple[int, str, str]:
-    command = [str(ROOT / "bin" / "pulsar-perf"), *words, "-u", server.broker_url]
+    patience = ["-tto", "300"] if words[0] == "transaction" else []
+    command = [str(ROOT / "bin" / "pulsar-perf"), *words, *patience, "-u", server.broker_url]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     return ran.returncode, ran.stdout, ran.stderr
 
 
 def count(server: Ready, topic: str) -> int:
-    code, out, err = perf(server, "read", topic, "-n", "1", "--json", "-time", "3")
+    code, out, err = perf(server, "read", topic, "-n", "1", "--json", "-time", "5")
     assert code == 0, err
     return int(json.loads(out.splitlines()[-1])["messages"])
 
