@@ -1,8 +1,8 @@
 """Messages in chunks on a Shared subscription: all chunks of one go to the same consumer, in their order (PIP-37).
 
 Owns which consumer has begun which message, until its chunks are acknowledged, and the chunks that wait for that consumer to
-have room. Apache's SharedConsumerAssignor gives a chunk whose first one is not to be had to nobody, so that the subscription
-stands still behind it (apache/pulsar#26395); here whoever's turn it is gets it, and lets go of it when it expires.
+have room. Apache's SharedConsumerAssignor gives a chunk whose first one is not to be had to nobody, so that it stays in the
+backlog (apache/pulsar#26395); here whoever's turn it is gets it, and lets go of it when it expires.
 Decides nothing about what is in one piece.
 """
 
