@@ -73,6 +73,8 @@ class SourceOptions:
     """Whether closed ledgers are read straight from bookies, where those can be reached."""
     split_bytes: int
     verifies_checksums: bool
+    pushes_filters: bool
+    """Of a batch: whether Spark hands over a query's filters. It refuses to where its own setting does not allow it."""
     chunk_distance_max: int
     """How many entries before a message's last chunk its others are looked for, where they are not in the same split."""
     messages_per_trigger_max: int | None
@@ -106,6 +108,7 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
         reads_bookies=options.choice("readFrom", WAYS) == "AUTO",
         split_bytes=options.number("splitBytes", 1) or SPLIT_BYTES,
         verifies_checksums=options.flag("verifyChecksums", True),
+        pushes_filters=options.flag("filterPushdown", False),
         chunk_distance_max=options.number("maxChunkDistance", 1) or CHUNK_DISTANCE,
         messages_per_trigger_max=options.number("maxMessagesPerTrigger", 1),
         bytes_per_trigger_max=options.number("maxBytesPerTrigger", 1),
@@ -128,6 +131,7 @@ _KNOWN = (
         "splitBytes",
         "verifyChecksums",
         "maxChunkDistance",
+        "filterPushdown",
     ),
     *("maxMessagesPerTrigger", "maxBytesPerTrigger", "unacknowledgedBy", "predefinedSubscription", "pulsar.client.authParams"),
     *("pulsar.client.tlsTrustCertsFilePath", "pollTimeoutMs", "path"),

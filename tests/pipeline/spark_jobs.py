@@ -50,10 +50,20 @@ def digests(spark: SparkSession, options: dict[str, str]) -> list[tuple[int, str
     return [tuple(each) for each in frame.selectExpr("length(value)", "md5(value)").collect()]
 
 
+def filtered(spark: SparkSession, options: dict[str, str], condition: str) -> list[dict[str, Any]]:
+    """A batch of which a query wants some, with filters pushed down."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frame = spark.read.format("pulsar").options(**options, filterPushdown="true").load().where(condition)
+        return [each.asDict(recursive=True) for each in frame.collect()]
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
 def planned_before(spark: SparkSession, options: dict[str, str], method: str, url: str) -> list[dict[str, Any]]:
     """A batch that is planned, then something asked of the admin REST, and then it is read."""
     frame = spark.read.format("pulsar").options(**options).load()
-    frame._jdf.queryExecution().executedPlan().toString()
+    frame._jdf.queryExecution().executedPlan().execute().getNumPartitions()
     with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=60):
         pass
     return [each.asDict(recursive=True) for each in frame.collect()]

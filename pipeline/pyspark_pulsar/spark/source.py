@@ -1,6 +1,7 @@
 """`spark.read.format("pulsar")`: plans on the driver, reads in the tasks."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -15,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from ..client.admin import ledgers_of_all, unacknowledged_of
 from ..client.brokers import topics_of
+from ..filters import left_by
 from ..options import SourceOptions, parse_options
 from ..plan import Split, since, splits_of
 from ..positions import Ledger, check_start, end_of, ranges_between
@@ -33,7 +35,8 @@ class PulsarSource(DataSource):
         return schema_of(parse_options(self.options, is_stream=False))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return PulsarReader(asked(parse_options(self.options, is_stream=False), schema))
+        found = asked(parse_options(self.options, is_stream=False), schema)
+        return FilteringReader(found) if found.options.pushes_filters else PulsarReader(found)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         # needs PySpark 4.2: here, so that batches are read with 4.0 and 4.1 too
@@ -63,10 +66,11 @@ class PulsarReader(DataSourceReader):
 
     def __init__(self, asked: Asked) -> None:
         self._options, self._asked = asked.options, asked
+        self._only: frozenset[str] | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
         options = self._options
-        topics = topics_of(options)
+        topics = [each for each in topics_of(options) if self._only is None or each in self._only]
         if options.subscription:
             splits = [split for topic in topics for split in self._unacknowledged(topic)]
         else:
@@ -88,3 +92,14 @@ class PulsarReader(DataSourceReader):
 
     def read(self, partition: Any) -> Iterator[Any]:
         return read(partition, self._asked)
+
+
+class FilteringReader(PulsarReader):
+    """One by itself: Spark refuses a reader with `pushFilters` where spark.sql.python.filterPushdown.enabled is not true."""
+
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
+        """Spark is to evaluate all of them again."""
+        left = left_by(filters, self._options.between)
+        self._options = replace(self._options, between=left.between)
+        self._asked, self._only = replace(self._asked, options=self._options), left.topics
+        return filters
