@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.paced import PacedRun, switches
 from benchmarks.raw_client import RawClient, process_use, send_frame
 from tests.clients.server_process import Ready, ServerProcess
 from wire.generated.pulsar_api_pb2 import CommandSubscribe
@@ -44,9 +45,33 @@ def one_at_a_time(ready: Ready, seconds: float) -> dict[str, Any]:
         latencies.extend(client.publish_one_at_a_time(one, seconds))
         return len(latencies)
 
-    result = measured(ready, work)
-    quantiles = {f"p{q}_ms": round(1000 * latencies[len(latencies) * q // 100], 3) for q in (50, 99)}
-    return result | quantiles
+    return measured(ready, work) | quantiles_ms(latencies)
+
+
+def quantiles_ms(latencies: list[float]) -> dict[str, float]:
+    """Of sorted seconds."""
+    return {f"p{q}_ms": round(1000 * latencies[len(latencies) * q // 100], 3) for q in (50, 99)}
+
+
+def end_to_end(runs_per_second: int, batch: int) -> Callable[[Ready, float], dict[str, Any]]:
+    """What a run costs where it is one frame of `batch` messages."""
+
+    def run(ready: Ready, seconds: float) -> dict[str, Any]:
+        paced = PacedRun(ready.broker_url, TOPIC, batch, runs_per_second)
+        paced.run(runs_per_second // 2)
+        paced.forget()
+        frames = int(runs_per_second * seconds)
+        before = switches(ready.pid)
+
+        def work() -> int:
+            paced.run(frames)
+            return frames * batch
+
+        result = measured(ready, work)
+        per_run = {"switches_per_run": round((switches(ready.pid) - before) / frames, 2)}
+        return result | per_run | quantiles_ms(sorted(paced.latencies))
+
+    return run
 
 
 def catch_up(entries: int, batch: int) -> Callable[[Ready, float], dict[str, Any]]:
@@ -99,6 +124,8 @@ WORKLOADS: dict[str, Callable[[Ready, float], dict[str, Any]]] = {
     "publish-100": publish(100, 1),
     "publish-1k-batched": publish(1024, BATCH),
     "one-at-a-time": one_at_a_time,
+    "end-to-end-1k": end_to_end(1000, 1),
+    "end-to-end-10k-batched": end_to_end(1000, 10),
     "catch-up-1k": catch_up(200_000, 1),
     "catch-up-1k-batched": catch_up(12_000, BATCH),
     "topics": topics,
