@@ -140,6 +140,48 @@ async fn a_schema_that_does_not_fit_is_refused() {
 }
 
 #[tokio::test]
+async fn what_may_follow_is_as_the_topics_strategy_says() {
+    let client = client().await;
+    let of = |fields: &str| {
+        let text = format!(r#"{{"type":"record","name":"R","fields":[{fields}]}}"#);
+        Schema { r#type: schema::Type::Avro as i32, schema_data: text.into_bytes(), ..Default::default() }
+    };
+    let (a, b) = (r#"{"name":"a","type":"int"}"#, r#"{"name":"b","type":"int"}"#);
+    let (one, more) = (of(a), of(&format!("{a},{b}")));
+    for (strategy, added, taken_away) in [("ALWAYS_COMPATIBLE", true, true), ("BACKWARD", false, true), ("FORWARD", true, false), ("FULL", false, false)] {
+        for (first, second, expected) in [(&one, &more, added), (&more, &one, taken_away)] {
+            let topic = topic("strategy");
+            publish(&client, &topic, unbatched(), 0, 0).await;
+            let path = format!("{}/schemaCompatibilityStrategy", topic.replace("://", "/"));
+            ask("PUT", &path, &format!("\"{strategy}\"")).await;
+            let with = |schema: &Schema| {
+                let options = ProducerOptions { schema: Some(schema.clone()), ..Default::default() };
+                client.producer().with_topic(&topic).with_options(options).build()
+            };
+            with(first).await.unwrap();
+            let found = with(second).await;
+            assert_eq!(found.is_ok(), expected, "{strategy}");
+            if let Err(refused) = found {
+                assert!(refused.to_string().contains("IncompatibleSchema"), "{refused}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_publishes_to_a_terminated_topic_is_told_and_what_is_there_is_read() {
+    let client = client().await;
+    let topic = topic("end");
+    let mut consumer = subscribe(&client, &topic, SubType::Exclusive).await;
+    publish(&client, &topic, unbatched(), 0, 1).await;
+    ask("POST", &format!("{}/terminate", topic.replace("://", "/")), "").await;
+    let refused = timeout(WAIT, client.producer().with_topic(&topic).build()).await.unwrap().err().expect("it was taken");
+    assert!(refused.to_string().contains("TopicTerminated"), "{refused}");
+    assert_eq!(receive(&mut consumer, 1).await, names(0, 1));
+    nothing_comes(&mut consumer).await;
+}
+
+#[tokio::test]
 async fn compressed_messages_come_back() {
     let client = client().await;
     let kinds = [
@@ -330,19 +372,22 @@ async fn keys_of_a_partitioned_topic_stay_in_their_partition() {
 }
 
 async fn create_partitioned(topic: &str, partitions: u32) {
+    ask("PUT", &format!("{}/partitions", topic.replace("://", "/")), &partitions.to_string()).await;
+}
+
+/// Of the admin REST; what is asked is done, or it fails.
+async fn ask(method: &str, path: &str, body: &str) {
     let web = env::var("PULSAR_TEST_WEB_URL").unwrap();
     let address = web.strip_prefix("http://").unwrap();
-    let path = topic.replace("://", "/");
-    let body = partitions.to_string();
     let request = format!(
-        "PUT /admin/v2/{path}/partitions HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        "{method} /admin/v2/{path} HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 204"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
 }
 
 #[tokio::test]
