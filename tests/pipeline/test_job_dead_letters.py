@@ -5,7 +5,10 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from tests.clients.python_client import next_of, quiet_client, receive, until
+from pipeline.pyspark_pulsar.jobs.held_letters import HeldLetters, left
+from pipeline.pyspark_pulsar.options import parse_options
+from pipeline.pyspark_pulsar.positions import Place
+from tests.clients.python_client import ask, next_of, publish, quiet_client, receive, until
 from tests.clients.server_process import Ready
 from tests.pipeline.job_process import JobProcess, run_job, urls, written_report
 from tests.pipeline.written_topics import made, messages, stats
@@ -161,3 +164,21 @@ def test_letters_that_somebody_else_holds_are_left_alone(standalone: Ready, topi
     assert busy.code == 2
     assert letters in busy.complaint
     assert run_job(["dead-letters", *urls(standalone), "--topics", f"{letters}-absent"]).code == 2
+
+
+def test_acknowledgements_outlive_a_topic_that_moves(standalone: Ready, options: dict[str, str], topic: str) -> None:
+    """Its broker closes it, and with it the consumer, while letters are on their way."""
+    made(standalone, topic)
+    client = quiet_client(standalone.broker_url)
+    try:
+        publish(client, topic, 5)
+    finally:
+        client.close()
+    source = parse_options({**options, "topic": topic, "pollTimeoutMs": "300000"}, is_stream=False)
+    with HeldLetters(topic, "redrive", source) as held:
+        [ledger] = {each.ledger_id for each in left(topic, "redrive", source)}
+        held.acknowledge([Place(ledger, 1)])
+        ask(standalone, f"{topic.replace('://', '/')}/unload", {}, "PUT")
+        held.acknowledge([Place(ledger, 3)])
+        entries = [entry for each in left(topic, "redrive", source) for entry in range(each.first_entry_id, each.end_entry_id)]
+        assert entries == [0, 2, 4]

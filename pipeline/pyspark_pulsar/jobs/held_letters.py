@@ -3,11 +3,12 @@
 from types import TracebackType
 from typing import Self
 
-from wire.generated.pulsar_api_pb2 import BaseCommand, CommandAck, CommandSubscribe, MessageIdData
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandAck, CommandSubscribe, MessageIdData, ServerError
 
 from ..client.admin import asked, unacknowledged_of
 from ..client.brokers import connection_to, tried_again
-from ..client.connection import Connection
+from ..client.connection import Connection, Lost, raise_refusal
+from ..errors import Refused
 from ..options import SourceOptions
 from ..positions import LedgerRange, Place
 
@@ -69,12 +70,22 @@ class HeldLetters:
             ack = CommandAck(
                 consumer_id=_CONSUMER_ID, ack_type=CommandAck.Individual, message_id=ids, request_id=connection.request_id()
             )
-            connection.ask(BaseCommand(type=BaseCommand.ACK, ack=ack), BaseCommand.ACK_RESPONSE)
+            connection.send(BaseCommand(type=BaseCommand.ACK, ack=ack))
+            self._await_answer(connection)
             is_done = True
         finally:
             if not is_done:
                 connection.close()
                 self._connection = self._subscribed()
+
+    def _await_answer(self, connection: Connection) -> None:
+        """A topic that moves to another broker closes its consumers: then there is no answer to wait for."""
+        while (found := connection.command()).type != BaseCommand.ACK_RESPONSE:
+            raise_refusal(f"{self._topic}: {connection.url}", found)
+            if found.type == BaseCommand.CLOSE_CONSUMER:
+                raise Lost(f"{connection.url} closed the consumer")
+        if found.ack_response.HasField("error"):
+            raise Refused(f"{self._topic}: {ServerError.Name(found.ack_response.error)}: {found.ack_response.message}")
 
     def __enter__(self) -> Self:
         return self
