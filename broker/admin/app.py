@@ -45,6 +45,7 @@ from .subscriptions import SubscriptionRoutes
 from .tenants import TenantRoutes
 from .topic_policies import TopicPolicyRoutes
 from .topics import TopicRoutes
+from .transaction_internals import TransactionInternalRoutes
 from .transaction_stats import TransactionStatRoutes
 from .transactions import TransactionRoutes
 from .unloading import UnloadingRoutes
@@ -88,6 +89,7 @@ def admin_app(
         *TopicPolicyRoutes(service).routes(),
         *TransactionRoutes(service, coordinators).routes(),
         *TransactionStatRoutes(service, is_enabled=coordinators is not None).routes(),
+        *TransactionInternalRoutes(service, is_enabled=coordinators is not None).routes(),
     ]
     routes += NonPersistentRoutes(service, [each for each in routes if isinstance(each, Endpoint)]).routes()
     handlers = {

@@ -72,7 +72,7 @@ class TransactionStatRoutes:
             raise Refusal(404, "Subscription not found")
         return json_answer(
             {
-                "state": "Ready" if facts.has_log else "None",
+                "state": "Ready" if facts.log is not None else "None",
                 "lowWaterMarks": _marks(facts.low_water_marks) if request.state.query["lowWaterMarks"] else None,
                 "ongoingTxnSize": facts.open_count,
                 "recoverStartTime": facts.recovery_ms[0],

@@ -16,7 +16,7 @@ from wire.transactions import TxnAction, TxnId
 from ..errors import ServerError
 from .operations import TopicOperations, TopicUpkeep
 from .stats import TopicStats, TopicTraffic
-from .transactions.facts import BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
+from .transactions.facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 
 
 class AccessMode(IntEnum):
@@ -307,6 +307,9 @@ class Topic(Protocol):
         """None: there is no such subscription; likewise the next. BrokerError when they cannot be read."""
 
     async def in_pending_acks(self, subscription: str, txn_id: TxnId) -> InPendingAckFacts | None: ...
+    async def place_in_pending_acks(
+        self, subscription: str, position: Position, batch_index: int | None
+    ) -> AckPlace | None: ...
     async def create_subscription(self, name: str, *, from_earliest: bool, properties: Mapping[str, str]) -> None:
         """A durable one; nothing happens when it is there already."""
 

@@ -14,6 +14,7 @@ from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgers
 from ports.clock import Clock
+from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
 from .broker_limits import BrokerLimits
@@ -31,7 +32,7 @@ from .subscribe_limiter import SubscribeLimiter
 from .subscription import Subscription
 from .subscriptions import Subscriptions
 from .topic_operations import StoredTopicOperations
-from .transactions.facts import BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
+from .transactions.facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 from .transactions.logs import LogsOfItsOwn
 from .transactions.snapshot_store import SnapshotStore
 from .transactions.topic_transactions import TopicTransactions
@@ -249,6 +250,10 @@ class PersistentTopic:
     async def in_pending_acks(self, subscription: str, txn_id: TxnId) -> InPendingAckFacts | None:
         found = self.subscriptions.get(subscription)
         return None if found is None else await found.transactions.facts_of(txn_id)
+
+    async def place_in_pending_acks(self, subscription: str, position: Position, batch_index: int | None) -> AckPlace | None:
+        found = self.subscriptions.get(subscription)
+        return None if found is None else await found.transactions.place_of(position, batch_index)
 
     def more_is_readable(self) -> None:
         self.subscriptions.entries_available()

@@ -24,7 +24,7 @@ from broker.topic.policies import NOTHING_SAID, TopicPolicies
 from broker.topic.policy_defaults import broker_defaults, effective, resolve
 from broker.topic.settings import TopicSettings
 from broker.topic.stats import TopicStats, TopicTraffic
-from broker.topic.transactions.facts import BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
+from broker.topic.transactions.facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 from metadata.store import MetadataStore
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, AckRun, EntryRun, SendRun
@@ -273,6 +273,9 @@ class FakeTopic:
         raise NotImplementedError
 
     async def in_pending_acks(self, subscription: str, txn_id: TxnId) -> InPendingAckFacts | None:
+        raise NotImplementedError
+
+    async def place_in_pending_acks(self, subscription: str, position: Position, batch_index: int | None) -> AckPlace | None:
         raise NotImplementedError
 
     async def end_transaction(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:

@@ -1,7 +1,9 @@
 """What an administrator sees of the transactions on a topic, as values. Pure data; times are milliseconds since the epoch."""
 
 from collections.abc import Mapping
+from enum import Enum
 
+from managed_ledger.contract import ManagedLedger
 from wire.record import record
 
 
@@ -40,12 +42,21 @@ class InBufferFacts:
 
 @record(frozen=True, slots=True)
 class PendingAckFacts:
-    """Of a subscription (TransactionPendingAckStats)."""
+    """Of a subscription (TransactionPendingAckStats). `log` None: nothing was acknowledged in a transaction yet."""
 
-    has_log: bool
+    log: ManagedLedger | None
     low_water_marks: Mapping[int, int]
     open_count: int
     recovery_ms: tuple[int, int]
+
+
+class AckPlace(Enum):
+    """What a subscription knows of a message, or of one of a batch (PositionInPendingAckStats.State)."""
+
+    PENDING = "PendingAck"
+    MARK_DELETED = "MarkDelete"
+    NOT_PENDING = "NotInPendingAck"
+    NOT_IN_BATCH = "InvalidPosition"
 
 
 @record(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from pyroaring import BitMap
 from wire.position import Position
 from wire.transactions import TxnId
 
+from .facts import AckPlace
+
 _WORD = (1 << 64) - 1
 _ENDED_KEPT_MAX = 10_000
 
@@ -114,6 +116,16 @@ class PendingAcks:
             return words
         rest = (_full(part.size) if words is None else number_of(words)) & ~part.bits
         return words_of(rest, -(-part.size // 64))
+
+    def place_of(self, position: Position, batch_index: int | None) -> AckPlace:
+        """Of a batch without an index: whether any of it is pending. Of what is pending as a whole each is."""
+        part = self._parts.get(position)
+        if part is not None and batch_index is not None:
+            if batch_index >= part.size:
+                return AckPlace.NOT_IN_BATCH
+            return AckPlace.PENDING if part.bits >> batch_index & 1 else AckPlace.NOT_PENDING
+        is_whole = position.entry_id in self.whole_in(position.ledger_id)
+        return AckPlace.PENDING if part is not None or is_whole else AckPlace.NOT_PENDING
 
     def parts_in(self, ledger_id: int) -> Sequence[Position]:
         return [position for position in self._parts if position.ledger_id == ledger_id]

@@ -20,7 +20,7 @@ from wire.transactions import TxnAction, TxnId
 
 from ..contract import Acknowledgement
 from ..errors import broker_error
-from .facts import InPendingAckFacts, PendingAckFacts
+from .facts import AckPlace, InPendingAckFacts, PendingAckFacts
 from .logs import LogsOfItsOwn
 from .pending_ack_log import PendingAckLog
 from .pending_ack_records import Acknowledged, Ended
@@ -74,7 +74,15 @@ class SubscriptionTransactions:
     async def facts(self) -> PendingAckFacts:
         """Of all. BrokerError when the log cannot be read."""
         await self.recover()
-        return PendingAckFacts(self._log is not None, dict(self.pending.low_water_marks), len(self.pending), self.recovery_ms)
+        log = None if self._log is None else self._log.ledger
+        return PendingAckFacts(log, dict(self.pending.low_water_marks), len(self.pending), self.recovery_ms)
+
+    async def place_of(self, position: Position, batch_index: int | None) -> AckPlace:
+        """As `facts`, of one message; `batch_index`: of a batch (PendingAckHandleImpl.checkPositionInPendingAckState)."""
+        await self.recover()
+        if position <= self._subscription.cursor.mark_delete:
+            return AckPlace.MARK_DELETED
+        return self.pending.place_of(position, batch_index)
 
     async def facts_of(self, txn_id: TxnId) -> InPendingAckFacts:
         """As `facts`, of one transaction."""

@@ -5,13 +5,18 @@ from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from broker.admin.app import admin_app
+from broker.topic.contract import Acknowledgement
+from broker.topic.topic import PersistentTopic
+from broker.topic.transactions.markers import one_entry
 from broker.transaction.coordinators import Coordinators
 from broker.transaction.records import TxnSubscription
 from tests.broker.admin.admin_world import AdminWorld
 from tests.broker.admin.admin_world import play as play_plain
 from tests.broker.connection.peer import TOPIC
 from tests.broker.connection.peer import play as play_virtual
+from tests.broker.topic.topic_world import payload
 from tests.broker.transaction.test_coordinators import CoordinatedServer, a_server
+from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
 V3 = "/admin/v3/transactions"
@@ -153,5 +158,43 @@ def test_topics_and_subscriptions_tell_of_their_transactions() -> None:
         told = (await world.get(where.format("transactionInPendingAckStats") + "/s/5/1")).json
         assert told == {"cumulativeAckPosition": None}
         assert (await world.get(where.format("pendingAckStats") + "/nobody")).refused == (404, "Subscription not found")
+
+    play_plain(scenario)
+
+
+def test_what_transactions_store_beside_a_topic_is_shown() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        world.app = admin_app(world.service, world.store, "1", coordinators=cast(Coordinators, object()))
+        topic = cast(PersistentTopic, await world.loaded("persistent://public/default/told"))
+        await topic.create_subscription("s", from_earliest=True, properties={})
+        where = V3 + "/{}/public/default/told"
+        buffer, log, place = map(
+            where.format, ("transactionBufferInternalStats", "pendingAckInternalStats", "positionStatsInPendingAck")
+        )
+        assert (await world.get(buffer)).status == 404, "there is no topic of snapshots"
+        assert (await world.get(log + "/s")).refused == (503, "Pending ack have not init success!")
+        assert (await world.get(log + "/nobody")).refused == (404, "Subscription not found")
+        stored = await topic.transactions.append(TxnId(5, 1), one_entry(payload(batch=2), topic.header_bytes))
+        told = (await world.get(buffer)).json
+        assert (told["snapshotType"], told["segmentInternalStats"], told["segmentIndexInternalStats"]) == ("Single", None, None)
+        single = told["singleSnapshotSystemTopicInternalStats"]
+        assert single["managedLedgerName"] == "__transaction_buffer_snapshot"
+        assert single["managedLedgerInternalStats"]["numberOfEntries"] == 1
+        at = Position(stored.ledger_id, stored.first_entry_id)
+        subscription = topic.subscriptions.get("s")
+        assert subscription is not None
+        await subscription.transactions.acknowledge(TxnId(5, 2), Acknowledgement(False, (at,), ((2,),), (2,)))
+        told = (await world.get(log + "/s")).json["pendingAckLogStats"]
+        assert told["managedLedgerName"] == "public/default/persistent/told-s__transaction_pending_ack"
+        assert told["managedLedgerInternalStats"]["numberOfEntries"] == 1
+        one = f"{place}/s/{at.ledger_id}/{at.entry_id}"
+        for query, state in (("", "PendingAck"), ("0", "PendingAck"), ("1", "NotInPendingAck"), ("2", "InvalidPosition")):
+            assert (await world.get(one + (query and f"?batchIndex={query}"))).json == {"state": state}
+        assert (await world.get(f"{place}/s/{at.ledger_id}/{at.entry_id + 1}")).json == {"state": "NotInPendingAck"}
+        subscription.cursor.acknowledge_cumulative(at)
+        assert (await world.get(one)).json == {"state": "MarkDelete"}
+        assert (await world.get(f"{place}/nobody/1/1")).refused == (404, "Subscription not found")
+        assert (await world.get(f"{place}/s/{1 << 63}/1")).status == 404
+        assert (await world.get(one + "?batchIndex=-1")).status == 400
 
     play_plain(scenario)
