@@ -22,6 +22,7 @@ from metadata.store import (
     Notification,
     Put,
     StoreClosed,
+    absent,
 )
 from metadata.tree import Node
 from tests.metadata.conftest import close_opened
@@ -127,6 +128,22 @@ def test_a_commit_is_all_or_nothing(open_store: Open) -> None:
         await store.close()
         store = await open_store()
         assert await store.children("/") == ["a"]
+        await store.close()
+
+    run(scenario())
+
+
+def test_a_commit_can_demand_that_a_node_is_not_there_and_leaves_none(open_store: Open) -> None:
+    async def scenario() -> None:
+        store = await open_store()
+        await store.commit([*absent("/others/t"), Put("/mine/t", b"1", MUST_NOT_EXIST)])
+        assert await store.get("/others/t") is None
+        with pytest.raises(BadVersion):
+            await store.commit([*absent("/mine/t"), Put("/others/t", b"2", MUST_NOT_EXIST)])
+        found = await store.get("/mine/t")
+        assert (found is not None and found.value, await store.exists("/others/t")) == (b"1", False)
+        with pytest.raises(BadVersion):
+            await store.commit([*absent("/others/t"), Put("/mine/t", b"3", MUST_NOT_EXIST)])
         await store.close()
 
     run(scenario())
