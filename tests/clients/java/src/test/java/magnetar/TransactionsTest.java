@@ -3,6 +3,7 @@ package magnetar;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.nio.file.Files;
@@ -13,6 +14,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
@@ -25,6 +27,12 @@ import org.apache.pulsar.client.api.Reader;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.api.SubscriptionType;
 import org.apache.pulsar.client.api.transaction.Transaction;
+import org.apache.pulsar.client.api.transaction.TransactionCoordinatorClient;
+import org.apache.pulsar.client.api.transaction.TransactionCoordinatorClientException.InvalidTxnStatusException;
+import org.apache.pulsar.client.api.transaction.TransactionCoordinatorClientException.MetaStoreHandlerNotExistsException;
+import org.apache.pulsar.client.api.transaction.TransactionCoordinatorClientException.TransactionNotFoundException;
+import org.apache.pulsar.client.api.transaction.TxnID;
+import org.apache.pulsar.client.impl.PulsarClientImpl;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -148,6 +156,39 @@ class TransactionsTest extends Fixture {
     try (Consumer<byte[]> consumer = consumer(topic, SubscriptionType.Exclusive)) {
       assertEquals(names(5, 5), receive(consumer, 5));
     }
+  }
+
+  @Test
+  void whatIsWrongWithATransactionIsToldAsItsOwnKind() throws Exception {
+    TransactionCoordinatorClient coordinators = ((PulsarClientImpl) transactional).getTcClient();
+    TxnID never = new TxnID(0, 1L << 40);
+    String topic = newTopic();
+    assertTold(TransactionNotFoundException.class, coordinators.commitAsync(never));
+    assertTold(TransactionNotFoundException.class, coordinators.abortAsync(never));
+    assertTold(TransactionNotFoundException.class, coordinators.addPublishPartitionToTxnAsync(never, List.of(topic)));
+    assertTold(TransactionNotFoundException.class, coordinators.addSubscriptionToTxnAsync(never, topic, "s"));
+    assertTold(MetaStoreHandlerNotExistsException.class, coordinators.commitAsync(new TxnID(1L << 20, 0)));
+    Transaction ended = begin();
+    end(ended, true);
+    assertTold(InvalidTxnStatusException.class, ended.commit());
+    assertTold(TransactionNotFoundException.class, coordinators.abortAsync(ended.getTxnID()));
+    TxnID late = coordinators.newTransactionAsync(100, TimeUnit.MILLISECONDS).get(WAIT_SECONDS, TimeUnit.SECONDS);
+    for (long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(WAIT_SECONDS); ; ) {
+      try { // until its time is up
+        coordinators.addPublishPartitionToTxnAsync(late, List.of(topic)).get(WAIT_SECONDS, TimeUnit.SECONDS);
+        assertTrue(System.nanoTime() < until);
+        Thread.sleep(50);
+      } catch (ExecutionException timedOut) {
+        assertTrue(timedOut.getCause() instanceof TransactionNotFoundException
+            || timedOut.getCause() instanceof InvalidTxnStatusException, () -> timedOut.toString());
+        break;
+      }
+    }
+  }
+
+  private static void assertTold(Class<? extends Exception> kind, CompletableFuture<?> asked) {
+    ExecutionException refused = assertThrows(ExecutionException.class, () -> asked.get(WAIT_SECONDS, TimeUnit.SECONDS));
+    assertInstanceOf(kind, refused.getCause());
   }
 
   /** Moves money: each message taken and the two that say what became of it are one transaction; the sums stay. */
