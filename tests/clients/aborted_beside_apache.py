@@ -49,7 +49,7 @@ def read_all(broker: Broker, topic: str, count_min: int) -> list[str]:
 
 
 def take_segments(broker: Broker) -> None:
-    """Apache's broker reads segments only while it serves their topic itself."""
+    """Apache's broker reads segments only while it serves their topic itself and has it loaded: not again after this."""
     move(SEGMENTS, broker)
     with closing(quiet_client(broker.ready.broker_url)) as client:
         client.create_reader(SEGMENTS, pulsar.MessageId.earliest).close()
@@ -65,8 +65,8 @@ def aborted_goes_over_and_back(topic: str, first: Broker, second: Broker) -> Non
     """Each broker reads what the other one has aborted from its snapshot alone, and goes on from there."""
     expected, numbers = list[str](), count()
     for turn, broker in enumerate((first, second, first, second)):
-        take_segments(broker)
         move(topic, broker)
+        take_segments(broker)
         if turn == 0:
             keep_all(broker, topic)
         assert read_all(broker, topic, len(expected)) == expected, f"turn {turn}"

@@ -17,7 +17,7 @@ ONE, TWO = (0, 1), (0, 2)
 SEEDS_MAX = 200
 FOUND_FROM = {
     "marker-before-the-log": 28,
-    "coordinator-forgets": 37,
+    "coordinator-forgets": 26,
     "low-water-mark-too-high": 12,
     "snapshot-ahead": 30,
     "pending-ack-not-awaited": 28,
