@@ -94,7 +94,11 @@ def there_and_back(
     found = []
     for options, schema, rows in cases:
         write_rows(spark, options, rows, schema)
-        asked = {name: each for name, each in options.items() if name.endswith(".url") or name == "topic" or ".client." in name}
+        asked = {
+            name: each
+            for name, each in options.items()
+            if name.endswith(".url") or name in ("topic", "pollTimeoutMs") or ".client." in name
+        }
         frame = spark.read.format("pulsar").options(**asked).load()
         kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
         columns = ["key", "value"] if "key" in schema.split(",")[0] else ["value"]

@@ -7,6 +7,7 @@ import pytest
 
 from tests.clients.python_client import ask, names, publish, quiet_client, until
 from tests.clients.server_process import Ready
+from tests.pipeline.chunk_sender import send_chunks
 from tests.pipeline.spark_process import SparkProcess
 
 JOBS = "tests.pipeline.spark_jobs"
@@ -53,3 +54,17 @@ def test_topics_and_partitions_that_come_while_a_stream_runs_are_read_from_their
         "-p-partition-1": 10,
         "-p-partition-2": 10,
     }
+
+
+def test_filters_on_topic_time_and_index_leave_unread_what_cannot_pass(
+    spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
+) -> None:
+    """What must not be read ends the query when it is: the last chunk of a message without the others."""
+    published(standalone, f"{topic}-a", 0, 10)
+    published(standalone, f"{topic}-b", 0, 1)
+    send_chunks(standalone, f"{topic}-b", [b"one", b"two"], first=1)
+    asked = {**options, "topics": f"{topic}-a,{topic}-b"}
+    condition = f"topic = '{topic}-a' and index >= 4 and index < 6 and publish_time > '2020-01-01'"
+    found = spark.run(f"{JOBS}:filtered", options=asked, condition=condition)
+    assert [each["value"].decode() for each in found] == names(4, 2)
+    assert spark.run(f"{JOBS}:filtered", options=asked, condition="publish_time < '2020-01-01'") == []

@@ -1,0 +1,155 @@
+"""Topics of a cluster over TLS with tokens, on three bookies: straight from bookies, through brokers, and on Spark."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pulsar
+import pytest
+
+from pipeline.pyspark_pulsar.client import bookie_reader, split_rows
+from pipeline.pyspark_pulsar.client.admin import ledgers_of_all
+from pipeline.pyspark_pulsar.client.brokers import topics_of
+from pipeline.pyspark_pulsar.client.connection import Lost
+from pipeline.pyspark_pulsar.client.split_rows import rows_of_split
+from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
+from pipeline.pyspark_pulsar.options import parse_options
+from pipeline.pyspark_pulsar.plan import splits_of
+from pipeline.pyspark_pulsar.positions import EARLIEST, end_of, ranges_between
+from tests.broker.security.token_maker import SECRET, in_setting, token
+from tests.certificates import Authority, need_openssl
+from tests.clients.broker_process import storage_of_a_cluster
+from tests.clients.cluster_admin import started_brokers
+from tests.clients.python_client import names
+from tests.clients.test_secured_cluster import Cluster
+from tests.clients.test_secured_server import tls_settings
+from tests.pipeline.spark_process import SparkProcess
+
+pytestmark = [pytest.mark.clients, need_openssl, pytest.mark.timeout(900)]
+
+SINK = "tests.pipeline.sink_jobs"
+JOBS = "tests.pipeline.spark_jobs"
+COUNT = 200
+TOPIC = "persistent://public/default/spread"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A topic of four partitions with COUNT messages, in ledgers that are closed; options that reach it."""
+
+    options: dict[str, str]
+    cluster: Cluster
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    directory = tmp_path_factory.mktemp("cluster")
+    authority = Authority(directory / "authority")
+    with (
+        storage_of_a_cluster(directory / "storage") as storage,
+        started_brokers(directory, storage, *secured(directory, authority)) as brokers,
+    ):
+        urls = json.loads(brokers[0].ready_file.read_text())
+        options = {
+            "service.url": urls["brokerServiceUrlTls"],
+            "admin.url": urls["webServiceUrlTls"],
+            "pulsar.client.authParams": (directory / "broker.token").as_uri(),
+            "pulsar.client.tlsTrustCertsFilePath": str(authority.certificate),
+            "pollTimeoutMs": "120000",
+        }
+        cluster = Cluster(authority, brokers)
+        cluster.ask(0, "PUT", "/admin/v2/persistent/public/default/spread/partitions", 4)
+        publish(options, COUNT)
+        cluster.ask(0, "PUT", "/admin/v2/namespaces/public/default/unload")
+        yield Site({**options, "topic": TOPIC}, cluster)
+
+
+def secured(directory: Path, authority: Authority) -> tuple[str, ...]:
+    credentials = directory / "broker.token"
+    credentials.write_text(token("broker"))
+    return (
+        *tls_settings(authority.sign("broker"), authority),
+        "brokerServicePortTls=0",
+        "webServicePortTls=0",
+        "authenticationEnabled=true",
+        "authorizationEnabled=true",
+        "authenticationProviders=org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
+        f"tokenSecretKey={in_setting(SECRET)}",
+        "superUserRoles=admin,broker",
+        "brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationToken",
+        f"brokerClientAuthenticationParameters={credentials.as_uri()}",
+        "brokerClientTlsEnabled=true",
+        f"brokerClientTrustCertsFilePath={authority.certificate}",
+        "defaultRetentionTimeInMinutes=-1",
+        "defaultRetentionSizeInMB=-1",
+        "brokerDeleteInactiveTopicsEnabled=false",
+    )
+
+
+def publish(options: dict[str, str], count: int) -> None:
+    client = pulsar.Client(
+        options["service.url"],
+        authentication=pulsar.AuthenticationToken(token("broker")),
+        tls_trust_certs_file_path=options["pulsar.client.tlsTrustCertsFilePath"],
+        tls_validate_hostname=True,
+        logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
+    )
+    try:
+        producer = client.create_producer(TOPIC, message_routing_mode=pulsar.PartitionsRoutingMode.RoundRobinDistribution)
+        for each in names(0, count):
+            producer.send(each.encode())
+    finally:
+        client.close()
+
+
+def read(site: Site) -> list[str]:
+    options = parse_options(site.options, is_stream=False)
+    found: list[dict[str, Any]] = []
+    for topic, ledgers in ledgers_of_all(topics_of(options), options.access, options.reads_bookies).items():
+        for split in splits_of(topic, ranges_between(ledgers, EARLIEST, end_of(ledgers)), options.split_bytes):
+            for rows in rows_of_split(split, options):
+                found += batch_of(rows, topic, ["value"]).to_pylist()
+    return sorted(each["value"].decode() for each in found)
+
+
+def test_closed_ledgers_are_read_from_bookies_without_a_broker(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("a broker was asked for entries")
+
+    monkeypatch.setattr(split_rows, "SplitReader", never)
+    assert read(site) == sorted(names(0, COUNT))
+
+
+def test_bookies_that_cannot_be_reached_are_replaced_by_brokers(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = set()
+
+    def refused(address: str, timeout_seconds: float) -> None:
+        asked.add(address)
+        raise Lost(f"bookie {address}: refused")
+
+    monkeypatch.setattr(bookie_reader, "BookieConnection", refused)
+    assert read(site) == sorted(names(0, COUNT))
+    assert len(asked) == 3
+
+
+def test_spark_reads_and_writes_a_cluster_over_tls_with_a_token(spark: SparkProcess, site: Site) -> None:
+    found = spark.run(f"{JOBS}:rows", options=site.options)
+    assert sorted(each["value"].decode() for each in found) == sorted(names(0, COUNT))
+    assert spark.run(f"{JOBS}:count", options={**site.options, "readFrom": "broker"}) == COUNT
+    urls = {name: each for name, each in site.options.items() if name != "topic"}
+    cases = [
+        ({**urls, "topic": f"{TOPIC}-{kind}", "valueSchema": kind, "createTopic": "true"}, f"value {ddl}", rows)
+        for kind, ddl, rows in (
+            ("avro", "struct<name: string, number: bigint>", [(("a", 1),), ((None, 2**40),)]),
+            ("protobuf_native", "struct<name: string, number: bigint>", [(("a", 1),), ((None, 2**40),)]),
+            ("int64", "bigint", [(-(2**63),)]),
+        )
+    ]
+    for (_, rows), (*_, given) in zip(spark.run(f"{SINK}:there_and_back", cases=cases), cases, strict=True):
+        assert [as_plain(each["value"]) for each in rows] == [value for (value,) in given]
+
+
+def as_plain(found: Any) -> Any:
+    return tuple(found.values()) if isinstance(found, dict) else found

@@ -1,0 +1,87 @@
+"""Data that are deleted under a query, on Spark: told by topic, positions and count, or gone on without."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.clients.python_client import ask, names, publish, quiet_client
+from tests.clients.server_process import Ready
+from tests.pipeline.spark_process import JobFailed, SparkProcess
+
+JOBS = "tests.pipeline.spark_jobs"
+
+
+def published(server: Ready, topic: str, first: int, count: int) -> None:
+    """In a ledger that is closed afterwards."""
+    client = quiet_client(server.broker_url)
+    try:
+        publish(client, topic, count, first=first)
+    finally:
+        client.close()
+    ask(server, f"{path(topic)}/unload", None, "PUT")
+
+
+def path(topic: str) -> str:
+    return topic.replace("://", "/")
+
+
+def texts(found: list[dict[str, bytes]]) -> list[str]:
+    return [each["value"].decode() for each in found]
+
+
+def test_what_is_deleted_between_planning_and_reading_is_told_with_its_count_or_gone_on_without(
+    spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
+) -> None:
+    for ending in ("a", "b"):
+        published(standalone, topic + ending, 0, 10)
+        published(standalone, topic + ending, 10, 10)
+
+    def deleted_while_read(ending: str, **more: str) -> list[str]:
+        asked = {**options, "topic": topic + ending, "columns": "value", **more}
+        url = f"{standalone.web_url}/admin/v2/{path(topic)}{ending}/truncate"
+        return texts(spark.run(f"{JOBS}:planned_before", options=asked, method="DELETE", url=url))
+
+    with pytest.raises(
+        JobFailed, match=rf"{topic}a: (10|20) entries between \d+:0 and \d+:9 are missing: .*failOnDataLoss=false"
+    ):
+        deleted_while_read("a")
+    assert deleted_while_read("b", failOnDataLoss="false") == []
+    log = spark.log.read_text(errors="replace")
+    assert re.search(rf"{topic}b: (10|20) entries between \d+:0 and \d+:9 are missing", log)
+
+
+def test_a_stream_whose_next_messages_were_deleted_says_so_or_goes_on_without_them(
+    spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    directory = tmp_path_factory.mktemp("trimmed")
+    asked = {**options, "topic": topic, "startingOffsets": "earliest"}
+    places = {
+        "to": str(directory / "table"),
+        "checkpoint": str(directory / "checkpoint"),
+        "columns": ["cast(value as string) v"],
+    }
+    client = quiet_client(standalone.broker_url)
+    try:
+        publish(client, topic, 10)
+        spark.run(f"{JOBS}:stream_to_parquet", options=asked, **places)
+        publish(client, topic, 10, first=10)
+        before = newest_offset(directory / "checkpoint")
+        ask(standalone, f"{path(topic)}/unload", None, "PUT")
+        ask(standalone, f"{path(topic)}/truncate", None, "DELETE")
+        publish(client, topic, 5, first=20)
+    finally:
+        client.close()
+    with pytest.raises(JobFailed, match=rf"{topic}: the messages from {before} to before \d+:0 were deleted"):
+        spark.run(f"{JOBS}:stream_to_parquet", options=asked, **places)
+    spark.run(f"{JOBS}:stream_to_parquet", options={**asked, "failOnDataLoss": "false"}, **places)
+    found = spark.run(f"{JOBS}:table", path=places["to"])
+    assert sorted(each["v"] for each in found) == sorted(names(0, 10) + names(20, 5))
+
+
+def newest_offset(checkpoint: Path) -> str:
+    """Of a stream of one topic."""
+    newest = max((each for each in (checkpoint / "offsets").iterdir() if each.name.isdigit()), key=lambda each: int(each.name))
+    [place] = json.loads(newest.read_text().splitlines()[-1])["topics"].values()
+    return str(place)
