@@ -8,8 +8,9 @@ import pytest
 from pipeline.pyspark_pulsar.jobs.held_letters import HeldLetters, left
 from pipeline.pyspark_pulsar.options import parse_options
 from pipeline.pyspark_pulsar.positions import Place
-from tests.clients.python_client import ask, next_of, publish, quiet_client, receive, until
+from tests.clients.python_client import ask, publish, quiet_client, receive, until
 from tests.clients.server_process import Ready
+from tests.pipeline.dead_letter_client import dead_letters
 from tests.pipeline.job_process import JobProcess, run_job, urls, written_report
 from tests.pipeline.written_topics import made, messages, stats
 
@@ -17,49 +18,13 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]  # on a machine tha
 PROPERTIES = ("value", "key", "properties")
 
 
-def dead_letters(server: Ready, topic: str, count: int) -> str:
-    """A topic of messages that a consumer could not work on: every third of another cause."""
-    made(server, topic, deduplicates=True)
-    letters = f"{topic}-work-DLQ"
-    client = quiet_client(server.broker_url)
-    try:
-        policy = pulsar.ConsumerDeadLetterPolicy(1, initial_subscription_name="redrive")
-        consumer = client.subscribe(
-            topic,
-            "work",
-            pulsar.ConsumerType.Shared,
-            negative_ack_redelivery_delay_ms=100,
-            dead_letter_policy=policy,
-        )
-        producer = client.create_producer(topic)
-        for number in range(count):
-            error = f"timeout after {number} ms" if number % 3 else f"no customer {number}"
-            producer.send(f"m{number}".encode(), partition_key=f"k{number % 4}", properties={"error": error})
-        path = letters.replace("://", "/")
-
-        def all_dead() -> bool:
-            while (message := next_of(consumer, 200)) is not None:
-                consumer.negative_acknowledge(message)
-            return int(stats(server, path)["msgInCounter"]) >= count
-
-        made_by_client(server, path)
-        until(all_dead, 240)
-    finally:
-        client.close()
-    return letters
-
-
-def made_by_client(server: Ready, path: str) -> None:
-    """The dead letter topic, before the first letter is there: its stats are asked for."""
-    made(server, path.replace("persistent/", "persistent://", 1))
-
-
 def job(server: Ready, letters: str, *more: str) -> list[str]:
     return ["dead-letters", *urls(server), "--topics", letters, *more]
 
 
 def test_letters_of_a_client_are_told_by_cause_and_go_back_once(standalone: Ready, topic: str, tmp_path: Path) -> None:
-    letters = dead_letters(standalone, topic, 9)
+    topic = dead_letters(standalone, topic, 9)
+    letters = f"{topic}-work-DLQ"
     told = run_job(job(standalone, letters, "--report", str(tmp_path)))
     assert (told.code, told.facts["letters"], told.facts["causes"]) == (1, 9, 2), told.complaint
     timeout, customer = written_report(tmp_path, "dead-letters")["tables"]["by cause"]
