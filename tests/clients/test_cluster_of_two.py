@@ -92,6 +92,41 @@ def test_a_killed_brokers_topics_are_served_by_the_other(brokers: list[BrokerPro
         brokers[1].start()
 
 
+def test_a_non_persistent_topic_goes_on_after_an_unload_and_with_the_other_broker_when_its_own_is_killed(
+    brokers: list[BrokerProcess], topic: str
+) -> None:
+    """What is published while nobody is there to take it is gone, as ever; what comes afterwards arrives."""
+    topics = by_owner(brokers, topic.replace("persistent://", "non-persistent://"))
+    name = topics[brokers[1].ready.broker_url]
+    client = quiet_client(brokers[0].ready.broker_url)
+    try:
+        consumer = client.subscribe(name, "s")
+        producer = client.create_producer(name, batching_enabled=False, send_timeout_millis=0)
+        until_it_arrives(producer, consumer, b"at first")
+        put(brokers[0], f"{NAMESPACE}/unload")
+        until_it_arrives(producer, consumer, b"after an unload")
+        brokers[1].kill()
+        until_it_arrives(producer, consumer, b"after a kill")
+        assert owner_of(name, brokers[0]) == brokers[0].ready.broker_url
+    finally:
+        client.close()
+        brokers[1].kill()
+        brokers[1].start()
+
+
+def until_it_arrives(producer: pulsar.Producer, consumer: pulsar.Consumer, content: bytes) -> None:
+    """Sent again and again, as nobody keeps it."""
+
+    def has_come() -> bool:
+        producer.send_async(content, lambda _result, _message_id: None)
+        try:
+            return bool(consumer.receive(timeout_millis=200).data() == content)
+        except pulsar.Timeout:
+            return False
+
+    until(has_come)
+
+
 def test_an_owner_that_slept_too_long_acknowledges_nothing(brokers: list[BrokerProcess], topic: str) -> None:
     """Both ways, so that one of them takes over a log whose ledgers are younger than those that it made last."""
     for turn in range(2):
