@@ -16,7 +16,7 @@ CHUNK = 5
 ONE, TWO = (0, 1), (0, 2)
 SEEDS_MAX = 200
 FOUND_FROM = {
-    "marker-before-the-log": 28,
+    "marker-before-the-log": 82,
     "coordinator-forgets": 26,
     "low-water-mark-too-high": 12,
     "snapshot-ahead": 30,
