@@ -104,6 +104,9 @@ def test_without_transactions_the_same_is_called_tasks(operated: Ready, client: 
 
 def test_what_stock_boards_ask_for_of_consumers_and_transactions_is_there(operated: Ready, client: pulsar.Client) -> None:
     consumer = client.subscribe(TOPIC, "s")
+    publish(client, f"{TOPIC}-in4", 1)  # a coordinator is loaded for the first who asks for it
+    code, _, err = perf(operated, "transaction", "--topics-c", f"{TOPIC}-in4", "--topics-p", f"{TOPIC}-out4", "-ntxn", "1")
+    assert code == 0, err
     with urllib.request.urlopen(f"{operated.web_url}/metrics", timeout=30) as answer:
         text = answer.read().decode()
     series = [
