@@ -21,8 +21,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         zookeeper = running.enter_context(ZooKeeperProcess(directory / "zookeeper", f"tickTime={TICK_MS}")).start()
         uri = f"zk+hierarchical://{zookeeper.servers}/ledgers"
         web = ("httpServerEnabled=true", "httpServerHost=127.0.0.1", f"httpServerPort={web_port}")
-        metrics = (f"statsProviderClass={PROMETHEUS}", f"prometheusStatsHttpPort={metrics_port}")
-        metrics += ("prometheusStatsHttpAddress=127.0.0.1",)
+        where = ("prometheusStatsHttpAddress=127.0.0.1", f"prometheusStatsHttpPort={metrics_port}")
+        metrics = (f"statsProviderClass={PROMETHEUS}", *where)
         bookies = []
         for number in range(3):
             process = BookieProcess(
