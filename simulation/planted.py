@@ -57,11 +57,11 @@ class Plant:
 
 
 def _ack_before_fsync(write: Any) -> Any:
-    async def broken(self: Journal, items: list[Any]) -> None:
+    def broken(self: Journal, items: list[Any], *times: float) -> None:
         for item in items:
             if item.future is not None and not item.future.done():
                 item.future.set_result(None)
-        await write(self, [item._replace(future=None) for item in items])
+        write(self, [item._replace(future=None) for item in items], *times)
 
     return broken
 

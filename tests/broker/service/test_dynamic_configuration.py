@@ -86,7 +86,7 @@ def test_a_broker_that_starts_later_has_what_was_changed_before() -> None:
         ("defaultNumPartitions", "many", "defaultNumPartitions=many: expected a whole number"),
         ("defaultNumPartitions", "0", "defaultNumPartitions: expected at least 1"),
         ("managedLedgerCacheSizeMB", "100", "is read when a broker starts"),
-        ("maxConcurrentLookupRequest", "5", "the limit is not there"),
+        ("dispatchThrottlingOnNonBacklogConsumerEnabled", "false", "the limit is not there"),
     ],
 )
 def test_a_value_that_could_not_be_in_force_is_refused_and_not_stored(key: str, value: str, why: str) -> None:
