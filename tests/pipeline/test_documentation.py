@@ -71,7 +71,8 @@ def test_writing(spark: SparkProcess, orders: Ready, tmp_path: Path) -> None:
     before = len(messages(orders, ORDERS))
     texts = [placed(each, orders, tmp_path) for each in blocks("pipeline-writing.md", "python", 1)]
     spark.run(f"{JOBS}:run_python", blocks=texts, frames=[])
-    assert [each["value"] for each in messages(orders, ORDERS)[before:]] == [b"one", b"two"]
+    assert {each["value"] for each in messages(orders, ORDERS)[before:]} == {b"one", b"two"}
+    assert len(messages(orders, ORDERS)) == before + 2
 
 
 def test_jobs(spark: SparkProcess, orders: Ready, tmp_path: Path) -> None:

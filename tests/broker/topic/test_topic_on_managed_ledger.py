@@ -142,7 +142,7 @@ def test_the_end_of_a_terminated_topic_survives_loading_again() -> None:
         await world.topic.terminate()
         producer.publish(send_run([1]))
         await settle()
-        assert heard.heard[1:] == [("send_failed", [1], ServerError.TOPIC_TERMINATED)]
+        assert heard.heard[1:] == [("closed",), ("send_failed", [1], ServerError.SERVICE_NOT_READY)]
         consumer.acknowledge_run(ack_run(*sink.positions))
         assert sink.heard == [("end",)]
         await world.topic.close()
