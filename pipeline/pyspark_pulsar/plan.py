@@ -12,11 +12,25 @@ from .positions import Ledger, LedgerRange, Place
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """What one task reads of one topic: at least one range, in order."""
+class TopicRanges:
+    """Of one topic, in order."""
 
     topic: str
     ranges: tuple[LedgerRange, ...]
+
+    @property
+    def entries(self) -> int:
+        return sum(each.count for each in self.ranges)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(each.size_bytes for each in self.ranges)
+
+
+class Split(TopicRanges):
+    """What one task reads of one topic: at least one range."""
+
+    __slots__ = ()
 
     @property
     def first(self) -> Place:
@@ -26,14 +40,6 @@ class Split:
     def last(self) -> Place:
         """The place of the last entry of all; its entry is in the split."""
         return self.ranges[-1].last
-
-    @property
-    def entries(self) -> int:
-        return sum(each.count for each in self.ranges)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(each.size_bytes for each in self.ranges)
 
 
 def splits_of(topic: str, ranges: Iterable[LedgerRange], split_bytes: int) -> Iterator[Split]:

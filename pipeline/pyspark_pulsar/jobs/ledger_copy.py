@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
-import numpy
-
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandCloseProducer, CommandProducer
 
 from ..client.brokers import connection_to, tried_again
@@ -59,18 +57,11 @@ class LedgerCopy:
             return
         numbers = entries_of(rows.sequence_ids) * _ROWS_A_TURN // _TURN_ENTRIES
         chosen = partitions_of(rows.keys, numbers, 0, len(self._partitions), self._options.hashing)
-        for partition in numpy.unique(chosen).tolist():
-            self._publish(self._partitions[partition], rows.take(numpy.flatnonzero(chosen == partition)))
+        for partition, theirs in rows.parts(chosen):
+            self._publish(self._partitions[partition], theirs)
 
     def _publish(self, partition: str, rows: OutgoingRows) -> None:
-        publisher = self._publisher(partition)
-        if publisher.last_stored >= int(rows.sequence_ids[0]):
-            fresh = numpy.flatnonzero(rows.sequence_ids > numpy.uint64(publisher.last_stored))
-            self.repeated += rows.count - len(fresh)
-            if not len(fresh):
-                return
-            rows = rows.take(fresh)
-        publisher.send(rows)
+        self.repeated += self._publisher(partition).send_new(rows)
 
     def _publisher(self, partition: str) -> Publisher:
         if partition not in self._publishers:

@@ -1,7 +1,6 @@
 """What a job reads of topics without Spark: ranges of their ledgers, planned once, then read ledger by ledger in order."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ..client.admin import ledgers_of
@@ -9,25 +8,15 @@ from ..client.brokers import topics_of
 from ..client.split_rows import rows_of_split
 from ..errors import NoSuchPosition, WrongOption
 from ..options import SourceOptions
-from ..plan import Split, since
+from ..plan import Split, TopicRanges, since
 from ..positions import EARLIEST, LATEST, Ledger, LedgerRange, Place, check_start, end_of, ranges_between
 from ..rows_wanted import Wanted, wanted_batch
 
 
-@dataclass(frozen=True, slots=True)
-class TopicSpan:
+class TopicSpan(TopicRanges):
     """Of one topic, or one partition, the ranges that are read; () where there is nothing."""
 
-    topic: str
-    ranges: tuple[LedgerRange, ...]
-
-    @property
-    def entries(self) -> int:
-        return sum(each.count for each in self.ranges)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(each.size_bytes for each in self.ranges)
+    __slots__ = ()
 
     def row(self) -> tuple[str, str, str, int, int]:
         """For a report: topic, first and last entry, how many entries, how many bytes."""

@@ -4,6 +4,7 @@ Each is `u32 size | SingleMessageMetadata | payload`, its fields in the order of
 """
 
 import base64
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,6 +52,11 @@ class OutgoingRows:
             None if self.event_times is None else self.event_times[rows],
             self.sequence_ids[rows],
         )
+
+    def parts(self, chosen: Places) -> "Iterator[tuple[int, OutgoingRows]]":
+        """By number: `chosen` has one for each row."""
+        for number in numpy.unique(chosen).tolist():
+            yield number, self.take(numpy.flatnonzero(chosen == number))
 
 
 def encoded_messages(rows: OutgoingRows) -> Any:

@@ -9,6 +9,8 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy
+
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandCloseProducer, CommandProducer, CommandSend, Schema, ServerError
 
 from ..client.brokers import connection_to, tried_again
@@ -69,6 +71,15 @@ class Publisher:
                     "pulsar.producer.batchingMaxBytes"
                 )
             self._send(entry)
+
+    def send_new(self, rows: OutgoingRows) -> int:
+        """As `send`, but for what the broker knew when this began, up to `last_stored`; how many rows that was."""
+        new = rows
+        if self.last_stored >= int(rows.sequence_ids[0]):
+            new = rows.take(numpy.flatnonzero(rows.sequence_ids > numpy.uint64(self.last_stored)))
+        if new.count:
+            self.send(new)
+        return rows.count - new.count
 
     def _send(self, entry: Entry) -> None:
         while self._is_full():

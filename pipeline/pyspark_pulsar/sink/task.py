@@ -126,18 +126,15 @@ class SinkTask:
             self._publish(topic if count == 0 else f"{topic}-partition-0", rows)
             return
         chosen = partitions_of(rows.keys, numbers, self._place.partition, count, self._options.hashing)
-        for partition in numpy.unique(chosen).tolist():
-            self._publish(f"{topic}-partition-{partition}", rows.take(numpy.flatnonzero(chosen == partition)))
+        for partition, theirs in rows.parts(chosen):
+            self._publish(f"{topic}-partition-{partition}", theirs)
 
     def _publish(self, topic: str, rows: OutgoingRows) -> None:
         publisher = self._publisher(topic)
-        if self._options.guarantee == DEDUPLICATION and publisher.last_stored >= int(rows.sequence_ids[0]):
-            fresh = numpy.flatnonzero(rows.sequence_ids > numpy.uint64(publisher.last_stored))
-            self._repeated += rows.count - len(fresh)
-            if not len(fresh):
-                return
-            rows = rows.take(fresh)
-        publisher.send(rows)
+        if self._options.guarantee == DEDUPLICATION:
+            self._repeated += publisher.send_new(rows)
+        else:
+            publisher.send(rows)
 
     # ---- Producers
 
