@@ -57,6 +57,7 @@ class Link(asyncio.BufferedProtocol):
         self._adds: PendingAdds[asyncio.Future[None]] = PendingAdds()
         self._reads: deque[PendingRead[asyncio.Future[EntryRun]]] = deque()
         self._transport: asyncio.Transport
+        self._gathered: list[bytes] = []
         self._timer: asyncio.TimerHandle | None = None
         self._reason = ""
 
@@ -86,8 +87,18 @@ class Link(asyncio.BufferedProtocol):
     def _send(self, frames: bytes) -> None:
         if self._reason:
             self._fail_all()  # lost in this very moment
-        else:
+        elif not self._turn.is_open:
             self._transport.write(frames)
+        else:
+            if not self._gathered:
+                self._turn.at_end(self._send_gathered)
+            self._gathered.append(frames)
+
+    def _send_gathered(self) -> None:
+        """What one event brought: a write costs more than the frames in it."""
+        frames, self._gathered = self._gathered, []
+        if not self._reason:
+            self._transport.writelines(frames)
 
     def end(self, reason: str) -> None:
         if not self._reason:

@@ -22,6 +22,11 @@ class Turn:
         self._depth = 0
         self._parts: deque[Callable[[], object]] = deque()
 
+    @property
+    def is_open(self) -> bool:
+        """An event is being dealt with, at whose end the parts are called."""
+        return self._depth > 0
+
     def at_end(self, part: Callable[[], object]) -> None:
         """Call it after the event, in the order of asking; also what is asked for meanwhile."""
         if self._depth:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 from ports.logs import line
 from ports.outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
 from ports.read_buffer import ReadBuffer, SharedRoom
+from ports.turn import turn_of
 from wire.errors import RemoteError
 from wire.frames import PING, PONG, Frame, next_frame
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect
@@ -107,9 +108,9 @@ class Connection(asyncio.BufferedProtocol):
     """One client. It is the `Link` of its handlers."""
 
     def __init__(self, server: Server) -> None:
-        settings = server.settings
-        self._server = server
+        self._server, settings = server, server.settings
         self._loop = asyncio.get_running_loop()
+        self._turn = turn_of(self._loop)
         self._session = Session()
         self._input = ReadBuffer(server.room)
         self._gate = PublishGate(server.memory, settings.max_pending_publish_requests_per_connection, self._reading_changed)
@@ -132,8 +133,7 @@ class Connection(asyncio.BufferedProtocol):
         self._asked: BaseCommand | None = None
         """The command whose work waits for a permission: the next `run` is it."""
         self._header_bytes = HEADER_BYTES_CRC32C
-        self._is_reading = True
-        self._has_too_many_requests = False
+        self._is_reading, self._has_too_many_requests = True, False
         self._liveness = Liveness(
             lambda: self.answer(PING),
             self.end,
@@ -302,15 +302,15 @@ class Connection(asyncio.BufferedProtocol):
         buffer, end = self._input.filled(nbytes)
         self._liveness.heard()
         used = end
-        try:
-            used = self._consume(buffer, end)
-        except RemoteError as mistake:
-            self.end(mistake.reason)
-        except Exception:
-            log.exception(line("a handler failed", peer=self.address))
-            self.end("internal error")
-        self._input.keep(used)
-        self._outbox.flush()
+        with self._turn:
+            try:
+                used = self._consume(buffer, end)
+            except RemoteError as mistake:
+                self.end(mistake.reason)
+            except Exception:
+                log.exception(line("a handler failed", peer=self.address))
+                self.end("internal error")
+            self._input.keep(used)
 
     def _consume(self, buffer: memoryview, end: int) -> int:
         """Up to where the bytes are used up. Long for what is paid per run."""

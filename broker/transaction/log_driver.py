@@ -6,17 +6,18 @@ Owns both. Apache's names: `__transaction_log_N` in pulsar/system, the cursor `t
 
 import asyncio
 import logging
-from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
 
 from pyroaring import BitMap
 
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgers
+from managed_ledger.gathered_appends import GatheredAppends
 from ports.clock import Clock
 from ports.logs import line
+from ports.promise import Promise
 from wire.position import Position
-from wire.run import EntryBatch, EntryRun
+from wire.run import EntryRun
 
 from ..errors import BrokerError, ServerError
 from ..service.topic_name import TopicName
@@ -52,7 +53,8 @@ class TransactionLog:
         self._cursor = ledger.cursors[CURSOR]
         self._reserved = int(ledger.properties.get(MAX_SEQUENCE, -1))
         self._reserving: asyncio.Lock = asyncio.Lock()
-        self._last: asyncio.Future[EntryRun] | None = None
+        self._appends = GatheredAppends(ledger)
+        self._last: Promise[Position] | None = None
 
     @classmethod
     async def open(cls, ledgers: ManagedLedgers, coordinator_id: int, clock: Clock) -> "TransactionLog":
@@ -118,10 +120,8 @@ class TransactionLog:
         """When it is durable. In the order of the calls. `on_stored` is told of its place first, also when nobody waits any
         more."""
         payload = encode(self._coordinator_id, record, last_sequence, self._clock.now_ms())
-        header_bytes = self.ledger.header_bytes
-        buffer = bytearray(header_bytes) + payload
-        self._last = stored = self.ledger.append(EntryBatch(buffer, array("I", (0, len(buffer))), header_bytes, 1))
-        stored.add_done_callback(partial(_tell, on_stored))
+        self._last = stored = self._appends.append(payload)
+        stored.listen(partial(_tell, on_stored))
         await self._outcome(stored)
 
     async def all_stored(self) -> None:
@@ -129,7 +129,7 @@ class TransactionLog:
         if self._last is not None:
             await self._outcome(self._last)
 
-    async def _outcome(self, stored: "asyncio.Future[EntryRun]") -> None:
+    async def _outcome(self, stored: Promise[Position]) -> None:
         """Whoever waits may be cancelled: the append goes on, and others wait for it."""
         try:
             await asyncio.shield(stored)
@@ -152,16 +152,16 @@ class TransactionLog:
                 await self._note(last_sequence)
         except BrokerError as error:
             log.warning(line("the last number was not noted", coordinator=self._coordinator_id, error=error))
+        self._appends.flush()
         try:
             await self.ledger.close()
         except ManagedLedgerError as error:
             log.warning(line("a transaction log was not closed cleanly", coordinator=self._coordinator_id, error=error))
 
 
-def _tell(on_stored: Callable[[Place], None], stored: "asyncio.Future[EntryRun]") -> None:
+def _tell(on_stored: Callable[[Place], None], stored: "asyncio.Future[Position]") -> None:
     if not stored.cancelled() and stored.exception() is None:
-        run = stored.result()
-        on_stored(Place(Position(run.ledger_id, run.first_entry_id)))
+        on_stored(Place(stored.result()))
 
 
 def _all_but(index: int, size: int) -> tuple[int, ...]:

@@ -3,14 +3,13 @@
 Owns that log and its cursor, which says from where on it is needed. Apache's name of the cursor (MLPendingAckStore).
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 
 from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedger, ManagedLedgerError
+from managed_ledger.gathered_appends import GatheredAppends
+from ports.promise import Promise
 from wire.position import Position
-from wire.run import EntryRun
 
-from .markers import one_entry
 from .pending_ack_records import Record, UnreadableRecord, decode, encode
 
 CURSOR = "__pending_ack_state"
@@ -23,6 +22,7 @@ class PendingAckLog:
     def __init__(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
         self.ledger = ledger
         self._cursor = cursor
+        self._appends = GatheredAppends(ledger)
 
     @classmethod
     async def open(cls, ledger: ManagedLedger) -> "PendingAckLog":
@@ -45,15 +45,20 @@ class PendingAckLog:
                     raise ManagedLedgerError(f"{self.ledger.name}: entry {at} is {error}") from error
             position = Position(run.ledger_id, run.last_entry_id + 1)
 
-    def append(self, record: Record) -> "asyncio.Future[EntryRun]":
+    def append(self, record: Record) -> Promise[Position]:
         """Done when it is durable; in the order of the calls."""
-        return self.ledger.append(one_entry(encode(record), self.ledger.header_bytes))
+        return self._appends.append(encode(record))
 
     def not_needed_before(self, position: Position) -> None:
         """What comes before it says nothing that the subscription's own cursor does not say."""
         before = self.ledger.previous_position(position)
         if before.entry_id >= 0 and before > self._cursor.mark_delete:
             self._cursor.acknowledge_cumulative(before)
+
+    async def close(self) -> None:
+        """With all that was appended before. ManagedLedgerError."""
+        self._appends.flush()
+        await self.ledger.close()
 
     def end(self) -> Position:
         """Where the next record will be, or before it."""

@@ -260,7 +260,7 @@ class SubscriptionTransactions:
         """The topic closes."""
         if self._log is not None:
             try:
-                await self._log.ledger.close()
+                await self._log.close()
             except ManagedLedgerError as error:
                 log.warning(line("a pending-ack log was not closed cleanly", log=self._log.ledger.name, error=error))
 
