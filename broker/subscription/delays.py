@@ -43,6 +43,8 @@ class Delays:
         """By ledger and upper half of the entry id: what stands for them in an item."""
         self._places: dict[int, tuple[int, int]] = {}
         self._numbers_given = 0
+        self._spent: set[int] = set()
+        """Numbers that nothing waits under any more, though items may still have them: not to be given before `_start_over`."""
 
     def __len__(self) -> int:
         return self._count
@@ -97,6 +99,8 @@ class Delays:
     def _place(self, ledger_id: int, first_entry_id: int, times: "array[int]", indexes: "array[int]", now_ms: int) -> None:
         """All of them have the upper half of their entry id in common."""
         high = (first_entry_id + indexes[0]) >> 16
+        if len(self._places) + len(self._spent) >= _NUMBERS_MAX - 2:
+            self._start_over(now_ms)
         first_number = (self._number(ledger_id, high) << 16) + first_entry_id - (high << 16)
         now_tick = self._tick(now_ms)
         if now_tick > TICKS_MAX // 2 or now_tick < 0:
@@ -170,7 +174,7 @@ class Delays:
         number = known.get(high)
         if number is None:
             number = self._numbers_given
-            while number & 0xFFFF in self._places:
+            while number & 0xFFFF in self._places or number & 0xFFFF in self._spent:
                 number += 1
             number &= 0xFFFF
             self._numbers_given = number + 1
@@ -179,10 +183,11 @@ class Delays:
         return number
 
     def _forget_ledger(self, ledger_id: int) -> None:
-        """Its numbers may be given again, if nothing in it waits."""
+        """Its numbers may be given again one day, if nothing in it waits."""
         if not self._waiting.in_ledger(ledger_id):
             for number in self._numbers.pop(ledger_id, {}).values():
                 del self._places[number]
+                self._spent.add(number)
 
     def set_tick(self, tick_ms: int) -> None:
         """How exact it is from now on; what waits already is no more exact than it was."""
@@ -214,6 +219,7 @@ class Delays:
         self._waiting.clear()
         self._numbers.clear()
         self._places.clear()
+        self._spent.clear()
 
     def _start_over(self, now_ms: int) -> None:
         """Count ticks from now on, and let go of items for which nothing waits: seldom, so that it may take its time."""
@@ -225,6 +231,7 @@ class Delays:
         for items in buckets.values():
             kept = array("Q", (_moved(item, moved) for item in items if self._is_waiting(item & 0xFFFFFFFF)))
             self._keep(in_buckets(kept, 0))
+        self._spent.clear()
 
     def _is_waiting(self, number: int) -> bool:
         place = self._places.get(number >> 16)

@@ -21,10 +21,14 @@ def positions(entries: EntrySet) -> set[Position]:
 
 
 class Twin:
-    """A time for each entry."""
+    """A time for each entry. It never changes, also when the entry is taken away and comes again: it is the message's."""
 
     def __init__(self) -> None:
         self.times: dict[Position, int] = {}
+        self._given: dict[Position, int] = {}
+
+    def time_of(self, position: Position, drawn: int) -> int:
+        return self._given.setdefault(position, drawn)
 
     def judge(self, released: set[Position], now_ms: int, tick_ms: int) -> None:
         """Each that was released waited for it and is not early; none is later than a tick."""
@@ -50,7 +54,8 @@ def test_each_entry_is_due_once_never_early_and_never_later_than_a_tick(data: st
         action = data.draw(st.integers(0, 9))
         if action <= 3:
             ledger_id, first = data.draw(st.sampled_from(LEDGERS)), data.draw(st.sampled_from((0, 5, 65_530, 1 << 31)))
-            times = array("q", [min(NEVER, now_ms + each) for each in data.draw(st.lists(delay, min_size=1, max_size=12))])
+            drawn = [min(NEVER, now_ms + each) for each in data.draw(st.lists(delay, min_size=1, max_size=12))]
+            times = array("q", [twin.time_of(Position(ledger_id, first + index), each) for index, each in enumerate(drawn)])
             indexes = array("I", sorted(data.draw(st.sets(st.integers(0, len(times) - 1)))))
             delays.add(ledger_id, first, times, indexes, now_ms)
             for index in indexes:
@@ -138,6 +143,22 @@ def test_more_ledgers_than_there_are_numbers_make_it_full_and_room_comes_back() 
     assert ledgers > 60_000
     assert len(delays.take_due(START_MS + 1000)) == ledgers
     assert not delays.is_full
+
+
+def test_an_item_that_was_left_behind_makes_no_later_entry_early() -> None:
+    """Its number is given again one day, to another entry: 65,536 of them last for billions of messages, not for ever."""
+    delays = Delays(100)
+    hour, two_hours = array("q", [START_MS + 3_600_000]), array("q", [START_MS + 7_200_000])
+    ledgers = 70_000
+    delays.add(ledgers, 0, two_hours, array("I", [0]), START_MS)
+    for ledger_id in range(ledgers):
+        delays.add(ledger_id, 0, hour, array("I", [0]), START_MS)
+        delays.remove(ledger_id, BitMap([0]))
+    for ledger_id in range(100):
+        delays.add(ledger_id, 0, two_hours, array("I", [0]), START_MS)
+    delays.check_invariants()
+    assert not delays.take_due(START_MS + 3_600_100)
+    assert len(delays.take_due(START_MS + 7_200_000)) == 101
 
 
 def test_another_tick_holds_for_what_waits_already() -> None:
