@@ -6,7 +6,7 @@ from typing import Any
 
 from cli.configuration import Configuration
 from cli.configuration_keys import apache_broker_keys
-from cli.configuration_verdicts import BROKER, Verdict, effective_keys, judge, shown
+from cli.configuration_verdicts import BROKER, Verdict, effective_keys, judge, same_value, shown
 from ports.settings import BadSetting, fold, shown_value
 
 AT_START_ONLY = frozenset(
@@ -48,10 +48,17 @@ class ChangingSettings:
             raise BadSetting(f"{key} is read when a broker starts: set it in broker.conf and restart the brokers, one by one")
         effective = effective_keys(self._classes)
         for key, value in changed.items():
-            judged = judge(key, value, BROKER, effective)
-            if judged.verdict is Verdict.REFUSED:
-                raise BadSetting(f"{shown(key, value)}: {judged.reason}")
+            self._check_verdict(key, value, effective)
         self._configuration.check(changed)
+
+    def _check_verdict(self, key: str, value: str, effective: frozenset[str]) -> None:
+        """Unlike in a file, a key that means nothing here is refused: nobody reads a log for a note on what they just did.
+        What is the case anyway may be said, as it may in a file."""
+        judged = judge(key, value, BROKER, effective)
+        if judged.verdict is Verdict.REFUSED:
+            raise BadSetting(f"{shown(key, value)}: {judged.reason}")
+        if judged.verdict is Verdict.WITHOUT_EFFECT and not same_value(value, apache_broker_keys()[key].default):
+            raise BadSetting(f"{shown(key, value)} would have no effect: {judged.reason}")
 
     def apply(self, changed: Mapping[str, str]) -> None:
         self._configuration.change(changed)

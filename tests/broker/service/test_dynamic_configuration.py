@@ -2,17 +2,21 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 
 from broker.service.dynamic_configuration import PATH, BadDynamicValue, DynamicConfiguration, NotDynamic
 from broker.service.settings import BrokerSettings
 from broker.topic.settings import TopicSettings
+from cli.broker_parts import BROKER_SETTINGS
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_changes import ChangingSettings
+from cli.configuration_keys import apache_broker_keys
+from cli.configuration_verdicts import BROKER, Verdict, effective_keys, judge
 from metadata.memory import MemoryStore, SharedTree
 from ports.clock import RealClock
-from ports.settings import MASK
+from ports.settings import MASK, BadSetting
 from tests.simulation.worlds import World, run
 
 CLASSES = (BrokerSettings, TopicSettings)
@@ -87,6 +91,7 @@ def test_a_broker_that_starts_later_has_what_was_changed_before() -> None:
         ("defaultNumPartitions", "0", "defaultNumPartitions: expected at least 1"),
         ("managedLedgerCacheSizeMB", "100", "is read when a broker starts"),
         ("dispatchThrottlingOnNonBacklogConsumerEnabled", "false", "the limit is not there"),
+        ("topicNameCacheMaxCapacity", "5", "topicNameCacheMaxCapacity=5 would have no effect: the memory it bounds is bounded"),
     ],
 )
 def test_a_value_that_could_not_be_in_force_is_refused_and_not_stored(key: str, value: str, why: str) -> None:
@@ -99,6 +104,17 @@ def test_a_value_that_could_not_be_in_force_is_refused_and_not_stored(key: str, 
         await broker.close()
 
     run(scenario)
+
+
+@pytest.mark.parametrize("key", [key.name for key in apache_broker_keys().values() if key.dynamic])
+def test_no_key_is_stored_that_neither_takes_effect_nor_says_what_is_the_case_anyway(key: str) -> None:
+    """With a value that is none of Apache's default."""
+    settings = ChangingSettings(load_configuration([], []), BROKER_SETTINGS)
+    judged = judge(key, "77", BROKER, effective_keys(BROKER_SETTINGS))
+    if judged.verdict is not Verdict.IN_EFFECT:
+        with pytest.raises(BadSetting, match=re.escape(judged.reason)):
+            settings.check({key: "77"})
+        settings.check({key: apache_broker_keys()[key].default})
 
 
 def test_a_key_that_is_not_dynamic_is_refused_in_apaches_words() -> None:
