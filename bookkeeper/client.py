@@ -90,7 +90,7 @@ class BookKeeper:
             reader,
             self._master_key,
             delays_change=self._settings.bookkeeper_delay_ensemble_change,
-            quorum_timeout_seconds=self._settings.bookkeeper_add_entry_quorum_timeout_sec,
+            quorum_timeout_seconds=self._settings.add_timeout_seconds,
             explicit_lac_seconds=self._settings.bookkeeper_explicit_lac_interval_in_mills / 1000,
             on_closed=self._away.mark,
         )
@@ -160,6 +160,7 @@ class BookKeeper:
             sticky,
             self._settings.bookkeeper_client_speculative_read_timeout_in_millis / 1000,
             self._settings.bookkeeper_client_reorder_read_sequence_enabled,
+            self._settings.managed_ledger_read_entry_timeout_seconds,
         )
         refresh = partial(self._metadata_of, ledger.ledger_id)
         return EntryReader(ledger.ledger_id, ledger.metadata, self._bookies, policy, self._candidates, refresh)

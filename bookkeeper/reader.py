@@ -49,6 +49,8 @@ class ReadPolicy:
     """After which the next replica is asked beside the one that has not answered; 0: never."""
     is_reordered: bool = False
     """Bookies in quarantine, read-only or away are asked last."""
+    timeout_seconds: float = 0.0
+    """Of a read, however many replicas are asked meanwhile; 0: none."""
 
 
 class EntryReader:
@@ -76,10 +78,19 @@ class EntryReader:
         self._starts = [segment.first_entry_id for segment in metadata.segments]
 
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """A run from `first_entry_id`, which must be confirmed. LedgerUnreadable; EntryLost when that is for ever.
+        """A run from `first_entry_id`, which must be confirmed. LedgerUnreadable; EntryLost when that is for ever."""
+        seconds = self._policy.timeout_seconds
+        if not seconds:
+            return await self._read_where_it_is(first_entry_id, count_max, bytes_max)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._read_where_it_is(first_entry_id, count_max, bytes_max)
+        except TimeoutError:
+            which = f"ledger {self._ledger_id} entry {first_entry_id}"
+            raise LedgerUnreadable(f"{which}: not read within {seconds:g} s (managedLedgerReadEntryTimeoutSeconds)") from None
 
-        When nobody has it, the metadata is asked whether its copies have been moved; then it is read once more.
-        """
+    async def _read_where_it_is(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        """When nobody has it, the metadata is asked whether its copies have been moved; then it is read once more."""
         try:
             return await self._read(first_entry_id, count_max, bytes_max)
         except LedgerUnreadable:

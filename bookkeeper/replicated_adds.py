@@ -306,7 +306,8 @@ class ReplicatedAdds:
         else:
             place = f"ledger {self._ledger_id} at entry {run.first_entry_id}"
             seconds = f"{self._quorum_timeout:g} s"
-            self._fail_all(LedgerError(f"{place}: no ack quorum in {seconds} (bookkeeper_addEntryQuorumTimeoutSec)"))
+            keys = "bookkeeper_addEntryQuorumTimeoutSec, managedLedgerAddEntryTimeoutSeconds"
+            self._fail_all(LedgerError(f"{place}: no ack quorum in {seconds} ({keys})"))
 
     def _stop_timer(self) -> None:
         if self._late_timer is not None:

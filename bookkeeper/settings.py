@@ -46,6 +46,10 @@ class BookKeeperSettings:
     """A bookie that fails is replaced only when too few others are left, not at once (BookKeeper's delayEnsembleChange)."""
     bookkeeper_add_entry_quorum_timeout_sec: int = 0
     """A writer ends when an append has no ack quorum after so long (BookKeeper's addEntryQuorumTimeoutSec). 0: never."""
+    managed_ledger_add_entry_timeout_seconds: int = 0
+    """The same, where it is shorter: the ledger that follows gets what the bookies of this one did not take. 0: never."""
+    managed_ledger_read_entry_timeout_seconds: int = 0
+    """A read that no replica has answered after so long fails; who reads tries again. 0: bookies' own time limits alone."""
     bookkeeper_use_v2_wire_protocol: bool = True
     """Entries go over version 2 of the bookie protocol. What only version 3 has works with it too: over another connection."""
     bookkeeper_explicit_lac_interval_in_mills: int = 0
@@ -116,6 +120,12 @@ class BookKeeperSettings:
     @property
     def digest_type(self) -> DigestType:
         return DIGEST_TYPES[self.managed_ledger_digest_type]
+
+    @property
+    def add_timeout_seconds(self) -> int:
+        """0: none."""
+        both = (self.bookkeeper_add_entry_quorum_timeout_sec, self.managed_ledger_add_entry_timeout_seconds)
+        return min((seconds for seconds in both if seconds > 0), default=0)
 
     @property
     def quarantine_rule(self) -> QuarantineRule | None:

@@ -72,6 +72,8 @@ class BrokerParts:
         logs = configuration.settings(ManagedLedgerSettings)
         self.managed_ledgers = ManagedLedgerFactory(self.ledgers, store, logs, clock, path_excluding)
         transactions = configuration.settings(TransactionSettings)
+        if transactions.transaction_coordinator_enabled and not configuration.settings(BrokerSettings).system_topic_enabled:
+            raise BadSetting("transactionCoordinatorEnabled=true needs systemTopicEnabled=true: they are kept in such topics")
         topics = Topics(
             self.managed_ledgers,
             configuration.settings(TopicSettings),

@@ -22,6 +22,7 @@ AT_START_ONLY = frozenset(
         "managedLedgerCacheEvictionTimeThresholdMillis",
         "managedLedgerCacheEvictionWatermark",
         "managedLedgerCacheSizeMB",
+        "managedLedgerInactiveLedgerRolloverTimeSeconds",
         "maxConcurrentTopicLoadRequest",
         "maxMessagePublishBufferSizeInMB",
         "maxNumPartitionsPerPartitionedTopic",

@@ -27,6 +27,8 @@ class ManagedLedgerSettings:
     managed_ledger_max_entries_per_ledger: int = 50_000
     managed_ledger_min_ledger_rollover_time_minutes: int = 10
     managed_ledger_max_ledger_rollover_time_minutes: int = 240
+    managed_ledger_inactive_ledger_rollover_time_seconds: int = 0
+    """A ledger to which nothing is added for so long, and twice that at most, is closed: it can be trimmed then. 0: never."""
     managed_ledger_max_size_per_ledger_mbytes: int = 2048
     managed_ledger_cursor_max_entries_per_ledger: int = 50_000
     managed_ledger_cursor_rollover_time_in_seconds: int = 14_400

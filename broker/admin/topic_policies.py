@@ -15,7 +15,7 @@ from ..service.topic_name import TopicName
 from ..topic.policies import RetentionPolicy
 from .answers import Refusal, json_answer, no_content
 from .endpoints import Endpoint
-from .topic_policy_access import AUTHORITATIVE, READ, WRITE, TopicPolicyAccess, endpoint, is_conflict, whole_topic
+from .topic_policy_access import AUTHORITATIVE, READ, WRITE, TopicPolicyAccess, endpoint, is_conflict
 from .topic_policy_bodies import Int32
 from .topic_policy_forms import TopicPolicyForms
 from .topic_policy_table import POLICIES, DeclaredPolicy, stored, written
@@ -99,7 +99,7 @@ class TopicPolicyRoutes:
 
     async def remove_all(self, request: Request) -> Response:
         """Removes all policies of a topic, those of all clusters too."""
-        topic = whole_topic(request)
+        topic = self._access.whole_topic(request)
         await self._access.service.namespaces.require(topic.namespace)
         await self._access.service.topic_policies.remove(topic)
         return no_content()

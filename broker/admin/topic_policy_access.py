@@ -9,6 +9,7 @@ from starlette.responses import Response
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicNotFound
+from ..service.system_logs import NO_TOPIC_POLICIES
 from ..service.topic_name import TopicName
 from ..topic.policies import MEGABYTE, BacklogQuota, EffectivePolicies, QuotaType, RetentionPolicy
 from ..topic.policy_members import parse_quota, parse_retention
@@ -30,12 +31,21 @@ class TopicPolicyAccess:
 
     async def existing(self, request: Request) -> TopicName:
         """With its policies known."""
-        topic = whole_topic(request)
+        topic = self.whole_topic(request)
         service = self.service
         await service.namespaces.require(topic.namespace)
         if not await service.topic_exists(topic) and not (await service.partitioned_topics.get(topic)).partitions:
             raise TopicNotFound(str(topic))
         await service.topic_policies.load(topic.namespace)
+        return topic
+
+    def whole_topic(self, request: Request) -> TopicName:
+        """Refusal for a partition, and where topics have no policies (checkTopicLevelPolicyEnable)."""
+        if not self.service.settings.has_topic_policies:
+            raise Refusal(405, NO_TOPIC_POLICIES)
+        topic = topic_of(request)
+        if topic.is_partition:
+            raise Refusal(412, "Not allowed to set/get topic policy for a partition")
         return topic
 
     def document(self, request: Request, topic: TopicName) -> Any:
@@ -67,13 +77,6 @@ class TopicPolicyAccess:
         await self.service.topic_policies.change(topic, edit, is_global=request.state.query["isGlobal"])
         await self.service.deletion.require_still(topic)
         return no_content()
-
-
-def whole_topic(request: Request) -> TopicName:
-    topic = topic_of(request)
-    if topic.is_partition:
-        raise Refusal(412, "Not allowed to set/get topic policy for a partition")
-    return topic
 
 
 def endpoint(

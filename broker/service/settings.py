@@ -49,6 +49,10 @@ class BrokerSettings:
     system_topic_schema_compatibility_strategy: str = Strategy.ALWAYS_COMPATIBLE
     is_allow_auto_update_schema_enabled: bool = True
     """False: only an operator makes new versions."""
+    system_topic_enabled: bool = True
+    """False: brokers keep nothing in topics of their own. Topics have no policies then, and there are no transactions."""
+    topic_level_policies_enabled: bool = True
+    """False: policies of topics are refused, and those that are stored are not read."""
     max_tenants: int = 0
     max_namespaces_per_tenant: int = 0
     force_delete_tenant_allowed: bool = False
@@ -72,6 +76,11 @@ class BrokerSettings:
             raise ValueError("subscriptionExpiryCheckIntervalInMinutes: at least 1")
         if min(self.message_expiry_check_interval_in_minutes, self.backlog_quota_check_interval_in_seconds) < 1:
             raise ValueError("messageExpiryCheckIntervalInMinutes, backlogQuotaCheckIntervalInSeconds: at least 1")
+
+    @property
+    def has_topic_policies(self) -> bool:
+        """They are kept in system topics (isSystemTopicAndTopicLevelPoliciesEnabled)."""
+        return self.topic_level_policies_enabled and self.system_topic_enabled
 
     @property
     def auto_topic_creation(self) -> AutoTopicCreation:

@@ -6,6 +6,7 @@ Owns nothing: here it is the loaded topic, elsewhere a connection to whoever has
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from ..errors import BrokerError, ServerError
 from ..topic.contract import Topic
 from .topic_name import NamespaceName, TopicName
 from .topic_policies_elsewhere import EventLogElsewhere
@@ -14,6 +15,9 @@ from .topic_policies_log import COMPACTION_CURSOR, EventLog, ServedEventLog
 
 if TYPE_CHECKING:
     from .broker_service import BrokerService
+
+NO_TOPIC_POLICIES = "Topic level policies is disabled, to enable the topic level policy and retry."
+"""Apache's words."""
 
 
 class SystemLogs:
@@ -33,7 +37,11 @@ class SystemLogs:
         return ServedEventLog(await self._load(topic, True), service.new_producer_name)
 
     async def change_events(self, namespace: NamespaceName, is_made: bool) -> EventLog | None:
-        """Where the policies of the namespace's topics are written."""
+        """Where the policies of the namespace's topics are written. Where topics have none it is as if it were not there."""
+        if not self._service.settings.has_topic_policies:
+            if is_made:
+                raise BrokerError(ServerError.NOT_ALLOWED, NO_TOPIC_POLICIES)
+            return None
         return await self.open(change_events_of(namespace), is_made)
 
 

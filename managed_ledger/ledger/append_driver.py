@@ -78,6 +78,10 @@ class Appender:
         self._heard: asyncio.Future[None] | None = None
         self._switching: asyncio.Task[None] | None = None
         self._age_timer: asyncio.TimerHandle | None = None
+        self._idle_timer: asyncio.TimerHandle | None = None
+        self._entries_seen = 0
+        """Of the open ledger, when the timer went off the last time."""
+        self._is_idle = False
         self._is_ending = False
         self._refusal: ManagedLedgerError | None = None
         self._failure: ManagedLedgerError | None = None
@@ -188,7 +192,7 @@ class Appender:
     # from one ledger to the next
 
     def _has_to_end(self, writer: LedgerWriter) -> bool:
-        if self._is_broken or self._is_ending:
+        if self._is_broken or self._is_ending or self._is_idle:
             return True
         entries = writer.next_entry_id
         return entries > 0 and self._limits.is_full(entries, writer.length_bytes, self._loop.time() - self._opened_at)
@@ -249,7 +253,7 @@ class Appender:
         if self._is_broken:
             await self._recover(writer.ledger_id)
         self._retiring = None
-        self._is_broken = False
+        self._is_broken = self._is_idle = False
         empty = self._sequence.close_open(self._clock.now_ms())
         if empty is not None:
             self._metadata.mark_deleting(empty)
@@ -280,6 +284,8 @@ class Appender:
         self._opened_at = self._loop.time()
         if self._limits.age_s_max is not None:
             self._age_timer = self._loop.call_later(self._limits.age_s_max, self._grew_old)
+        self._entries_seen = 0
+        self._watch_idleness()
         self._switched()
 
     def _grew_old(self) -> None:
@@ -287,10 +293,27 @@ class Appender:
         if self._writer is not None and self._has_to_end(self._writer):
             self._switch()
 
+    def _watch_idleness(self) -> None:
+        if self._limits.idle_s_max is not None:
+            self._idle_timer = self._loop.call_later(self._limits.idle_s_max, self._look_whether_idle)
+
+    def _look_whether_idle(self) -> None:
+        """The next ledger is made when somebody appends (ManagedLedgerImpl.checkInactiveLedgerAndRollOver)."""
+        if self._writer is None:
+            return
+        entries = self._writer.next_entry_id
+        if 0 < entries == self._entries_seen:
+            self._is_idle = True
+            self._switch()
+        else:
+            self._entries_seen = entries
+            self._watch_idleness()
+
     def _stop_timer(self) -> None:
-        if self._age_timer is not None:
-            self._age_timer.cancel()
-            self._age_timer = None
+        for timer in (self._age_timer, self._idle_timer):
+            if timer is not None:
+                timer.cancel()
+        self._age_timer = self._idle_timer = None
 
     def _send_waiting(self) -> None:
         writer = self._writer

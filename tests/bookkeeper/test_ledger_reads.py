@@ -1,18 +1,23 @@
 """Which replica is asked for an entry, when the next one is, and who is left alone."""
 
 import asyncio
+import dataclasses
 from collections import Counter
+from random import Random
 from typing import ClassVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.ledgers import LedgerUnreadable
+from bookkeeper.client import BookKeeper
+from bookkeeper.ledgers import EntryLost, LedgerUnreadable
 from bookkeeper.reader import EntryReader, ReadPolicy
 from bookkeeper.replica_read import ReplicaRead, read_sequence
-from tests.bookkeeper.fake_bookies import Cluster, FakeBookie, batch, payloads_of, run
+from metadata.memory import MemoryStore
+from tests.bookkeeper.fake_bookies import Cluster, FakeBookie, FixedClock, batch, payloads_of, run
 from tests.bookkeeper.test_ledger_ensembles import metadata_of
+from tests.simulation.worlds import run as on_loop
 from wire.bookie_codes import BookieCode
 from wire.run import EntryRun
 
@@ -98,6 +103,46 @@ def test_a_speculative_read_takes_the_first_answer_and_leaves_a_hanging_bookie_b
         assert len(asyncio.all_tasks()) == 1, "nothing is left running"
 
     run(scenario())
+
+
+@pytest.mark.parametrize("speculative_seconds", [0.0, 0.5])
+def test_a_read_that_nobody_answers_in_time_fails_says_which_setting_and_leaves_nothing_running(
+    speculative_seconds: float,
+) -> None:
+    async def scenario() -> None:
+        policy = ReadPolicy(0, speculative_seconds=speculative_seconds, timeout_seconds=2.0)
+        reader, ensemble = await written(Cluster(2, 2, 1), policy)
+        for bookie in ensemble:
+            bookie.hangs.add("read")
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(LedgerUnreadable, match=r"not read within 2 s \(managedLedgerRead") as caught:
+            await reader.read(3, 1, 100)
+        assert not isinstance(caught.value, EntryLost)
+        assert asyncio.get_running_loop().time() == pytest.approx(began + 2, abs=0.1)
+        assert len(asyncio.all_tasks()) == 1
+        ensemble[0].hangs.clear()
+        assert payloads_of(await reader.read(3, 1, 100)) == [b"3"]
+
+    on_loop(lambda _: scenario())
+
+
+def test_the_time_limit_of_a_read_comes_from_its_key() -> None:
+    async def scenario() -> None:
+        cluster = Cluster(2, 2, 1)
+        settings = dataclasses.replace(cluster.settings, managed_ledger_read_entry_timeout_seconds=3)
+        client = BookKeeper(cluster.bookies, MemoryStore(FixedClock(), cluster.shared, alone=False), settings, Random(1))
+        await client.initialise()
+        writer = await client.create({})
+        await writer.append(batch(b"a"))
+        await writer.close()
+        reader = await client.open(writer.ledger_id)
+        for bookie in cluster.all:
+            bookie.hangs.add("read")
+        with pytest.raises(LedgerUnreadable, match="not read within 3 s"):
+            await reader.read(0, 1, 100)
+        await client.close()
+
+    on_loop(lambda _: scenario())
 
 
 def test_a_cancelled_speculative_read_leaves_nothing_running() -> None:

@@ -1,5 +1,6 @@
 """The keys that people tune: each takes effect, means nothing here, or is refused. No field of settings is read by nobody."""
 
+import asyncio
 import dataclasses
 import re
 from pathlib import Path
@@ -15,13 +16,17 @@ from broker.topic.settings import TopicSettings
 from cli.autorecovery import SETTINGS as AUTORECOVERY
 from cli.bookie import SETTINGS as BOOKIE_SETTINGS
 from cli.broker import SETTINGS as BROKER_SETTINGS
+from cli.broker_parts import BrokerParts
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import BOOKIE, BROKER, Verdict, effective_keys, judge
 from cli.proxy import SETTINGS as PROXY_SETTINGS
 from cli.standalone import SETTINGS as STANDALONE_SETTINGS
 from managed_ledger.ledger.rollover import RolloverLimits, rollover_limits
 from managed_ledger.settings import ManagedLedgerSettings
-from ports.settings import fold
+from metadata.memory import MemoryStore
+from ports.clock import RealClock
+from ports.rng import RealRng
+from ports.settings import BadSetting, fold
 from tests.started_process import ROOT
 from wire.digests import DigestType
 
@@ -29,11 +34,8 @@ FILE = Path(__file__).parent / "apache" / "tuned-keys.txt"
 REFUSED = {
     "bindAddresses", "internalListenerName", "haProxyProtocolEnabled",  # one address a port
     "entryFilterNames", "functionsWorkerEnabled", "webSocketServiceEnabled",  # Java's classes, other servers
-    "managedLedgerReadEntryTimeoutSeconds", "managedLedgerAddEntryTimeoutSeconds",
-    "managedLedgerInactiveLedgerRolloverTimeSeconds",
     "managedLedgerOffloadDriver",
     "loadManagerClassName", "loadBalancerLoadPlacementStrategy",
-    "topicLevelPoliciesEnabled", "systemTopicEnabled",
     "compactionRateByEntries", "isThrottleByBytes", "journalFormatVersionToWrite", "journalWriteData", "listeningInterface",
     "ledgerStorageClass",
 }  # fmt: skip
@@ -116,8 +118,9 @@ def test_when_a_ledger_is_full_comes_from_its_keys() -> None:
     configuration = configured(
         "managedLedgerMaxEntriesPerLedger=5\nmanagedLedgerMaxSizePerLedgerMbytes=6\n"
         "managedLedgerMinLedgerRolloverTimeMinutes=7\nmanagedLedgerMaxLedgerRolloverTimeMinutes=8\n"
+        "managedLedgerInactiveLedgerRolloverTimeSeconds=9\n"
     )
-    assert rollover_limits(configuration.settings(ManagedLedgerSettings)) == RolloverLimits(5, 6 << 20, 420.0, 480.0)
+    assert rollover_limits(configuration.settings(ManagedLedgerSettings)) == RolloverLimits(5, 6 << 20, 420.0, 480.0, 9.0)
 
 
 def test_when_a_bundle_is_split_and_a_broker_shed_comes_from_its_keys() -> None:
@@ -151,3 +154,13 @@ def test_who_is_put_in_quarantine_comes_from_keys() -> None:
 def test_each_tuned_key_is_one_of_apaches() -> None:
     known = {fold(key) for key in (ROOT / "conf" / "apache-broker-keys.txt").read_text().replace("=", " ").split()}
     assert [key for key in tuned()["broker"] if fold(key) not in known] == []
+
+
+def test_transactions_without_topics_of_the_brokers_own_are_refused() -> None:
+    async def made() -> None:
+        clock = RealClock()
+        configuration = configured("transactionCoordinatorEnabled=true\nsystemTopicEnabled=false\n")
+        BrokerParts(configuration, {}, MemoryStore(clock), clock, RealRng())
+
+    with pytest.raises(BadSetting, match="transactionCoordinatorEnabled=true needs systemTopicEnabled=true"):
+        asyncio.run(made())

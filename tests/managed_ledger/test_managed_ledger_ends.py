@@ -177,6 +177,37 @@ def test_a_ledger_that_grew_old_is_closed_without_any_append_and_can_be_trimmed(
     run(scenario())
 
 
+def test_a_ledger_that_nobody_adds_to_is_closed_and_one_that_is_in_use_is_not() -> None:
+    async def scenario() -> None:
+        world = World(trimming(managed_ledger_inactive_ledger_rollover_time_seconds=10))
+        ledger = await world.open()
+        first = await append(ledger, b"1")
+        for _ in range(5):
+            await asyncio.sleep(9)
+            assert (await append(ledger, b"2")).ledger_id == first.ledger_id
+        await asyncio.sleep(21)
+        assert ledger.sequence.open_ledger_id is None
+        assert await ledger.trim() == [first.ledger_id]
+        following = await append(ledger, b"3")
+        assert following.ledger_id > first.ledger_id
+        assert await read_all(ledger) == [b"3"]
+        await ledger.close()
+        await asyncio.sleep(100)
+
+    run(scenario())
+
+
+def test_a_ledger_is_not_closed_for_being_idle_unless_that_is_asked_for() -> None:
+    async def scenario() -> None:
+        world = World(trimming())
+        ledger = await world.open()
+        position = await append(ledger, b"1")
+        await asyncio.sleep(9000)
+        assert ledger.sequence.open_ledger_id == position.ledger_id
+
+    run(scenario())
+
+
 def test_an_end_that_fails_as_nobody_foresaw_keeps_nobody_from_opening(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails() -> None:
         raise RuntimeError("not foreseen")

@@ -4,6 +4,9 @@ from typing import Any
 
 import pytest
 
+from broker.service.settings import BrokerSettings
+from broker.service.system_logs import NO_TOPIC_POLICIES
+from broker.service.topic_name import NamespaceName
 from tests.broker.admin.admin_world import NAME, TOPICS, AdminWorld, play
 
 RATE = {
@@ -201,3 +204,21 @@ def test_what_holds_for_schemas_is_what_the_namespace_says_until_the_topic_does(
         assert await value(world, f"t/{strategy}?applied=true") == "FORWARD"
 
     play(scenario)
+
+
+@pytest.mark.parametrize("off", [{"topic_level_policies_enabled": False}, {"system_topic_enabled": False}])
+def test_where_topics_have_no_policies_all_their_routes_say_so_and_topics_do_without(off: dict[str, bool]) -> None:
+    """405 with Apache's words, which Terraform's provider looks for."""
+    settings = BrokerSettings(**off)  # type: ignore[arg-type]  # of one type both
+
+    async def scenario(world: AdminWorld) -> None:
+        await world.loaded(f"{NAME}/t")
+        for path, body, _ in SET:
+            for method in ("GET", "POST", "DELETE"):
+                answer = await world.call(method, f"{TOPICS}/t/{path}", body if method == "POST" else None)
+                assert answer.refused == (405, NO_TOPIC_POLICIES), (method, path)
+        assert (await world.call("GET", f"{TOPICS}/t/backlogQuotaMap")).refused == (405, NO_TOPIC_POLICIES)
+        assert (await world.call("DELETE", f"{TOPICS}/t")).status == 204
+        assert await world.service.list_topics(NamespaceName("public", "default"), system_topics=True) == []
+
+    play(scenario, settings)
