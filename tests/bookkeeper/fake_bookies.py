@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from random import Random
 
 from bookkeeper.client import BookKeeper
+from bookkeeper.ledgers import LedgerWriter
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
+from metadata.store import MetadataStore
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 
@@ -174,6 +176,12 @@ class Cluster:
             settings = BookKeeperSettings(*quorum, managed_ledger_password=password)
         store = MemoryStore(FixedClock(), self.shared, alone=False)
         return BookKeeper(self.bookies, store, settings, Random(self._clients))
+
+    async def writer(self, store: MetadataStore | None = None) -> LedgerWriter:
+        """Of a new ledger, by a client of its own; its metadata go through `store`."""
+        client = BookKeeper(self.bookies, store, self.settings, Random(1)) if store else self.client()
+        await client.initialise()
+        return await client.create({})
 
     @property
     def all(self) -> list[FakeBookie]:

@@ -70,9 +70,7 @@ class Held(MemoryStore):
 def test_a_bookie_that_fails_is_replaced_from_the_first_unconfirmed_entry_on_and_the_ledger_reads_whole() -> None:
     async def scenario() -> None:
         cluster = Cluster(3, 3, 2, bookies=4)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         await writer.append(batch(b"0", b"1"))
         await settle()
         two, other = members(cluster, writer.ledger_id)[1], spare(cluster, writer.ledger_id)
@@ -98,9 +96,7 @@ def test_incident_1591_nothing_is_sent_to_the_new_bookie_or_confirmed_before_the
     async def scenario() -> None:
         cluster = Cluster(2, 2, 1, bookies=3)
         store = Held(cluster)
-        client = BookKeeper(cluster.bookies, store, cluster.settings, Random(1))
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer(store)
         one, two = members(cluster, writer.ledger_id)
         other = spare(cluster, writer.ledger_id)
         one.failures["add"] = BookieCode.EIO
@@ -128,9 +124,7 @@ def test_incident_1591_nothing_is_sent_to_the_new_bookie_or_confirmed_before_the
 def test_incident_4812_a_writer_whose_ledger_was_recovered_meanwhile_is_fenced_and_writes_to_no_new_bookie(state: str) -> None:
     async def scenario() -> None:
         cluster = Cluster(2, 2, 2, bookies=3)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         await writer.append(batch(b"a"))
         one, two = members(cluster, writer.ledger_id)
         other = spare(cluster, writer.ledger_id)
@@ -154,9 +148,7 @@ def test_a_change_whose_answer_was_lost_counts_when_the_metadata_says_so() -> No
     async def scenario() -> None:
         cluster = Cluster(2, 2, 2, bookies=3)
         store = Held(cluster)
-        client = BookKeeper(cluster.bookies, store, cluster.settings, Random(1))
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer(store)
         members(cluster, writer.ledger_id)[0].failures["add"] = BookieCode.EIO
         store.lost_answers = 1
         await writer.append(batch(b"a"))
@@ -170,9 +162,7 @@ def test_a_change_whose_answer_was_lost_counts_when_the_metadata_says_so() -> No
 def test_a_replacement_that_fails_too_is_replaced_and_when_all_have_failed_the_writer_says_so() -> None:
     async def scenario() -> None:
         cluster = Cluster(2, 2, 2, bookies=5)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         await writer.append(batch(b"a"))
         names = metadata_of(cluster, writer.ledger_id).segments[0].bookies
         for name, bookie in cluster.bookies.items():
@@ -207,9 +197,7 @@ def test_a_replacement_that_fails_while_the_change_to_it_ends_is_replaced_too() 
 
     async def scenario() -> None:
         cluster = Cluster(3, 3, 2, bookies=6)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         await writer.append(batch(b"a"))
         first, *_ = names = metadata_of(cluster, writer.ledger_id).segments[0].bookies
         for name, bookie in cluster.bookies.items():
@@ -227,9 +215,7 @@ def test_a_replacement_that_fails_while_the_change_to_it_ends_is_replaced_too() 
 def test_a_bookie_that_failed_may_be_taken_again_once_an_entry_was_confirmed() -> None:
     async def scenario() -> None:
         cluster = Cluster(2, 2, 2, bookies=3)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         first, other = members(cluster, writer.ledger_id)[0], spare(cluster, writer.ledger_id)
         first.failures["add"] = BookieCode.EIO
         await writer.append(batch(b"a"))
@@ -245,9 +231,7 @@ def test_a_bookie_that_failed_may_be_taken_again_once_an_entry_was_confirmed() -
 def test_an_ensemble_that_cannot_be_filled_loses_only_what_has_no_replacement() -> None:
     async def scenario() -> None:
         cluster = Cluster(3, 3, 2, bookies=4)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         one, two, _ = members(cluster, writer.ledger_id)
         one.failures["add"] = two.failures["add"] = BookieCode.EIO
         for number in range(3):
@@ -284,9 +268,7 @@ def test_a_close_waits_for_the_change_of_an_ensemble_that_is_under_way() -> None
     async def scenario() -> None:
         cluster = Cluster(2, 2, 1, bookies=3)
         store = Held(cluster)
-        client = BookKeeper(cluster.bookies, store, cluster.settings, Random(1))
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer(store)
         members(cluster, writer.ledger_id)[0].failures["add"] = BookieCode.EIO
         store.gate.clear()
         waiting = store.waiting
@@ -308,9 +290,7 @@ def test_a_close_waits_for_the_change_of_an_ensemble_that_is_under_way() -> None
 def test_recovery_over_an_ensemble_that_lost_a_bookie_stores_the_tail_at_another_one(sizes: tuple[int, int, int]) -> None:
     async def scenario() -> None:
         cluster = Cluster(*sizes, bookies=sizes[0] + 1)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         for bookie in cluster.all:
             bookie.hold = True
         unconfirmed = [writer.append(batch(b"%d" % number)) for number in range(4)]
@@ -350,9 +330,7 @@ def test_a_recovery_that_loses_the_race_changes_nothing_with_the_bookies_that_it
 
     async def scenario() -> None:
         cluster = Cluster(2, 2, 2, bookies=4)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         for bookie in cluster.all:
             bookie.hold = True
         unconfirmed = writer.append(batch(b"a"))

@@ -24,9 +24,7 @@ from wire.run import EntryBatch, EntryRun
 
 async def written(cluster: Cluster, *payloads: bytes) -> LedgerWriter:
     """A ledger with these entries confirmed, one run each, and its writer."""
-    client = cluster.client()
-    await client.initialise()
-    writer = await client.create({})
+    writer = await cluster.writer()
     for payload in payloads:
         await writer.append(batch(payload))
     await settle()

@@ -99,9 +99,7 @@ def test_futures_complete_in_entry_order_at_the_ack_quorum_whatever_order_the_bo
 def test_striped_entries_go_to_their_own_write_sets_and_confirm_in_order() -> None:
     async def scenario() -> None:
         cluster = Cluster(3, 2, 2)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         stored = await writer.append(batch(b"0", b"1", b"2", b"3"))
         assert stored.count == 4
         holders = sorted(sorted(bookie.ledgers[writer.ledger_id].entries) for bookie in cluster.all)
@@ -134,9 +132,7 @@ def test_a_refusal_that_is_final_fails_the_writer_even_when_the_quorum_stands(
 def test_a_broken_quorum_fails_every_pending_append_in_order_and_every_later_one() -> None:
     async def scenario() -> None:
         cluster = Cluster(3, 3, 2)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         await writer.append(batch(b"stored"))
         one, two, _ = cluster.all
         one.hold = True
@@ -164,9 +160,7 @@ def test_a_broken_quorum_fails_every_pending_append_in_order_and_every_later_one
 def test_one_failed_bookie_of_three_is_borne_at_an_ack_quorum_of_two() -> None:
     async def scenario() -> None:
         cluster = Cluster(3, 3, 2)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         cluster.all[1].failures["add"] = BookieCode.EIO
         for number in range(5):
             await writer.append(batch(b"%d" % number))

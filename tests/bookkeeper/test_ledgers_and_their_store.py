@@ -54,9 +54,7 @@ def test_a_change_waits_for_a_store_that_is_away_for_a_while_and_what_it_refuses
     async def scenario() -> None:
         cluster = Cluster(2, 2, 2, bookies=3)
         store = Refusing(cluster, failure)
-        client = BookKeeper(cluster.bookies, store, cluster.settings, Random(1))
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer(store)
         members(cluster, writer.ledger_id)[0].failures["add"] = BookieCode.EIO
         store.refusals = refusals
         appended = writer.append(batch(b"a"))
@@ -90,9 +88,7 @@ def test_a_ledger_whose_making_was_not_answered_is_known_by_its_token() -> None:
 def test_entries_whose_copies_a_repair_has_moved_are_found_by_those_who_opened_the_ledger_before(is_closed: bool) -> None:
     async def scenario() -> None:
         cluster = Cluster(1, 1, 1, bookies=2)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         await writer.append(batch(b"a"))
         if is_closed:
             await writer.close()

@@ -142,9 +142,7 @@ def test_a_writer_that_has_failed_tells_nobody_any_more() -> None:
 def test_bookies_that_speak_no_version_3_are_read_all_the_same_and_one_that_fails_keeps_nobody() -> None:
     async def scenario() -> None:
         cluster = Cluster(3, 2, 2)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         reader = await cluster.client().follow(writer.ledger_id)
         assert await reader.refresh() == -1
         for number in range(5):
@@ -167,9 +165,7 @@ def test_bookies_that_speak_no_version_3_are_read_all_the_same_and_one_that_fail
 def test_a_bookie_that_hangs_holds_no_reader_up_for_long() -> None:
     async def scenario() -> None:
         cluster = Cluster(3, 3, 2)
-        client = cluster.client()
-        await client.initialise()
-        writer = await client.create({})
+        writer = await cluster.writer()
         for number in range(3):
             await writer.append(batch(b"%d" % number))
         cluster.all[0].hangs.add("read")

@@ -7,21 +7,27 @@ import pytest
 
 from broker.errors import BrokerError, ServerError
 from broker.topic.contract import AccessMode
+from broker.topic.producer import TopicProducer
 from broker.topic.producer_events import EpochStored, ProducerKey
 from broker.topic.publishers import TOPIC_EPOCH_PROPERTY
 from broker.topic.settings import TopicSettings
 from managed_ledger.contract import ManagedLedgerError, ManagedLedgerFenced
 from tests.broker.topic.memory_ledger import MemoryLedger
-from tests.broker.topic.topic_world import TopicWorld, run, send_run, settle
+from tests.broker.topic.topic_world import ProducerEnd, TopicWorld, run, send_run, settle
 from wire.position import Position
 from wire.run import FLAG_CHUNK
 
 
+async def held() -> tuple[TopicWorld, TopicProducer, ProducerEnd]:
+    """Its log stores nothing until it is told to."""
+    world = TopicWorld()
+    world.ledger.hold = True
+    return world, *await world.producer()
+
+
 def test_no_receipt_before_the_run_is_stored() -> None:
     async def scenario() -> None:
-        world = TopicWorld()
-        world.ledger.hold = True
-        producer, sink = await world.producer()
+        world, producer, sink = await held()
         producer.publish(send_run([0]))
         producer.publish(send_run([1]))
         await settle()
@@ -49,9 +55,7 @@ def test_one_append_per_run() -> None:
 
 def test_a_bad_checksum_is_answered_in_its_place_and_not_stored() -> None:
     async def scenario() -> None:
-        world = TopicWorld()
-        world.ledger.hold = True
-        producer, sink = await world.producer()
+        world, producer, sink = await held()
         producer.publish(send_run([0]))
         producer.publish(send_run([1], bad_checksum_index=0))
         producer.publish(send_run([2]))
@@ -68,9 +72,7 @@ def test_a_bad_checksum_is_answered_in_its_place_and_not_stored() -> None:
 
 def test_producers_of_a_terminated_topic_are_sent_away_and_told_why_when_they_come_back() -> None:
     async def scenario() -> None:
-        world = TopicWorld()
-        world.ledger.hold = True
-        producer, sink = await world.producer()
+        world, producer, sink = await held()
         producer.publish(send_run([0]))
         ending = asyncio.ensure_future(world.topic.terminate())
         await settle()
@@ -89,9 +91,7 @@ def test_producers_of_a_terminated_topic_are_sent_away_and_told_why_when_they_co
 
 def test_after_a_storage_failure_no_later_run_gets_a_receipt_and_the_topic_closes() -> None:
     async def scenario() -> None:
-        world = TopicWorld()
-        world.ledger.hold = True
-        producer, sink = await world.producer()
+        world, producer, sink = await held()
         for sequence_id in range(4):
             producer.publish(send_run([sequence_id]))
         world.ledger.release(count=1)
@@ -128,9 +128,7 @@ def test_a_fenced_log_closes_the_producer_before_its_runs_are_let_go() -> None:
 
 def test_a_run_of_a_producer_that_left_is_answered_even_when_storage_fails() -> None:
     async def scenario() -> None:
-        world = TopicWorld()
-        world.ledger.hold = True
-        producer, sink = await world.producer()
+        world, producer, sink = await held()
         producer.publish(send_run([0]))
         producer.publish(send_run([1]))
         producer.close()
@@ -143,9 +141,7 @@ def test_a_run_of_a_producer_that_left_is_answered_even_when_storage_fails() -> 
 
 def test_closing_by_the_client_still_gets_receipts_for_what_it_published() -> None:
     async def scenario() -> None:
-        world = TopicWorld()
-        world.ledger.hold = True
-        producer, sink = await world.producer()
+        world, producer, sink = await held()
         producer.publish(send_run([0]))
         producer.close()
         producer.close()
@@ -159,9 +155,7 @@ def test_closing_by_the_client_still_gets_receipts_for_what_it_published() -> No
 
 def test_unloading_waits_for_runs_under_way_and_fails_later_ones_after_the_close() -> None:
     async def scenario() -> None:
-        world = TopicWorld()
-        world.ledger.hold = True
-        producer, sink = await world.producer()
+        world, producer, sink = await held()
         producer.publish(send_run([0]))
         closing = asyncio.ensure_future(world.topic.close())
         await settle()
