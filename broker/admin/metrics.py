@@ -32,7 +32,7 @@ from .metrics_operations import (
 )
 from .metrics_text import CONTENT_TYPE, family
 from .metrics_topics import Tables
-from .metrics_transactions import transactions_text
+from .metrics_transactions import asked_text, transactions_text
 
 TOPICS_AT_A_TIME = 20
 """Collected between two turns of the loop: about a millisecond."""
@@ -98,6 +98,8 @@ class MetricsRoutes:
         yield from self._operations(cluster)
         if self._coordinators is not None:
             yield from transactions_text(cluster, self._coordinators.all.values())
+            with_topics = meters.settings.expose_topic_level_metrics_in_prometheus
+            yield from asked_text(cluster, self._coordinators.ending_meters, with_topics=with_topics)
         with_ledgers = meters.settings.expose_managed_ledger_metrics_in_prometheus
         yield from namespaces_text(cluster, tables.by_namespace, with_ledgers=with_ledgers)
         for table in tables.all():

@@ -14,9 +14,19 @@ from ..metrics_settings import MetricsSettings
 from ..service.topic_name import TopicName
 from ..topic.dispatch_throttle import LEVELS
 from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
+from ..topic.transactions.facts import PendingAckCounts
 from .compactions import COMPACTION, compaction_row
 from .metrics_cursors import CURSOR
 from .metrics_text import LATENCY_ENDS, escaped
+from .metrics_transactions import (
+    ACKNOWLEDGED,
+    BUFFER,
+    COMMIT_LATENCY,
+    STATUSES,
+    acknowledged_rows,
+    buffer_row,
+    commit_latency_row,
+)
 
 GAUGE, COUNTER = "gauge", "counter"
 _SIZE_ENDS = ("le_128", "le_512", "le_1_kb", "le_2_kb", "le_4_kb", "le_16_kb", "le_100_kb", "le_1_mb", "le_overflow")
@@ -131,7 +141,7 @@ class Table:
 class Totals:
     """Of a namespace or of the broker, over its topics."""
 
-    __slots__ = ("evictions", "subscriptions", "topic_count", "topics", "written")
+    __slots__ = ("evictions", "pending_acks", "subscriptions", "topic_count", "topics", "transactions", "written")
 
     def __init__(self) -> None:
         self.topic_count = 0
@@ -139,6 +149,8 @@ class Totals:
         self.written: list[float] = [0] * len(_WRITTEN)
         self.subscriptions: list[float] = [0] * len(_SUBSCRIPTION)
         self.evictions = [0, 0]
+        self.transactions: list[float] = [0] * len(BUFFER)
+        self.pending_acks: PendingAckCounts | None = None
 
     def include(self, other: "Totals") -> None:
         self.topic_count += other.topic_count
@@ -150,6 +162,10 @@ class Totals:
     def add_evictions(self, counts: Sequence[int]) -> None:
         """In the order of QUOTAS."""
         self.evictions = list(map(add, self.evictions, counts))
+
+    def add_pending_acks(self, counts: PendingAckCounts) -> None:
+        self.pending_acks = self.pending_acks or PendingAckCounts()
+        self.pending_acks.include(counts)
 
     def topic_value(self, name: str) -> float:
         return self.topics[_TOPIC_PLACES[name]]
@@ -178,6 +194,7 @@ class Tables:
         self.evictions = Table(_EVICTIONS)
         self.consumers, self.producers = Table(_CONSUMER), Table(_PRODUCER)
         self.cursors = Table(CURSOR)
+        self.transactions, self.acknowledged, self.commits = Table(BUFFER), Table(ACKNOWLEDGED), Table(COMMIT_LATENCY)
         self.by_namespace: dict[str, Totals] = {}
         self.broker = Totals()
 
@@ -195,6 +212,8 @@ class Tables:
                 self.compactions.add(label + "} ", compaction_row(stats.compaction))
         if meters is not None and meters.entries:
             self._add_written(label, written_row(meters), totals)
+        if any(transactions := buffer_row(stats)):
+            self._add_transactions(label, transactions, totals)
         if any(stats.quota_evictions):
             totals.add_evictions(stats.quota_evictions)
             if self._with_topics:
@@ -217,10 +236,14 @@ class Tables:
                 self.written.add(label, totals.written)
                 self.subscriptions.add(label, totals.subscriptions)
                 self._add_evictions(label[:-2], totals.evictions)
+                if any(totals.transactions):
+                    self.transactions.add(label, totals.transactions)
+                if totals.pending_acks is not None:
+                    self._add_pending_acks(label[:-2], totals.pending_acks)
 
     def all(self) -> tuple[Table, ...]:
-        per_subscription = (self.subscriptions, self.backlog_sizes, self.throttled)
-        per_topic = (self.topics, self.written, self.compactions, self.evictions)
+        per_subscription = (self.subscriptions, self.backlog_sizes, self.throttled, self.acknowledged, self.commits)
+        per_topic = (self.topics, self.written, self.compactions, self.evictions, self.transactions)
         return (*per_topic, *per_subscription, self.consumers, self.producers, self.cursors)
 
     def _label(self, namespace: str, topic: TopicName) -> str:
@@ -231,6 +254,11 @@ class Tables:
         partition = topic.partition_index if topic.is_partition else -1
         return f'{start}{escaped(str(topic.partitioned))}",partition="{partition}"'
 
+    def _add_transactions(self, label: str, row: Row, totals: Totals) -> None:
+        add_to(totals.transactions, row, ())
+        if self._with_topics:
+            self.transactions.add(label + "} ", row)
+
     def _add_written(self, label: str, row: Row, totals: Totals) -> None:
         add_to(totals.written, row, ())
         if self._with_topics:
@@ -239,8 +267,12 @@ class Tables:
     def _add_subscription(self, label: str, stats: SubscriptionStats, totals: Totals) -> None:
         row = subscription_row(stats)
         add_to(totals.subscriptions, row, ())
+        if stats.pending_acks is not None:
+            totals.add_pending_acks(stats.pending_acks)
         if not self._with_topics:
             return
+        if stats.pending_acks is not None:
+            self._add_pending_acks(label, stats.pending_acks)
         self.subscriptions.add(label + "} ", row)
         if self._settings.expose_subscription_backlog_size_in_prometheus:
             self.backlog_sizes.add(label + "} ", (stats.backlog_size,))
@@ -254,6 +286,11 @@ class Tables:
     def _add_evictions(self, label: str, counts: Sequence[int]) -> None:
         for quota, count in zip(QUOTAS, counts, strict=True):
             self.evictions.add(f'{label},quota_type="{quota}"}} ', (count,))
+
+    def _add_pending_acks(self, label: str, counts: PendingAckCounts) -> None:
+        for status, row in zip(STATUSES, acknowledged_rows(counts), strict=True):
+            self.acknowledged.add(f'{label},status="{status}"}} ', row)
+        self.commits.add(label + "} ", commit_latency_row(counts))
 
     def _add_throttled(self, label: str, events: Sequence[int]) -> None:
         count = len(LEVELS)

@@ -66,7 +66,7 @@ _OF_TOPIC_APART = (
 )  # fmt: skip
 _OF_SUBSCRIPTION_APART = (
     "consumers", "mark_delete_position", "active_consumer_name", "key_shared_mode", "dispatch_throttled_events",
-    "read_position", "is_waiting",
+    "read_position", "is_waiting", "pending_acks",
 )  # fmt: skip
 _SUBSCRIPTION_NEUTRAL: Mapping[str, Any] = {
     "chunkedMessageRate": 0.0,

@@ -144,6 +144,7 @@ def subscription_stats(subscription: Subscription, ledgers: Sequence[LedgerFacts
         dispatch_throttled_events=subscription.throttled_times.counts(),
         subscription_properties=cursor.cursor_properties,
         mark_delete_position=str(cursor.mark_delete),
+        pending_acks=subscription.transactions.counts,
         consumers=consumers,
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .compaction_stats import CompactionStats
+from .transactions.facts import PendingAckCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,8 @@ class SubscriptionStats:
     is_waiting: bool = False
     """Its dispatcher has read all there is."""
     msg_drop_rate: float | None = None
+    pending_acks: PendingAckCounts | None = None
+    """As it goes on counting; None: no transaction has ended on it since it was loaded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from .contract import Participants
 from .coordinator_driver import Coordinator
 from .ending_driver import Endings
 from .log_driver import log_topic
+from .meters import EndingMeters
 from .settings import TransactionSettings
 
 log = logging.getLogger(__name__)
@@ -73,6 +74,11 @@ class Coordinators:
     def all(self) -> Mapping[int, Coordinator]:
         """Those that are loaded. Read only."""
         return self._loaded
+
+    @property
+    def ending_meters(self) -> EndingMeters:
+        """Of what all of them ask topics and subscriptions."""
+        return self._endings.meters
 
     async def start(self) -> None:
         """Once the service has started."""

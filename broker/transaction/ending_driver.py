@@ -15,6 +15,7 @@ from wire.transactions import TxnAction, TxnId
 
 from ..errors import BrokerError, ServerError
 from .contract import Participants
+from .meters import EndingMeters
 from .records import TxnSubscription
 
 log = logging.getLogger(__name__)
@@ -22,6 +23,14 @@ log = logging.getLogger(__name__)
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.1, 10.0
 _LOGGED_AFTER = 3
 """Attempts; before that somebody is just being loaded or moved."""
+
+_Ask = Callable[[int], Awaitable[None]]
+"""One who takes part, with the low-water mark."""
+
+
+def _ask_now(ask: _Ask, low_water_mark: Callable[[], int]) -> Awaitable[None]:
+    """With the mark as it is by then."""
+    return ask(low_water_mark())
 
 
 class Endings:
@@ -31,6 +40,7 @@ class Endings:
         self._participants = participants
         self._turns = asyncio.Semaphore(requests_max)
         self._seconds_max = seconds_max
+        self.meters = EndingMeters()
 
     async def end(
         self,
@@ -41,34 +51,46 @@ class Endings:
         low_water_mark: Callable[[], int],
     ) -> None:
         """When it returns all have ended it. Acknowledgements first, as Apache."""
-        asked: list[tuple[str, Callable[[int], Awaitable[None]]]] = [
-            (f"{topic} {name}", partial(self._participants.end_on_subscription, topic, name, txn_id, action))
+        asked: list[tuple[str, str, _Ask]] = [
+            (topic, name, partial(self._participants.end_on_subscription, topic, name, txn_id, action))
             for topic, name in subscriptions
         ]
-        asked += [(topic, partial(self._participants.end_on_partition, topic, txn_id, action)) for topic in partitions]
+        asked += [(topic, "", partial(self._participants.end_on_partition, topic, txn_id, action)) for topic in partitions]
         async with asyncio.TaskGroup() as group:
-            for name, ask in asked:
-                group.create_task(self._until_done(name, txn_id, ask, low_water_mark))
+            for topic, name, ask in asked:
+                now = partial(_ask_now, ask, low_water_mark)
+                group.create_task(self._until_done(topic, name, txn_id, action, now))
 
     async def _until_done(
-        self, name: str, txn_id: TxnId, ask: Callable[[int], Awaitable[None]], low_water_mark: Callable[[], int]
+        self, topic: str, subscription: str, txn_id: TxnId, action: TxnAction, ask: Callable[[], Awaitable[None]]
     ) -> None:
         attempts, wait = 0, RETRY_SECONDS_MIN
         while True:
-            refusal = await self._asked(ask, low_water_mark)
+            refusal = await self._asked(topic, action, ask)
             if refusal is None:
                 return
             attempts += 1
             if attempts == _LOGGED_AFTER:
-                log.warning(line("a transaction cannot be ended yet", txn=txn_id, where=name, reason=refusal))
+                where = f"{topic} {subscription}".rstrip()
+                log.warning(line("a transaction cannot be ended yet", txn=txn_id, where=where, reason=refusal))
             await asyncio.sleep(wait)
             wait = min(wait * 2, RETRY_SECONDS_MAX)
 
-    async def _asked(self, ask: Callable[[int], Awaitable[None]], low_water_mark: Callable[[], int]) -> BrokerError | None:
+    async def _asked(self, topic: str, action: TxnAction, ask: Callable[[], Awaitable[None]]) -> BrokerError | None:
+        loop = asyncio.get_running_loop()
+        began, self.meters.pending = loop.time(), self.meters.pending + 1
+        try:
+            refusal = await self._answered(ask)
+        finally:
+            self.meters.pending -= 1
+        self.meters.asked(topic, action, loop.time() - began, is_done=refusal is None)
+        return refusal
+
+    async def _answered(self, ask: Callable[[], Awaitable[None]]) -> BrokerError | None:
         async with self._turns:
             try:
                 async with asyncio.timeout(self._seconds_max):
-                    await ask(low_water_mark())
+                    await ask()
             except TimeoutError:
                 return BrokerError(ServerError.SERVICE_NOT_READY, f"no answer within {self._seconds_max} s")
             except BrokerError as error:

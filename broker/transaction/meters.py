@@ -1,7 +1,11 @@
-"""What is counted of one coordinator since it was loaded (Apache: TransactionMetadataStoreStats). Owns numbers only."""
+"""What is counted of coordinators: of each since it was loaded (Apache: TransactionMetadataStoreStats), and of what all of a
+broker ask topics and subscriptions (TransactionBufferClientStats). Owns numbers only.
+"""
 
 import bisect
 from dataclasses import dataclass, field
+
+from wire.transactions import TxnAction
 
 LATENCY_BOUNDS_MS = (10, 20, 50, 100, 500, 1000, 5000, 15_000, 30_000, 60_000, 300_000, 1_500_000, 3_000_000)
 """Upper bounds of the buckets of execution latency; there is one more for what is above."""
@@ -25,3 +29,38 @@ class CoordinatorMeters:
             self.committed += 1
         else:
             self.aborted += 1
+
+
+ENDED_TOPICS_MAX = 10_000
+"""Of so many topics is counted what was asked there; of one more the first is forgotten."""
+
+
+@dataclass(slots=True)
+class EndingCounts:
+    """Of one topic and its subscriptions. `seconds`: of those that were done, together; a try that failed is made again."""
+
+    done: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class EndingMeters:
+    """Of all coordinators of a broker. `pending`: requests that are not answered, or wait for their turn."""
+
+    pending: int = 0
+    by_topic: dict[str, dict[TxnAction, EndingCounts]] = field(default_factory=dict)
+
+    def asked(self, topic: str, action: TxnAction, seconds: float, *, is_done: bool) -> None:
+        """One try was answered, or is over without an answer."""
+        found = self.by_topic.get(topic)
+        if found is None:
+            while len(self.by_topic) >= ENDED_TOPICS_MAX:
+                del self.by_topic[next(iter(self.by_topic))]
+            found = self.by_topic[topic] = {each: EndingCounts() for each in TxnAction}
+        counts = found[action]
+        if is_done:
+            counts.done += 1
+            counts.seconds += seconds
+        else:
+            counts.failed += 1

@@ -108,16 +108,20 @@ class TransactionBuffer:
 
     # ---- the end of transactions
 
-    def ending(self, txn_id: TxnId, action: TxnAction) -> Ending:
-        """What a coordinator's decision takes. With a marker to write no more messages are taken, until `still_open`."""
+    def ending(self, txn_id: TxnId, action: TxnAction, *, leaves_marker: bool = True) -> Ending:
+        """What a coordinator's decision takes. With a marker to write no more messages are taken, until `still_open`.
+
+        One of which nothing is here gets a marker too, once: it tells the next owner of the topic that messages which come
+        late come too late, and it can only be written by who owns the topic. Without `leaves_marker` that is left out."""
         found = self._open.get(txn_id)
         if found is not None:
             found.is_ending = True
             return Ending.WRITE_MARKER
         if action is TxnAction.COMMIT and txn_id in self.aborted:
             return Ending.CONFLICT
+        is_known = txn_id in self._ended or txn_id in self.aborted
         self._remember(txn_id)
-        return Ending.NOTHING
+        return Ending.NOTHING if is_known or not leaves_marker else Ending.WRITE_MARKER
 
     def still_open(self, txn_id: TxnId) -> None:
         """Its marker was certainly not stored."""

@@ -1,6 +1,7 @@
 """What an administrator sees of the transactions on a topic, as values. Pure data; times are milliseconds since the epoch."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum
 
 from managed_ledger.contract import ManagedLedger
@@ -64,3 +65,37 @@ class InPendingAckFacts:
     """Of one transaction on a subscription (TransactionInPendingAckStats)."""
 
     cumulative_position: str | None
+
+
+@dataclass(slots=True)
+class PendingAckCounts:
+    """Of transactions whose end a subscription was told, since it was loaded (PendingAckHandleStats). It goes on counting."""
+
+    committed: int = 0
+    aborted: int = 0
+    commits_failed: int = 0
+    aborts_failed: int = 0
+    commit_seconds: float = 0.0
+    """Of those that were committed, together."""
+
+    def ended(self, seconds: float, *, is_commit: bool) -> None:
+        """It took so long."""
+        if is_commit:
+            self.committed += 1
+            self.commit_seconds += seconds
+        else:
+            self.aborted += 1
+
+    def failed(self, *, is_commit: bool) -> None:
+        """It will be asked again."""
+        if is_commit:
+            self.commits_failed += 1
+        else:
+            self.aborts_failed += 1
+
+    def include(self, other: "PendingAckCounts") -> None:
+        self.committed += other.committed
+        self.aborted += other.aborted
+        self.commits_failed += other.commits_failed
+        self.aborts_failed += other.aborts_failed
+        self.commit_seconds += other.commit_seconds

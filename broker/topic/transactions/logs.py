@@ -18,7 +18,13 @@ class LogsOfItsOwn:
 
     async def pending_acks(self, subscription: str, create: bool) -> ManagedLedger | None:
         """Opened; when it is missing made, or None. ManagedLedgerError."""
-        name = f"{self._topic_log}-{encode_name(subscription)}{_SUFFIX}"
-        if not create and not await self._logs.exists(name):
+        if not create and not await self.exists(subscription):
             return None
-        return await self._logs.open(name)
+        return await self._logs.open(self._name(subscription))
+
+    async def exists(self, subscription: str) -> bool:
+        """ManagedLedgerError."""
+        return await self._logs.exists(self._name(subscription))
+
+    def _name(self, subscription: str) -> str:
+        return f"{self._topic_log}-{encode_name(subscription)}{_SUFFIX}"

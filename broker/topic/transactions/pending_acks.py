@@ -89,6 +89,10 @@ class PendingAcks:
         """Whether it may still acknowledge something."""
         return txn_id not in self._ended and txn_id.least > self.low_water_marks.get(txn_id.most, -1)
 
+    def has_ended(self, txn_id: TxnId) -> bool:
+        """Lately, since the subscription was loaded."""
+        return txn_id in self._ended
+
     def __len__(self) -> int:
         return len(self._open)
 

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from broker.errors import BrokerError, ServerError
 from broker.subscription.contract import EntriesReturned, Event
-from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedgerError
+from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedgerError, ManagedLedgerFenced
 from ports.clock import Clock
 from ports.logs import line
 from wire.position import Position
@@ -20,7 +20,7 @@ from wire.transactions import TxnAction, TxnId
 
 from ..contract import Acknowledgement
 from ..errors import broker_error
-from .facts import AckPlace, InPendingAckFacts, PendingAckFacts
+from .facts import AckPlace, InPendingAckFacts, PendingAckCounts, PendingAckFacts
 from .logs import LogsOfItsOwn
 from .pending_ack_log import PendingAckLog
 from .pending_ack_records import Acknowledged, Ended
@@ -62,10 +62,13 @@ class SubscriptionTransactions:
         self._log: PendingAckLog | None = None
         self._turn = asyncio.Lock()
         self._is_recovered = not subscription.cursor.durable
+        self._is_new = False
         self._began: dict[TxnId, Position] = {}
         """Where in the log the first acknowledgement of each open transaction is, or a little before."""
-        self._ending: dict[TxnId, asyncio.Future[None]] = {}
+        self._ending: dict[TxnId, asyncio.Future[Position]] = {}
         self._is_tidying = False
+        self.counts: PendingAckCounts | None = None
+        """None: no transaction has ended here since it was loaded."""
         self.recovery_ms = (0, 0)
         """When it began and ended."""
 
@@ -105,7 +108,7 @@ class SubscriptionTransactions:
 
     def is_new(self) -> None:
         """The subscription was just made: there is nothing to recover."""
-        self._is_recovered = True
+        self._is_recovered = self._is_new = True
 
     async def _recover(self) -> None:
         if self._is_recovered:  # by whoever had the turn before
@@ -178,17 +181,27 @@ class SubscriptionTransactions:
     async def _make_log(self) -> None:
         if self._log is not None:  # by whoever had the turn before
             return
+        if self._logs is None:
+            raise BrokerError(ServerError.NOT_ALLOWED, "Transactions are not enabled.")
+        name = self._subscription.name
         try:
-            found = None if self._logs is None else await self._logs.pending_acks(self._subscription.name, True)
-            if found is None:
-                raise BrokerError(ServerError.NOT_ALLOWED, "Transactions are not enabled.")
+            await self._check_alone(self._logs, name)
+            found = await self._logs.pending_acks(name, True)
+            assert found is not None
             made = await PendingAckLog.open(found)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
         made.not_needed_before(made.end())  # of an earlier subscription of that name
         self._log = made
 
-    async def _write(self, record: Acknowledged | Ended) -> None:
+    async def _check_alone(self, logs: LogsOfItsOwn, name: str) -> None:
+        """There was no log when the topic was loaded. Nobody else may have made one: its records would be passed over."""
+        if not self._is_new and await logs.exists(name):
+            error = ManagedLedgerFenced(f"{name}: a log of acknowledgements in transactions was made by somebody else")
+            self._failed(error)
+            raise error
+
+    async def _write(self, record: Acknowledged) -> None:
         """A failure leaves open whether it is stored: the topic closes, and what is stored is read again."""
         if self._log is None:
             return
@@ -203,29 +216,57 @@ class SubscriptionTransactions:
     async def end(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
         """When it returns, what it acknowledged is durably so, or durably not. BrokerError."""
         await self.recover()
-        await self._end(txn_id, action)
+        await self._counted_end(txn_id, action)
         for leftover in self.pending.low_water_mark(txn_id.most, low_water_mark):
             name = self._subscription.name
             log.warning(line("acknowledgements of a transaction that its coordinator does not know", of=name, id=leftover))
-            await self._end(leftover, TxnAction.ABORT)
+            await self._counted_end(leftover, TxnAction.ABORT)
         await self._tidy()
 
-    async def _end(self, txn_id: TxnId, action: TxnAction) -> None:
-        under_way = self._ending.get(txn_id)
-        if under_way is not None:
-            await asyncio.shield(under_way)
-            return
-        acks = self.pending.of(txn_id)
-        if acks is None:
-            self.pending.take(txn_id)
-            return
-        done = self._ending[txn_id] = asyncio.get_running_loop().create_future()
+    async def _counted_end(self, txn_id: TxnId, action: TxnAction) -> None:
+        counts = self.counts = self.counts or PendingAckCounts()
+        loop, is_commit = asyncio.get_running_loop(), action is TxnAction.COMMIT
+        began = loop.time()
         try:
-            await self._write(Ended(txn_id, action, acks.cumulative is not None and not acks.individual))
+            await self._end(txn_id, action)
+        except BrokerError:
+            counts.failed(is_commit=is_commit)
+            raise
+        counts.ended(loop.time() - began, is_commit=is_commit)
+
+    async def _end(self, txn_id: TxnId, action: TxnAction) -> None:
+        """Whoever asks meanwhile hears the same. Whoever asks may give up: it goes on."""
+        under_way = self._ending.get(txn_id)
+        if under_way is None:
+            under_way = self._begin_end(txn_id, action)
+        if under_way is None:
+            return
+        try:
+            await asyncio.shield(under_way)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+
+    def _begin_end(self, txn_id: TxnId, action: TxnAction) -> "asyncio.Future[Position] | None":
+        """None: it is done."""
+        acks = self.pending.of(txn_id)
+        if self._log is None or (acks is None and self.pending.has_ended(txn_id)):
             self._apply(txn_id, action)
-        finally:
-            del self._ending[txn_id]
-            done.set_result(None)
+            return None
+        # of one that is not known, too: only who owns the topic can write that, another broker may know more
+        is_cumulative = acks is not None and acks.cumulative is not None and not acks.individual
+        written = self._log.append(Ended(txn_id, action, is_cumulative))
+        self._ending[txn_id] = written
+        written.listen(lambda done: self._ended(txn_id, action, done))
+        return written
+
+    def _ended(self, txn_id: TxnId, action: TxnAction, done: "asyncio.Future[Position]") -> None:
+        """Before those who wait are told."""
+        del self._ending[txn_id]
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
+        if error is None:
+            self._apply(txn_id, action)
+        else:
+            self._failed(error)
 
     def _apply(self, txn_id: TxnId, action: TxnAction) -> None:
         acks = self.pending.take(txn_id)

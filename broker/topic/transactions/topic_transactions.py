@@ -221,13 +221,22 @@ class TopicTransactions:
     async def _end(self, txn_id: TxnId, action: TxnAction) -> None:
         async with self._turn:  # after what waits to be appended
             under_way = self._endings.get(txn_id)
-            if under_way is None and self._decide(txn_id, action) is Ending.WRITE_MARKER:
-                under_way = self._write_marker(txn_id, action)
+            if under_way is None:
+                leaves_marker = await self._can_leave_marker(txn_id)
+                if self._decide(txn_id, action, leaves_marker) is Ending.WRITE_MARKER:
+                    under_way = self._write_marker(txn_id, action)
         if under_way is not None:
             await self._stored(under_way)
 
-    def _decide(self, txn_id: TxnId, action: TxnAction) -> Ending:
-        ending = self.buffer.ending(txn_id, action)
+    async def _can_leave_marker(self, txn_id: TxnId) -> bool:
+        """Of one without a message here. BrokerError."""
+        if self.buffer.limit_of(txn_id) is not None or self._snapshots is None or self._host.ledger.is_terminated:
+            return False
+        await self._open()  # or nobody would look for it
+        return True
+
+    def _decide(self, txn_id: TxnId, action: TxnAction, leaves_marker: bool) -> Ending:
+        ending = self.buffer.ending(txn_id, action, leaves_marker=leaves_marker)
         if ending is Ending.CONFLICT:
             message = f"Transaction {txn_id} was aborted on {self._host.name}; it cannot be committed"
             raise BrokerError(ServerError.TRANSACTION_CONFLICT, message)

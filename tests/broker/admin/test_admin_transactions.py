@@ -5,6 +5,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any, cast
 
 from broker.admin.app import admin_app
+from broker.errors import BrokerError, ServerError
+from broker.metrics_settings import MetricsSettings
 from broker.topic.contract import Acknowledgement
 from broker.topic.topic import PersistentTopic
 from broker.topic.transactions.markers import one_entry
@@ -12,6 +14,7 @@ from broker.transaction.coordinators import Coordinators
 from broker.transaction.records import TxnSubscription
 from tests.broker.admin.admin_world import AdminWorld
 from tests.broker.admin.admin_world import play as play_plain
+from tests.broker.admin.test_metrics import scrape
 from tests.broker.connection.peer import TOPIC
 from tests.broker.connection.peer import play as play_virtual
 from tests.broker.topic.topic_world import payload
@@ -126,7 +129,7 @@ def test_metrics_count_what_became_of_transactions_under_apaches_names() -> None
         text = (await world.get("/metrics")).body.decode()
         found = {}
         for row in text.splitlines():
-            if row.startswith("pulsar_txn_"):
+            if "coordinator_id=" in row:
                 name, _, value = row.partition('{cluster="standalone",coordinator_id="2"} ')
                 found[name.removeprefix("pulsar_txn_")] = int(value)
         expected = {"active_count": 1, "created": 5, "committed": 2, "aborted": 2, "timeout": 1, "append_log": 13}
@@ -137,6 +140,67 @@ def test_metrics_count_what_became_of_transactions_under_apaches_names() -> None
         assert found["execution_latency_le_1000"] == 1
 
     play(scenario)
+
+
+def test_metrics_tell_what_coordinators_asked_topics_and_subscriptions() -> None:
+    async def scenario(world: Called) -> None:
+        participants, client = world.server.participants, "pulsar_txn_tb_client"
+        coordinator = await world.server.coordinators.connect(2)
+        assert (await scrape(world))[f'{client}_pending_requests{{cluster="standalone"}}'] == 0
+        refusals = [BrokerError(ServerError.SERVICE_NOT_READY, "not yet")] * 2
+
+        async def refuse(_: str) -> None:
+            if refusals:
+                raise refusals.pop()
+
+        participants.before = refuse
+        for number, action in enumerate((TxnAction.COMMIT, TxnAction.ABORT)):
+            await coordinator.open(None, 60_000)
+            await coordinator.add_partitions(number, [TOPIC])
+            await coordinator.add_subscriptions(number, [TxnSubscription(TOPIC, "s")])
+            await coordinator.end(number, action)
+        for topic in (f',topic="{TOPIC}"', ""):
+            world.server.service.meters.settings = MetricsSettings(expose_topic_level_metrics_in_prometheus=bool(topic))
+            found, label = await scrape(world), f'{{cluster="standalone",namespace="public/default"{topic}}}'
+            assert found[f"{client}_commit_failed_total{label}"] == 2
+            assert found[f"{client}_abort_failed_total{label}"] == 0
+            assert found[f"{client}_commit_latency_count{label}"] == found[f"{client}_abort_latency_count{label}"] == 2
+            assert found[f"{client}_commit_latency_sum{label}"] >= 0
+        assert found[f'{client}_pending_requests{{cluster="standalone"}}'] == 0
+
+    play(scenario)
+
+
+def test_metrics_of_topics_and_subscriptions_begin_with_their_first_transaction() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        names = ("pulsar_txn_tb_", "pulsar_txn_tp_")
+        topic = cast(PersistentTopic, await world.loaded("persistent://public/default/told"))
+        await topic.create_subscription("s", from_earliest=True, properties={})
+        assert not any(key.startswith(names) for key in await scrape(world))
+        stored = [
+            await topic.transactions.append(TxnId(5, number), one_entry(payload(batch=1), topic.header_bytes))
+            for number in range(4)
+        ]
+        subscription = topic.subscriptions.get("s")
+        assert subscription is not None
+        await topic.end_transaction(TxnId(5, 0), TxnAction.COMMIT, -1)
+        await topic.end_transaction(TxnId(5, 1), TxnAction.ABORT, -1)
+        at = Position(stored[0].ledger_id, stored[0].first_entry_id)
+        await subscription.transactions.acknowledge(TxnId(5, 2), Acknowledgement(False, (at,), ((),), (0,)))
+        for number, action in ((2, TxnAction.COMMIT), (6, TxnAction.ABORT), (7, TxnAction.ABORT)):
+            await topic.end_acknowledgements("s", TxnId(5, number), action, -1)
+        for more in (',topic="persistent://public/default/told"', ""):
+            world.service.meters.settings = MetricsSettings(expose_topic_level_metrics_in_prometheus=bool(more))
+            found, label = await scrape(world), f'cluster="standalone",namespace="public/default"{more}'
+            counts = [found[f"pulsar_txn_tb_{name}_total{{{label}}}"] for name in ("active", "aborted", "committed")]
+            assert counts == [2, 1, 1]
+            label += ',subscription="s"' if more else ""
+            for name, count in (("committed", 1), ("aborted", 2)):
+                assert found[f'pulsar_txn_tp_{name}_count_total{{{label},status="succeed"}}'] == count
+                assert found[f'pulsar_txn_tp_{name}_count_total{{{label},status="failed"}}'] == 0
+            assert found[f"pulsar_txn_tp_commit_latency_count{{{label}}}"] == 1
+
+    play_plain(scenario)
 
 
 def test_topics_and_subscriptions_tell_of_their_transactions() -> None:

@@ -1,12 +1,15 @@
 """Acknowledgements in transactions on a topic with real ledgers: they count when it is committed, whatever happens between."""
 
 import asyncio
+from unittest.mock import patch
 
 import pytest
 
 from broker.errors import BrokerError, ServerError
 from broker.topic.consumer import TopicConsumer
 from broker.topic.contract import Acknowledgement, SubscriptionType
+from managed_ledger.contract import ManagedLedgerError
+from ports.promise import Promise
 from tests.broker.topic.topic_world import ConsumerEnd, ack_run, run
 from tests.broker.topic.transaction_world import ONE, THREE, TWO, TransactionWorld, body
 from wire.position import Position
@@ -213,6 +216,52 @@ def test_what_its_coordinator_has_forgotten_is_returned_and_comes_too_late_after
         assert refused.value.code is ServerError.NOT_ALLOWED
         await asyncio.sleep(1)
         assert [each.position.entry_id for each in sink.got[3:]] == [0]
+
+    run(scenario)
+
+
+async def ended_twice(world: TransactionWorld) -> tuple[Promise[Position], list["asyncio.Task[None]"]]:
+    """A commit that is asked for a second time while its record is written, which is over when the promise is."""
+    subscription = world.topic.subscriptions.get("s")
+    assert subscription is not None
+    log = subscription.transactions._log
+    assert log is not None
+    written: Promise[Position] = Promise()
+    with patch.object(log, "append", lambda record: written):
+        asked = [asyncio.create_task(end(world, ONE, COMMIT)) for _ in range(2)]
+        await asyncio.sleep(0.1)
+    assert not any(each.done() for each in asked)
+    return written, asked
+
+
+def test_everybody_who_asks_for_an_end_hears_that_it_is_not_stored() -> None:
+    """A coordinator that was told otherwise would forget a transaction whose acknowledgements are lost later."""
+
+    async def scenario() -> None:
+        world, consumer, sink = await opened()
+        await consumer.acknowledge_in(ONE, acks(*sink.positions[:3]))
+        written, asked = await ended_twice(world)
+        written.set_exception(ManagedLedgerError("it is lost"))
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        assert [type(each) for each in told] == [BrokerError, BrokerError]
+        await world.kill()
+        await end(world, ONE, COMMIT)
+        assert await delivered_to_the_next(world, SubscriptionType.SHARED) == sink.positions[3:10]
+
+    run(scenario)
+
+
+def test_an_end_goes_on_when_the_first_who_asked_gives_up_and_nobody_is_told_before_it_is_done() -> None:
+    async def scenario() -> None:
+        world, consumer, sink = await opened()
+        await consumer.acknowledge_in(ONE, acks(*sink.positions[:3]))
+        written, asked = await ended_twice(world)
+        asked[0].cancel()
+        await asyncio.sleep(0.1)
+        assert not asked[1].done()
+        written.set_result(Position(0, 0))
+        await asked[1]
+        assert world.topic.stats().subscriptions["s"].msg_backlog == 7
 
     run(scenario)
 
