@@ -70,15 +70,17 @@ def test_an_owner_of_before_does_not_say_that_there_is_nothing_to_end() -> None:
         at = sink.positions
         await consumer.acknowledge_in(THREE, acks(at[0]))
         await first.topic.end_acknowledgements("s", THREE, COMMIT, -1)
+        subscription = first.topic.subscriptions.get("s")
+        assert subscription is not None
         second = await second_owner(first)
         producer, _ = await second.producer()
         send(producer, "one", ONE)
         again, _ = await second.consumer(type=SubscriptionType.SHARED)
         await asyncio.sleep(1)
         await again.acknowledge_in(ONE, acks(at[1]))
-        for ended in (first.topic.end_transaction(ONE, COMMIT, -1), first.topic.end_acknowledgements("s", ONE, COMMIT, -1)):
+        for asked in (first.topic.transactions, subscription.transactions):
             with pytest.raises(BrokerError):
-                await ended
+                await asked.end(ONE, COMMIT, -1)
         await second.topic.end_transaction(ONE, COMMIT, -1)
         await second.topic.end_acknowledgements("s", ONE, COMMIT, -1)
         assert second.topic.transactions.buffer.committed_count == 1
