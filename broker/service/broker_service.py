@@ -35,6 +35,7 @@ from .owners import Owners, SoleOwner
 from .partition_opening import PartitionOpening
 from .partitioned_deletion import DeleteElsewhere, PartitionedDeletion
 from .partitions import PartitionedTopicMetadata, PartitionedTopics, check_not_deleted
+from .passing_topics import PassingTopics
 from .policy_enforcement import PolicyEnforcement
 from .producer_names import ProducerNames
 from .settings import BrokerSettings
@@ -84,6 +85,7 @@ class BrokerService:
         self._topics = LoadedTopics(
             self._open_by_policies, settings.max_concurrent_topic_load_request, settings.topic_load_timeout_seconds, self.meters
         )
+        self._passing = PassingTopics(self.partitioned_topics, self._topics.settled, self._require_owned)
         self._watchers = TopicWatchers(store)
         self._housekeeping = Housekeeping(settings, clock, self._topics.all, self._delete_inactive, self.meters)
         self._housekeeper: asyncio.Task[None] | None = None
@@ -272,7 +274,8 @@ class BrokerService:
     async def create_partitioned_topic(
         self, topic: TopicName, partitions: int, properties: Mapping[str, str] | None = None
     ) -> None:
-        """TopicConflict when there is a topic of that name, partitioned or not; BadPartitionCount."""
+        """TopicConflict when there is a topic of that name, partitioned or not; BadPartitionCount. TopicElsewhere: of one that
+        is not persistent only who serves it knows."""
         require_kind(self.settings, topic)
         await self.namespaces.require(topic.namespace)
         if topic.is_partition:
@@ -280,7 +283,8 @@ class BrokerService:
         if await self.topic_exists(topic):
             raise TopicConflict(str(topic))
         await self._require_room(topic.namespace, partitions)
-        await self.partitioned_topics.create(topic, partitions, properties or {})
+        makes = self.partitioned_topics.create if topic.is_persistent else self._passing.create_partitioned
+        await makes(topic, partitions, properties or {})
 
     async def delete_partitioned_topic(
         self, topic: TopicName, *, force: bool = False, elsewhere: DeleteElsewhere | None = None
@@ -352,9 +356,12 @@ class BrokerService:
         await self.policies.of_namespace(parsed.namespace)
         self._require_owned(parsed)
         topic = await self._open_topic(name, managed_ledger_name, partition_index, create=create)
-        if not self._serves(parsed):  # given up while it was opened
+        try:
+            await self._passing.check_alone(parsed)
+            self._require_owned(parsed)  # it may have been given up while it was opened
+        except BrokerError:
             await topic.close()
-            self._require_owned(parsed)
+            raise
         await keep_what_is_not_compacted(parsed, topic)
         self.policies.put_in_force(parsed, topic)
         return topic

@@ -60,6 +60,16 @@ class LoadedTopics:
             else:
                 await self._join(busy)
 
+    async def settled(self, name: str) -> Topic | None:
+        """The topic if it is loaded, once nobody loads or closes it any more. SERVICE_NOT_READY, as `load`."""
+        try:
+            async with asyncio.timeout(self._load_seconds_max):
+                while (busy := self._busy.get(name)) is not None:
+                    await asyncio.wait((busy,))
+        except TimeoutError:
+            raise self._too_slow() from None
+        return self.get(name)
+
     async def _join(self, busy: "asyncio.Task[Topic | None]") -> None:
         """Somebody else's load or close. Its refusal is theirs: they may have asked without `create`."""
         try:
@@ -73,8 +83,11 @@ class LoadedTopics:
             async with asyncio.timeout(self._load_seconds_max):
                 return await asyncio.shield(task)
         except TimeoutError:
-            message = f"Loading or closing the topic took more than {self._load_seconds_max} s"
-            raise BrokerError(ServerError.SERVICE_NOT_READY, message) from None
+            raise self._too_slow() from None
+
+    def _too_slow(self) -> BrokerError:
+        message = f"Loading or closing the topic took more than {self._load_seconds_max} s"
+        return BrokerError(ServerError.SERVICE_NOT_READY, message)
 
     def _begin(self, name: str, work: Awaitable[Topic | None]) -> "asyncio.Task[Topic | None]":
         async def run() -> Topic | None:

@@ -2,8 +2,8 @@
 
 Owns /admin/partitioned-topics. Never loads a topic; making one marks its partitions as existing, in the same commit. That
 commit and the one that makes a topic's log each demand that the other's node is not there, so that no topic becomes both,
-whoever makes it where at the same moment. A topic that is being deleted is marked as Apache marks it: nothing of it is made or
-changed any more (`partitioned_deletion`).
+whoever makes it where at the same moment (`passing_topics`: those that have no log). A topic that is being deleted is marked
+as Apache marks it: nothing of it is made or changed any more (`partitioned_deletion`).
 """
 
 import json
@@ -69,13 +69,17 @@ class PartitionedTopics:
         names = await self.store.children(f"/admin/partitioned-topics/{namespace}/{domain}")
         return [TopicName.of_metadata(domain, namespace, name) for name in names]
 
-    async def create(self, topic: TopicName, partitions: int, properties: Mapping[str, str]) -> None:
-        """TopicConflict when there is one, partitioned or not; BadPartitionCount."""
+    async def create(
+        self, topic: TopicName, partitions: int, properties: Mapping[str, str], *, is_marked: bool = False
+    ) -> PartitionedTopicMetadata:
+        """What was stored. TopicConflict when there is one, partitioned or not; BadPartitionCount. `is_marked`: as one that
+        is being deleted (`passing_topics`)."""
         self._check(partitions)
         marks = await self._missing_partitions(topic, range(partitions))
         alone = absent(topic.managed_ledger_path) if topic.is_persistent else ()
         try:
-            await self._put(topic, PartitionedTopicMetadata(partitions, properties), (*alone, *marks))
+            made = PartitionedTopicMetadata(partitions, properties, is_deleted=is_marked)
+            return await self._put(topic, made, (*alone, *marks))
         except PartitionsChanged:
             raise TopicConflict(str(topic)) from None
 
@@ -153,10 +157,13 @@ class PartitionedTopics:
         return [Put(path, b"", MUST_NOT_EXIST) for path in paths if not await self.store.exists(path)]
 
 
+_MARKED = "is being deleted, or is not quite made; should whoever began that be gone, delete it again"
+
+
 def check_not_deleted(topic: TopicName, found: PartitionedTopicMetadata) -> None:
     """PartitionsChanged for a topic that is being deleted, or a partition of it."""
     if found.is_deleted:
-        raise PartitionsChanged(str(topic.partitioned), "is being deleted; should whoever began that be gone, delete it again")
+        raise PartitionsChanged(str(topic.partitioned), _MARKED)
 
 
 def _encode(metadata: PartitionedTopicMetadata) -> bytes:

@@ -10,7 +10,8 @@ import pytest
 
 from broker.errors import BrokerError, ServerError
 from broker.service.broker_service import BrokerService
-from broker.service.errors import TopicConflict
+from broker.service.errors import TopicConflict, TopicElsewhere
+from broker.service.owners import SoleOwner
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName, path_excluding
 from broker.subscription.settings import DispatcherSettings
@@ -26,6 +27,7 @@ from tests.managed_ledger.fake_ledgers import FakeLedgers, FakeLedgerStore
 from tests.simulation import worlds
 
 TOPIC = TopicName.parse("t")
+PASSING = TopicName.parse("non-persistent://public/default/t")
 SEEDS = 60
 _STEPS_MAX = 6
 
@@ -43,7 +45,9 @@ class DistantStore(MemoryStore):
 
     async def get(self, path: str) -> Versioned | None:
         await self._on_the_way()
-        return await super().get(path)
+        found = await super().get(path)
+        await self._on_the_way()
+        return found
 
     async def exists(self, path: str) -> bool:
         await self._on_the_way()
@@ -144,3 +148,57 @@ def test_what_was_made_at_the_same_moment_can_be_used_and_deleted_and_made_in_th
             assert (cluster.is_whole, cluster.is_partitioned) == (True, False)
 
     play(scenario, seed, 2)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_topic_that_stores_nothing_becomes_one_of_them_too(seed: int) -> None:
+    async def scenario(cluster: Cluster) -> None:
+        chance, [broker] = random.Random(seed), cluster.brokers
+        makes = chance.choice((partial(broker.topic, PASSING, may_create=True), partial(broker.create_topic, PASSING)))
+        parts_of_it = partial(broker.create_partitioned_topic, PASSING, 2)
+        looks_in = partial(broker.topic, PASSING.partition(0), may_create=True)
+        work = (makes, parts_of_it, looks_in)
+        whole, parts, partition = await asyncio.gather(*(_after(chance.randrange(30), each) for each in work))
+        is_partitioned = (await broker.partitioned_topics.get(PASSING)).partitions == 2
+        assert (whole is None) == (broker.loaded_topic(PASSING) is not None) != is_partitioned
+        assert (parts is None) == is_partitioned
+        assert (partition is None) == (broker.loaded_topic(PASSING.partition(0)) is not None) <= is_partitioned
+        refusal = whole or parts
+        assert refusal is not None
+        assert refusal.code in (ServerError.NOT_ALLOWED, ServerError.METADATA)  # the latter: it is tried again
+        await _change_ways(broker, is_partitioned=is_partitioned)
+
+    play(scenario, seed, 1)
+
+
+async def _change_ways(broker: BrokerService, *, is_partitioned: bool) -> None:
+    """Deleted, it can be made in the other way, and not in both."""
+    if is_partitioned:
+        with pytest.raises(BrokerError, match="Found partitioned metadata"):
+            await broker.topic(PASSING, may_create=True)
+        await broker.delete_partitioned_topic(PASSING, force=True)
+        await broker.topic(PASSING, may_create=True)
+    else:
+        with pytest.raises(TopicConflict):
+            await broker.create_partitioned_topic(PASSING, 2)
+        await broker.delete_topic(PASSING, force=True)
+        await broker.create_partitioned_topic(PASSING, 2)
+
+
+def test_partitions_of_a_topic_that_stores_nothing_are_made_where_it_is_served() -> None:
+    async def scenario(cluster: Cluster) -> None:
+        owner, other = cluster.brokers
+        other.owners = _ServesNothing()
+        await owner.topic(PASSING, may_create=True)
+        with pytest.raises(TopicElsewhere):
+            await other.create_partitioned_topic(PASSING, 2)
+        with pytest.raises(TopicConflict):
+            await owner.create_partitioned_topic(PASSING, 2)
+        assert (await other.partitioned_topics.get(PASSING)).partitions == 0
+
+    play(scenario, 0, 2)
+
+
+class _ServesNothing(SoleOwner):
+    def serves(self, topic: TopicName) -> bool:
+        return False
