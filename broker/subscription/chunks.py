@@ -25,6 +25,7 @@ class Chunk(NamedTuple):
 
     uuid: str
     number: int
+    is_last: bool
 
 
 def chunk_of(run: EntryRun, entry_id: int) -> Chunk | None:
@@ -35,7 +36,7 @@ def chunk_of(run: EntryRun, entry_id: int) -> Chunk | None:
         return None
     if metadata.num_chunks_from_msg < 2 or not metadata.uuid or not metadata.HasField("chunk_id"):
         return None
-    return Chunk(metadata.uuid, metadata.chunk_id)
+    return Chunk(metadata.uuid, metadata.chunk_id, metadata.chunk_id + 1 >= metadata.num_chunks_from_msg)
 
 
 class _Message:

@@ -14,7 +14,10 @@ from pyroaring import BitMap
 from broker.errors import ServerError
 from wire.kernels.keys import slots_of
 from wire.position import Position
+from wire.run import FLAG_CHUNK
 
+from .begun_slots import BegunSlots
+from .chunks import chunk_of
 from .contract import (
     AcknowledgeMarkers,
     ConsumerAdded,
@@ -55,6 +58,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         """Before the reader's position, and to be dealt as if never seen: held back until now, or what nobody was there for."""
         self._due_unowned = EntrySet()
         """Of these, what is for the slots of a consumer that is not there."""
+        self._begun = BegunSlots()
         self._due_read: int | None = None
         """The id of the last read that was for what is due."""
 
@@ -98,11 +102,12 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def _leave(self, receiver: Receiver, pending: EntrySet) -> None:
         self._selector.remove(receiver.consumer)
+        self._begun.left(receiver.consumer)
         self._keys.given_back(pending)
         self._assign()
 
     def _assign(self) -> None:
-        self._keys.assign(self._selector.assignment())
+        self._keys.assign(self._begun.kept_in(self._selector.assignment()))
         if self._unowned_from is not None:
             reached = self._reader.position
             if reached is not None and (self._read_again_until is None or self._read_again_until < reached):
@@ -129,6 +134,14 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if self._due or self._due_unowned:
             self._due.remove(ledger_id, entry_ids)
             self._due_unowned.remove(ledger_id, entry_ids)
+        if self._begun:
+            self._begun.dropped(ledger_id, entry_ids)
+            self._move_slots()
+
+    def _move_slots(self) -> None:
+        """Those that were kept with somebody who had begun a message, and need not be any more."""
+        if self._begun.may_move:
+            self._keys.assign(self._begun.kept_in(self._selector.assignment()))
 
     def _drop_replay_between(self, start: Position, end: Position) -> EntrySet:
         dropped = self._keys.waiting_between(start, end)
@@ -150,6 +163,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._keys.clear()
         self._due.clear()
         self._due_unowned.clear()
+        self._begun.clear()
         self._unowned_from = self._read_again_until = None
 
     # --- reading --------------------------------------------------------------------------------------------------------
@@ -221,7 +235,21 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         slots = slots_of(answer.key_hashes, found.indexes)
         given, unowned = self._keys.deal_new(found, slots, self._rooms(), self._receivers.room_together())
         self._send(found, given, effects, is_replay=False)
+        self._note_chunks(answer, given)
         return unowned
+
+    def _note_chunks(self, answer: EntriesRead, given: "Mapping[int, array[int]]") -> None:
+        """Who has begun which message in chunks, and who has got the last chunk."""
+        if not answer.metadata.any_flags & FLAG_CHUNK:
+            return
+        run, flags = answer.run, answer.metadata.flags
+        for consumer, indexes in given.items():
+            for index in indexes:
+                position = Position(run.ledger_id, run.first_entry_id + index)
+                chunk = chunk_of(run, position.entry_id) if flags[index] & FLAG_CHUNK else None
+                if chunk is not None:
+                    self._begun.delivered(chunk, position, self._keys.slot(*position), ConsumerId(consumer))
+        self._move_slots()
 
     def _on_due(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
         """Each finds its place: with a consumer, waiting for one, held back once more, or nobody's."""
@@ -257,6 +285,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             self._held_back.keep(answer, held - found.gone)
         given = self._keys.deal_again(found, dict(rooms), self._receivers.room_together())
         self._send(found, given, effects, is_replay=True)
+        self._note_chunks(answer, given)
 
     def _picked(self, ledger_id: int, rooms: Mapping[int, int], start: Position, picks: BitMap) -> BitMap:
         """Of what was picked what may go: of each consumer nothing that comes after what was not picked and waits too."""
@@ -288,4 +317,5 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def check_invariants(self) -> None:
         super().check_invariants()
+        self._begun.check_invariants()
         self._keys.check_invariants({receiver.consumer: receiver.pending for receiver in self._receivers})

@@ -48,6 +48,10 @@ class Keys:
         """Without those for which no consumer is there."""
         return self._waiting_entries - len(self._ready.get(NOBODY, ()))
 
+    def slot(self, ledger_id: int, entry_id: int) -> int:
+        """Of one that is delivered or waits."""
+        return self._slots[ledger_id][entry_id]
+
     def known_in(self, ledger_id: int) -> BitMap:
         """What is delivered or waits."""
         return BitMap(list(self._slots.get(ledger_id, ())))

@@ -5,8 +5,8 @@ consumer gets which slot is nobody's contract in the first two; that few slots m
 """
 
 from array import array
-from bisect import insort
-from collections.abc import Iterable
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Protocol
@@ -29,6 +29,21 @@ class Assignment:
         starts = [0, *(bound + 1 for bound in self.bounds)]
         found = zip(starts, self.bounds, self.owners, strict=False)
         return tuple((start, end) for start, end, owner in found if owner == consumer)
+
+    def owner(self, slot: int) -> int:
+        place = bisect_left(self.bounds, slot)
+        return self.owners[place] if place < len(self.owners) else NOBODY
+
+    def keeping(self, kept: Mapping[int, ConsumerId]) -> "Assignment":
+        """The same, but for single slots that are somebody else's."""
+        pieces: list[tuple[int, ConsumerId]] = []
+        slots = sorted(kept, reverse=True)
+        for bound, owner in zip(self.bounds, map(ConsumerId, self.owners), strict=True):
+            while slots and slots[-1] <= bound:
+                slot = slots.pop()
+                pieces += [(slot - 1, owner), (slot, kept[slot])]
+            pieces.append((bound, owner))
+        return _assignment(pieces)
 
 
 class SlotsTaken(Exception):

@@ -1,7 +1,9 @@
-"""Messages in chunks among several consumers of a Shared subscription: each comes whole to one of them, whatever happens."""
+"""Messages in chunks among several consumers, Shared and Key_Shared: each comes whole to one of them, whatever happens."""
 
 import random
+import zlib
 from array import array
+from collections.abc import Callable
 
 import pytest
 from pyroaring import BitMap
@@ -11,6 +13,7 @@ from broker.subscription.contract import (
     ConsumerId,
     ConsumerRemoved,
     Deliver,
+    Dispatcher,
     EntriesAcknowledged,
     EntriesAvailable,
     EntriesRead,
@@ -20,7 +23,7 @@ from broker.subscription.contract import (
     Read,
     RedeliveryRequested,
 )
-from broker.subscription.dispatchers import shared_dispatcher
+from broker.subscription.dispatchers import key_shared_dispatcher, shared_dispatcher
 from broker.subscription.settings import DispatcherSettings
 from wire.generated.pulsar_api_pb2 import MessageMetadata
 from wire.kernels.metadata import scan
@@ -43,6 +46,15 @@ def section(piece: Piece) -> bytes:
     if count > 1:
         metadata.uuid, metadata.chunk_id, metadata.num_chunks_from_msg, metadata.total_chunk_msg_size = uuid, index, count, 9
     return payload_section(metadata, b"x")
+
+
+OfKind = Callable[[DispatcherSettings], Dispatcher]
+SLOTS = 5
+"""Few, so that messages share them."""
+
+
+def key_hash(piece: Piece) -> int:
+    return 1 + zlib.crc32(piece[0].encode()) % SLOTS * (65535 // SLOTS)
 
 
 class Client:
@@ -75,8 +87,8 @@ class Client:
 class Group:
     """The dispatcher, the log, and the clients."""
 
-    def __init__(self, pieces: list[Piece]) -> None:
-        self.dispatcher = shared_dispatcher(DispatcherSettings())
+    def __init__(self, pieces: list[Piece], of_kind: OfKind = shared_dispatcher) -> None:
+        self.dispatcher = of_kind(DispatcherSettings())
         self.pieces, self.confirmed = pieces, len(pieces)
         self.clients: dict[ConsumerId, Client] = {}
         self.acknowledged = BitMap()
@@ -141,7 +153,8 @@ class Group:
             buffer += bytes(36) + section(piece)
             offsets.append(len(buffer))
         run = EntryRun(LEDGER, first, buffer, offsets)
-        return EntriesRead(read.read_id, run, scan(run), Position(-1, -1), BitMap(self.acknowledged), {})
+        hashes = array("I", map(key_hash, self.pieces[first:last]))
+        return EntriesRead(read.read_id, run, scan(run), Position(-1, -1), BitMap(self.acknowledged), {}, hashes)
 
     def _feed(self, event: Event) -> None:
         for effect in self.dispatcher.handle(event, 0):
@@ -180,10 +193,13 @@ def drain(group: Group, consumer: ConsumerId) -> list[Piece]:
     return done
 
 
+@pytest.mark.parametrize("of_kind", [shared_dispatcher, key_shared_dispatcher])
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_each_message_in_chunks_comes_whole_to_one_of_several_consumers_who_come_and_go_and_refuse(seed: int) -> None:
+def test_each_message_in_chunks_comes_whole_to_one_of_several_consumers_who_come_and_go_and_refuse(
+    seed: int, of_kind: OfKind
+) -> None:
     chance = random.Random(seed)
-    group = Group(interleaved(chance, 10))
+    group = Group(interleaved(chance, 10), of_kind)
     expected, done = sorted(piece for piece in group.pieces if piece[1] + 1 == piece[2]), []
     for _ in range(80):
         members = list(group.clients)
@@ -239,6 +255,39 @@ def test_f22_chunks_whose_first_one_is_acknowledged_hold_nobody_up() -> None:
     useless = [group.clients[each].useless for each in members]
     assert sorted(useless, key=len) == [[], [("a", 1, 3), ("a", 2, 3)]], "who gets one of them gets the others too"
     assert sorted(entries for each in members for entries in group.clients[each].whole) == [[3], [4, 5]]
+
+
+def test_a_key_stays_with_who_has_begun_a_message_of_it_and_moves_when_that_is_whole_and_acknowledged() -> None:
+    names = [f"{number}" for number in range(20)]
+    group = Group([(name, 0, 3) for name in names], key_shared_dispatcher)
+    first = group.join(100)
+    group.read_all()
+    second = group.join(100)
+    group.publish([(name, index, 3) for index in (1, 2) for name in names])
+    group.publish([(name, 0, 1) for name in names])
+    group.read_all()
+    one, other = group.clients[first], group.clients[second]
+    assert (len(one.whole) >= len(names), other.whole, one.useless, other.useless) == (True, [], [], [])
+    for entries in list(one.whole):
+        group.acknowledge(first, entries)
+        group.read_all()
+    assert other.whole, "keys of the second one"
+    assert sorted(map(len, one.whole + other.whole)) == [1] * len(names) + [3] * len(names)
+    drain(group, second)
+    assert not group.dispatcher._begun  # type: ignore[attr-defined]  # what it still knows is seen nowhere else
+
+
+def test_a_message_that_is_given_up_keeps_no_key() -> None:
+    names = [f"{number}" for number in range(20)]
+    group = Group([(name, 0, 3) for name in names], key_shared_dispatcher)
+    first = group.join(100)
+    group.read_all()
+    second = group.join(100)
+    group.acknowledge(first, list(range(len(names))))  # as clients do with what they waited for too long
+    group.publish([(name, 0, 1) for name in names])
+    group.read_all()
+    assert sorted(len(group.clients[each].whole) > 0 for each in (first, second)) == [True, True]
+    assert not group.dispatcher._begun  # type: ignore[attr-defined]  # as above
 
 
 def test_nothing_is_kept_of_messages_that_are_acknowledged() -> None:
