@@ -1,6 +1,7 @@
 """Entries to Arrow: what protobuf says of each message, whatever the mixture; and no bytes that make it fail or read beyond."""
 
 import random
+from collections.abc import Iterator
 from typing import Any
 
 import cramjam
@@ -11,6 +12,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pipeline.pyspark_pulsar.decode import arrow_columns, singles
 from pipeline.pyspark_pulsar.decode.arrow_columns import SCHEMA, batch_of
 from pipeline.pyspark_pulsar.decode.batches import messages_of
 from pipeline.pyspark_pulsar.decode.octets import padded, varints_at
@@ -26,6 +28,16 @@ _texts = st.text(alphabet="abcé", max_size=20)
 _values = st.one_of(st.binary(max_size=40), st.just(b"x" * 100), st.just(b"y" * 12), st.just(b"z" * 13))
 _properties = st.dictionaries(_texts, _texts, max_size=3)
 _messages = st.tuples(_values, st.none() | _texts, _properties, st.integers(0, 1 << 42), st.booleans())
+
+
+@pytest.fixture(scope="module", autouse=True, params=["as it is installed", "by numpy alone"])
+def _decoder(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Everything here holds with the compiled kernel, and without it."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "by numpy alone":
+            patch.setattr(singles, "kernel", None)
+            patch.setattr(arrow_columns, "kernel", None)
+        yield
 
 
 @st.composite

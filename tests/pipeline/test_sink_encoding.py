@@ -19,7 +19,8 @@ from pipeline.pyspark_pulsar.decode.rows import rows_of
 from pipeline.pyspark_pulsar.sink.entries import COMPRESSIONS, Entry, Limits, Stamp, TxnId, entries_of
 from pipeline.pyspark_pulsar.sink.errors import WrongFrame
 from pipeline.pyspark_pulsar.sink.frame_rows import check_columns, outgoing
-from pipeline.pyspark_pulsar.sink.messages import wire_keys
+from pipeline.pyspark_pulsar.sink.messages import encoded, encoded_messages, wire_keys
+from pipeline.pyspark_pulsar.sink.pieces import sizes_of
 from pipeline.pyspark_pulsar.sink.routing import java_string_hash, murmur3, partitions_of
 from pipeline.pyspark_pulsar.sink.values import value_encoder
 from tests.pipeline.sections import block
@@ -49,7 +50,7 @@ def entries(frame: Any, limits: Limits = MANY, stamp: Stamp | None = None, first
 
 def read(found: list[Entry]) -> list[dict[str, Any]]:
     columns = ("key", "value", "properties", "event_time", "sequence_id", "error")
-    rows: list[dict[str, Any]] = batch_of(rows_of(block(*(each.section for each in found))), "t", columns).to_pylist()
+    rows: list[dict[str, Any]] = batch_of(rows_of(block(*(bytes(each.section) for each in found))), "t", columns).to_pylist()
     return rows
 
 
@@ -70,12 +71,22 @@ def test_rows_come_back_as_they_were(written: list[dict[str, Any]], compression:
     found = entries(frame, Limits(500, 7), stamped(compression), first)
     assert max(each.count for each in found) <= 7
     for each in found:
-        verify(split_section(each.section))
+        verify(split_section(bytes(each.section)))
     expected = [{**row, "sequence_id": first + index, "error": None} for index, row in enumerate(written)]
     for row in expected:
         if row["event_time"] is not None and row["event_time"].timestamp() == 0:
             row["event_time"] = None  # Pulsar's 0 is none
     assert read(found) == expected
+
+
+@given(st.lists(rows, min_size=1, max_size=20), st.integers(0, 10), st.integers(0, 1 << 62))
+def test_the_kernel_and_numpy_write_the_same_bytes(written: list[dict[str, Any]], start: int, first: int) -> None:
+    frame = pyarrow.RecordBatch.from_pylist(written, FRAME).slice(min(start, len(written) - 1))
+    ids = numpy.arange(first, first + len(frame)).astype(numpy.uint64)
+    rows = outgoing(frame, value_encoder("NONE", pyarrow.binary()), ids)
+    found, by_numpy = encoded(rows), encoded_messages(rows)
+    assert bytes(found.data) == b"".join(by_numpy.to_pylist())
+    assert found.ends.tolist() == numpy.cumsum(sizes_of(by_numpy)).tolist()
 
 
 @given(st.lists(rows, min_size=2, max_size=20), st.integers(0, 10))
@@ -89,7 +100,7 @@ def test_an_entry_says_its_first_and_last_row_its_transaction_and_the_key_of_its
     frame = pyarrow.RecordBatch.from_pylist([{"key": b"\xff", "value": b"a"}, {"key": b"k", "value": b"b"}], FRAME)
     stamp = stamped(txn_id=TxnId(3, 4), schema_version=b"\x00" * 8)
     entry = entries(frame, stamp=stamp, first=70)[0]
-    about = message_metadata(split_section(entry.section))
+    about = message_metadata(split_section(bytes(entry.section)))
     assert (entry.first, entry.last, entry.count) == (70, 71, 2)
     assert (about.sequence_id, about.highest_sequence_id, about.num_messages_in_batch) == (70, 71, 2)
     assert (about.txnid_most_bits, about.txnid_least_bits, about.schema_version) == (3, 4, bytes(8))

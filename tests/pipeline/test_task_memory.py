@@ -96,9 +96,9 @@ def test_entries_that_become_larger_within_a_ledger_do_not_fill_a_task(monkeypat
     held: list[int] = []
     check = BookieConnection._check_held
 
-    def counted(self: BookieConnection, wanted: int, came: int, bytes_max: int) -> None:
-        held.append(len(self._buffer))
-        check(self, wanted, came, bytes_max)
+    def counted(self: BookieConnection, now: int, wanted: int, came: int, bytes_max: int) -> None:
+        held.append(now)
+        check(self, now, wanted, came, bytes_max)
 
     monkeypatch.setattr(BookieConnection, "_check_held", counted)
     sizes = [10] * 3000 + [30 * KB] * large + [10] * 500

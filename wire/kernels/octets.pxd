@@ -10,6 +10,7 @@ ctypedef unsigned long long word
 ctypedef unsigned long long* words_out
 ctypedef long long* signed_words_out
 ctypedef unsigned int* counts_out
+ctypedef int* small_words_out
 
 cdef extern from "octets.h" nogil:
     unsigned int read_u16(octets_in data, Py_ssize_t at) noexcept
@@ -41,6 +42,15 @@ cdef inline Py_ssize_t length_of(object buffer) except -1:
     cdef Py_ssize_t size = view.len
     PyBuffer_Release(&view)
     return size
+
+cdef inline octets_out octets_in_room(object room) except? NULL:
+    return <octets_out>octets_of(room)
+
+cdef inline signed_words_out signed_words_in(object room) except? NULL:
+    return <signed_words_out>octets_of(room)
+
+cdef inline small_words_out small_words_in(object room) except? NULL:
+    return <small_words_out>octets_of(room)
 
 cdef inline object new_octets(Py_ssize_t size):
     return PyBytes_FromStringAndSize(NULL, size)

@@ -67,6 +67,21 @@ def signed_words_of(values: "array[int]") -> "array[int]":
     return values
 
 
+def octets_in_room(room: memoryview) -> memoryview:
+    """Room of somebody else's, to be written to."""
+    return room
+
+
+def signed_words_in(room: memoryview) -> memoryview:
+    """The same, of words of eight bytes."""
+    return room
+
+
+def small_words_in(room: memoryview) -> memoryview:
+    """The same, of signed words of four."""
+    return room
+
+
 def read_u16(data: Buffer, at: int) -> int:
     return data[at] << 8 | data[at + 1]
 

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 
 import numpy
 
-from ..decode.octets import Flags, Octets, Places, padded, sizes_at, words_at
-from .connection import Lost, received
+from ..decode.octets import PADDING_BYTES, Flags, Octets, Places, sizes_at, words_at
+from .connection import Lost
 
 _READ = 2 << 24 | 2 << 16
 _HEAD_BYTES = 28
 """Of an answer, with its size."""
 _FRAME_BYTES_MAX = 64 << 20
+_SPARE_BYTES = 64 << 10
+"""Of room, beyond what is expected."""
 _REQUEST = numpy.dtype([("size", ">u4"), ("header", ">u4"), ("ledger", ">i8"), ("entry", ">i8")])
-
-
 _CONNECT_SECONDS_MAX = 5.0
 """A bookie that is reached answers at once; one that is not is not waited for: the broker has its entries too."""
 
@@ -48,8 +48,6 @@ class BookieConnection:
     def __init__(self, address: str, timeout_seconds: float) -> None:
         self.address = address
         host, _, port = address.rpartition(":")
-        self._buffer = bytearray()
-        self._early: dict[int, bytes] = {}
         try:
             self._socket = socket.create_connection((host, int(port)), min(timeout_seconds, _CONNECT_SECONDS_MAX))
             self._socket.settimeout(timeout_seconds)
@@ -58,7 +56,7 @@ class BookieConnection:
             raise Lost(f"bookie {address}: {error}") from None
 
     def ask(self, ledger_id: int, entry_ids: Places) -> None:
-        """Reads of these entries. Their answers have to be taken before long: a bookie does not keep them for ever."""
+        """Reads of these entries, whose answers are to be taken before others are asked for."""
         requests = numpy.zeros(len(entry_ids), _REQUEST)
         requests["size"], requests["header"] = _REQUEST.itemsize - 4, _READ
         requests["ledger"], requests["entry"] = ledger_id, entry_ids
@@ -67,54 +65,82 @@ class BookieConnection:
         except OSError as error:
             raise Lost(f"bookie {self.address}: {error}") from None
 
-    def answers(self, entry_ids: Places, bytes_max: int) -> Answers:
-        """Of these entries, which were asked for. Bookies answer in any order; what comes of others is kept for their turn.
+    def answers(self, entry_ids: Places, bytes_expected: int, bytes_max: int) -> Answers:
+        """Of these entries, which were asked for, in the room into which they are received. Bookies answer in any order.
 
         TooMuch when several have more than `bytes_max` together: the connection is of no use then.
         """
-        wanted = set(entry_ids.tolist())
-        early = [self._early.pop(each) for each in wanted & self._early.keys()]
-        bounds: list[tuple[int, int]] = []
+        room = _Room(bytes_expected + _HEAD_BYTES * len(entry_ids))
+        starts: list[int] = []
         at = 0
-        while len(bounds) + len(early) < len(wanted):
-            end = self._frame_end(at)
-            if end is None:
-                self._check_held(len(wanted), len(bounds) + len(early), bytes_max)
-                self._buffer += received(self._socket, f"bookie {self.address}")
+        while len(starts) < len(entry_ids):
+            end = self._frame_end(room, at)
+            if end <= room.filled:
+                starts.append(at)
+                at = end
                 continue
-            entry_id = int.from_bytes(self._buffer[at + 20 : at + 28])
-            if entry_id in wanted:
-                bounds.append((at, end))
-            else:
-                self._early[entry_id] = bytes(self._buffer[at:end])
-            at = end
-        for frame in early:
-            self._buffer[at:at] = frame
-            bounds.append((at, at + len(frame)))
-            at += len(frame)
-        data = padded(memoryview(self._buffer)[:at])
-        del self._buffer[:at]
-        return _answers(data, bounds)
+            self._check_held(room.filled, len(entry_ids), len(starts), bytes_max)
+            room.receive(self._socket, f"bookie {self.address}", end)
+        found = _answers(room.octets_with_padding(), numpy.array(starts), at)
+        if at != room.filled or not numpy.array_equal(found.entry_ids, entry_ids):
+            raise Lost(f"bookie {self.address} answers what it was not asked")
+        return found
 
-    def _check_held(self, wanted: int, came: int, bytes_max: int) -> None:
-        held = len(self._buffer) + sum(len(each) for each in self._early.values())
+    def _check_held(self, held: int, wanted: int, came: int, bytes_max: int) -> None:
         if wanted > 1 and held > bytes_max:
-            raise TooMuch(held // max(1, came + len(self._early)))
+            raise TooMuch(held // max(1, came))
 
-    def _frame_end(self, at: int) -> int | None:
-        if len(self._buffer) < at + _HEAD_BYTES:
-            return None
-        size = int.from_bytes(self._buffer[at : at + 4])
+    def _frame_end(self, room: "_Room", at: int) -> int:
+        """Or of as much as has to be there for its end to be known."""
+        if room.filled < at + _HEAD_BYTES:
+            return at + _HEAD_BYTES
+        size = room.size_at(at)
         if not _HEAD_BYTES - 4 <= size <= _FRAME_BYTES_MAX:
             raise Lost(f"bookie {self.address} sends a frame of {size} bytes")
-        return at + 4 + size if at + 4 + size <= len(self._buffer) else None
+        return at + 4 + size
 
     def close(self) -> None:
         self._socket.close()
 
 
-def _answers(data: Octets, bounds: list[tuple[int, int]]) -> Answers:
-    starts, ends = numpy.array(bounds, numpy.int64).T
+class _Room:
+    """What has come, in one array, so that nothing is copied unless more comes than was expected."""
+
+    def __init__(self, size: int) -> None:
+        self._octets = numpy.empty(size + _SPARE_BYTES + PADDING_BYTES, numpy.uint8)
+        self._view = self._octets.data
+        self.filled = 0
+
+    def size_at(self, at: int) -> int:
+        return int.from_bytes(self._view[at : at + 4])
+
+    def receive(self, connected: socket.socket, peer: str, end: int) -> None:
+        """At least a byte; there is room for what ends at `end`. Lost."""
+        limit = len(self._octets) - PADDING_BYTES
+        if limit < end or limit == self.filled:
+            limit = self._grow(max(end, limit + limit // 2))
+        try:
+            count = connected.recv_into(self._view[self.filled : limit])
+        except OSError as error:
+            raise Lost(f"{peer}: {error}") from None
+        if not count:
+            raise Lost(f"{peer} closed the connection")
+        self.filled += count
+
+    def _grow(self, limit: int) -> int:
+        octets = numpy.empty(limit + PADDING_BYTES, numpy.uint8)
+        octets[: self.filled] = self._octets[: self.filled]
+        self._octets, self._view = octets, octets.data
+        return limit
+
+    def octets_with_padding(self) -> Octets:
+        self._octets[self.filled : self.filled + PADDING_BYTES] = 0
+        return self._octets[: self.filled + PADDING_BYTES]
+
+
+def _answers(data: Octets, starts: Places, end: int) -> Answers:
+    """Of frames that lie one behind the other up to `end`."""
+    ends = numpy.append(starts[1:], end)
     entry_ids = words_at(data, starts + 20).byteswap().view(numpy.int64)
     order = numpy.argsort(entry_ids, kind="stable")
     is_there = sizes_at(data, starts + 8) == 0

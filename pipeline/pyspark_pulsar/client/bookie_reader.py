@@ -22,12 +22,13 @@ from .bookie_connection import Answers, BookieConnection, TooMuch
 from .connection import Lost
 
 _WINDOW_BYTES = 4 << 20
-"""Bytes of entries that are asked for at a time, about; two windows are on their way: a task's memory is a few times this."""
+"""Bytes of entries that are asked for at a time, about: a task's memory is a few times this."""
 _ANSWERS_BYTES_MAX = 4 * _WINDOW_BYTES
 """Of a window whose entries are larger than those before them: it is given up, and asked for again in smaller ones."""
 _WINDOW_ENTRIES_MAX = 4096
 _STORED_HEADER_BYTES = 32
 """Ledger id, entry id, last add confirmed, length; the digest follows."""
+_STORED_BYTES = _STORED_HEADER_BYTES + max(DIGEST_BYTES.values())
 
 
 _Share = tuple[str, Places]
@@ -69,17 +70,15 @@ class BookieReader:
             self._close()
 
     def _windows_from(self, first: int) -> Iterator[Rows]:
-        """Two windows are on their way: while one is decoded, bookies send the other."""
-        asked: list[_Share] = []
-        while asked or first < self._wanted.end_entry_id:
-            shares: list[_Share] = []
-            if first < self._wanted.end_entry_id:
-                window = self._window(first)
-                shares = self._ask(window)
-                first = int(window[-1]) + 1
-            if asked:
-                yield from self._taken(asked)
-            asked = shares
+        """While one window is decoded, bookies send the next."""
+        asked = self._ask(self._window(first))
+        while asked:
+            block = _joined([self._sound_block(bookie, entries) for bookie, entries in asked])
+            held = int((block.ends - block.starts).sum())
+            self._entry_bytes = max(self._entry_bytes // 4, held // block.count, 1)
+            first = int(block.entry_ids[-1]) + 1
+            asked = self._ask(self._window(first)) if first < self._wanted.end_entry_id else []
+            yield from self._taken(block)
 
     def _window(self, first: int) -> Places:
         size = max(1, min(_WINDOW_ENTRIES_MAX, _WINDOW_BYTES // self._entry_bytes))
@@ -102,29 +101,28 @@ class BookieReader:
 
     def _shares(self, window: Places) -> Iterator[_Share]:
         """Of the nearest that did not fail, where there is one."""
-        chosen = []
-        for each in window.tolist():
-            replicas = self._places.replicas(each)
-            chosen.append(nearest(tuple(bookie for bookie in replicas if bookie not in self._failed) or replicas))
-        for bookie in dict.fromkeys(chosen):
-            yield bookie, window[numpy.array([each == bookie for each in chosen])]
+        chosen: dict[str, list[Places]] = {}
+        for entries in _alike(self._places, window):
+            replicas = self._places.replicas(int(entries[0]))
+            bookie = nearest(tuple(each for each in replicas if each not in self._failed) or replicas)
+            chosen.setdefault(bookie, []).append(entries)
+        for bookie, parts in chosen.items():
+            yield bookie, numpy.sort(numpy.concatenate(parts))
 
-    def _taken(self, shares: list[_Share]) -> Iterator[Rows]:
-        block = _joined([self._sound_block(bookie, entries) for bookie, entries in shares])
+    def _taken(self, block: Block) -> Iterator[Rows]:
         for rows in rows_in_parts(block, self._verifies):
             if rows.has_transactions:
                 raise NeedsBroker("it has messages of transactions")
             self.next_entry_id = int(rows.block.entry_ids[-1]) + 1
             yield rows
-        held = int((block.ends - block.starts).sum())
-        self._entry_bytes = max(self._entry_bytes // 4, held // block.count, 1)
 
     def _sound_block(self, bookie: str, entries: Places) -> Block:
         """From that bookie as it was asked; what it does not have, or has damaged, from the others, an entry at a time."""
         try:
             if bookie in self._failed:
                 raise Lost(self._failed[bookie])
-            answers = self._connections[bookie].answers(entries, _ANSWERS_BYTES_MAX)
+            expected = (self._entry_bytes + _STORED_BYTES) * len(entries)
+            answers = self._connections[bookie].answers(entries, expected, _ANSWERS_BYTES_MAX)
         except Lost as error:
             self._drop(bookie, str(error))
             return _joined([self._from_others(int(entry), bookie) for entry in entries])
@@ -144,7 +142,9 @@ class BookieReader:
             try:
                 connection = BookieConnection(bookie, self._access.timeout_seconds)  # the kept one has answers under way
                 connection.ask(self._places.ledger_id, numpy.array([entry_id]))
-                block, is_sound = self._opened(connection.answers(numpy.array([entry_id]), _ANSWERS_BYTES_MAX))
+                block, is_sound = self._opened(
+                    connection.answers(numpy.array([entry_id]), self._entry_bytes, _ANSWERS_BYTES_MAX)
+                )
             except Lost as error:
                 self._drop(bookie, str(error))
                 reason = str(error)
@@ -210,6 +210,16 @@ def _own_names() -> frozenset[str]:
     except OSError:
         addresses = set()
     return frozenset({"127.0.0.1", "localhost", name, socket.getfqdn(), *addresses})
+
+
+def _alike(places: LedgerPlaces, window: Places) -> Iterator[Places]:
+    """The entries that are on the same bookies in the same order."""
+    firsts = numpy.array([each.first_entry_id for each in places.ensembles])
+    ensembles = numpy.maximum(numpy.searchsorted(firsts, window, "right") - 1, 0)
+    counts = numpy.array([len(each.bookies) for each in places.ensembles])
+    kinds = ensembles * int(counts.max()) + window % counts[ensembles]
+    for kind in numpy.unique(kinds):
+        yield window[kinds == kind]
 
 
 def _one(block: Block, row: int) -> Block:

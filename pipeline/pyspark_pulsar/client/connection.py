@@ -8,6 +8,7 @@ import socket
 import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 import numpy
@@ -19,6 +20,7 @@ from ..errors import Refused
 from ..options import Access
 from .credentials import tls_context, token
 
+Buffer: TypeAlias = bytes | memoryview
 _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
 _PROTOCOL_VERSION = 21
 _FRAME_BYTES_MAX = 256 << 20
@@ -31,6 +33,13 @@ _LASTING = {
     *(ServerError.AuthenticationError, ServerError.AuthorizationError, ServerError.TopicNotFound),
     *(ServerError.IncompatibleSchema, ServerError.InvalidTopicName, ServerError.NotAllowedError),
 }
+
+
+class InPieces(Protocol):
+    """A payload of several buffers, which nobody has put together."""
+
+    @property
+    def pieces(self) -> tuple[Buffer, ...]: ...
 
 
 class Lost(Exception):
@@ -76,12 +85,13 @@ class Connection:
         self._request_id += 1
         return self._request_id
 
-    def send(self, command: BaseCommand, payload: bytes = b"") -> None:
+    def send(self, command: BaseCommand, payload: bytes | InPieces = b"") -> None:
+        pieces = (payload,) if isinstance(payload, bytes) else payload.pieces
         encoded = command.SerializeToString()
-        sizes = (len(encoded) + 4 + len(payload)).to_bytes(4) + len(encoded).to_bytes(4)
+        sizes = (len(encoded) + 4 + sum(map(len, pieces))).to_bytes(4) + len(encoded).to_bytes(4)
         try:
             self._socket.settimeout(self._timeout)
-            self._socket.sendall(b"".join((sizes, encoded, payload)))
+            _send_all(self._socket, (sizes + encoded, *pieces))
         except OSError as error:
             raise Lost(f"{self.url}: {error}") from None
 
@@ -176,6 +186,20 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _send_all(connected: socket.socket, pieces: Sequence[Buffer]) -> None:
+    """Without putting them together, but for TLS, which has no such call."""
+    if isinstance(connected, ssl.SSLSocket):
+        connected.sendall(b"".join(pieces))
+        return
+    left = [memoryview(each) for each in pieces if len(each)]
+    while left:
+        sent = connected.sendmsg(left)
+        while left and sent >= left[0].nbytes:
+            sent -= left.pop(0).nbytes
+        if sent:
+            left[0] = left[0][sent:]
 
 
 def received(connected: socket.socket, peer: str) -> bytes:

@@ -1,7 +1,8 @@
 """Rows as an Arrow record batch: only the columns that are asked for are made.
 
-Values are found, not copied: a view of each value's place in the block is handed to Arrow, whose cast to plain binary copies
-them all in one pass. Types are those into which Spark's `to_arrow_schema(..., timezone="UTC")` turns our columns.
+Values are found, not copied; then all of a column are copied in one pass: by the compiled kernel, or without it by Arrow, which
+is handed a view of each value's place in the block and casts them to plain binary. Types are those into which Spark's
+`to_arrow_schema(..., timezone="UTC")` turns our columns.
 """
 
 import base64
@@ -12,6 +13,7 @@ from typing import Any
 import numpy
 import pyarrow
 
+from .compiled import kernel
 from .octets import Flags, Octets, Places, Words, words_at
 from .protobuf_columns import Fields, Repeated, Spans, scan
 from .rows import Rows
@@ -19,6 +21,8 @@ from .rows import Rows
 _VIEW_BYTES_INLINE_MAX = 12
 _LOW_BYTES = numpy.array([(1 << 8 * count) - 1 for count in range(9)], numpy.uint64)
 """Masks: of a word, so many bytes from the lowest."""
+_OFFSET_MAX = (1 << 31) - 1
+"""Bytes of a column of Arrow's."""
 _TIME_MS_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 
@@ -70,6 +74,19 @@ def _without_columns(count: int) -> Any:
 
 def binary_of(data: Octets, spans: Spans) -> Any:
     """The bytes `data[start:end]` of each row, null where a span is not present."""
+    is_whole = bool(spans.present.all())
+    validity = None if is_whole else pyarrow.py_buffer(numpy.packbits(spans.present, bitorder="little"))
+    size = int(numpy.maximum(spans.ends - spans.starts, 0).sum())
+    if kernel is None or size > _OFFSET_MAX:
+        return _by_views(data, spans, validity)
+    count = len(spans.starts)
+    offsets, room = numpy.empty(count + 1, numpy.int32), pyarrow.allocate_buffer(size)
+    starts, ends = (numpy.ascontiguousarray(each).data for each in (spans.starts, spans.ends))
+    kernel.gather(data.data, starts, ends, offsets.data, memoryview(room))
+    return pyarrow.Array.from_buffers(pyarrow.binary(), count, [validity, pyarrow.py_buffer(offsets), room])
+
+
+def _by_views(data: Octets, spans: Spans, validity: Any) -> Any:
     count = len(spans.starts)
     starts = numpy.maximum(spans.starts, 0)
     lengths = numpy.maximum(spans.ends - spans.starts, 0)
@@ -80,7 +97,6 @@ def binary_of(data: Octets, spans: Spans) -> Any:
     short = numpy.flatnonzero(lengths <= _VIEW_BYTES_INLINE_MAX)
     if len(short):
         _inline(data, views, short, starts[short], lengths[short])
-    validity = None if bool(spans.present.all()) else pyarrow.py_buffer(numpy.packbits(spans.present, bitorder="little"))
     buffers = [validity, pyarrow.py_buffer(views), pyarrow.py_buffer(data)]
     return pyarrow.Array.from_buffers(pyarrow.binary_view(), count, buffers).cast(pyarrow.binary())
 
@@ -94,6 +110,8 @@ def _inline(data: Octets, views: Any, rows: Places, starts: Places, lengths: Pla
 
 
 def _masked(spans: Spans, is_null: Flags) -> Spans:
+    if not bool(is_null.any()):
+        return spans
     return Spans(numpy.where(is_null, -1, spans.starts), numpy.where(is_null, -1, spans.ends))
 
 
@@ -104,9 +122,9 @@ def _value(rows: Rows, topic: str) -> Any:
 
 def _key(rows: Rows, topic: str) -> Any:
     keys = binary_of(rows.data, rows.keys)
-    encoded = numpy.flatnonzero(rows.is_base64 & rows.keys.present)
-    if not len(encoded):
+    if not bool(rows.is_base64.any()):
         return keys
+    encoded = numpy.flatnonzero(rows.is_base64 & rows.keys.present)
     # keys that are bytes and no text: their producers encode each
     decoded = keys.to_pylist()
     for row in encoded.tolist():
@@ -169,13 +187,20 @@ def _time(milliseconds: Words, is_null: Flags | None = None) -> Any:
     return pyarrow.array(times, mask=is_beyond if is_null is None else is_beyond | is_null).cast(TIME)
 
 
+def _publish_time(rows: Rows, topic: str) -> Any:
+    of_entries = rows.entry_publish_times
+    if bool((of_entries > numpy.uint64(_TIME_MS_MAX)).any()):
+        return _time(rows.publish_times)
+    return pyarrow.array((of_entries.astype(numpy.int64) * 1000)[rows.entries]).view(TIME)
+
+
 def _error(rows: Rows, topic: str) -> Any:
     return reasons_of(rows, topic, {})
 
 
 def reasons_of(rows: Rows, topic: str, of_rows: Mapping[int, str]) -> Any:
     """The column `error`: what is wrong with an entry, or (`of_rows`) with one of its messages."""
-    if not of_rows and not any(rows.errors):
+    if not of_rows and not rows.has_errors:
         return pyarrow.nulls(rows.count, pyarrow.string())
     reasons = [of_rows.get(row) or rows.errors[entry] for row, entry in enumerate(rows.entries.tolist())]
     return pyarrow.array(
@@ -203,7 +228,7 @@ _COLUMNS: Mapping[str, Callable[[Rows, str], Any]] = {
     "topic": lambda rows, topic: pyarrow.repeat(topic, rows.count),
     "message_id": _message_id,
     "index": lambda rows, topic: pyarrow.array(rows.indexes, mask=rows.indexes < 0),
-    "publish_time": lambda rows, topic: _time(rows.publish_times),
+    "publish_time": _publish_time,
     "event_time": lambda rows, topic: _time(rows.event_times, rows.event_times == 0),
     "producer": _producer,
     "sequence_id": lambda rows, topic: pyarrow.array(rows.sequence_ids.view(numpy.int64)),

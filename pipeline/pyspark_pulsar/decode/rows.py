@@ -4,28 +4,61 @@ Nothing is copied but what was compressed. Entries that cannot be read are one r
 and messages that compaction took out of their batch, are no rows.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy
 
 from . import sections as fields
-from .batches import Messages, messages_of
 from .compression import Undecodable, uncompressed
 from .octets import PADDING_BYTES, Flags, Octets, Places, Words, words_at
-from .protobuf_columns import Columns, Fields, Repeated, Spans, scan
+from .protobuf_columns import Columns, Repeated, Spans
 from .sections import Block, Sections, split
-
-_PROPERTIES, _KEY, _COMPACTED_OUT, _EVENT_TIME, _KEY_IS_BASE64, _SEQUENCE_ID, _NULL_VALUE = 1, 2, 4, 5, 6, 8, 9
-_SINGLE = Fields((_COMPACTED_OUT, _EVENT_TIME, _KEY_IS_BASE64, _SEQUENCE_ID, _NULL_VALUE), (_KEY,), (_PROPERTIES,))
+from .singles import Singles, singles_of
 
 
 @dataclass(frozen=True, slots=True)
+class _Origins:
+    """Where rows come from: entries that are rows themselves (`whole`), and the messages of batches that are `kept`.
+
+    `entries[singles.messages.batches]` are the entries of messages. `order` puts both in the order of their entries. Nearly
+    always all rows come from batches, and all messages of those are rows (`is_all`): then what was found is what is wanted.
+    """
+
+    sections: Sections
+    singles: Singles
+    entries: Places
+    whole: Places
+    kept: Places
+    order: Places
+    is_all: bool
+
+    @property
+    def own(self) -> Columns:
+        return self.sections.metadata
+
+    def places(self, of_entries: Places, of_messages: Places) -> Places:
+        return of_messages if self.is_all else numpy.concatenate((of_entries[self.whole], of_messages[self.kept]))[self.order]
+
+    def words(self, of_entries: Words, of_messages: Words) -> Words:
+        return of_messages if self.is_all else numpy.concatenate((of_entries[self.whole], of_messages[self.kept]))[self.order]
+
+    def flags(self, of_entries: Words, of_messages: Flags) -> Flags:
+        if self.is_all:
+            return of_messages
+        return numpy.concatenate((of_entries[self.whole] != 0, of_messages[self.kept]))[self.order]
+
+    def spans(self, of_entries: Spans, of_messages: Spans) -> Spans:
+        return Spans(self.places(of_entries.starts, of_messages.starts), self.places(of_entries.ends, of_messages.ends))
+
+
+@dataclass(frozen=True)
 class Rows:
     """Spans are places in `data`; `producers` and `schema_versions` are of entries, as `entries` says which entry a row is of.
 
     `errors[entry]` is "" for an entry that could be read. `batch_indexes` is -1 for a message outside a batch. Times are in
-    milliseconds; an event time of 0 is none, as in Apache's clients.
+    milliseconds; an event time of 0 is none, as in Apache's clients. What few queries want is made when it is asked for.
     """
 
     block: Block
@@ -33,27 +66,89 @@ class Rows:
     entries: Places
     batch_indexes: Places
     values: Spans
-    is_null: Flags
-    keys: Spans
-    is_base64: Flags
-    properties: Repeated
-    event_times: Words
-    publish_times: Words
-    sequence_ids: Words
-    indexes: Places
-    producers: Spans
-    schema_versions: Spans
     errors: list[str]
-    message_count: int
-    """As brokers count: all of a batch, markers too. What a consumer's permits are spent on."""
-    has_transactions: bool
-    """Whether messages of transactions are among them."""
-    chunk_counts: Words
-    """Of entries: in how many the message is of which it is a part; 0 and 1 for one that is whole. See `chunks`."""
+    origins: _Origins
 
     @property
     def count(self) -> int:
         return len(self.entries)
+
+    @property
+    def has_errors(self) -> bool:
+        return any(self.errors)
+
+    @functools.cached_property
+    def is_null(self) -> Flags:
+        return self.origins.flags(self._own(fields.NULL_VALUE), self.origins.singles.is_null)
+
+    @functools.cached_property
+    def keys(self) -> Spans:
+        return self.origins.spans(self.origins.own.spans[fields.PARTITION_KEY], self.origins.singles.keys)
+
+    @functools.cached_property
+    def is_base64(self) -> Flags:
+        return self.origins.flags(self._own(fields.KEY_IS_BASE64), self.origins.singles.is_base64)
+
+    @functools.cached_property
+    def event_times(self) -> Words:
+        return self.origins.words(self._own(fields.EVENT_TIME), self.origins.singles.event_times)
+
+    @property
+    def entry_publish_times(self) -> Words:
+        """Of entries: all messages of a batch have the batch's."""
+        return self._own(fields.PUBLISH_TIME)
+
+    @functools.cached_property
+    def publish_times(self) -> Words:
+        return self.entry_publish_times[self.entries]
+
+    @functools.cached_property
+    def sequence_ids(self) -> Words:
+        """A message of a batch that has no sequence id of its own has the batch's, plus its place in it."""
+        origins, singles = self.origins, self.origins.singles
+        of_entries = self._own(fields.SEQUENCE_ID)[self.entries] + numpy.maximum(self.batch_indexes, 0).astype(numpy.uint64)
+        nothing = numpy.zeros(self.block.count, numpy.uint64)
+        has_own = origins.flags(nothing, singles.has_sequence_id)
+        return numpy.where(has_own, origins.words(nothing, singles.sequence_ids), of_entries)
+
+    @functools.cached_property
+    def indexes(self) -> Places:
+        """The broker stores the index of an entry's last message (BrokerEntryMetadata.index); -1 where it stores none."""
+        last = self.origins.sections.last_indexes[self.entries]
+        counts = self._own(fields.BATCH_COUNT)[self.entries].astype(numpy.int64)
+        return numpy.where((last >= 0) & (self.batch_indexes >= 0), last - counts + 1 + self.batch_indexes, last)
+
+    @functools.cached_property
+    def properties(self) -> Repeated:
+        """By row; those of a batch's own metadata are nobody's, as in Apache's clients."""
+        return _properties(self.origins, self.data)
+
+    @property
+    def producers(self) -> Spans:
+        return self.origins.own.spans[fields.PRODUCER_NAME]
+
+    @property
+    def schema_versions(self) -> Spans:
+        return self.origins.own.spans[fields.SCHEMA_VERSION]
+
+    @property
+    def message_count(self) -> int:
+        """As brokers count: all of a batch, markers too. What a consumer's permits are spent on.
+
+        What an entry says that cannot be is one message, for brokers too.
+        """
+        counts = self.origins.own.numbers[fields.BATCH_COUNT]
+        return int(numpy.where(counts.present, numpy.minimum(counts.values, numpy.uint64(1 << 20)), 1).sum())
+
+    @property
+    def has_transactions(self) -> bool:
+        """Whether messages of transactions are among them."""
+        return bool(self.origins.own.numbers[fields.TXN_ID].present.any())
+
+    @property
+    def chunk_counts(self) -> Words:
+        """Of entries: in how many the message is of which it is a part; 0 and 1 for one that is whole. See `chunks`."""
+        return self._own(fields.CHUNK_COUNT)
 
     @property
     def has_chunks(self) -> bool:
@@ -64,6 +159,10 @@ class Rows:
         spans = self.schema_versions
         numbers = words_at(self.block.data, numpy.maximum(spans.starts, 0)).byteswap().view(numpy.int64)
         return numpy.where(spans.ends - spans.starts == 8, numbers, -1)
+
+    def _own(self, field: int) -> Words:
+        """A number that entries' own metadata have."""
+        return self.origins.own.numbers[field].values
 
 
 A_CHUNK = "it is a chunk of a longer message"
@@ -143,104 +242,57 @@ def _laid_out(block: Block, sections: Sections, data: Octets, starts: Places, en
     is_marker = numbers[fields.MARKER_TYPE].present & is_sound
     batched = numpy.flatnonzero(numbers[fields.BATCH_COUNT].present & is_sound & ~is_marker)
     counts = numbers[fields.BATCH_COUNT].values[batched].astype(numpy.int64)
-    messages = messages_of(data, starts[batched], ends[batched], counts)
-    for row in batched[messages.is_broken].tolist():
+    singles = singles_of(data, starts[batched], ends[batched], counts)
+    is_broken = singles.messages.is_broken
+    for row in batched[is_broken].tolist():
         sections.errors[row] = "a message of the batch is not where it should be"
     whole = ~is_marker
-    whole[batched[~messages.is_broken]] = False
-    singles = scan(data, messages.metadata_starts, messages.metadata_ends, _SINGLE)
-    kept = numpy.flatnonzero(~messages.is_broken[messages.batches] & (singles.numbers[_COMPACTED_OUT].values == 0))
-    return _merged(block, sections, data, (starts, ends), numpy.flatnonzero(whole), _Batched(batched, messages, singles, kept))
+    whole[batched[~is_broken]] = False
+    return _merged(block, data, (starts, ends), _origins(sections, singles, batched, numpy.flatnonzero(whole)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Batched:
-    """`entries[messages.batches[kept]]` are the entries of the rows that come from batches."""
+def _origins(sections: Sections, singles: Singles, batched: Places, whole: Places) -> _Origins:
+    messages = singles.messages
+    is_out = singles.is_compacted_out
+    if not len(whole) and not bool(is_out.any()) and not bool(messages.is_broken.any()):
+        nothing = numpy.zeros(0, numpy.int64)
+        return _Origins(sections, singles, batched, whole, nothing, nothing, is_all=True)
+    kept = numpy.flatnonzero(~(messages.is_broken[messages.batches] | is_out))
+    entries = numpy.concatenate((whole, batched[messages.batches[kept]]))
+    indexes = numpy.concatenate((numpy.full(len(whole), -1, numpy.int64), messages.indexes[kept]))
+    order = numpy.lexsort((indexes, entries)) if len(whole) and len(kept) else numpy.arange(len(entries))
+    return _Origins(sections, singles, batched, whole, kept, order, is_all=False)
 
-    entries: Places
-    messages: Messages
-    singles: Columns
-    kept: Places
 
-
-def _merged(
-    block: Block, sections: Sections, data: Octets, payloads: tuple[Places, Places], whole: Places, batched: _Batched
-) -> Rows:
-    """The entries that are rows themselves, and the messages of batches, in the order of their entries."""
-    own, kept, singles = sections.metadata, batched.kept, batched.singles
-    entries = numpy.concatenate((whole, batched.entries[batched.messages.batches[kept]]))
-    batch_indexes = numpy.concatenate((numpy.full(len(whole), -1, numpy.int64), batched.messages.indexes[kept]))
-    order = numpy.lexsort((batch_indexes, entries)) if len(whole) and len(kept) else numpy.arange(len(entries))
-
-    # nearly always all rows come from batches, and all messages of those are rows: then what was found is what is wanted
-    is_all = not len(whole) and len(kept) == len(batched.messages.batches)
-
-    def both(of_whole: Places, of_batched: Places) -> Places:
-        return of_batched if is_all else numpy.concatenate((of_whole[whole], of_batched[kept]))[order]
-
-    def spans(field: int, single: int) -> Spans:
-        one, other = own.spans[field], singles.spans[single]
-        return Spans(both(one.starts, other.starts), both(one.ends, other.ends))
-
-    def numbers(field: int, single: int) -> Words:
-        one, other = own.numbers[field].values, singles.numbers[single].values
-        return other if is_all else numpy.concatenate((one[whole], other[kept]))[order]
-
-    entries, batch_indexes = entries[order], batch_indexes[order]
-    values = Spans(both(payloads[0], batched.messages.metadata_ends), both(payloads[1], batched.messages.payload_ends))
+def _merged(block: Block, data: Octets, payloads: tuple[Places, Places], origins: _Origins) -> Rows:
+    """The entries that are rows themselves, and the messages of batches."""
+    messages = origins.singles.messages
+    every = numpy.arange(block.count)
     return Rows(
         block=block,
         data=data,
-        entries=entries,
-        batch_indexes=batch_indexes,
-        values=values,
-        is_null=numbers(fields.NULL_VALUE, _NULL_VALUE) != 0,
-        keys=spans(fields.PARTITION_KEY, _KEY),
-        is_base64=numbers(fields.KEY_IS_BASE64, _KEY_IS_BASE64) != 0,
-        properties=_properties(own, singles, whole, kept, order),
-        event_times=numbers(fields.EVENT_TIME, _EVENT_TIME),
-        publish_times=own.numbers[fields.PUBLISH_TIME].values[entries],
-        sequence_ids=_sequence_ids(own, batched, entries, batch_indexes, order),
-        indexes=_indexes(sections, entries, batch_indexes),
-        producers=own.spans[fields.PRODUCER_NAME],
-        schema_versions=own.spans[fields.SCHEMA_VERSION],
-        errors=sections.errors,
-        message_count=_message_count(own),
-        has_transactions=bool(own.numbers[fields.TXN_ID].present.any()),
-        chunk_counts=own.numbers[fields.CHUNK_COUNT].values,
+        entries=origins.places(every, _entries_of(origins.entries, messages.batches)),
+        batch_indexes=origins.places(numpy.full(block.count, -1, numpy.int64), messages.indexes),
+        values=origins.spans(Spans(*payloads), Spans(messages.metadata_ends, messages.payload_ends)),
+        errors=origins.sections.errors,
+        origins=origins,
     )
 
 
-def _message_count(own: Columns) -> int:
-    """What an entry says that cannot be is one message, for brokers too."""
-    counts = own.numbers[fields.BATCH_COUNT]
-    return int(numpy.where(counts.present, numpy.minimum(counts.values, numpy.uint64(1 << 20)), 1).sum())
+def _entries_of(batched: Places, batches: Places) -> Places:
+    """Nearly always every entry is a batch."""
+    return batches if len(batched) and batched[-1] == len(batched) - 1 else batched[batches]
 
 
-def _sequence_ids(own: Columns, batched: _Batched, entries: Places, batch_indexes: Places, order: Places) -> Words:
-    """A message of a batch that has no sequence id of its own has the batch's, plus its place in it."""
-    of_entries = own.numbers[fields.SEQUENCE_ID].values[entries] + numpy.maximum(batch_indexes, 0).astype(numpy.uint64)
-    single = batched.singles.numbers[_SEQUENCE_ID]
-    whole_count = len(order) - len(batched.kept)
-    has_own = numpy.concatenate((numpy.zeros(whole_count, numpy.bool_), single.present[batched.kept]))[order]
-    of_messages = numpy.concatenate((numpy.zeros(whole_count, numpy.uint64), single.values[batched.kept]))[order]
-    return numpy.where(has_own, of_messages, of_entries)
-
-
-def _indexes(sections: Sections, entries: Places, batch_indexes: Places) -> Places:
-    """The broker stores the index of an entry's last message (BrokerEntryMetadata.index); -1 where it stores none."""
-    last = sections.last_indexes[entries]
-    counts = sections.metadata.numbers[fields.BATCH_COUNT].values[entries].astype(numpy.int64)
-    return numpy.where((last >= 0) & (batch_indexes >= 0), last - counts + 1 + batch_indexes, last)
-
-
-def _properties(own: Columns, singles: Columns, whole: Places, kept: Places, order: Places) -> Repeated:
-    """Properties by row; those of a batch's own metadata are nobody's, as in Apache's clients."""
-    one, other = own.repeated[fields.PROPERTIES], singles.repeated[_PROPERTIES]
-    row_of = numpy.empty(len(order), numpy.int64)
-    row_of[order] = numpy.arange(len(order))
+def _properties(origins: _Origins, data: Octets) -> Repeated:
+    of_messages = origins.singles.properties(data)
+    if origins.is_all:
+        return of_messages
+    row_of = numpy.empty(len(origins.order), numpy.int64)
+    row_of[origins.order] = numpy.arange(len(origins.order))
+    of_entries = origins.own.repeated[fields.PROPERTIES]
     parts = []
-    for found, chosen, first in ((one, whole, 0), (other, kept, len(whole))):
+    for found, chosen, first in ((of_entries, origins.whole, 0), (of_messages, origins.kept, len(origins.whole))):
         place = numpy.full(int(found.rows.max()) + 1 if len(found.rows) else 0, -1, numpy.int64)
         known = chosen[chosen < len(place)]
         place[known] = row_of[first : first + len(known)]

@@ -5,7 +5,6 @@ Compressed, with their metadata and a checksum, ready for SEND. Pure but for the
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import cramjam
 import crc32c
@@ -14,8 +13,7 @@ import numpy
 from wire.generated.pulsar_api_pb2 import LZ4, NONE, SNAPPY, ZLIB, ZSTD, MessageMetadata
 
 from ..decode.octets import Places
-from .messages import OutgoingRows, encoded_messages
-from .pieces import sizes_of
+from .messages import OutgoingRows, encoded
 
 COMPRESSIONS = {"NONE": NONE, "LZ4": LZ4, "ZLIB": ZLIB, "ZSTD": ZSTD, "SNAPPY": SNAPPY}
 _MAGIC_CHECKSUM = b"\x0e\x01"
@@ -48,20 +46,37 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
+class Section:
+    """An entry as it is published, in two pieces: the payload stays where it is."""
+
+    head: bytes
+    payload: bytes | memoryview
+
+    def __len__(self) -> int:
+        return len(self.head) + len(self.payload)
+
+    @property
+    def pieces(self) -> tuple[bytes | memoryview, ...]:
+        return self.head, self.payload
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
     """Rows `first` to `last` by their sequence ids, `count` of them."""
 
     first: int
     last: int
     count: int
-    section: bytes
+    section: Section
 
 
 def entries_of(rows: OutgoingRows, limits: Limits, stamp: Stamp, now_ms: int) -> Iterator[Entry]:
     """In the order of the rows, which is that of their sequence ids."""
-    messages = encoded_messages(rows)
-    ends = numpy.cumsum(sizes_of(messages))
-    data = messages.buffers()[2]
+    messages = encoded(rows)
+    data, ends = messages.data, messages.ends
     for start, stop in _cuts(ends, limits):
         begin = int(ends[start - 1]) if start else 0
         about = MessageMetadata(
@@ -95,7 +110,7 @@ def _cuts(ends: Places, limits: Limits) -> Iterator[tuple[int, int]]:
         start = stop
 
 
-def _section(about: MessageMetadata, payload: Any, stamp: Stamp) -> bytes:
+def _section(about: MessageMetadata, payload: memoryview, stamp: Stamp) -> Section:
     if stamp.schema_version is not None:
         about.schema_version = stamp.schema_version
     if stamp.txn_id is not None:
@@ -104,17 +119,19 @@ def _section(about: MessageMetadata, payload: Any, stamp: Stamp) -> bytes:
     if stamp.compression != NONE:
         about.compression = stamp.compression  # type: ignore[assignment]
     encoded = about.SerializeToString()
-    checked = b"".join((len(encoded).to_bytes(4), encoded, _compressed(payload, stamp.compression)))
-    return b"".join((_MAGIC_CHECKSUM, crc32c.crc32c(checked).to_bytes(4), checked))
+    packed = _compressed(payload, stamp.compression)
+    checked = len(encoded).to_bytes(4) + encoded
+    checksum = crc32c.crc32c(packed, crc32c.crc32c(checked))
+    return Section(b"".join((_MAGIC_CHECKSUM, checksum.to_bytes(4), checked)), packed)
 
 
-def _compressed(payload: Any, compression: int) -> Any:
+def _compressed(payload: memoryview, compression: int) -> bytes | memoryview:
     if compression == LZ4:
-        return cramjam.lz4.compress_block(payload, store_size=False)
+        return bytes(cramjam.lz4.compress_block(payload, store_size=False))
     if compression == ZLIB:
-        return cramjam.zlib.compress(payload)
+        return bytes(cramjam.zlib.compress(payload))
     if compression == ZSTD:
-        return cramjam.zstd.compress(payload)
+        return bytes(cramjam.zstd.compress(payload))
     if compression == SNAPPY:
-        return cramjam.snappy.compress_raw(payload)
+        return bytes(cramjam.snappy.compress_raw(payload))
     return payload

@@ -1,0 +1,119 @@
+"""Columns of messages: what protobuf reads of each, compiled and plain; of anything else it says that it is not for it."""
+
+import contextlib
+from array import array
+from types import ModuleType
+from typing import Any
+
+import pytest
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.wire.both_kernels import both
+from wire.errors import RemoteError
+from wire.generated.pulsar_api_pb2 import KeyValue, SingleMessageMetadata
+from wire.payloads import batch_messages
+
+PLAIN, INSTALLED = both("columns")
+Row = tuple[Any, ...]
+"""Batch, index, start and end of the metadata, end of the payload, event time, sequence id, key, flags."""
+
+_FIELDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "partition_key": st.text(alphabet="abé", max_size=8) | st.just("k" * 200),
+        "event_time": st.integers(0, (1 << 64) - 1) | st.integers(0, 300),
+        "sequence_id": st.integers(0, (1 << 64) - 1) | st.integers(0, 300),
+        "compacted_out": st.booleans(),
+        "partition_key_b64_encoded": st.booleans(),
+        "null_value": st.booleans(),
+        "null_partition_key": st.booleans(),
+        "ordering_key": st.binary(max_size=3),
+        "properties": st.lists(st.builds(KeyValue, key=st.just("k"), value=st.just("v")), max_size=2),
+    },
+)
+_MESSAGES = st.lists(st.tuples(st.binary(max_size=20) | st.just(b"v" * 300), _FIELDS), max_size=5)
+
+
+def _encoded(message: tuple[bytes, dict[str, Any]]) -> bytes:
+    body, about = message
+    encoded = SingleMessageMetadata(payload_size=len(body), **about).SerializeToString()
+    return len(encoded).to_bytes(4) + encoded + body
+
+
+def taken(module: ModuleType, payloads: list[bytes], counts: list[int]) -> list[Row] | None:
+    data = b"".join(payloads)
+    ends = [sum(map(len, payloads[: at + 1])) for at in range(len(payloads))]
+    starts = [end - len(payload) for end, payload in zip(ends, payloads, strict=True)]
+    total = sum(counts)
+    columns, flags = array("q", [0] * module.COLUMNS * total), bytearray(total)
+    places = [memoryview(array("q", each)) for each in (starts, ends, counts)]
+    if not module.take_messages(data, *places, memoryview(columns), memoryview(flags)):
+        return None
+    rows = [columns[row::total].tolist() for row in range(total)]
+    keys = [data[row[5] : row[6]] if row[5] >= 0 else None for row in rows]
+    return [(*row[:5], *row[7:], key, flag) for row, key, flag in zip(rows, keys, flags, strict=True)]
+
+
+def expected(payloads: list[bytes], counts: list[int]) -> list[Row]:
+    rows, base = [], 0
+    for batch, (payload, count) in enumerate(zip(payloads, counts, strict=True)):
+        at = base
+        for index, (about, body) in enumerate(batch_messages(payload, count)):
+            start = at + 4
+            stop = start + int.from_bytes(payload[at - base : start - base])
+            at = stop + len(body)
+            key = about.partition_key.encode() if about.HasField("partition_key") else None
+            named = (about.null_value, about.partition_key_b64_encoded, about.compacted_out, about.HasField("sequence_id"))
+            flags = sum(1 << bit for bit, flag in enumerate((*named, len(about.properties) > 0)) if flag)
+            rows.append((batch, index, start, stop, at, about.event_time, about.sequence_id, key, flags))
+        base += len(payload)
+    return rows
+
+
+@given(st.lists(_MESSAGES, max_size=4))
+def test_messages_are_taken_as_protobuf_reads_them(batches: list[list[tuple[bytes, dict[str, Any]]]]) -> None:
+    payloads, counts = [b"".join(map(_encoded, each)) for each in batches], [len(each) for each in batches]
+    is_large = any(about.get(name, 0) >> 63 for each in batches for _, about in each for name in ("event_time", "sequence_id"))
+    for module in (PLAIN, INSTALLED):
+        # no client writes numbers beyond 63 bits: those batches are read another way
+        assert taken(module, payloads, counts) == (None if is_large else expected(payloads, counts))
+
+
+@given(st.lists(_MESSAGES, min_size=1, max_size=3), st.randoms(use_true_random=False))
+def test_whatever_bytes_are_taken_alike_and_never_otherwise_than_protobuf_reads_them(batches: list[Any], chance: Any) -> None:
+    payloads, counts = [], []
+    for each in batches:
+        hurt = bytearray(b"".join(map(_encoded, each)))
+        for _ in range(chance.randrange(3) if hurt else 0):
+            hurt[chance.randrange(len(hurt))] = chance.choice((0, 1, 0x12, 0x18, 127, 128, 255))
+        payloads.append(bytes(hurt[: chance.randrange(len(hurt) + 1)] if chance.random() < 0.3 else hurt))
+        counts.append(max(0, len(each) + chance.choice((0, 0, 0, -1, 1))))
+    found = taken(INSTALLED, payloads, counts)
+    assert found == taken(PLAIN, payloads, counts)
+    if found is not None:
+        with contextlib.suppress(RemoteError, DecodeError):  # protobuf looks into properties too
+            assert found == expected(payloads, counts)
+
+
+@given(st.lists(st.binary(max_size=20), max_size=10), st.randoms(use_true_random=False))
+def test_places_are_gathered_in_their_order(parts: list[bytes], chance: Any) -> None:
+    data = b"".join(parts)
+    ends = [sum(map(len, parts[: at + 1])) for at in range(len(parts))]
+    spans = [(end - len(part), end) for end, part in zip(ends, parts, strict=True)] + [(-1, -1)]
+    chance.shuffle(spans)
+    for module in (PLAIN, INSTALLED):
+        room, offsets = bytearray(len(data)), array("i", [0] * (len(spans) + 1))
+        places = [memoryview(array("q", [span[side] for span in spans])) for side in (0, 1)]
+        module.gather(data, *places, memoryview(offsets), memoryview(room))
+        wanted = [data[max(start, 0) : max(end, 0)] for start, end in spans]
+        assert [bytes(room[offsets[at] : offsets[at + 1]]) for at in range(len(spans))] == wanted
+
+
+@pytest.mark.parametrize(("start", "end", "room"), [(0, 5, 9), (3, 5, 9), (-2, 1, 9), (0, 4, 3)])
+def test_a_place_that_is_not_there_or_does_not_fit_is_refused(start: int, end: int, room: int) -> None:
+    for module in (PLAIN, INSTALLED):
+        places = [memoryview(array("q", [each])) for each in (start, end)]
+        with pytest.raises(IndexError, match="place 0"):
+            module.gather(b"1234", *places, memoryview(array("i", [0, 0])), memoryview(bytearray(room)))

@@ -1,0 +1,15 @@
+cimport cython
+from wire.kernels.octets cimport *
+
+@cython.locals(tag=word, after=Py_ssize_t, value=word, payload=cython.longlong, flags=word)
+cdef int _read_single(octets_in data, Py_ssize_t at, Py_ssize_t end, signed_words_out found) noexcept
+
+@cython.locals(batches=Py_ssize_t, total=Py_ssize_t, size=Py_ssize_t, octets=octets_in, firsts=signed_words_out, lasts=signed_words_out,
+               sizes=signed_words_out, into=signed_words_out, marks=octets_out, found=signed_words_out, row=Py_ssize_t,
+               batch=Py_ssize_t, index=Py_ssize_t, at=Py_ssize_t, end=Py_ssize_t, start=Py_ssize_t, stop=Py_ssize_t)
+cpdef object take_messages(object data, object starts, object ends, object counts, object columns, object flags)
+
+@cython.locals(size=Py_ssize_t, left=Py_ssize_t, octets=octets_in, firsts=signed_words_out, lasts=signed_words_out,
+               bounds=small_words_out, into=octets_out, at=Py_ssize_t, row=Py_ssize_t, start=Py_ssize_t, length=Py_ssize_t,
+               rows=Py_ssize_t)
+cpdef object gather(object data, object starts, object ends, object offsets, object room)
