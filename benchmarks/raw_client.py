@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import crc32c
 
+from wire.frames import PONG
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandSubscribe, MessageMetadata, SingleMessageMetadata
 
 RECEIVE_BYTES = 1 << 18
@@ -27,9 +28,6 @@ class Unexpected(Exception):
 def frame(command: BaseCommand, section: bytes = b"") -> bytes:
     body = command.SerializeToString()
     return (4 + len(body) + len(section)).to_bytes(4, "big") + len(body).to_bytes(4, "big") + body + section
-
-
-PONG = frame(BaseCommand(type=BaseCommand.PONG))
 
 
 def is_kind(data: bytes, kind: int) -> bool:
