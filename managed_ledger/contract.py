@@ -127,6 +127,9 @@ class ManagedCursor(Protocol):
     def has_batch_indexes(self) -> bool:
         """Whether any batch is partly acknowledged, so that the common case costs nothing."""
 
+    def partly_acknowledged(self) -> Sequence[tuple[Position, tuple[int, ...]]]:
+        """Each such batch with its ack set, in order."""
+
     def backlog_entries(self) -> int:
         """Exact number of entries that are not acknowledged."""
 

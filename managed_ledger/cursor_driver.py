@@ -114,6 +114,9 @@ class MemoryCursor:
     def has_batch_indexes(self) -> bool:
         return len(self.acknowledgements.batches) > 0
 
+    def partly_acknowledged(self) -> list[tuple[Position, Words]]:
+        return self.acknowledgements.batches.items()
+
     def backlog_entries(self) -> int:
         return self.acknowledgements.backlog_entries()
 

@@ -115,7 +115,18 @@ def _cursor(
         "properties": dict(cursor.properties),
         "cursorProperties": dict(cursor.cursor_properties),
         **_segments(stats),
+        **_parts(cursor),
     }
+
+
+def _parts(cursor: ManagedCursor) -> dict[str, Any]:
+    """Not Apache's, and there only when batches are acknowledged in part: of each its ack set, words of 64 bits in which 1 is a
+    message that is left; and how many batches there are, should not all be shown."""
+    if not cursor.has_batch_indexes():
+        return {}
+    found = cursor.partly_acknowledged()
+    shown = {str(position): list(words) for position, words in islice(found, _RANGES_SHOWN_MAX)}
+    return {"partlyAcknowledged": {"batches": len(found), "left": shown}}
 
 
 def _segments(stats: HoleStats) -> dict[str, Any]:

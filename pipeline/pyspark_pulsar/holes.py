@@ -1,6 +1,7 @@
 """What a subscription has not acknowledged, as ranges of ledgers: from the places that internal stats tell of its cursor. Pure.
 
-An entry of which some messages of its batch are acknowledged counts as not acknowledged: brokers do not tell which.
+An entry of which some messages of its batch are acknowledged is in the ranges. Which of them are left our brokers tell
+(`parts`); where they do not, as Apache's, all count as not acknowledged.
 """
 
 import re
@@ -10,6 +11,7 @@ from typing import Any
 from .errors import NoSuchPosition
 from .positions import Ledger, LedgerRange, Place, end_of, ranges_between
 
+_WORD = (1 << 64) - 1
 _RANGE = re.compile(r"([(\[])(\d+):(-?\d+)\.\.(\d+):(-?\d+)([)\]])")
 
 
@@ -25,6 +27,22 @@ def unacknowledged(topic: str, subscription: str, ledgers: Sequence[Ledger], cur
             "acknowledge what is before them first"
         )
     return [part for each in ranges_between(ledgers, start, end_of(ledgers)) for part in _without(each, done)]
+
+
+def parts(topic: str, subscription: str, cursor: Mapping[str, Any]) -> dict[Place, int]:
+    """Of batches that are acknowledged in part: the messages that are left, the first one the lowest bit. NoSuchPosition where
+    not all batches are told."""
+    told: Mapping[str, Any] = cursor.get("partlyAcknowledged", {"batches": 0, "left": {}})
+    found = {}
+    for text, words in told["left"].items():
+        ledger_id, _, entry_id = text.partition(":")
+        found[Place(int(ledger_id), int(entry_id))] = sum((word & _WORD) << 64 * at for at, word in enumerate(words))
+    if told["batches"] > len(found):
+        raise NoSuchPosition(
+            f"{topic}: subscription {subscription} has {told['batches']} batches of which a part is acknowledged; its broker "
+            f"tells {len(found)}: acknowledge the rest of some first"
+        )
+    return found
 
 
 def _ranges(text: str) -> Iterator[tuple[Place, Place]]:

@@ -1,7 +1,7 @@
 """Which rows of a block a query wants, and what becomes of those that cannot be decoded. Pure."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy
@@ -12,23 +12,35 @@ from .decode.rows import Rows
 from .decode.typed import Schema, typed_columns
 from .errors import Undecodable
 from .options import Between
+from .positions import Place
+
+Parts = Mapping[Place, int]
+"""Entries of which some messages are wanted: those whose bits are 1, the first message's the lowest."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`columns` in their order. `schema` is that of the typed ones, None for bytes; `written_as` gives those of messages."""
+    """`columns` in their order. `schema` is that of the typed ones, None for bytes; `written_as` gives those of messages.
+
+    Of entries that are not in `parts` all messages are wanted.
+    """
 
     columns: tuple[str, ...]
     between: Between
     mode: str = "FAILFAST"
     schema: Schema | None = None
     written_as: Callable[[int], Schema | None] = lambda version: None
+    parts: Parts = field(default_factory=dict)
 
 
 def wanted_batch(rows: Rows, topic: str, wanted: Wanted) -> Any:
     """An Arrow record batch. Undecodable where the mode is FAILFAST and a wanted record has an error."""
     kept = _within(rows, wanted.between)
+    if wanted.parts:
+        kept &= _in_part(rows, wanted.parts)
     made, reasons = _typed(rows, wanted)
+    if not reasons and not rows.has_errors:
+        return batch_of(rows, topic, wanted.columns, kept, made)
     bad = _bad(rows, reasons)
     if wanted.mode == "FAILFAST" and bool((bad & kept).any()):
         row = int(numpy.flatnonzero(bad & kept)[0])
@@ -68,4 +80,16 @@ def _within(rows: Rows, between: Between) -> Flags:
         kept &= rows.indexes >= between.starting_index
     if between.ending_index is not None:
         kept &= (rows.indexes >= 0) & (rows.indexes < between.ending_index)
+    return kept
+
+
+def _in_part(rows: Rows, parts: Parts) -> Flags:
+    """They are few: a message at a time."""
+    kept = numpy.ones(rows.count, numpy.bool_)
+    places = zip(rows.block.ledger_ids.tolist(), rows.block.entry_ids.tolist(), strict=True)
+    for entry, place_of_entry in enumerate(places):
+        bits = parts.get(Place(*place_of_entry))
+        if bits is not None:
+            these = numpy.flatnonzero(rows.entries == entry)
+            kept[these] = [bits >> max(index, 0) & 1 for index in rows.batch_indexes[these].tolist()]
     return kept

@@ -5,6 +5,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pulsar
@@ -35,6 +36,12 @@ def publish(
     producer.close()
     assert len(ids) == count
     return ids
+
+
+def published(server: Ready, topic: str, count: int, batching: bool = False, first: int = 0, **options: Any) -> list[MessageId]:
+    """`publish`, by a client of its own."""
+    with closing(quiet_client(server.broker_url)) as client:
+        return publish(client, topic, count, batching, first, **options)
 
 
 def receive(consumer: Any, count: int, ack: bool = True) -> list[str]:

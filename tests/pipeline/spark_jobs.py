@@ -88,3 +88,49 @@ def stream_until(
 def _rows_in(spark: SparkSession, path: str) -> int:
     """Of batches that are done."""
     return spark.read.parquet(path).count() if any(Path(path, "_spark_metadata").glob("[0-9]*")) else 0
+
+
+def where(spark: SparkSession) -> tuple[str, int]:
+    """The master, and how many executors there are beside the driver."""
+    context = spark.sparkContext
+    return str(context.master), int(context._jsc.sc().getExecutorMemoryStatus().size()) - 1
+
+
+def stream_sizes(spark: SparkSession, options: dict[str, str], to: str, checkpoint: str) -> list[int]:
+    """Rows of each batch, of what is there, by Trigger.AvailableNow."""
+    frame = spark.readStream.format("pulsar").options(**options).load().selectExpr("cast(value as string) v")
+    writer = frame.writeStream.format("parquet").option("path", to).option("checkpointLocation", checkpoint)
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return [each.numInputRows for each in query.recentProgress if each.numInputRows]
+
+
+def planned(spark: SparkSession, options: dict[str, str]) -> dict[str, Any]:
+    """A batch over many topics: how long its schema, its plan and its rows took, in seconds; how many tasks and rows."""
+    began = time.monotonic()
+    frame = spark.read.format("pulsar").options(**options).load()
+    known = time.monotonic()
+    tasks = frame._jdf.queryExecution().executedPlan().execute().getNumPartitions()
+    cut = time.monotonic()
+    found = frame.selectExpr("count(*) n", "count(distinct topic) t").first()
+    read = time.monotonic()
+    assert found is not None
+    seconds = {"seconds_schema": known - began, "seconds_plan": cut - known, "seconds_rows": read - cut}
+    return {"rows": found["n"], "topics": found["t"], "tasks": tasks} | {name: round(each, 2) for name, each in seconds.items()}
+
+
+def stream_told(
+    spark: SparkSession, options: dict[str, str], to: str, checkpoint: str, columns: list[str], rows: int, seconds_max: float
+) -> dict[str, Any]:
+    """`stream_until`, and what Spark tells of its batches: milliseconds by step, of the slowest batch and of the last."""
+    frame = spark.readStream.format("pulsar").options(**options).load().selectExpr(*columns)
+    writer = frame.writeStream.format("parquet").option("path", to).option("checkpointLocation", checkpoint)
+    query = writer.trigger(processingTime="200 milliseconds").start()
+    deadline = time.monotonic() + seconds_max
+    while (found := _rows_in(spark, to)) < rows and time.monotonic() < deadline and query.isActive:
+        query.awaitTermination(0.5)
+    steps = [dict(each.durationMs) for each in query.recentProgress]
+    query.stop()
+    query.awaitTermination()
+    slowest = max(steps, key=lambda each: each["triggerExecution"], default={})
+    return {"rows": found, "triggers": len(steps), "slowest_ms": slowest, "last_ms": steps[-1] if steps else {}}

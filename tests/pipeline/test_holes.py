@@ -5,9 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.pyspark_pulsar.client.deliveries import parted
+from pipeline.pyspark_pulsar.decode.rows import Rows, rows_of
 from pipeline.pyspark_pulsar.errors import NoSuchPosition
-from pipeline.pyspark_pulsar.holes import unacknowledged
-from pipeline.pyspark_pulsar.positions import Ledger, LedgerRange
+from pipeline.pyspark_pulsar.holes import parts, unacknowledged
+from pipeline.pyspark_pulsar.options import Between
+from pipeline.pyspark_pulsar.positions import Ledger, LedgerRange, Place
+from pipeline.pyspark_pulsar.rows_wanted import Wanted, wanted_batch
 from tests.pipeline.sections import batch, block, single
 
 COUNTS = {3: 6, 5: 1, 8: 9}
@@ -45,6 +48,23 @@ def test_holes_that_are_not_all_told_are_refused() -> None:
     }
     with pytest.raises(NoSuchPosition, match=r"t: subscription s has 20000 ranges .* tells 1"):
         unacknowledged("t", "s", LEDGERS, cursor)
+
+
+def test_of_a_batch_that_is_acknowledged_in_part_the_messages_that_are_left_are_wanted() -> None:
+    cursor = {"partlyAcknowledged": {"batches": 2, "left": {"3:1": [0b1010], "5:0": [0, -(2**63)]}}}
+    assert parts("t", "s", cursor) == {Place(3, 1): 0b1010, Place(5, 0): 1 << 127}
+    assert parts("t", "s", {}) == {}
+    cursor["partlyAcknowledged"]["batches"] = 3
+    with pytest.raises(NoSuchPosition, match=r"t: subscription s has 3 batches .* tells 2"):
+        parts("t", "s", cursor)
+    texts = [b"a", b"b", b"c", b"d"]
+    found = rows_of(block(*(batch([single(each) for each in texts], number) for number in range(3))))
+    wanted = Wanted(("value",), Between(), parts={Place(*place_of(found, 1)): 0b1010})
+    assert wanted_batch(found, "t", wanted).column("value").to_pylist() == [*texts, b"b", b"d", *texts]
+
+
+def place_of(rows: Rows, entry: int) -> tuple[int, int]:
+    return int(rows.block.ledger_ids[entry]), int(rows.block.entry_ids[entry])
 
 
 def test_a_block_is_parted_by_ranges() -> None:

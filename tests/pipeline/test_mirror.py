@@ -49,8 +49,8 @@ def test_exactly_what_a_shared_subscription_has_not_acknowledged_is_read(
                 consumer.acknowledge(message)
     finally:
         client.close()
-    until(lambda: sum(each.count for each in unacknowledged_of(topic, "work", asked.access, True)) == 4)
-    left = unacknowledged_of(topic, "work", asked.access, True)
+    until(lambda: sum(each.count for each in unacknowledged_of(topic, "work", asked.access, True).ranges) == 4)
+    left = unacknowledged_of(topic, "work", asked.access, True).ranges
     found = [
         each
         for rows in rows_of_split(Split(topic, tuple(left)), asked)

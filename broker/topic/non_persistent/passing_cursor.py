@@ -69,6 +69,9 @@ class PassingCursor:
     def has_batch_indexes(self) -> bool:
         return False
 
+    def partly_acknowledged(self) -> tuple[()]:
+        return ()
+
     def backlog_entries(self) -> int:
         return 0
 

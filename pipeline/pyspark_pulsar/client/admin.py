@@ -3,14 +3,15 @@
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
 from ..errors import NoSuchPosition, NoSuchTopic
-from ..holes import unacknowledged
+from ..holes import parts, unacknowledged
 from ..ledger_places import parse_places
 from ..options import Access
-from ..positions import Ledger, LedgerRange
+from ..positions import Ledger, LedgerRange, Place
 from .admin_session import AdminSession
 from .brokers import tried_again
 
@@ -72,7 +73,15 @@ def _ledger(found: Mapping[str, Any]) -> Ledger:
     return Ledger(ledger_id, int(found["entries"]), int(found["size"]), int(found.get("timestamp", 0)), places)
 
 
-def unacknowledged_of(topic: str, subscription: str, access: Access, with_places: bool) -> list[LedgerRange]:
+@dataclass(frozen=True, slots=True)
+class Unacknowledged:
+    """Of one subscription: ranges of entries, and of batches that are acknowledged in part what is left (`holes.parts`)."""
+
+    ranges: list[LedgerRange]
+    parts: Mapping[Place, int]
+
+
+def unacknowledged_of(topic: str, subscription: str, access: Access, with_places: bool) -> Unacknowledged:
     """What it has not acknowledged now. NoSuchTopic, NoSuchPosition where there is no such subscription."""
     with AdminSession(access) as session:
         stats = _internal_stats(session, topic, access, with_places)
@@ -80,7 +89,8 @@ def unacknowledged_of(topic: str, subscription: str, access: Access, with_places
         raise NoSuchPosition(
             f"{topic}: there is no subscription {subscription}; it has {', '.join(stats['cursors']) or 'none'}"
         )
-    return unacknowledged(topic, subscription, _ledgers(stats), stats["cursors"][subscription])
+    cursor = stats["cursors"][subscription]
+    return Unacknowledged(unacknowledged(topic, subscription, _ledgers(stats), cursor), parts(topic, subscription, cursor))
 
 
 def asked(topic: str, access: Access, path: str) -> Mapping[str, Any]:

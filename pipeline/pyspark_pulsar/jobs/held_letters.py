@@ -24,7 +24,7 @@ def is_there(topic: str, subscription: str, options: SourceOptions) -> bool:
 
 def left(topic: str, subscription: str, options: SourceOptions) -> list[LedgerRange]:
     """What it has not acknowledged now."""
-    return unacknowledged_of(topic, subscription, options.access, options.reads_bookies)
+    return unacknowledged_of(topic, subscription, options.access, options.reads_bookies).ranges
 
 
 class HeldLetters:

@@ -1,8 +1,9 @@
 """What a task gets, and what it does: a split, read into Arrow batches. The same for batches and streams."""
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql.datasource import InputPartition
@@ -13,25 +14,32 @@ from ..client.split_rows import rows_of_split
 from ..decode.typed import Schema
 from ..options import SourceOptions
 from ..plan import Split, tasks_of
-from ..rows_wanted import Wanted, wanted_batch
+from ..rows_wanted import Parts, Wanted, wanted_batch
 from ..stream_offsets import Backlog
 
 
 @dataclass
 class SplitPartition(InputPartition):
-    """What travels to a task: places and no data. Several splits where topics are many and small."""
+    """What travels to a task: places and no data. Several splits where topics are many and small.
+
+    `parts`: by topic, of the batches of which a part alone is wanted, the wanted messages (`holes.parts`).
+    """
 
     splits: tuple[Split, ...]
+    parts: Mapping[str, Parts]
 
 
-def partitions_of(splits: Sequence[Split], split_bytes: int) -> list[InputPartition]:
-    return [SplitPartition(each) for each in tasks_of(splits, split_bytes)]
+def partitions_of(
+    splits: Sequence[Split], split_bytes: int, parts: Mapping[str, Parts] = MappingProxyType({})
+) -> list[InputPartition]:
+    found = tasks_of(splits, split_bytes)
+    return [SplitPartition(each, {split.topic: parts[split.topic] for split in each if split.topic in parts}) for each in found]
 
 
 def read(partition: Any, asked: "Asked") -> Iterator[Any]:
     """Arrow record batches. Of an empty plan Spark makes one partition of nothing."""
     for split in getattr(partition, "splits", ()):
-        yield from batches_of(split, asked)
+        yield from batches_of(split, asked, partition.parts.get(split.topic, {}))
 
 
 _SAMPLE_ENTRIES = 8
@@ -56,11 +64,11 @@ class Asked:
     schema: Schema | None
 
 
-def batches_of(split: Split, asked: Asked) -> Iterator[Any]:
+def batches_of(split: Split, asked: Asked, parts: Parts) -> Iterator[Any]:
     """Arrow record batches of one split."""
     options = asked.options
     written_as = functools.partial(schema_version, split.topic, options.access)
-    wanted = Wanted(asked.columns, options.between, options.mode, asked.schema, written_as)
+    wanted = Wanted(asked.columns, options.between, options.mode, asked.schema, written_as, parts)
     for rows in rows_of_split(split, options):
         batch = wanted_batch(rows, split.topic, wanted)
         if batch.num_rows:

@@ -72,16 +72,18 @@ class PulsarReader(DataSourceReader):
         options = self._options
         topics = [each for each in topics_of(options) if self._only is None or each in self._only]
         if options.subscription:
-            splits = [split for topic in topics for split in self._unacknowledged(topic)]
-        else:
-            found = ledgers_of_all(topics, options.access, options.reads_bookies, skips_absent=bool(options.pattern))
-            splits = [split for topic, ledgers in found.items() for split in self._splits(topic, ledgers)]
+            return self._unacknowledged(topics)
+        found = ledgers_of_all(topics, options.access, options.reads_bookies, skips_absent=bool(options.pattern))
+        splits = [split for topic, ledgers in found.items() for split in self._splits(topic, ledgers)]
         return partitions_of(splits, options.split_bytes)
 
-    def _unacknowledged(self, topic: str) -> Iterator[Split]:
+    def _unacknowledged(self, topics: Sequence[str]) -> list[InputPartition]:
         options = self._options
-        left = unacknowledged_of(topic, options.subscription, options.access, options.reads_bookies)
-        return splits_of(topic, left, options.split_bytes)
+        found = {
+            topic: unacknowledged_of(topic, options.subscription, options.access, options.reads_bookies) for topic in topics
+        }
+        splits = [split for topic, left in found.items() for split in splits_of(topic, left.ranges, options.split_bytes)]
+        return partitions_of(splits, options.split_bytes, {topic: left.parts for topic, left in found.items() if left.parts})
 
     def _splits(self, topic: str, ledgers: Sequence[Ledger]) -> Iterator[Split]:
         options = self._options

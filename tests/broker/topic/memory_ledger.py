@@ -122,6 +122,9 @@ class MemoryCursor:
     def has_batch_indexes(self) -> bool:
         return bool(self._batches)
 
+    def partly_acknowledged(self) -> list[tuple[Position, tuple[int, ...]]]:
+        return sorted((position, tuple(words)) for position, words in self._batches.items())
+
     def backlog_entries(self) -> int:
         return sum(not self.is_acknowledged(p) for p in self._ledger.positions())
 
