@@ -10,7 +10,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand, CommandProducer, CommandS
 from wire.payloads import payload_section
 
 
-def send_chunks(server: Ready, topic: str, payloads: Sequence[bytes], first: int = 0) -> None:
+def send_chunks(server: Ready, topic: str, payloads: Sequence[bytes], first: int = 0, sequence_id: int = 7) -> None:
     """Stored when it returns. Of one message whose chunks have these payloads, those from `first` on."""
     connection = connection_to(topic, access(server))
     try:
@@ -18,9 +18,11 @@ def send_chunks(server: Ready, topic: str, payloads: Sequence[bytes], first: int
         connection.ask(BaseCommand(type=BaseCommand.PRODUCER, producer=asked), BaseCommand.PRODUCER_SUCCESS)
         for number, payload in enumerate(payloads):
             if number >= first:
-                about = metadata(7, producer="c", uuid="c-7", num_chunks_from_msg=len(payloads), chunk_id=number)
+                about = metadata(
+                    sequence_id, producer="c", uuid=f"c-{sequence_id}", num_chunks_from_msg=len(payloads), chunk_id=number
+                )
                 about.total_chunk_msg_size = sum(len(each) for each in payloads)
-                send = CommandSend(producer_id=1, sequence_id=7, num_messages=1)
+                send = CommandSend(producer_id=1, sequence_id=sequence_id, num_messages=1)
                 connection.send(BaseCommand(type=BaseCommand.SEND, send=send), payload_section(about, payload))
                 while connection.command().type != BaseCommand.SEND_RECEIPT:
                     continue

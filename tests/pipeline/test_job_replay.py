@@ -12,6 +12,7 @@ from pulsar.schema import AvroSchema, Record, String
 from pipeline.pyspark_pulsar.client.admin import ledgers_of
 from tests.clients.python_client import ask, publish, quiet_client, until
 from tests.clients.server_process import Ready
+from tests.pipeline.chunk_sender import send_chunks
 from tests.pipeline.job_process import JobProcess, run_job, urls, written_report
 from tests.pipeline.written_topics import access, made, messages, stats
 
@@ -186,6 +187,24 @@ def test_what_cannot_be_replayed_ends_with_an_error_that_names_it(standalone: Re
     assert f"{topic}: position {beyond} is beyond" in complaint(*replay(standalone, topic, to, "--ending-offsets", beyond))
     assert "--speed" in complaint(*replay(standalone, topic, to, "--speed", "-1"))
     assert "would never end" in complaint(*replay(standalone, topic, topic))
+
+
+def test_a_message_in_chunks_is_copied_whole_or_named_where_it_is_too_large_for_that(standalone: Ready, topic: str) -> None:
+    """Small chunks are one message again; what no entry can hold is told with its place, and how to go on."""
+    made(standalone, topic)
+    to = made(standalone, f"{topic}-copy", deduplicates=True)
+    send_chunks(standalone, topic, [b"one ", b"two ", b"three"])
+    ended = run_job(replay(standalone, topic, to))
+    assert (ended.code, ended.facts["messages sent"]) == (0, 1)
+    assert [each["value"] for each in messages(standalone, to)] == [b"one two three"]
+    megabytes = [random.Random(each).randbytes(3 << 20) for each in range(2)]
+    send_chunks(standalone, topic, megabytes, sequence_id=8)
+    [ledger] = [each.ledger_id for each in ledgers_of(topic, access(standalone)) if each.entries]
+    ended = run_job(replay(standalone, topic, to))
+    assert ended.code == 2
+    assert f"{topic} at {ledger}:4 cannot be copied: {to}: a message of 62" in ended.complaint
+    assert "maxMessageSize" in ended.complaint
+    assert len(messages(standalone, to)) == 1
 
 
 def test_a_client_reads_what_was_replayed(standalone: Ready, topic: str) -> None:

@@ -13,12 +13,14 @@ from wire.generated.pulsar_api_pb2 import BaseCommand, CommandCloseProducer, Com
 from ..client.brokers import connection_to, tried_again
 from ..client.connection import Connection
 from ..options import Access
+from ..positions import Place
 from ..sink.entries import Stamp
+from ..sink.errors import TooLarge, WrongFrame
 from ..sink.messages import OutgoingRows
 from ..sink.options import SinkOptions
 from ..sink.publisher import Producing, Publisher
 from ..sink.routing import partitions_of
-from .source_positions import entries_of
+from .source_positions import entries_of, entry_of
 
 _PRODUCER_ID = 1
 _TURN_ENTRIES = 100
@@ -33,8 +35,9 @@ def producer_name(job: str, topic: str, ledger_id: int) -> str:
 class LedgerCopy:
     """`with` it. `send` in the order of the ledger, then `flush`. The errors of the sink."""
 
-    def __init__(self, name: str, partitions: tuple[str, ...], options: SinkOptions) -> None:
-        self._name, self._partitions, self._options = name, partitions, options
+    def __init__(self, job: str, topic: str, ledger_id: int, partitions: tuple[str, ...], options: SinkOptions) -> None:
+        self._name = producer_name(job, topic, ledger_id)
+        self._topic, self._ledger_id, self._partitions, self._options = topic, ledger_id, partitions, options
         self._publishers: dict[str, Publisher] = {}
         self._schema: Any = None
         self.repeated = 0
@@ -61,7 +64,11 @@ class LedgerCopy:
             self._publish(self._partitions[partition], theirs)
 
     def _publish(self, partition: str, rows: OutgoingRows) -> None:
-        self.repeated += self._publisher(partition).send_new(rows)
+        try:
+            self.repeated += self._publisher(partition).send_new(rows)
+        except TooLarge as error:
+            place = Place(self._ledger_id, entry_of(error.sequence_id))
+            raise WrongFrame(f"{self._topic} at {place} cannot be copied: {error}") from None
 
     def _publisher(self, partition: str) -> Publisher:
         if partition not in self._publishers:

@@ -130,7 +130,8 @@ class _LedgerRedrive:
             newest_known([name], partitions, how.target.access)  # with that they are loaded, and can be looked at
             for each in partitions if how.target.guarantee == DEDUPLICATION else ():
                 check_deduplicates(each, how.target.access)
-            self._copies[target] = self._open.enter_context(LedgerCopy(name, partitions, how.target))
+            copy = LedgerCopy(how.producer, self._topic, self._ledger_id, partitions, how.target)
+            self._copies[target] = self._open.enter_context(copy)
         return self._copies[target]
 
     def _acknowledge(self, batch: Any, targets: list[str]) -> None:

@@ -153,14 +153,14 @@ class _Copying:
         for name, each in zip(names, todo, strict=True):
             if known in ("", name):
                 known = ""
-                self._copy(name, each)
+                self._copy(each)
             self._copied.entries += each.count
 
-    def _copy(self, name: str, wanted: LedgerRange) -> None:
-        last = -1
-        with LedgerCopy(name, self._what.partitions, self._what.target) as copy:
-            for batch in batches_of_range(self._span.topic, wanted, self._what.source, _COLUMNS):
-                ids = sequence_ids(batch, self._span.topic, last)
+    def _copy(self, wanted: LedgerRange) -> None:
+        what, topic, last = self._what, self._span.topic, -1
+        with LedgerCopy(what.name, topic, wanted.ledger_id, what.partitions, what.target) as copy:
+            for batch in batches_of_range(topic, wanted, what.source, _COLUMNS):
+                ids = sequence_ids(batch, topic, last)
                 last = int(ids[-1])
                 self._send(copy, batch, ids)
             copy.flush()

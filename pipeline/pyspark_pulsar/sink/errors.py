@@ -7,6 +7,17 @@ class WrongFrame(PipelineError):
     """A column that cannot be written, or a row that no broker takes."""
 
 
+class TooLarge(WrongFrame):
+    """A message that is larger than what brokers take. Nothing here is cut into chunks."""
+
+    def __init__(self, topic: str, size: int, size_max: int, sequence_id: int) -> None:
+        super().__init__(
+            f"{topic}: a message of {size} bytes (sequence id {sequence_id}); its brokers take {size_max} (maxMessageSize), "
+            "and it is not cut into chunks. Make it smaller, or pulsar.producer.compressionType, or raise that"
+        )
+        self.topic, self.size, self.size_max, self.sequence_id = topic, size, size_max, sequence_id
+
+
 class NotDeduplicated(PipelineError):
     """guarantee=deduplication, and the topic does not deduplicate."""
 

@@ -18,7 +18,7 @@ from ..client.connection import Connection, Lost, raise_refusal
 from ..errors import Refused, Unreachable
 from ..options import Access
 from .entries import Entry, Limits, Stamp, entries_of
-from .errors import Interrupted, WrongFrame
+from .errors import Interrupted, TooLarge
 from .messages import OutgoingRows
 from .topics import deduplicates
 
@@ -65,11 +65,7 @@ class Publisher:
         """In order. Returns when they are on their way, and waits where too much is."""
         for entry in entries_of(rows, self._producing.limits, self._stamp, time.time_ns() // 1_000_000):
             if len(entry.section) > self._entry_bytes_max:
-                raise WrongFrame(
-                    f"{self.topic}: a message of {len(entry.section)} bytes (sequence id {entry.first}); its brokers take "
-                    f"{self._entry_bytes_max} (maxMessageSize). Make it smaller, or its batches: "
-                    "pulsar.producer.batchingMaxBytes"
-                )
+                raise TooLarge(self.topic, len(entry.section), self._entry_bytes_max, entry.first)
             self._send(entry)
 
     def send_new(self, rows: OutgoingRows) -> int:
