@@ -13,6 +13,10 @@ BUILD = ROOT / "build"
 """Of this checkout alone: another one has other sources."""
 FETCH_SECONDS_MAX = 900.0
 OUTPUT_CHARACTERS_MAX = 20_000
+QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""For programs that run for seconds: to compile much would take longer than what it saves."""
+
+_classpaths: dict[Path, str] = {}
 
 
 def run_tool(command: Sequence[str], directory: Path, seconds_max: float, environment: Mapping[str, str] | None = None) -> str:
@@ -20,7 +24,7 @@ def run_tool(command: Sequence[str], directory: Path, seconds_max: float, enviro
     process = subprocess.Popen(
         command,
         cwd=directory,
-        env={**os.environ, **(environment or {})},
+        env={"MAVEN_OPTS": " ".join(QUICK_JAVA), **os.environ, **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -60,12 +64,11 @@ def fetching() -> Iterator[None]:
 
 
 def maven_classpath(pom: Path, scratch: Path) -> str:
-    """Of the libraries that the pom names, fetched where they are missing."""
-    found = scratch / "classpath"
-    with fetching():
-        run_tool(
-            ["mvn", "-B", "-ntp", "-q", "-f", str(pom), "dependency:build-classpath", f"-Dmdep.outputFile={found}"],
-            scratch,
-            FETCH_SECONDS_MAX,
-        )
-    return found.read_text().strip()
+    """Of the libraries that the pom names, fetched where they are missing. Maven is asked once in a run."""
+    if pom not in _classpaths:
+        found = scratch / "classpath"
+        goal = ["dependency:build-classpath", f"-Dmdep.outputFile={found}"]
+        with fetching():
+            run_tool(["mvn", "-B", "-ntp", "-q", "-f", str(pom), *goal], scratch, FETCH_SECONDS_MAX)
+        _classpaths[pom] = found.read_text().strip()
+    return _classpaths[pom]

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.started_process import StartedProcess, free_port
-from tests.toolchain import maven_classpath, run_tool
+from tests.toolchain import QUICK_JAVA, maven_classpath, run_tool
 
 JAVA = Path(__file__).parent / "bookkeeper_java"
 TOOL_SECONDS_MAX = 120.0
@@ -19,8 +19,8 @@ def make_cluster(classpath: str, uri: str, scratch: Path) -> None:
     """Apache's `shell initnewcluster`."""
     conf = scratch / "shell.conf"
     conf.write_text(f"metadataServiceUri={uri}\n")
-    command = ["java", "-Xmx128m", "-cp", classpath, "org.apache.bookkeeper.bookie.BookieShell", "-conf", str(conf)]
-    run_tool([*command, "initnewcluster"], scratch, TOOL_SECONDS_MAX)
+    shell = ["java", "-Xmx128m", *QUICK_JAVA, "-cp", classpath, "org.apache.bookkeeper.bookie.BookieShell"]
+    run_tool([*shell, "-conf", str(conf), "initnewcluster"], scratch, TOOL_SECONDS_MAX)
 
 
 class JavaBookieProcess(StartedProcess):
@@ -44,6 +44,6 @@ class JavaBookieProcess(StartedProcess):
             f"journalDirectories={self.directory}/journal\nledgerDirectories={self.directory}/ledgers\nzkTimeout={self._session_ms}\n"
             "diskUsageThreshold=0.999\ndiskUsageWarnThreshold=0.998\nhttpServerEnabled=false\n"
         )
-        command = ["java", "-Xmx256m", "-cp", self._classpath, "org.apache.bookkeeper.server.Main", "--conf", str(conf)]
-        self.launch_command(command)
+        java = ["java", "-Xmx256m", *QUICK_JAVA, "-cp", self._classpath]
+        self.launch_command([*java, "org.apache.bookkeeper.server.Main", "--conf", str(conf)])
         return self

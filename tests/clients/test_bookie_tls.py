@@ -23,7 +23,7 @@ from tests.clients.test_bookie_tls_network_client import settings_of
 from tests.metadata.conftest import open_on
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.started_process import free_port
-from tests.toolchain import maven_classpath
+from tests.toolchain import QUICK_JAVA, maven_classpath
 from wire.bookie_codes import BookieCode, BookieError
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240), need_openssl]
@@ -96,7 +96,7 @@ def cluster(directory: Path, settings: list[str]) -> Iterator[tuple[str, list[Bo
 def exchange(classpath: str, uri: str, what: str, ledger: str, settings: Mapping[str, object]) -> str:
     """Apache's client in a process of its own; what it prints. AssertionError when it fails."""
     program = JAVA / "src/test/java/magnetar/Exchange.java"
-    command = ["java", "-Xmx256m", "-cp", classpath, str(program), uri, what, str(COUNT), ledger]
+    command = ["java", "-Xmx256m", *QUICK_JAVA, "-cp", classpath, str(program), uri, what, str(COUNT), ledger]
     lines = "\n".join(f"{key}={value}" for key, value in settings.items())
     environment = {**os.environ, "CLIENT_SETTINGS": lines}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
@@ -144,7 +144,7 @@ def java_bookie(directory: Path, classpath: str, uri: str, settings: list[str]) 
         "diskUsageWarnThreshold=0.998",
     ]
     (directory / "bookie.conf").write_text("\n".join([*own, *settings]))
-    command = ["java", "-Xmx512m", "-cp", classpath, "org.apache.bookkeeper.server.Main"]
+    command = ["java", "-Xmx512m", *QUICK_JAVA, "-cp", classpath, "org.apache.bookkeeper.server.Main"]
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "--conf", str(directory / "bookie.conf")], stdout=log, stderr=log, stdin=subprocess.DEVNULL

@@ -21,7 +21,7 @@ from tests.clients.bookie_process import BookieProcess
 from tests.clients.java_bookie_process import JAVA, JavaBookieProcess, java_classpath, make_cluster
 from tests.metadata.conftest import open_on
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
-from tests.toolchain import run_tool
+from tests.toolchain import QUICK_JAVA, run_tool
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch
 
 pytestmark = [
@@ -166,7 +166,8 @@ def test_both_clients_exchange_ledgers_on_an_ensemble_of_both_kinds(both: Both, 
 
 def exchange(both: Both, what: str, ledgers: list[str], use_version2: bool) -> list[int]:
     """Apache's client in a process of its own; the ids that it prints."""
-    command = ["java", "-Xmx256m", "-cp", both.classpath, "magnetar.Exchange", both.uri, what, str(COUNT), *ledgers]
+    java = ["java", "-Xmx256m", *QUICK_JAVA, "-cp", both.classpath]
+    command = [*java, "magnetar.Exchange", both.uri, what, str(COUNT), *ledgers]
     settings = {"CLIENT_SETTINGS": f"useV2WireProtocol={str(use_version2).lower()}"}
     output = run_tool(command, JAVA, SECONDS_MAX, {**os.environ, **settings})
     return [int(word) for word in output.split() if word.isdigit()]

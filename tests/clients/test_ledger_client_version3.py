@@ -21,7 +21,7 @@ from tests.bookkeeper.fake_bookies import batch, payloads_of
 from tests.clients.bookie_process import BookieProcess
 from tests.metadata.conftest import open_on
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
-from tests.toolchain import maven_classpath
+from tests.toolchain import QUICK_JAVA, maven_classpath
 from wire.bookie_codes import BookieCode, BookieError
 from wire.digests import DigestType, lac_record
 
@@ -52,7 +52,7 @@ def apaches_bookie(directory: Path, uri: str, classpath: str) -> Iterator[str]:
         f"journalDirectories={directory}/journal\nledgerDirectories={directory}/ledgers\nallowLoopback=true\n"
         "diskUsageThreshold=0.999\ndiskUsageWarnThreshold=0.998\n"
     )
-    command = ["java", "-Xmx512m", "-cp", classpath, "org.apache.bookkeeper.server.Main"]
+    command = ["java", "-Xmx512m", *QUICK_JAVA, "-cp", classpath, "org.apache.bookkeeper.server.Main"]
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
             [*command, "--conf", str(directory / "bookie.conf")], stdout=log, stderr=log, stdin=subprocess.DEVNULL
@@ -171,7 +171,7 @@ def test_ledgers_are_written_fenced_recovered_and_read_over_version_3_on_both_bo
 
 def java(cluster: Cluster, classpath: str, *words: str) -> "subprocess.Popen[str]":
     program = JAVA / "src/test/java/magnetar/Follow.java"
-    command = ["java", "-Xmx256m", "-cp", classpath, str(program), cluster.uri, *words]
+    command = ["java", "-Xmx256m", *QUICK_JAVA, "-cp", classpath, str(program), cluster.uri, *words]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 

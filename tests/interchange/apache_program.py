@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.toolchain import BUILD, FETCH_SECONDS_MAX, fetching, run_tool
+from tests.toolchain import BUILD, FETCH_SECONDS_MAX, QUICK_JAVA, fetching, run_tool
 
 HERE = Path(__file__).parent / "java"
 CLASSES = BUILD / "interchange-java" / "classes"
@@ -20,7 +20,8 @@ class ApacheProgram:
         goals = ["compile", "dependency:build-classpath", f"-Dmdep.outputFile={classpath}"]
         with fetching():
             run_tool(["mvn", "-B", "-ntp", "-q", *goals], HERE, FETCH_SECONDS_MAX)
-        self._command = ["java", "-cp", f"{CLASSES}:{classpath.read_text().strip()}", "magnetar.interchange.Interchange"]
+        libraries = classpath.read_text().strip()
+        self._command = ["java", *QUICK_JAVA, "-cp", f"{CLASSES}:{libraries}", "magnetar.interchange.Interchange"]
 
     def write(self, directory: Path) -> None:
         """Managed ledgers in a directory for each compression."""

@@ -11,10 +11,13 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from tests.toolchain import QUICK_JAVA
+
 _SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "512m",
+    "spark.driver.extraJavaOptions": " ".join(QUICK_JAVA),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
