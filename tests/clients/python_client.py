@@ -14,6 +14,7 @@ from pulsar import MessageId
 from tests.clients.server_process import Ready
 
 TIMEOUT_MS = 60_000
+_LOOK_SECONDS = 0.002
 
 
 def quiet_client(url: str) -> pulsar.Client:
@@ -72,6 +73,7 @@ def until(is_so: Callable[[], bool], seconds_max: float = 60) -> None:
     deadline = time.monotonic() + seconds_max
     while not is_so():
         assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(_LOOK_SECONDS)  # whoever looks without a pause takes a core from what is awaited
 
 
 def names(first: int, count: int) -> list[str]:
