@@ -3,11 +3,14 @@
 import json
 import urllib.error
 import urllib.request
+import uuid
 from typing import Any
 
 import pulsar
 import pytest
-from pulsar.schema import Integer, JsonSchema, Record, String
+from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.wrappers_pb2 import StringValue
+from pulsar.schema import AvroSchema, Integer, JsonSchema, ProtobufNativeSchema, Record, String
 
 from tests.clients.python_client import ask
 from tests.clients.server_process import Ready
@@ -51,6 +54,67 @@ def test_records_go_through_and_what_does_not_fit_is_refused_as_such(client: pul
     status, found = rest(server, "GET", topic, "schema")
     assert (status, found["version"], found["type"]) == (200, 0, "JSON")
     assert [field["name"] for field in json.loads(found["data"])["fields"]] == ["a"]
+
+
+def first_person() -> Any:
+    class Person(Record):  # type: ignore[misc]  # as above
+        name = String()
+
+    return Person
+
+
+def second_person() -> Any:
+    """What can read what the first one wrote, and the other way round."""
+
+    class Person(Record):  # type: ignore[misc]  # as above
+        name = String()
+        color = String(required_default=True)
+
+    return Person
+
+
+def test_a_new_version_reads_what_the_old_one_wrote_and_the_old_one_what_is_new(client: pulsar.Client, topic: str) -> None:
+    first, second = first_person(), second_person()
+    old, young = (client.create_producer(topic, schema=AvroSchema(each)) for each in (first, second))
+    behind, ahead = (client.subscribe(topic, name, schema=AvroSchema(each)) for name, each in (("1", first), ("2", second)))
+    old.send(first(name="a"))
+    young.send(second(name="b", color="red"))
+    for consumer, colors in ((behind, None), (ahead, [None, "red"])):
+        values = [consumer.receive(timeout_millis=30_000).value() for _ in range(2)]
+        assert [each.name for each in values] == ["a", "b"]
+        assert colors is None or [each.color for each in values] == colors
+    with pytest.raises(pulsar.IncompatibleSchema):
+        client.create_producer(topic, schema=AvroSchema(One))
+    for each in (old, young, behind, ahead):
+        each.close()
+
+
+def test_messages_of_protobuf_are_read_with_their_schema_and_others_are_refused(client: pulsar.Client, topic: str) -> None:
+    producer = client.create_producer(topic, schema=ProtobufNativeSchema(Timestamp))
+    consumer = client.subscribe(topic, "s", schema=ProtobufNativeSchema(Timestamp))
+    producer.send(Timestamp(seconds=7))
+    assert consumer.receive(timeout_millis=30_000).value().seconds == 7
+    for other in (ProtobufNativeSchema(StringValue), AvroSchema(One)):
+        with pytest.raises(pulsar.IncompatibleSchema):
+            client.create_producer(topic, schema=other)
+    producer.close()
+    consumer.close()
+
+
+def test_who_brings_no_schema_is_refused_where_the_namespace_says_so(client: pulsar.Client, server: Ready) -> None:
+    namespace = f"public/enforced-{uuid.uuid4().hex[:12]}"
+    ask(server, f"namespaces/{namespace}", {}, "PUT")
+    ask(server, f"namespaces/{namespace}/schemaValidationEnforced", True, "POST")
+    topic = f"persistent://{namespace}/t"
+    client.create_producer(topic).close()  # it has none yet
+    producer = client.create_producer(topic, schema=JsonSchema(One))
+    raw = client.subscribe(topic, "raw")
+    with pytest.raises(pulsar.IncompatibleSchema):
+        client.create_producer(topic)
+    producer.send(One(a=7))
+    assert json.loads(raw.receive(timeout_millis=30_000).data()) == {"a": 7}
+    producer.close()
+    raw.close()
 
 
 def test_an_operator_makes_checks_finds_and_deletes_versions(server: Ready, topic: str) -> None:

@@ -65,3 +65,46 @@ func TestWhatMayFollowIsAsTheTopicsStrategySays(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoBringsNoSchemaIsRefusedWhereTheNamespaceSaysSo(t *testing.T) {
+	c := newClient(t)
+	namespace := strings.Replace(newTopic(), "persistent://public/default/", "public/", 1)
+	send(t, "PUT", "namespaces", namespace, "{}")
+	send(t, "POST", "namespaces", namespace+"/schemaValidationEnforced", "true")
+	topic := "persistent://" + namespace + "/t"
+	if !isTaken(t, c, topic, nil) {
+		t.Fatal("refused before the topic had a schema")
+	}
+	schema := pulsar.NewJSONSchema(firstSchema, nil)
+	p, err := c.CreateProducer(pulsar.ProducerOptions{Topic: topic, Schema: schema})
+	must(t, err)
+	raw := subscribe(t, c, pulsar.ConsumerOptions{Topic: topic, SubscriptionName: "raw"})
+	if isTaken(t, c, topic, nil) {
+		t.Fatal("a producer without a schema was taken")
+	}
+	_, err = p.Send(context.Background(), &pulsar.ProducerMessage{Value: &first{"a", 1}})
+	must(t, err)
+	equal(t, receive(t, raw, 1), []string{`{"name":"a","count":1}`})
+	p.Close()
+	raw.Close()
+}
+
+func TestPrimitivesHaveSchemasToo(t *testing.T) {
+	c := newClient(t)
+	topic := newTopic()
+	p, err := c.CreateProducer(pulsar.ProducerOptions{Topic: topic, Schema: pulsar.NewInt64Schema(nil)})
+	must(t, err)
+	consumer := subscribe(t, c, pulsar.ConsumerOptions{Topic: topic, SubscriptionName: "s", Schema: pulsar.NewInt64Schema(nil)})
+	_, err = p.Send(context.Background(), &pulsar.ProducerMessage{Value: int64(1) << 40})
+	must(t, err)
+	var got int64
+	must(t, next(t, consumer).GetSchemaValue(&got))
+	if got != 1<<40 {
+		t.Fatalf("got %v", got)
+	}
+	if isTaken(t, c, topic, pulsar.NewStringSchema(nil)) {
+		t.Fatal("text was taken")
+	}
+	p.Close()
+	consumer.Close()
+}

@@ -43,9 +43,20 @@ class ChunksTest extends Fixture {
     return String.format("%-2000s", name).getBytes();
   }
 
-  private static int backlog(String topic) throws Exception {
+  /** One chunk by itself, of ten bytes. */
+  private static void sendChunk(Producer<byte[]> producer, String key, String uuid, int index, int count) throws Exception {
+    TypedMessageBuilderImpl<byte[]> message = (TypedMessageBuilderImpl<byte[]>) producer.newMessage().key(key).value(new byte[10]);
+    message.getMetadataBuilder().setUuid(uuid).setChunkId(index).setNumChunksFromMsg(count).setTotalChunkMsgSize(10 * count);
+    message.send();
+  }
+
+  private static String stats(String topic) throws Exception {
     URI uri = URI.create(System.getenv("PULSAR_TEST_WEB_URL") + "/admin/v2/" + topic.replace("://", "/") + "/stats");
-    String stats = HttpClient.newHttpClient().send(HttpRequest.newBuilder(uri).build(), HttpResponse.BodyHandlers.ofString()).body();
+    return HttpClient.newHttpClient().send(HttpRequest.newBuilder(uri).build(), HttpResponse.BodyHandlers.ofString()).body();
+  }
+
+  private static int backlog(String topic) throws Exception {
+    String stats = stats(topic);
     Matcher found = Pattern.compile("\"msgBacklog\":(\\d+)").matcher(stats);
     assertTrue(found.find(), stats);
     return Integer.parseInt(found.group(1));
@@ -93,6 +104,35 @@ class ChunksTest extends Fixture {
     }
   }
 
+  /** Some of the keys are to move to the second one, who could do nothing with the rest of a message. */
+  @Test
+  void whoHasBegunMessagesOfKeySharedGetsTheRestAlsoWhenAnotherJoins() throws Exception {
+    String topic = newTopic();
+    try (Consumer<byte[]> first = of(topic, SubscriptionType.Key_Shared).maxPendingChunkedMessage(100).subscribe();
+        Producer<byte[]> producer = client.newProducer().topic(topic).enableBatching(false).create()) {
+      for (int i = 0; i < 20; i++) {
+        sendChunk(producer, "k" + i, "u" + i, 0, 2);
+      }
+      long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(WAIT_SECONDS);
+      while (!stats(topic).contains("\"unackedMessages\":20")) {
+        assertTrue(System.nanoTime() < deadline, () -> "the first chunks did not come");
+        Thread.sleep(20);
+      }
+      try (Consumer<byte[]> second = of(topic, SubscriptionType.Key_Shared).subscribe()) {
+        for (int i = 0; i < 20; i++) {
+          sendChunk(producer, "k" + i, "u" + i, 1, 2);
+        }
+        for (int i = 0; i < 20; i++) {
+          Message<byte[]> message = next(first);
+          assertEquals(20, message.getData().length);
+          first.acknowledge(message);
+        }
+        untilAllIsAcknowledged(topic);
+        assertNothingComes(second);
+      }
+    }
+  }
+
   /** F22 (apache/pulsar#26395): what a producer that died has left of its message goes in its time, and holds nobody up. */
   @ParameterizedTest
   @EnumSource(SubscriptionType.class)
@@ -101,9 +141,7 @@ class ChunksTest extends Fixture {
     of(topic, type).subscribe().close();
     try (Producer<byte[]> producer = client.newProducer().topic(topic).enableBatching(false).create()) {
       for (int[] chunk : new int[][] {{0, 3}, {1, 3}, {1, 2}}) { // two of three; and the last of another, without its first
-        TypedMessageBuilderImpl<byte[]> message = (TypedMessageBuilderImpl<byte[]>) producer.newMessage().key("k").value(new byte[10]);
-        message.getMetadataBuilder().setUuid("u" + chunk[1]).setChunkId(chunk[0]).setNumChunksFromMsg(chunk[1]).setTotalChunkMsgSize(10 * chunk[1]);
-        message.send();
+        sendChunk(producer, "k", "u" + chunk[1], chunk[0], chunk[1]);
       }
       producer.newMessage().key("k").value("m0".getBytes()).send();
     }

@@ -9,6 +9,7 @@ import com.google.protobuf.StringValue;
 import com.google.protobuf.Timestamp;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
@@ -106,6 +107,24 @@ class SchemaTest extends Fixture {
     }
   }
 
+  /** GET_OR_CREATE_SCHEMA. */
+  @Test
+  void aMessageMayBringASchemaOfItsOwnAndFailsAloneWhenThatDoesNotFit() throws Exception {
+    String topic = newTopic();
+    try (Producer<First> producer = client.newProducer(avro(First.class)).topic(topic).create();
+        Consumer<Second> consumer = consumer(avro(Second.class), topic, "s")) {
+      Second second = new Second();
+      second.name = "b";
+      second.color = "red";
+      producer.newMessage(avro(Second.class)).value(second).send();
+      assertThrows(PulsarClientException.IncompatibleSchemaException.class,
+          () -> producer.newMessage(avro(Other.class)).value(new Other()).send());
+      producer.send(first("c", 3));
+      assertEquals("red", typed(consumer).getValue().color);
+      assertEquals("c", typed(consumer).getValue().name);
+    }
+  }
+
   @Test
   void whatDoesNotFitIsRefusedAsTheClientsOwnKindOfError() throws Exception {
     String topic = newTopic();
@@ -178,6 +197,26 @@ class SchemaTest extends Fixture {
       assertThrows(PulsarClientException.IncompatibleSchemaException.class,
           () -> client.newProducer(avro(First.class)).topic(topic).create());
       producer.send(value);
+    }
+  }
+
+  @Test
+  void whoBringsNoSchemaIsRefusedWhereTheNamespaceSaysSo() throws Exception {
+    String namespace = "public/enforced-" + UUID.randomUUID();
+    put("namespaces/" + namespace, "{}");
+    post("namespaces/" + namespace + "/schemaValidationEnforced", "true");
+    String topic = "persistent://" + namespace + "/t";
+    client.newProducer().topic(topic).create().close(); // it has none yet
+    Schema<First> schema = avro(First.class);
+    try (Producer<First> producer = client.newProducer(schema).topic(topic).create();
+        Consumer<byte[]> raw = client.newConsumer().topic(topic).subscriptionName("raw").subscribe()) {
+      assertThrows(PulsarClientException.IncompatibleSchemaException.class, () -> client.newProducer().topic(topic).create());
+      try (Producer<byte[]> auto = client.newProducer(Schema.AUTO_PRODUCE_BYTES()).topic(topic).create()) {
+        auto.send(schema.encode(first("a", 1)));
+      }
+      producer.send(first("a", 1));
+      assertArrayEquals(schema.encode(first("a", 1)), next(raw).getData());
+      assertArrayEquals(schema.encode(first("a", 1)), next(raw).getData());
     }
   }
 
