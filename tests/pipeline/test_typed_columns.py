@@ -177,6 +177,12 @@ def test_protobuf_with_numbers_alone_has_its_outermost_fields() -> None:
     schema = Schema("PROTOBUF", b"{}", (("__PARSING_INFO__", json.dumps(numbers)),))
     found, _ = typed(schema, [message({"id": 5, "name": "x", "lines": [{"sku": "y"}]})])
     assert found == [{"id": 5, "price": None, "name": "x"}]
+    defaults = {
+        "fields": [{"name": "id", "default": 0}, {"name": "price", "default": 0.0}, {"name": "name", "default": "none"}]
+    }
+    schema = Schema("PROTOBUF", json.dumps(defaults).encode(), schema.properties)
+    found, _ = typed(schema, [message({"lines": [{"sku": "y"}]})])
+    assert found == [{"id": 0, "price": 0.0, "name": None}]  # as Java's getters, but for a default that is not empty
 
 
 # ---- Primitives

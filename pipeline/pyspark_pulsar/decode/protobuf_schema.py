@@ -62,9 +62,14 @@ def parse_native(data: bytes) -> Message:
     return _Descriptors(files).message("." + root.lstrip("."), ())
 
 
-def parse_numbers(properties: Mapping[str, str], name: str) -> Message:
-    """Of PROTOBUF. UnusableSchema."""
+def parse_numbers(properties: Mapping[str, str], data: bytes, name: str) -> Message:
+    """Of PROTOBUF. UnusableSchema.
+
+    Whether a field that is not there is null in Java cannot be told from its number; its getter gives the default, which the
+    definition (Avro's, by ProtobufData) has: where that is 0 or nothing, so does the column.
+    """
     try:
+        without = _without_presence(json.loads(data))
         found = json.loads(properties["__PARSING_INFO__"])
         fields = [
             Field(
@@ -72,12 +77,19 @@ def parse_numbers(properties: Mapping[str, str], name: str) -> Message:
                 each["name"],
                 {"MESSAGE": "BYTES", "GROUP": "BYTES", "ENUM": "INT32"}.get(each["type"], each["type"]),
                 each.get("label") == "LABEL_REPEATED",
+                has_presence=each["name"] not in without,
             )
             for each in found
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UnusableSchema(f"the definition has no __PARSING_INFO__ that can be read: {error!r}") from None
     return Message(name, tuple(fields))
+
+
+def _without_presence(definition: Any) -> set[str]:
+    """Fields of Avro's definition whose default is 0, false or empty; enumerations have names as theirs."""
+    fields = definition.get("fields", ())
+    return {each["name"] for each in fields if "default" in each and each["default"] in (0, "", False)}
 
 
 class _Descriptors:

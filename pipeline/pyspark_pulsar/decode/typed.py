@@ -72,7 +72,7 @@ def _definition(schema: Schema) -> Any:
         case "PROTOBUF_NATIVE":
             return protobuf_schema.parse_native(schema.data)
         case "PROTOBUF":
-            return protobuf_schema.parse_numbers(dict(schema.properties), "message")
+            return protobuf_schema.parse_numbers(dict(schema.properties), schema.data, "message")
         case kind if is_primitive(kind):
             return kind
     raise UnusableSchema(f"schemas of type {schema.kind} have no columns")
