@@ -1,0 +1,65 @@
+"""A standalone cluster of Spark's, of the jars that PySpark brings: a master and a worker with one core, on loopback.
+
+As docs/pipeline.md starts them. Executors are the worker's children, and end with it or with their application.
+"""
+
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyspark
+
+from tests.clients.python_client import until
+from tests.started_process import ROOT, StartedProcess, free_port
+from tests.toolchain import QUICK_JAVA
+
+_CLASS = str(Path(pyspark.__file__).parent / "bin" / "spark-class")
+_QUICK = " ".join(QUICK_JAVA)
+_START_SECONDS_MAX = 300.0
+_MEMORY = "600m"
+SETTINGS = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": _QUICK,
+    "spark.cores.max": "1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""Of a session that runs there."""
+
+
+class _Daemon(StartedProcess):
+    def launch(self, *words: str) -> None:
+        environment = {
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_DAEMON_JAVA_OPTS": _QUICK,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'pipeline'}",
+        }
+        self.launch_command(["env", *(f"{name}={value}" for name, value in environment.items()), _CLASS, *words])
+
+
+@contextmanager
+def spark_cluster(directory: Path) -> Iterator[str]:
+    """Its URL, `spark://...`, when its master listens; whoever connects waits for the worker."""
+    port = free_port()
+    url, package = f"spark://127.0.0.1:{port}", "org.apache.spark.deploy"
+    place = ("--host", "127.0.0.1", "--webui-port", "0")
+    with _Daemon(directory / "master") as master, _Daemon(directory / "worker") as worker:
+        master.launch(f"{package}.master.Master", *place, "--port", str(port))
+        until(lambda: _listens(port), _START_SECONDS_MAX)
+        scratch = ("--work-dir", str(directory / "work"))
+        worker.launch(f"{package}.worker.Worker", *place, "--cores", "1", "--memory", _MEMORY, *scratch, url)
+        try:
+            yield url
+        finally:
+            worker.stop()  # with its executors, which it ends when it is asked to
+            master.stop()
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), socket.create_connection(("127.0.0.1", port), 5):
+        return True
+    return False
