@@ -14,7 +14,7 @@ from tests.broker.connection.peer import TOPIC, flow, lookup, partitions, play, 
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
-from .matrix.commands import error_in
+from .matrix.conversations import error_in
 from .secured_server import BEGINNING, Secured, auth_response, connect, secured
 from .token_maker import CANARY, token
 

@@ -1,9 +1,10 @@
-"""Roles by routes: what we decide beside what Apache Pulsar 4.0.8 decided (`matrix/apache-4.0.8.txt`), letter by letter."""
+"""Roles by routes and commands: what we decide beside what Apache Pulsar 4.0.8 decided (`matrix/apache-*.txt`), by letter."""
 
+import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,21 @@ from broker.admin.answers import Refusal
 from broker.admin.authorize import authorizer
 from broker.admin.dispatch import Dispatcher
 from broker.admin.endpoints import Endpoint
+from broker.connection.session import _FROM_BROKERS
 from broker.security.security import Security
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from tests.broker.admin.admin_world import AdminWorld
-from tests.broker.connection.peer import settle
+from tests.broker.connection.peer import Peer, settle
+from tests.broker.transaction.test_who_may import coordinated, opened
 from tests.simulation.worlds import run
 from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.transactions import TxnId
 
-from .matrix.commands import commands
-from .matrix.commands import letter as command_letter
-from .matrix.differences import BY_PREFIX, BY_ROUTE, NOT_APACHES
-from .matrix.record_apache_commands import connect_as
+from .matrix.conversations import UNASKED, Step, World, conversations
+from .matrix.conversations import letter as letter_of
+from .matrix.differences import BY_COMMAND, BY_PREFIX, BY_ROUTE, NOT_APACHES
+from .matrix.record_apache_commands import connect_as, credentials
 from .matrix.roles import (
     NAMESPACE,
     ON_NAMESPACE,
@@ -40,11 +44,13 @@ from .matrix.roles import (
     Who,
     filled,
 )
-from .secured_server import Secured, secured, settings
+from .secured_server import Secured, settings
 from .token_maker import SECRET, token
 
 COMMANDS_RECORDED = Path(__file__).parent / "matrix" / "apache-4.0.8-commands.txt"
 RECORDED = Path(__file__).parent / "matrix" / "apache-4.0.8.txt"
+TURNS_MAX = 30
+"""Of a thousandth of a second: who has not answered by then does not."""
 
 
 @cache
@@ -167,39 +173,71 @@ def test_a_route_that_declares_nothing_is_for_super_users(who: Who) -> None:
     assert (run(lambda _: scenario()) == "A") is (who.name == "admin")
 
 
-def test_what_we_decide_of_a_command_is_what_apache_decides_but_for_schemas() -> None:
-    """Whether one is let in at all is part of it. Apache 4.0.8 asks nobody for a permission on schemas."""
+def test_what_we_decide_of_each_command_is_what_apache_decides_but_for_what_is_listed_with_its_reason() -> None:
+    """Whether one is let in at all is part of it."""
 
     async def scenario() -> dict[str, str]:
-        async with secured() as server:
+        async with coordinated() as server:
             policies = await a_store()
             for path in (f"/admin/policies/{TENANT}", f"/admin/policies/{NAMESPACE}"):
                 found = await policies.get(path)
                 assert found is not None
                 await server.store.put(path, found.value)
-            return {name: "".join([await asked(server, who, each) for who in ROLES]) for name, each in of_matrix().items()}
+            return {name: await letters(server, name, steps) for name, steps in conversations(TOPIC, SUBSCRIPTION).items()}
 
     logging.disable(logging.WARNING)
     try:
         ours = run(lambda _: scenario())
     finally:
         logging.disable(logging.NOTSET)
-    theirs = dict(line.split(": ") for line in COMMANDS_RECORDED.read_text().splitlines())
-    assert {name for name in theirs if theirs[name] != ours[name]} == {"GET_SCHEMA", "GET_OR_CREATE_SCHEMA"}
-    assert ours["GET_SCHEMA"] == theirs["LOOKUP"]
-    assert ours["GET_OR_CREATE_SCHEMA"] == theirs["PRODUCER"]
+    theirs = recorded_commands()
+    assert ours.keys() == theirs.keys()
+    different = {name: f"{ours[name]} and not {theirs[name]}" for name in theirs if ours[name] != theirs[name]}
+    assert {name: each for name, each in different.items() if name not in BY_COMMAND} == {}
+    assert BY_COMMAND.keys() - different.keys() == set(), "the list has nothing that is alike"
+    assert {name for name in different if is_laxer(ours[name], theirs[name])} == set(), "where we differ, we are the stricter"
 
 
-def of_matrix() -> Mapping[str, BaseCommand]:
-    return commands(TOPIC, SUBSCRIPTION)
+def test_every_type_of_command_that_a_client_may_send_is_asked() -> None:
+    asked = {BaseCommand.Type.Value(name.split()[0]) for name in recorded_commands()}
+    assert asked == set(BaseCommand.Type.values()) - _FROM_BROKERS
 
 
-async def asked(server: Secured, who: Who, command: BaseCommand) -> str:
-    peer = server.peer()
-    answer = await peer.ask(connect_as(who, SECRET))
-    if answer.type != BaseCommand.CONNECTED:
-        return command_letter(None)
-    found = await peer.ask(command)
+def recorded_commands() -> dict[str, str]:
+    return dict(line.split(": ") for line in COMMANDS_RECORDED.read_text().splitlines())
+
+
+def is_laxer(ours: str, theirs: str) -> bool:
+    """Whether somebody may have had done here what was not done there."""
+    return any(mine in "A." and other not in "A." for mine, other in zip(ours, theirs, strict=True))
+
+
+async def letters(server: Secured, name: str, steps: Sequence[Step]) -> str:
+    return "".join([await became(server, name, steps, who) for who in ROLES])
+
+
+async def became(server: Secured, name: str, steps: Sequence[Step], who: Who) -> str:
+    """A letter, as `record_apache_commands` writes down Apache's."""
+    txn_id = await opened(await server.peer_of("admin")) if "TXN" in name else TxnId(0, 0)
+    world = World(TOPIC, SUBSCRIPTION, txn_id, (credentials(who, SECRET) or "").encode())
+    peer, said = server.peer(), list[BaseCommand]()
+    if (await peer.ask(connect_as(who, SECRET))).type != BaseCommand.CONNECTED:
+        return "C"
+    for step in steps:
+        answers = await answers_to(peer, step(world, said))
+        said += answers
+    ended = peer.transport.closed
     peer.transport.close()
     await settle()
-    return command_letter(found)
+    return letter_of(answers, ended=ended)
+
+
+async def answers_to(peer: Peer, data: bytes) -> list[BaseCommand]:
+    """Coordinators answer after a while."""
+    peer.feed(data)
+    for _ in range(TURNS_MAX):
+        await asyncio.sleep(0.001)
+        answers = [each for each in peer.answers() if each.type not in UNASKED]
+        if answers or peer.transport.closed:
+            return answers
+    return []

@@ -1,7 +1,4 @@
-"""The commands of the matrix, by name, on the topic and namespace of `roles`; and whether an answer says that one may not.
-
-Those of transactions among brokers are not asked of Apache: it has them only with transactions on.
-"""
+"""The commands of the matrix that need none before them, by name, on the topic and namespace of `roles`."""
 
 from collections.abc import Mapping
 
@@ -43,26 +40,3 @@ def commands(topic: str, subscription: str) -> Mapping[str, BaseCommand]:
             get_or_create_schema=api.CommandGetOrCreateSchema(request_id=8, topic=topic, schema=schema),
         ),
     }
-
-
-def error_in(answer: BaseCommand) -> int | None:
-    """The code of the failure, wherever the answer has it."""
-    match answer.type:
-        case BaseCommand.ERROR:
-            return int(answer.error.error)
-        case BaseCommand.LOOKUP_RESPONSE if answer.lookup_topic_response.HasField("error"):
-            return int(answer.lookup_topic_response.error)
-        case BaseCommand.PARTITIONED_METADATA_RESPONSE if answer.partition_metadata_response.HasField("error"):
-            return int(answer.partition_metadata_response.error)
-        case BaseCommand.GET_SCHEMA_RESPONSE if answer.get_schema_response.HasField("error_code"):
-            return int(answer.get_schema_response.error_code)
-        case BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE if answer.get_or_create_schema_response.HasField("error_code"):
-            return int(answer.get_or_create_schema_response.error_code)
-    return None
-
-
-def letter(answer: BaseCommand | None) -> str:
-    """`A` it may, whatever else went wrong; `4` AuthorizationError; `C` not let in at all."""
-    if answer is None:
-        return "C"
-    return "4" if error_in(answer) == AUTHORIZATION_ERROR else "A"

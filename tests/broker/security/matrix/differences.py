@@ -60,6 +60,30 @@ BY_PREFIX: Mapping[str, str] = {
 }
 """Of paths."""
 
+_TAKES_PART = (
+    "Apache lets everybody name any topic and subscription as one of their transaction, and then writes markers to it;"
+    " here it is for those who may publish and consume there"
+)
+_NO_SUCH_CONSUMER = "there is none: Apache is silent, here whoever asks for an answer is told"
+_STATS_OF_NONE = "there is none: Apache fails to make the answer and ends the connection, here the error is told"
+_MARKERS = "only for super-users there as here; others are told so by AuthorizationError, there by another code"
+
+BY_COMMAND: Mapping[str, str] = {
+    "GET_SCHEMA": _OPEN,
+    "GET_OR_CREATE_SCHEMA": _OPEN,
+    "ACK after SUBSCRIBE": _NO_SUCH_CONSUMER,
+    "ACK of no consumer": _NO_SUCH_CONSUMER,
+    "CONSUMER_STATS after SUBSCRIBE": _STATS_OF_NONE,
+    "CONSUMER_STATS of no consumer": _STATS_OF_NONE,
+    "ADD_PARTITION_TO_TXN of one's own": _TAKES_PART,
+    "ADD_SUBSCRIPTION_TO_TXN of one's own": _TAKES_PART,
+    "ADD_PARTITION_TO_TXN of another's transaction": _TAKES_PART,
+    "ADD_SUBSCRIPTION_TO_TXN of another's transaction": _TAKES_PART,
+    "END_TXN_ON_PARTITION": _MARKERS,
+    "END_TXN_ON_SUBSCRIPTION": _MARKERS,
+}
+"""By the name of the conversation: the reason."""
+
 NOT_APACHES = frozenset(
     {
         "GET /docs",
