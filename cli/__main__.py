@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cli import autorecovery_options, collector, config_options, devcluster_options, own_parser_commands, tokens_options
+from cli import autorecovery_options, config_options, devcluster_options, interpreter, own_parser_commands, tokens_options
 from cli.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND, add_command, add_coordinator_command
 from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
 
@@ -130,5 +130,5 @@ def _parser() -> argparse.ArgumentParser:
 
 if __name__ == "__main__":
     if sys.argv[1:2] and sys.argv[1] in _CONFIGURED:
-        collector.off_while_starting()
+        interpreter.off_while_starting()
     sys.exit(main())

@@ -20,7 +20,7 @@ from bookie.server.settings import BookieServerSettings
 from bookie.web.settings import BookieWebSettings
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.repair.auto_recovery import AutoRecovery
-from cli import collector
+from cli import interpreter
 from cli.autorecovery import SETTINGS, auto_recovery
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import BOOKIE
@@ -60,7 +60,7 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
         owner, recovery = auto_recovery(configuration, RealClock(), RealRng(), store, store)
         await recovery.start()
         web = await _serve_web(configuration, recovery)
-        collector.settle()
+        interpreter.settle()
         _tell_ready(owner, web, json_ready)
         failing = asyncio.create_task(recovery.until_it_failed(), name="autorecovery fails")
         stopping = asyncio.create_task(stop.wait(), name="autorecovery is told to stop")

@@ -19,7 +19,7 @@ from bookie.errors import BookieStartError
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookkeeper.ledgers import LedgerError
-from cli import collector
+from cli import interpreter
 from cli.bookie import SETTINGS, BookieFailed, BookieServer
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import BOOKIE
@@ -76,7 +76,7 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
     try:
         server = BookieServer(configuration, disk, RealClock(), RealRng(), store, store)
         await server.start()
-        collector.settle()
+        interpreter.settle()
         _tell_ready(server, json_ready)
         must_end = asyncio.create_task(server.bookie.until_it_must_end(), name="bookie must end")
         stopping = asyncio.create_task(stop.wait(), name="bookie is told to stop")

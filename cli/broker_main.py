@@ -16,9 +16,8 @@ import uvloop
 
 from bookkeeper.paths import ROOT
 from broker.service.settings import BrokerSettings
-from cli import collector
 from cli.broker import SETTINGS, BrokerFailed, BrokerServer
-from cli.broker_process import tell_ready
+from cli.broker_process import settle_interpreter, tell_ready
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import BROKER
@@ -96,7 +95,7 @@ async def _serve_until(stop: asyncio.Event, server: BrokerServer, store: ZooKeep
         await server.start()
         await server.serve(web.number, web.tls_number)
         await web.serve(server.service, store, server.security, server.tls, server.coordinators)
-        collector.settle()
+        settle_interpreter(server.service)
         tell_ready(server.service, json_ready)
         await stop.wait()
         end_on_signal()

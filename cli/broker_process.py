@@ -1,4 +1,4 @@
-"""What a process that runs a broker does, be it a standalone or one of a cluster: the web port, the ready line."""
+"""What a process that runs a broker does, be it a standalone or one of a cluster: web port, collector, ready line."""
 
 import json
 import logging
@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 from broker.service.broker_service import BrokerService
+from cli import interpreter
 from cli.ready_file import write_whole
 from ports.logs import line
 from wire.kernels import sends
@@ -25,6 +26,12 @@ def bound_socket(host: str, port: int) -> socket.socket:
         bound.close()
         raise OSError(error.errno, f"the web server cannot listen on {host}:{port}: {error.strerror}") from error
     return bound
+
+
+def settle_interpreter(service: BrokerService) -> None:
+    """Once it serves: the collector is told how many topics and connections have ended."""
+    meters, topics = service.meters, service.loaded_topics
+    interpreter.settle(lambda: meters.connections_closed + meters.topic_loads.succeeded.count - len(topics))
 
 
 def tell_ready(service: BrokerService, json_ready: str | None) -> None:

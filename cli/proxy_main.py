@@ -16,7 +16,7 @@ from pathlib import Path
 
 import uvloop
 
-from cli import collector
+from cli import interpreter
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import PROXY
 from cli.proxy import SETTINGS, ProxyServer
@@ -81,7 +81,7 @@ async def _serve_until(stop: asyncio.Event, server: ProxyServer, json_ready: str
     where = server.settings
     with socket.create_server((where.bind_address, where.web_service_port)) as web_socket:
         await server.start(web_socket)
-        collector.settle()
+        interpreter.settle()
         _tell_ready(server, web_socket.getsockname()[1], json_ready)
         await stop.wait()
         end_on_signal()

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import uvloop
 
-from cli import collector
-from cli.broker_process import tell_ready
+from cli.broker_process import settle_interpreter, tell_ready
 from cli.configuration import CONF, Configuration, load_configuration
 from cli.configuration_verdicts import STANDALONE
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
@@ -83,7 +82,7 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
     web = bound_web_ports(standalone.server_settings, standalone.tls_settings)
     await standalone.serve(web.number, web.tls_number)
     await web.serve(standalone.service, store, standalone.security, standalone.tls, standalone.coordinators)
-    collector.settle()
+    settle_interpreter(standalone.service)
     tell_ready(standalone.service, json_ready)
     await stop.wait()
     end_on_signal()

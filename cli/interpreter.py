@@ -1,0 +1,84 @@
+"""What a server asks of its interpreter: threads that wait get their turn soon, and the cycle collector never works for long.
+
+Owns both, for the process. The collector is off while a server starts. Later what outlives two of its runs is set aside
+(`gc.freeze`), so that a run looks only at what is new, however much the process holds. What is set aside and becomes garbage in
+cycles stays, until there may be so much of it that all is looked at, once (docs/adr/0029).
+"""
+
+import asyncio
+import gc
+import sys
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+SWITCH_SECONDS = 0.0005
+"""How long a thread waits for the interpreter before it asks for it (Python's own: 5 ms). The loop's thread gives it up for an
+instant whenever it looks at its sockets: too short for another to wake up in, and the other's wait begins anew."""
+YOUNG_OBJECTS, YOUNG_RUNS = 10_000, 5
+"""Made before the newest are looked at; and how many such runs before those that outlived them are: some ms each."""
+RUNS_BETWEEN_COUNTS = 10
+"""Counting what is set aside takes some ms too."""
+GROWTH, GROWTH_OBJECTS = 1.5, 250_000
+"""All is looked at when so many times what was left the last time is set aside, and at least so many objects more,"""
+OBJECTS_OF_ONE = 100
+"""and when half of these can be those of topics and connections that have ended, of which each has about so many."""
+
+
+class CycleCollector(Protocol):
+    """The module `gc`, as far as it is used here."""
+
+    def collect(self) -> int: ...
+    def freeze(self) -> None: ...
+    def unfreeze(self) -> None: ...
+    def get_freeze_count(self) -> int: ...
+
+
+class SettingAside:
+    """A callback of the collector (`gc.callbacks`)."""
+
+    def __init__(
+        self, collector: CycleCollector, soon: Callable[[Callable[[], None]], object], ended: Callable[[], int] | None = None
+    ) -> None:
+        """`soon` calls it when the collector is not at work any more; it is asked from any thread. `ended`: how many large
+        things have ended so far; None: nobody counts them, and growth alone is a reason."""
+        self._gc, self._soon, self._ended = collector, soon, ended
+        self._runs = self._left = self._ended_before = 0
+        self._is_asked = False
+
+    def look_at_all(self) -> None:
+        """What is no garbage is set aside. It takes a second for some million objects."""
+        self._gc.unfreeze()
+        self._gc.collect()
+        self._gc.freeze()
+        self._left, self._is_asked = self._gc.get_freeze_count(), False
+        self._ended_before = self._ended() if self._ended is not None else 0
+
+    def __call__(self, phase: str, info: Mapping[str, int]) -> None:
+        if phase != "stop" or info["generation"] == 0:
+            return
+        self._gc.freeze()
+        self._runs += 1
+        if self._runs % RUNS_BETWEEN_COUNTS == 0 and not self._is_asked and self._has_grown():
+            self._is_asked = True
+            self._soon(self.look_at_all)
+
+    def _has_grown(self) -> bool:
+        grown = self._gc.get_freeze_count() - self._left
+        if grown <= max((GROWTH - 1) * self._left, GROWTH_OBJECTS):
+            return False
+        return self._ended is None or 2 * OBJECTS_OF_ONE * (self._ended() - self._ended_before) >= grown
+
+
+def off_while_starting() -> None:
+    """Before a server is imported: nothing of that is garbage, and looking for it is a tenth of a start."""
+    gc.disable()
+
+
+def settle(ended: Callable[[], int] | None = None) -> None:
+    """When the server is ready: what was made until now stays. On its loop. `ended` as `SettingAside` has it."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    aside = SettingAside(gc, asyncio.get_running_loop().call_soon_threadsafe, ended)
+    aside.look_at_all()
+    gc.callbacks.append(aside)
+    gc.set_threshold(YOUNG_OBJECTS, YOUNG_RUNS, YOUNG_RUNS)
+    gc.enable()
