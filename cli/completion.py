@@ -123,10 +123,23 @@ def _zsh(tool: str, tree: Tree) -> list[str]:
 
 
 def _fish(tool: str, tree: Tree) -> list[str]:
-    lines = [f"complete -c {tool} -n __fish_use_subcommand -a '{' '.join(tree[''])}'"]
-    for words, following in tree.items():
-        group, _, command = words.partition(" ")
-        if group and following:
-            seen = f"__fish_seen_subcommand_from {group}" + (f"; and __fish_seen_subcommand_from {command}" if command else "")
-            lines.append(f"complete -c {tool} -n '{seen}' -a '{' '.join(following)}'")
-    return lines
+    """Files are offered after an option alone."""
+    name = _function(tool)
+    return [
+        f"function {name}_words",
+        '  switch "$argv[1]"',
+        *(f"    case '{words}'; string split -- ' ' '{' '.join(following)}'" for words, following in tree.items()),
+        "  end",
+        "end",
+        f"function {name}",
+        "  set -l key ''",
+        "  for word in (commandline -opc)[2..-1]",
+        "    string match -q -- '-*' $word; and continue",
+        '    set -l longer (string trim "$key $word")',
+        f'    test -n "$({name}_words $longer)"; and set key $longer',
+        "  end",
+        f"  {name}_words $key",
+        "  string match -q -- '-*' (commandline -opc)[-1]; and __fish_complete_path (commandline -ct)",
+        "end",
+        f"complete -c {tool} -f -a '({name})'",
+    ]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.completion import SHELLS, admin_tree, main
+from tests.cli.shells import fish_offers, zsh_with
 
 
 def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -26,6 +27,35 @@ def completed(source: str, function: str, words: list[str], directory: Path) -> 
     ran = subprocess.run([bash, "--norc", "-c", asked], capture_output=True, text=True, check=True, timeout=60)
     assert ran.stderr == ""
     return set(ran.stdout.split())
+
+
+LINES = {
+    "pulsar-admin tena": {"tenants"},
+    "pulsar-admin topics st": {"stats", "stats-internal"},
+    "pulsar-admin namespaces topics st": set(),
+    "pulsar-admin --admin-url http://a topics skip persistent://t/n/a --": {"--subscription", "--count"},
+    "bin/pulsar-admin topics sta": {"stats", "stats-internal"},
+    "pulsar doc": {"doctor"},
+    "pulsar completion z": {"zsh"},
+    "pulsar-client con": {"consume"},
+    "pulsar-perf transaction --txn": {"--txn-timeout", "--txn-disable"},
+}
+"""What a shell offers for the last word."""
+
+
+def test_zsh_at_a_terminal_completes_groups_commands_and_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with zsh_with(script("zsh", capsys), tmp_path) as zsh:
+        assert {line: zsh.offers(line) for line in LINES} == LINES
+        assert "--data-dir" in zsh.offers("pulsar standalone --")
+
+
+def test_fish_completes_groups_commands_and_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    offered = fish_offers(
+        script("fish", capsys), [*LINES, "pulsar standalone --", f"pulsar standalone --data-dir {tmp_path}/comp"], tmp_path
+    )
+    assert dict(zip(LINES, offered, strict=False)) == LINES
+    assert "--data-dir" in offered[-2]
+    assert f"{tmp_path}/completion.fish" in offered[-1]
 
 
 def test_bash_completes_groups_commands_and_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
