@@ -1,12 +1,14 @@
 """A client program that moves tokens in transactions: takes one from a topic, publishes it to two others, acknowledges it.
 
 Speaks the wire over `simulation.client`'s connection. After anything that fails it begins anew with a new connection, as a
-program that was started again. What it was told goes into the books (`simulation.transfer_books`).
+program that was started again; one that had acknowledged everything goes on to end its transaction over the new one, as
+Apache's clients do. What it was told goes into the books (`simulation.transfer_books`).
 """
 
 import asyncio
 import random
 from collections import deque
+from dataclasses import dataclass
 from typing import Any
 
 from crc32c import crc32c
@@ -145,16 +147,28 @@ class Watcher(_Program):
                 self._books.seen(found[1])
 
 
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """A transaction in which all is answered that was asked, and how its client wants it to end."""
+
+    txn: tuple[int, int]
+    token: bytes
+    is_committed: bool
+
+
 class Mover(_Program):
     """Moves tokens with the coordinator of that number, which others may use too."""
 
     def __init__(self, recorder: Recorder, books: Books, rng: random.Random, number: int) -> None:
         super().__init__(recorder, books, rng, number)
         self._sequence = 0
+        self._unanswered: _Ending | None = None
+        """The connection was lost before it was told that it had ended."""
 
     async def _work(self, peer: Peer) -> None:
         asked = pb.CommandTcClientConnectRequest(request_id=0, tc_id=self._number)
         await peer.ask(BaseCommand.TC_CLIENT_CONNECT_REQUEST, "tc_client_connect_request", asked)
+        await self._go_on(peer)
         for index, topic in enumerate(TO):
             await peer.produce(index, topic)
         await peer.consume(FROM, SUBSCRIPTION, pb.CommandSubscribe.Shared)
@@ -182,9 +196,24 @@ class Mover(_Program):
         await peer.ask(BaseCommand.ADD_SUBSCRIPTION_TO_TXN, "add_subscription_to_txn", named)
         ack = pb.CommandAck(consumer_id=0, ack_type=pb.CommandAck.Individual, message_id=[message_id], **ids)
         await peer.ask(BaseCommand.ACK, "ack", ack)
-        is_aborted = self._rng.random() < ABORTED
-        action = "ABORT" if is_aborted else "COMMIT"
-        if not is_aborted:
+        ending = _Ending(txn, token, is_committed=self._rng.random() >= ABORTED)
+        if ending.is_committed:
             self._books.committing(txn)
-        await peer.ask(BaseCommand.END_TXN, "end_txn", pb.CommandEndTxn(txn_action=action, **ids))
-        self._books.told(txn, token, is_committed=not is_aborted)
+        await self._end(peer, ending)
+
+    async def _end(self, peer: Peer, ending: _Ending) -> None:
+        self._unanswered = ending
+        asked = pb.CommandEndTxn(request_id=0, txn_action="COMMIT" if ending.is_committed else "ABORT")
+        asked.txnid_most_bits, asked.txnid_least_bits = ending.txn
+        try:
+            await peer.ask(BaseCommand.END_TXN, "end_txn", asked)
+        except RequestFailed:
+            self._unanswered = None  # its time was up
+            raise
+        self._unanswered = None
+        self._books.told(ending.txn, ending.token, is_committed=ending.is_committed)
+
+    async def _go_on(self, peer: Peer) -> None:
+        """After the connection was lost: what was acknowledged in it, and answered, counts with it all the same."""
+        if self._unanswered is not None:
+            await self._end(peer, self._unanswered)
