@@ -5,6 +5,9 @@ import json
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pytest
+
+from pipeline.pyspark_pulsar.jobs.command_line import main
 from pipeline.pyspark_pulsar.jobs.progress import Progress, line
 from pipeline.pyspark_pulsar.jobs.report import Report, Table, write
 from pipeline.pyspark_pulsar.jobs.spark_errors import reason
@@ -78,3 +81,12 @@ def test_of_sparks_stacks_the_line_is_told_that_says_why() -> None:
     assert reason(full) == "java.io.IOException: No space left on device"
     assert reason("something else\n at z") == "something else"
     assert reason("") == "nobody says why"
+
+
+def test_an_audit_takes_the_options_of_the_source(capsys: pytest.CaptureFixture[str]) -> None:
+    """How long a broker that is away is waited for, certificates; and one that is not known is refused."""
+    audit = ["audit", "--admin-url", "http://127.0.0.1:9"]
+    assert main([*audit, "--option", "pollTimeoutMs=200"]) == 2
+    assert "asked again for 0.2 s" in capsys.readouterr().err
+    assert main([*audit, "--option", "colour=red"]) == 2
+    assert "option colour: not known" in capsys.readouterr().err

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from ..client.admin import asked
 from ..errors import NoSuchTopic
-from ..options import Access
+from ..options import Access, parse_options
 from .progress import Progress
 from .report import Report, Table
 
@@ -21,8 +21,8 @@ def add_arguments(job: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, options: Mapping[str, str], progress: Progress) -> Report:
-    """Topics that vanish meanwhile are left out. Refused, Unreachable."""
-    access = Access(options["service.url"], options["admin.url"], options.get("pulsar.client.authParams", ""))
+    """Topics that vanish meanwhile are left out. Refused, Unreachable, WrongOption."""
+    access = parse_options({**options, "topics": "every"}, is_stream=False).access  # the options of the source, of no topic
     topics = [topic for namespace in _namespaces(access, arguments.namespace) for topic in _topics(access, namespace)]
     if arguments.dry_run:
         return Report("audit", {"admin": access.admin_url, "topics": len(topics)})
