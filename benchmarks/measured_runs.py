@@ -33,7 +33,7 @@ def _once(what: str, rows: int, server: int | None, work: Callable[[], None]) ->
     work()
     seconds, server_used = time.monotonic() - wall, _of(server) - of_server
     used = cpu_seconds(os.getpid()) - of_all
-    is_ours = server is not None and server in _descendants(os.getpid())
+    is_ours = server is not None and server in descendants(os.getpid())
     run = Run(what, rows, round(seconds, 2), round(used - (server_used if is_ours else 0), 2), round(server_used, 2))
     print(json.dumps({**asdict(run), "rows_per_second": round(rows / seconds)}), flush=True)
     return run
@@ -45,10 +45,11 @@ def _of(server: int | None) -> float:
 
 def cpu_seconds(pid: int) -> float:
     """Of a process and of all that it started, those that have ended too."""
-    return sum(_ticks(each) for each in (pid, *_descendants(pid))) / _TICKS
+    return sum(_ticks(each) for each in (pid, *descendants(pid))) / _TICKS
 
 
-def _descendants(pid: int) -> Iterator[int]:
+def descendants(pid: int) -> Iterator[int]:
+    """All that it started, and what those did."""
     for thread in Path(f"/proc/{pid}/task").glob("*/children"):
         try:
             found = thread.read_text().split()
@@ -56,7 +57,7 @@ def _descendants(pid: int) -> Iterator[int]:
             continue  # it has ended meanwhile
         for each in map(int, found):
             yield each
-            yield from _descendants(each)
+            yield from descendants(each)
 
 
 def _ticks(pid: int) -> int:

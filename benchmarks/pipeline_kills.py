@@ -7,10 +7,12 @@ import argparse
 import random
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from tests.clients.server_process import ServerProcess
 from tests.pipeline.killed_streams import KilledStreams
+from tests.pipeline.spark_process import SparkProcess
 
 
 def main() -> int:
@@ -19,14 +21,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rows", type=int, default=400, help="of a micro-batch")
     arguments = parser.parse_args()
-    chance = random.Random(arguments.seed)
+    chance, began = random.Random(arguments.seed), time.monotonic()
     with tempfile.TemporaryDirectory() as scratch, ServerProcess(Path(scratch, "server"), _SETTINGS) as server:
         files = 3 * arguments.kills + 2
         streams = KilledStreams(server.start(), "persistent://public/default/k", Path(scratch, "s"), files, arguments.rows)
         for _ in range(arguments.kills):
             streams.run_and_kill(chance)
-            print(f"kill {streams.kills}: {streams.committed()} of {files} files committed", flush=True)
-        streams.finish()
+            seconds = time.monotonic() - began
+            print(f"kill {streams.kills}: {streams.committed()} of {files} files committed, {seconds:.0f} s", flush=True)
+        with SparkProcess(Path(scratch, "last")) as spark:
+            streams.finish(spark, files_of_a_batch=25)
         streams.check()
     print(f"{arguments.kills} kills: {files * arguments.rows} rows under each guarantee, none lost, none twice")
     return 0

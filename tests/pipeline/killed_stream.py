@@ -1,43 +1,58 @@
-"""A stream from a topic to Parquet, killed with -9 and its JVM with it, and started again from its checkpoint, again and again.
+"""A stream from a topic to Parquet that is killed with -9 and comes back: how a test and a benchmark
+(`benchmarks.pipeline_source_kills`) do it.
 
-Each time it is killed when its table has grown by some batches since it began, which chance says; the last time it is let run.
+Each time it is killed when its table has grown by some batches since it began, and a moment after that, which chance says.
 """
 
-import itertools
 import random
 import time
 from pathlib import Path
 
+from tests.pipeline.killed_streams import STALL_SECONDS_MAX
 from tests.pipeline.spark_process import SparkProcess
 
-BATCH_SECONDS_MAX = 400.0
 _JOBS = "tests.pipeline.spark_jobs"
+_LOOK_SECONDS = 0.05
 
 
-def run_killed(directory: Path, options: dict[str, str], kills: int, chance: random.Random) -> list[str]:
-    """The values that stand in the table at the end, sorted. `options` say the topic and the size of a batch."""
-    table, checkpoint = directory / "table", directory / "checkpoint"
-    job = {"options": options, "to": str(table), "checkpoint": str(checkpoint), "columns": ["cast(value as string) v"]}
-    for number in itertools.count():
-        with SparkProcess(directory / f"spark-{number}") as spark:
-            before = _batches(table)
-            spark.begin(f"{_JOBS}:stream_to_parquet", **job)
-            if number < kills:
-                _until_grown(spark, table, before + chance.randint(1, 2))
-                spark.kill()
-                continue
-            spark.result()
-            return sorted(each["v"] for each in spark.run(f"{_JOBS}:table", path=str(table)))
-    raise AssertionError("it counts without end")
+class KilledStream:
+    """`options` say the topic and the size of a batch. `directory`: for table, checkpoint and logs."""
 
+    def __init__(self, directory: Path, options: dict[str, str]) -> None:
+        self._directory, self._table, self.kills = directory, directory / "table", 0
+        self._job = {
+            "options": options,
+            "to": str(self._table),
+            "checkpoint": str(directory / "checkpoint"),
+            "columns": ["cast(value as string) v"],
+        }
 
-def _until_grown(spark: SparkProcess, table: Path, batches: int) -> None:
-    """Or until the stream has read all, where it was quicker than this."""
-    deadline = time.monotonic() + BATCH_SECONDS_MAX
-    while _batches(table) < batches and not spark.has_answered_within(0.05):
-        assert time.monotonic() < deadline, f"{_batches(table)} batches, and not {batches}"
+    def batches(self) -> int:
+        """That Spark's sink has written down as done, the newest one's number and all before it."""
+        found = [each.name.split(".")[0] for each in (self._table / "_spark_metadata").glob("[0-9]*")]
+        return max((int(each) + 1 for each in found), default=0)
 
+    def run_and_kill(self, chance: random.Random) -> None:
+        """An error of Spark's, or AssertionError with the end of its log when the table does not grow."""
+        with SparkProcess(self._directory / f"killed-{self.kills}") as spark:
+            spark.begin(f"{_JOBS}:stream_to_parquet", **self._job)
+            self._until_grown(spark, self.batches() + chance.randint(1, 2))
+            if spark.has_answered_within(chance.random()):
+                spark.result()  # what it failed with
+        self.kills += 1
 
-def _batches(table: Path) -> int:
-    """That Spark's sink has written down as done."""
-    return sum(each.name.split(".")[0].isdigit() for each in (table / "_spark_metadata").glob("*"))
+    def _until_grown(self, spark: SparkProcess, wanted: int) -> None:
+        """Or until the stream has read all, where it was quicker than this."""
+        before, since = self.batches(), time.monotonic()
+        while (now := self.batches()) < wanted and not spark.has_answered_within(_LOOK_SECONDS):
+            if now != before:
+                before, since = now, time.monotonic()
+            assert time.monotonic() - since < STALL_SECONDS_MAX, (
+                f"kill {self.kills + 1}: {now} batches are there, {wanted} wanted: nothing moves for {STALL_SECONDS_MAX} s\n"
+                f"{spark.log_end()}"
+            )
+
+    def finish(self, spark: SparkProcess) -> list[str]:
+        """Let run to its end: the values that stand in the table then, sorted."""
+        spark.run(f"{_JOBS}:stream_to_parquet", **self._job)
+        return sorted(each["v"] for each in spark.run(f"{_JOBS}:table", path=str(self._table)))

@@ -28,15 +28,21 @@ def write_rows(spark: SparkSession, options: dict[str, str], rows: list[tuple[An
     spark.createDataFrame(rows, schema).coalesce(1).write.format("pulsar").options(**options).mode("append").save()
 
 
-def stream_files(spark: SparkSession, directory: str, streams: list[tuple[str, dict[str, str]]]) -> None:
-    """All files, one for each micro-batch, to several topics at the same time: a checkpoint and the sink's options of each."""
+def stream_files(
+    spark: SparkSession, directory: str, streams: list[tuple[str, dict[str, str]]], files_of_a_batch: int = 1
+) -> None:
+    """All files to several topics at the same time: a checkpoint and the sink's options of each. The first error ends all."""
     queries = []
-    for checkpoint, options in streams:
-        frame = spark.readStream.schema("value string").option("maxFilesPerTrigger", "1").parquet(directory)
-        writer = frame.writeStream.format("pulsar").options(**options).option("checkpointLocation", checkpoint)
-        queries.append(writer.trigger(availableNow=True).start())
-    for each in queries:
-        each.awaitTermination()
+    try:
+        for checkpoint, options in streams:
+            reader = spark.readStream.schema("value string").option("maxFilesPerTrigger", f"{files_of_a_batch}")
+            writer = reader.parquet(directory).writeStream.format("pulsar").options(**options)
+            queries.append(writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start())
+        while not all([each.awaitTermination(0.2) for each in queries]):  # noqa: C419 - each raises what it failed with
+            continue
+    finally:
+        for each in queries:
+            each.stop()
 
 
 _MESSAGES = (

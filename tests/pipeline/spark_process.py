@@ -47,6 +47,12 @@ class SparkProcess:
     def log(self) -> Path:
         return self.directory / "spark.log"
 
+    @property
+    def process_id(self) -> int:
+        """Of the driver, which started all others."""
+        assert self._process is not None, "it was not started"
+        return self._process.pid
+
     def start(self) -> Self:
         """Begins; the first job waits until the session is there."""
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -86,15 +92,16 @@ class SparkProcess:
     def result(self, seconds_max: float = ANSWER_SECONDS_MAX) -> Any:
         assert self._connection is not None
         try:
-            assert self._connection.poll(seconds_max), f"no answer in {seconds_max} s\n{self._log_end()}"
+            assert self._connection.poll(seconds_max), f"no answer in {seconds_max} s\n{self.log_end()}"
             is_fine, answer = self._connection.recv()
         except EOFError:
-            raise AssertionError(f"Spark's driver ended\n{self._log_end()}") from None
+            raise AssertionError(f"Spark's driver ended\n{self.log_end()}") from None
         if not is_fine:
             raise JobFailed(answer)
         return answer
 
-    def _log_end(self) -> str:
+    def log_end(self) -> str:
+        """What it said last."""
         return self.log.read_text(errors="replace")[-_LOG_CHARACTERS_MAX:]
 
     def kill(self) -> None:

@@ -4,7 +4,9 @@ Made and told to deduplicate by the admin REST, read by the pipeline's own reade
 """
 
 import json
+import urllib.error
 import urllib.request
+from http import HTTPStatus
 from typing import Any
 
 from pipeline.pyspark_pulsar.client.admin import ledgers_of
@@ -63,3 +65,20 @@ def messages(server: Ready, topic: str, columns: tuple[str, ...] = ("value",), s
 
 def values(server: Ready, topic: str, seconds: float = 60.0) -> list[str]:
     return [each["value"].decode() for each in messages(server, topic, seconds=seconds)]
+
+
+def abort_open_transactions(server: Ready) -> int:
+    """Those that nobody will end any more; how many they were. One that ends meanwhile by itself is none of them."""
+    root, count = f"{server.web_url}/admin/v3/transactions", 0
+    with urllib.request.urlopen(f"{root}/slowTransactions/0", timeout=60) as answer:
+        found = json.load(answer)
+    for each in found.values():
+        most, least = each["txnId"].strip("()").split(",")
+        request = urllib.request.Request(f"{root}/abortTransaction/{most}/{least}", method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=60):
+                count += 1
+        except urllib.error.HTTPError as error:
+            if error.code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+                raise
+    return count
