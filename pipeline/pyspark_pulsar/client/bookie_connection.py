@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy
 
 from ..decode.octets import PADDING_BYTES, Flags, Octets, Places, sizes_at, words_at
+from ..decode.rooms import Rooms
 from .connection import Lost
 
 _READ = 2 << 24 | 2 << 16
@@ -18,6 +19,7 @@ _HEAD_BYTES = 28
 _FRAME_BYTES_MAX = 64 << 20
 _SPARE_BYTES = 64 << 10
 """Of room, beyond what is expected."""
+_ROOMS = Rooms(3)
 _REQUEST = numpy.dtype([("size", ">u4"), ("header", ">u4"), ("ledger", ">i8"), ("entry", ">i8")])
 _CONNECT_SECONDS_MAX = 5.0
 """A bookie that is reached answers at once; one that is not is not waited for: the broker has its entries too."""
@@ -70,7 +72,7 @@ class BookieConnection:
 
         TooMuch when several have more than `bytes_max` together: the connection is of no use then.
         """
-        room = _Room(bytes_expected + _HEAD_BYTES * len(entry_ids))
+        room = _Room(_ROOMS.of(bytes_expected + _HEAD_BYTES * len(entry_ids) + _SPARE_BYTES + PADDING_BYTES))
         starts: list[int] = []
         at = 0
         while len(starts) < len(entry_ids):
@@ -106,9 +108,8 @@ class BookieConnection:
 class _Room:
     """What has come, in one array, so that nothing is copied unless more comes than was expected."""
 
-    def __init__(self, size: int) -> None:
-        self._octets = numpy.empty(size + _SPARE_BYTES + PADDING_BYTES, numpy.uint8)
-        self._view = self._octets.data
+    def __init__(self, octets: Octets) -> None:
+        self._octets, self._view = octets, octets.data
         self.filled = 0
 
     def size_at(self, at: int) -> int:

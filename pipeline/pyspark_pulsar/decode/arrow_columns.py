@@ -16,6 +16,7 @@ import pyarrow
 from .compiled import kernel
 from .octets import Flags, Octets, Places, Words, words_at
 from .protobuf_columns import Fields, Repeated, Spans, scan
+from .rooms import Rooms
 from .rows import Rows
 
 _VIEW_BYTES_INLINE_MAX = 12
@@ -23,6 +24,7 @@ _LOW_BYTES = numpy.array([(1 << 8 * count) - 1 for count in range(9)], numpy.uin
 """Masks: of a word, so many bytes from the lowest."""
 _OFFSET_MAX = (1 << 31) - 1
 """Bytes of a column of Arrow's."""
+_ROOMS = Rooms(4)
 _TIME_MS_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 
@@ -80,10 +82,10 @@ def binary_of(data: Octets, spans: Spans) -> Any:
     if kernel is None or size > _OFFSET_MAX:
         return _by_views(data, spans, validity)
     count = len(spans.starts)
-    offsets, room = numpy.empty(count + 1, numpy.int32), pyarrow.allocate_buffer(size)
+    offsets, room = numpy.empty(count + 1, numpy.int32), _ROOMS.of(size)
     starts, ends = (numpy.ascontiguousarray(each).data for each in (spans.starts, spans.ends))
-    kernel.gather(data.data, starts, ends, offsets.data, memoryview(room))
-    return pyarrow.Array.from_buffers(pyarrow.binary(), count, [validity, pyarrow.py_buffer(offsets), room])
+    kernel.gather(data.data, starts, ends, offsets.data, room.data)
+    return pyarrow.Array.from_buffers(pyarrow.binary(), count, [validity, pyarrow.py_buffer(offsets), pyarrow.py_buffer(room)])
 
 
 def _by_views(data: Octets, spans: Spans, validity: Any) -> Any:

@@ -12,11 +12,13 @@ from .batches import Messages, messages_of
 from .compiled import kernel
 from .octets import Flags, Octets, Places, Words
 from .protobuf_columns import Columns, Fields, Numbers, Repeated, Spans, scan
+from .rooms import Rooms
 
 _PROPERTIES, _KEY, _COMPACTED_OUT, _EVENT_TIME, _KEY_IS_BASE64, _SEQUENCE_ID, _NULL_VALUE = 1, 2, 4, 5, 6, 8, 9
 _SINGLE = Fields((_COMPACTED_OUT, _EVENT_TIME, _KEY_IS_BASE64, _SEQUENCE_ID, _NULL_VALUE), (_KEY,))
 _PROPERTIES_ALONE = Fields(repeated=(_PROPERTIES,))
 _MESSAGE_BYTES_MIN = 6
+_ROOMS = Rooms(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ def _by_kernel(data: Octets, starts: Places, ends: Places, counts: Places) -> Si
     if kernel is None or bool((counts > (ends - starts) // _MESSAGE_BYTES_MIN).any()) or bool((counts < 0).any()):
         return None
     total = int(counts.sum())
-    table = numpy.empty((kernel.COLUMNS, total), numpy.int64)
+    table = _ROOMS.of(8 * kernel.COLUMNS * total).view(numpy.int64).reshape(kernel.COLUMNS, total)
     flags = numpy.empty(total, numpy.uint8)
     places = [numpy.ascontiguousarray(each).data for each in (starts, ends, counts)]
     if not kernel.take_messages(data.data, *places, table.reshape(-1).data, flags.data):
