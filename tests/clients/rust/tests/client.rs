@@ -7,7 +7,7 @@ use std::{collections::HashMap, collections::HashSet, env, fs, sync::Arc, time::
 use futures::{future::join_all, StreamExt};
 use pulsar::{
     compression::*, consumer::DeadLetterPolicy, consumer::InitialPosition, consumer::Message, message::proto::{schema, MessageIdData, Schema}, producer,
-    routing_policy::CustomRoutingPolicy, routing_policy::RoutingPolicy, Consumer, ConsumerOptions, Error, ProducerOptions, Pulsar, SubType, TokioExecutor,
+    routing_policy::CustomRoutingPolicy, routing_policy::RoutingPolicy, Consumer, ConsumerOptions, Error, OperationRetryOptions, ProducerOptions, Pulsar, SubType, TokioExecutor,
 };
 use tokio::{io::AsyncReadExt, io::AsyncWriteExt, net::TcpStream, time::timeout};
 
@@ -135,8 +135,27 @@ async fn a_schema_that_does_not_fit_is_refused() {
     let mut first = with("string").await.unwrap();
     first.send_non_blocking("m0").await.unwrap().await.unwrap();
     with("string").await.unwrap();
-    let refused = with("long").await.err().expect("it was taken").to_string();
+    for wrong in ["long", "no type", "string\"}]"] {
+        let refused = with(wrong).await.err().expect("it was taken").to_string();
+        assert!(refused.contains("IncompatibleSchema"), "{refused}");
+    }
+    first.send_non_blocking("m1").await.unwrap().await.unwrap();
+}
+
+#[tokio::test]
+async fn who_brings_no_schema_is_refused_where_the_namespace_says_so() {
+    let client = client().await;
+    let namespace = topic("enforced").replace("persistent://public/default/", "public/");
+    ask("PUT", &format!("namespaces/{namespace}"), "{}").await;
+    ask("POST", &format!("namespaces/{namespace}/schemaValidationEnforced"), "true").await;
+    let topic = format!("persistent://{namespace}/t");
+    client.producer().with_topic(&topic).build().await.unwrap().close().await.unwrap(); // it has none yet
+    let schema = Schema { r#type: schema::Type::String as i32, ..Default::default() };
+    let options = ProducerOptions { schema: Some(schema), ..Default::default() };
+    let mut typed = client.producer().with_topic(&topic).with_options(options).build().await.unwrap();
+    let refused = client.producer().with_topic(&topic).build().await.err().expect("it was taken").to_string();
     assert!(refused.contains("IncompatibleSchema"), "{refused}");
+    typed.send_non_blocking("m0").await.unwrap().await.unwrap();
 }
 
 #[tokio::test]
@@ -178,6 +197,28 @@ async fn who_publishes_to_a_terminated_topic_is_told_and_what_is_there_is_read()
     let refused = timeout(WAIT, client.producer().with_topic(&topic).build()).await.unwrap().err().expect("it was taken");
     assert!(refused.to_string().contains("TopicTerminated"), "{refused}");
     assert_eq!(receive(&mut consumer, 1).await, names(0, 1));
+    nothing_comes(&mut consumer).await;
+}
+
+#[tokio::test]
+async fn what_is_compacted_is_read_as_the_newest_of_each_key() {
+    let client = client().await;
+    let topic = topic("compacted");
+    let mut producer = client.producer().with_topic(&topic).with_options(unbatched()).build().await.unwrap();
+    for index in 0..40 {
+        let key = Some(format!("k{}", index % 4));
+        let payload = if index == 39 { Vec::new() } else { format!("m{index}").into_bytes() }; // an empty one takes its key away
+        let message = producer::Message { payload, partition_key: key, ..Default::default() };
+        producer.send_non_blocking(message).await.unwrap().await.unwrap();
+    }
+    let path = format!("{}/compaction", topic.replace("://", "/"));
+    ask("PUT", &path, "").await;
+    let compacted = async { while !ask("GET", &path, "").await.contains("SUCCESS") {} };
+    timeout(Duration::from_secs(60), compacted).await.unwrap();
+    let options = ConsumerOptions::default().read_compacted(true).with_initial_position(InitialPosition::Earliest);
+    let builder = client.consumer().with_topic(&topic).with_subscription("s").with_subscription_type(SubType::Exclusive);
+    let mut consumer: Texts = builder.with_options(options).build().await.unwrap();
+    assert_eq!(receive(&mut consumer, 3).await, names(36, 3));
     nothing_comes(&mut consumer).await;
 }
 
@@ -341,6 +382,22 @@ async fn a_regex_finds_the_topics_of_its_pattern() {
     nothing_comes(&mut consumer).await;
 }
 
+#[tokio::test]
+async fn a_regex_follows_topics_that_come() {
+    let client = client().await;
+    let topic = topic("growing");
+    for (first, name) in [(0, "a"), (2, "b")] { // of a single topic this client makes a consumer that looks for no others
+        publish(&client, &format!("{topic}-{name}"), unbatched(), first, 2).await;
+    }
+    let pattern = regex::Regex::new(&format!("{topic}-.*")).unwrap();
+    let options = ConsumerOptions::default().with_initial_position(InitialPosition::Earliest);
+    let builder = client.consumer().with_topic_regex(pattern).with_lookup_namespace("public/default").with_subscription("s");
+    let mut consumer: Texts = builder.with_options(options).with_topic_refresh(Duration::from_millis(200)).build().await.unwrap();
+    assert_eq!(sorted(receive(&mut consumer, 4).await), names(0, 4));
+    publish(&client, &format!("{topic}-c"), unbatched(), 4, 2).await;
+    assert_eq!(sorted(receive(&mut consumer, 2).await), names(4, 2));
+}
+
 struct ByKey;
 
 impl CustomRoutingPolicy for ByKey {
@@ -376,7 +433,7 @@ async fn create_partitioned(topic: &str, partitions: u32) {
 }
 
 /// Of the admin REST; what is asked is done, or it fails.
-async fn ask(method: &str, path: &str, body: &str) {
+async fn ask(method: &str, path: &str, body: &str) -> String {
     let web = env::var("PULSAR_TEST_WEB_URL").unwrap();
     let address = web.strip_prefix("http://").unwrap();
     let request = format!(
@@ -388,6 +445,7 @@ async fn ask(method: &str, path: &str, body: &str) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 20"), "{answer}");
+    answer
 }
 
 #[tokio::test]
@@ -422,6 +480,33 @@ async fn zz_kill_minus_nine_loses_nothing_acknowledged() {
         missing.remove(&text(&message));
         consumer.ack(&message).await.unwrap();
     }
+}
+
+/// This client numbers messages itself, from 0 for each producer, and sends again what was not answered when the server was killed.
+#[tokio::test]
+async fn what_is_sent_again_over_a_kill_is_stored_once() {
+    let Ok(pipe) = env::var("RESTART_PIPE") else { return };
+    let patient = OperationRetryOptions { operation_timeout: 8 * WAIT, ..Default::default() }; // a restart may take its time
+    let builder = Pulsar::builder(env::var("PULSAR_TEST_URL").unwrap(), TokioExecutor).with_operation_retry_options(patient);
+    let client: Client = builder.build().await.unwrap();
+    let topic = topic("dedup");
+    subscribe(&client, &topic, SubType::Exclusive).await.close().await.unwrap();
+    ask("POST", &format!("{}/deduplicationEnabled", topic.replace("://", "/")), "true").await;
+    let mut producer = client.producer().with_topic(&topic).with_name("p").with_options(unbatched()).build().await.unwrap();
+    let mut pending = Vec::new();
+    for name in names(0, 300) {
+        pending.push(producer.send_non_blocking(name).await.unwrap());
+    }
+    restart(&pipe).await;
+    for name in names(300, 300) {
+        pending.push(producer.send_non_blocking(name).await.unwrap());
+    }
+    for receipt in timeout(8 * WAIT, join_all(pending)).await.unwrap() {
+        receipt.unwrap();
+    }
+    let mut consumer = subscribe(&client, &topic, SubType::Exclusive).await;
+    assert_eq!(receive(&mut consumer, 600).await, names(0, 600));
+    nothing_comes(&mut consumer).await;
 }
 
 async fn publish_and_note(client: &Client, topic: &str, round: usize) -> Vec<String> {
