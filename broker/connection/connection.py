@@ -143,8 +143,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
         self._outbox: Outbox
-        self._host = ""
-        self.address = ""
+        self._host = self.address = ""
         self.is_open = False
 
     # ---- Link
@@ -232,6 +231,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         log.info(line("disconnected", peer=self.address, reason=exc or "closed"))
         self._release()
+        self._input = ReadBuffer(self._server.room)  # half a frame is megabytes, and nobody knows when this object goes
         self._server.service.meters.connections_throttled -= not self._is_reading
         if self._timer is not None:
             self._timer.cancel()

@@ -250,3 +250,17 @@ def test_garbage_never_does_more_than_end_its_connection(pieces: list[bytes], is
             assert listener.connection_count == 1
 
     play_for_real(scenario)
+
+
+def test_half_a_frame_of_a_connection_that_is_lost_is_not_kept() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            await peer.produce()
+            whole = encode(send(1, 0), message(bytes(2_000_000)))
+            peer.feed(whole[:1_500_000])
+            assert peer.connection._input.kept_bytes == 1_500_000
+            peer.transport.close()
+            await settle()
+            assert peer.connection._input.kept_bytes == 0
+
+    play(scenario)
