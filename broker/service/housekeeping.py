@@ -82,11 +82,12 @@ class Housekeeping:
             await work()
 
     async def sweep(self) -> None:
-        topics = {
-            name: (topic.activity(), topic.upkeep.policies.inactive)
-            for name, topic in self._topics.items()
-            if not topic.is_closed and not TopicName.parse(name).is_system
-        }
+        topics: dict[str, tuple[TopicActivity, InactiveTopicPolicy]] = {}
+        for place, (name, topic) in enumerate(list(self._topics.items())):
+            if place % _SLICE == 0:
+                await asyncio.sleep(0)
+            if not topic.is_closed and not TopicName.parse(name).is_system:
+                topics[name] = (topic.activity(), topic.upkeep.policies.inactive)
         for name in self._inactivity.expired(topics, self._clock.now_ms()):
             try:
                 await self._delete(name)
