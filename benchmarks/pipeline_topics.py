@@ -102,6 +102,8 @@ def stream(spark: SparkProcess, server: Ready, options: Mapping[str, str], topic
         spark.begin(f"{_JOBS}:stream_told", **arguments)
         while not done.exists() and not spark.has_answered_within(_LOOK_SECONDS):
             continue
+        if not done.exists():
+            spark.result()  # what it failed with
         first = time.monotonic() - began
         fill(server, topics, new)
         came = time.monotonic()
