@@ -16,12 +16,12 @@ SWITCH_SECONDS = 0.0005
 instant whenever it looks at its sockets: too short for another to wake up in, and the other's wait begins anew."""
 YOUNG_OBJECTS, YOUNG_RUNS = 10_000, 5
 """Made before the newest are looked at; and how many such runs before those that outlived them are: some ms each."""
-RUNS_BETWEEN_COUNTS = 10
-"""Counting what is set aside takes some ms too."""
-GROWTH, GROWTH_OBJECTS = 1.5, 250_000
-"""All is looked at when so many times what was left the last time is set aside, and at least so many objects more,"""
+RUNS_BETWEEN_COUNTS = 50
+"""Where nobody counts what has ended. Counting what is set aside takes long too: a sixth of a second for a million objects."""
+GROWTH, GROWTH_OBJECTS = 0.5, 250_000
+"""All is looked at when there may be so much garbage, as a share of what was left the last time, and at least so many."""
 OBJECTS_OF_ONE = 100
-"""and when half of these can be those of topics and connections that have ended, of which each has about so many."""
+"""Of a topic or a connection that has ended, about: what of them is set aside goes by itself in part."""
 
 
 class CycleCollector(Protocol):
@@ -40,7 +40,7 @@ class SettingAside:
         self, collector: CycleCollector, soon: Callable[[Callable[[], None]], object], ended: Callable[[], int] | None = None
     ) -> None:
         """`soon` calls it when the collector is not at work any more; it is asked from any thread. `ended`: how many large
-        things have ended so far; None: nobody counts them, and growth alone is a reason."""
+        things have ended so far; None: nobody counts them."""
         self._gc, self._soon, self._ended = collector, soon, ended
         self._runs = self._left = self._ended_before = 0
         self._is_asked = False
@@ -58,15 +58,23 @@ class SettingAside:
             return
         self._gc.freeze()
         self._runs += 1
-        if self._runs % RUNS_BETWEEN_COUNTS == 0 and not self._is_asked and self._has_grown():
+        if not self._is_asked and self._may_be_much() and self._gc.get_freeze_count() - self._left > self._much / 2:
             self._is_asked = True
             self._soon(self.look_at_all)
 
-    def _has_grown(self) -> bool:
-        grown = self._gc.get_freeze_count() - self._left
-        if grown <= max((GROWTH - 1) * self._left, GROWTH_OBJECTS):
+    @property
+    def _much(self) -> float:
+        return max(GROWTH * self._left, GROWTH_OBJECTS)
+
+    def _may_be_much(self) -> bool:
+        """Asked again only when as much may have come since."""
+        if self._ended is None:
+            return self._runs % RUNS_BETWEEN_COUNTS == 0
+        ended = self._ended()
+        if OBJECTS_OF_ONE * (ended - self._ended_before) < self._much:
             return False
-        return self._ended is None or 2 * OBJECTS_OF_ONE * (self._ended() - self._ended_before) >= grown
+        self._ended_before = ended
+        return True
 
 
 def off_while_starting() -> None:

@@ -71,7 +71,7 @@ class FakeCollector:
     """Counts of objects: new ones, those that are set aside, and which of these are garbage."""
 
     def __init__(self) -> None:
-        self.new = self.aside = self.garbage_aside = self.looked_at = 0
+        self.new = self.aside = self.garbage_aside = self.looked_at = self.counts = 0
 
     def collect(self) -> int:
         self.looked_at = self.new
@@ -86,6 +86,7 @@ class FakeCollector:
         self.aside, self.new = 0, self.new + self.aside
 
     def get_freeze_count(self) -> int:
+        self.counts += 1
         return self.aside
 
 
@@ -108,40 +109,50 @@ def grow(collector: FakeCollector, aside: SettingAside, objects: int) -> None:
 
 def test_garbage_that_was_set_aside_is_found_when_there_is_half_as_much_again() -> None:
     collector, aside, asked = aside_with(2_000_000)
-    grow(collector, aside, 900_000)
+    grow(collector, aside, 400_000)
     assert asked == []
     grow(collector, aside, 200_000)
     assert asked == [aside.look_at_all]
-    collector.garbage_aside = 1_000_000
-    asked[0]()
-    assert (collector.looked_at, collector.aside) == (3_100_000, 2_100_000)
-    grow(collector, aside, 900_000)
-    assert len(asked) == 1, "counted from what was left"
+    collector.garbage_aside = 500_000
+    asked.pop()()
+    assert (collector.looked_at, collector.aside) == (2_600_000, 2_100_000)
+    grow(collector, aside, 400_000)
+    assert asked == [], "counted from what was left"
 
 
 def test_little_growth_is_no_reason_to_look_at_all_however_small_the_process() -> None:
     collector, aside, asked = aside_with(1000)
-    grow(collector, aside, GROWTH_OBJECTS)
+    grow(collector, aside, GROWTH_OBJECTS // 2)
     assert asked == []
     grow(collector, aside, 1000)
     assert asked == [aside.look_at_all]
 
 
-def test_growth_without_an_end_of_anything_is_no_garbage() -> None:
-    """Topics are loaded: nothing of that is looked for."""
+def test_growth_without_an_end_of_anything_is_no_garbage_and_is_not_even_counted() -> None:
+    """Topics are loaded."""
     ended = [0]
     collector, aside, asked = aside_with(200_000, lambda: ended[0])
+    counts = collector.counts
     grow(collector, aside, 1_000_000)
-    assert asked == []
-    ended[0] = 4_000
-    grow(collector, aside, 10)
-    assert asked == []
-    ended[0] = 6_000
+    ended[0] = 2_000
+    grow(collector, aside, 1_000_000)
+    assert (asked, collector.counts) == ([], counts)
+    ended[0] = 2_500
     grow(collector, aside, 10)
     assert asked == [aside.look_at_all]
     asked.pop()()
+    ended[0] = 3_000
     grow(collector, aside, 1_000_000)
     assert asked == [], "counted from then on"
+
+
+def test_what_has_ended_and_gone_by_itself_is_counted_once() -> None:
+    ended = [0]
+    collector, aside, asked = aside_with(200_000, lambda: ended[0])
+    counts = collector.counts
+    ended[0] = 3_000
+    grow(collector, aside, 1000)
+    assert (asked, collector.counts) == ([], counts + 1)
 
 
 def test_the_youngest_are_not_set_aside() -> None:
