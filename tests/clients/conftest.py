@@ -11,22 +11,19 @@ from pathlib import Path
 
 import pulsar
 import pytest
+from kazoo.client import KazooClient
 
 from tests.clients.broker_process import storage_of_a_cluster
 from tests.clients.python_client import quiet_client
-from tests.clients.server_process import Ready, ServerProcess
+from tests.clients.server_process import Ready, ServerProcess, given_or_started
+from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
     """One standalone for all tests that only use it."""
-    url = os.environ.get("PULSAR_TEST_URL")
-    if url:
-        yield Ready(url, os.environ["PULSAR_TEST_WEB_URL"], 0)
-        return
-    with ServerProcess(tmp_path_factory.mktemp("standalone")) as process:
-        yield process.start()
-        assert process.stop() == 0, process.log.read_text()
+    with given_or_started(tmp_path_factory.mktemp("standalone")) as ready:
+        yield ready
 
 
 @pytest.fixture
@@ -44,6 +41,28 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A ZooKeeper and three bookies for all tests of brokers in a cluster; ZooKeeper's servers."""
     with storage_of_a_cluster(tmp_path_factory.mktemp("storage")) as servers:
         yield servers
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Where one listens for the tests that run bookies of their own."""
+    need_zookeeper()
+    with ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper")) as process:
+        yield process.start().servers
+
+
+@pytest.fixture
+def servers(zookeeper: str) -> Iterator[str]:
+    """Nothing of the ledgers of the test before is left."""
+    yield zookeeper
+    client = KazooClient(zookeeper)
+    client.start()
+    try:
+        if client.exists("/ledgers"):
+            client.delete("/ledgers", recursive=True)
+    finally:
+        client.stop()
+        client.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,30 @@
 """What is asked of a broker in the same way, be it of Apache's or one of ours: who owns what, who is to own it."""
 
 import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from zlib import crc32
 
-from tests.clients.cluster_admin import NAMESPACE, Broker, get, id_of, owner_of, put, ranges
+from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
+from tests.clients.broker_process import BrokerProcess
+from tests.clients.cluster_admin import NAMESPACE, Broker, get, id_of, leader_of, owner_of, put, ranges
 from tests.clients.python_client import until
+
+
+@contextmanager
+def ours_and_apaches(
+    directory: Path, storage: str, ours: Sequence[str], apaches: Mapping[str, str]
+) -> Iterator[tuple[BrokerProcess, ApacheBrokerProcess]]:
+    """One of each in one cluster, with these settings; ours is the leader."""
+    classpath = apache_classpath(directory)
+    with ExitStack() as running:
+        first = running.enter_context(BrokerProcess(directory / "ours", storage, *ours)).start()
+        until(lambda: leader_of(first) == id_of(first))
+        second = running.enter_context(ApacheBrokerProcess(directory / "apaches", storage, classpath, **apaches)).start()
+        yield first, second
+        second.stop()
+        assert first.stop() == 0, first.log.read_text()
 
 
 def bundle_of(topic: str, asked: Broker) -> str:

@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +42,17 @@ class ServerProcess(StartedProcess):
         written = self.until_ready_file()
         self.ready = Ready(written["brokerServiceUrl"], written["webServiceUrl"], written["pid"])
         return self.ready
+
+
+@contextmanager
+def given_or_started(directory: Path, settings: tuple[str, ...] = ()) -> Iterator[Ready]:
+    """The server of PULSAR_TEST_URL and PULSAR_TEST_WEB_URL, else one that is started, and stops as it should."""
+    if url := os.environ.get("PULSAR_TEST_URL"):
+        yield Ready(url, os.environ["PULSAR_TEST_WEB_URL"], 0)
+        return
+    with ServerProcess(directory, settings) as process:
+        yield process.start()
+        assert process.stop() == 0, process.log.read_text()
 
 
 def serve_restarts(directory: Path) -> None:

@@ -17,7 +17,6 @@ from tests.clients.repaired_cluster import (
     java_classpath,
     observing,
 )
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(290)]
 
@@ -30,12 +29,6 @@ def running() -> Iterator[ExitStack]:
     """What a test starts is ended with it."""
     with ExitStack() as stack:
         yield stack
-
-
-@pytest.fixture
-def servers(tmp_path: Path, running: ExitStack) -> str:
-    need_zookeeper()
-    return running.enter_context(ZooKeeperProcess(tmp_path / "zookeeper")).start().servers
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,11 @@
 import asyncio
 import shutil
 import struct
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
 
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerError, LedgerUnreadable, LedgerWriter
@@ -19,7 +18,6 @@ from ports.rng import RealRng
 from tests.bookie.runs import sealed
 from tests.clients.bookie_process import BookieProcess
 from tests.metadata.conftest import open_on
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from wire.bookie_codes import BookieCode
 from wire.run import EntryBatch
 
@@ -32,26 +30,6 @@ REPAIR_OFF = "autoRecoveryDaemonEnabled=false"
 POLL_SECONDS = 0.05
 WAIT_SECONDS_MAX = 60.0
 LOSS_ALLOWED = ("dataIntegrityChecking=true", "dataIntegrityStampMissingCookies=true")
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    need_zookeeper()
-    with ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper")) as process:
-        yield process.start()
-
-
-@pytest.fixture
-def servers(zookeeper: ZooKeeperProcess) -> Iterator[str]:
-    """Nothing of the ledgers of the test before is left."""
-    yield zookeeper.servers
-    client = KazooClient(zookeeper.servers)
-    client.start()
-    try:
-        client.delete("/ledgers", recursive=True)
-    finally:
-        client.stop()
-        client.close()
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
 
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerError, LedgerWriter
@@ -23,34 +22,13 @@ from tests.bookie.runs import sealed
 from tests.clients.bookie_process import BookieDidNotStart, BookieProcess
 from tests.clients.java_bookie_process import JAVA, JavaBookieProcess, java_classpath
 from tests.metadata.conftest import open_on
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.toolchain import QUICK_JAVA
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
 
 COUNT, BYTES = 500, 200
 POLL_SECONDS = 0.05
-
-
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
-    need_zookeeper()
-    process = ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper")).start()
-    yield process
-    process.stop()
-
-
-@pytest.fixture
-def servers(zookeeper: ZooKeeperProcess) -> Iterator[str]:
-    """Nothing of the ledgers of the test before is left."""
-    yield zookeeper.servers
-    client = KazooClient(zookeeper.servers)
-    client.start()
-    try:
-        client.delete("/ledgers", recursive=True)
-    finally:
-        client.stop()
-        client.close()
 
 
 @pytest.fixture
@@ -198,7 +176,7 @@ def exchange(classpath: str, servers: str, what: str, ledgers: list[str]) -> lis
     """Apache's client in a process of its own; the ids that it prints."""
     uri = f"zk+hierarchical://{servers}/ledgers"
     program = JAVA / "src/test/java/magnetar/Exchange.java"
-    command = ["java", "-Xmx256m", "-cp", classpath, str(program), uri, what, str(EXCHANGED), *ledgers]
+    command = ["java", "-Xmx256m", *QUICK_JAVA, "-cp", classpath, str(program), uri, what, str(EXCHANGED), *ledgers]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return [int(word) for word in done.stdout.split()]

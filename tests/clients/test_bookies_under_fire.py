@@ -9,7 +9,6 @@ import pytest
 
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.bookies_under_fire import under_fire
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -18,13 +17,6 @@ SPIKE_SECONDS_MAX = 20.0
 TIMEOUT_SECONDS = 20.0
 STOPPED_SECONDS = 1.0
 """An answer that comes late; for one that does not come see test_bookies_and_network_client.py."""
-
-
-@pytest.fixture
-def servers(tmp_path: Path) -> Iterator[str]:
-    need_zookeeper()
-    with ZooKeeperProcess(tmp_path / "zookeeper") as zookeeper:
-        yield zookeeper.start().servers
 
 
 @pytest.fixture

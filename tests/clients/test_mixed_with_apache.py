@@ -7,7 +7,7 @@ docs/results/2026-11-21-mixed-with-apache.md.
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from itertools import permutations
 
 import pulsar
@@ -15,11 +15,11 @@ import pytest
 
 from broker.service.load.board import apaches_report
 from tests.clients.aborted_beside_apache import SETTINGS, aborted_goes_over_and_back, set_options
-from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
+from tests.clients.apache_broker_process import ApacheBrokerProcess
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import Broker, get, id_of, leader_of, owner_of, receive_all
 from tests.clients.compacted_topics import compact, compacted_ledger, fill, read_compacted, table_of
-from tests.clients.mixed_brokers import bundle_of, create_partitioned, move, settle
+from tests.clients.mixed_brokers import bundle_of, create_partitioned, move, ours_and_apaches, settle
 from tests.clients.python_client import TIMEOUT_MS, names, publish, quiet_client, receive, until
 from tests.clients.test_cluster_load import Publishing
 
@@ -35,15 +35,9 @@ REFUSED_SECONDS = 3
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[tuple[BrokerProcess, ApacheBrokerProcess]]:
     directory = tmp_path_factory.mktemp("mixed")
-    classpath = apache_classpath(directory)
     settings = (f"managedLedgerMaxUnackedRangesToPersist={HOLES_MAX}", "loadBalancerSheddingEnabled=false", *set_options())
-    with ExitStack() as running:
-        ours = running.enter_context(BrokerProcess(directory / "ours", storage, *settings)).start()
-        until(lambda: leader_of(ours) == id_of(ours))
-        apaches = running.enter_context(ApacheBrokerProcess(directory / "apaches", storage, classpath, **SETTINGS)).start()
-        yield ours, apaches
-        apaches.stop()
-        assert ours.stop() == 0, ours.log.read_text()
+    with ours_and_apaches(directory, storage, settings, SETTINGS) as both:
+        yield both
 
 
 @pytest.fixture(params=[0, 1], ids=["from ours", "from Apache's"])

@@ -6,7 +6,6 @@ Times have lower bounds only: a slow machine takes longer.
 """
 
 import json
-import os
 import time
 import urllib.request
 import uuid
@@ -18,7 +17,7 @@ import pytest
 from pulsar import ConsumerType, InitialPosition
 
 from tests.clients.python_client import nothing_comes, publish, quiet_client, receive, until
-from tests.clients.server_process import Ready, ServerProcess
+from tests.clients.server_process import Ready, given_or_started
 
 pytestmark = pytest.mark.clients
 
@@ -71,13 +70,8 @@ def impatient(place: Place, work: Callable[[pulsar.Client], object]) -> None:
 
 @pytest.fixture(scope="module")
 def policy_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
-    url = os.environ.get("PULSAR_TEST_URL")
-    if url:
-        yield Ready(url, os.environ["PULSAR_TEST_WEB_URL"], 0)
-        return
-    with ServerProcess(tmp_path_factory.mktemp("policies"), SETTINGS) as process:
-        yield process.start()
-        assert process.stop() == 0, process.log.read_text()
+    with given_or_started(tmp_path_factory.mktemp("policies"), SETTINGS) as ready:
+        yield ready
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ ledgers of ten entries.
 """
 
 import json
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import pytest
 from pulsar import ConsumerType, InitialPosition
 
 from tests.clients.python_client import TIMEOUT_MS, names, nothing_comes, publish, quiet_client, receive, until
-from tests.clients.server_process import Ready, ServerProcess
+from tests.clients.server_process import Ready, given_or_started
 
 pytestmark = pytest.mark.clients
 
@@ -58,13 +57,8 @@ class Operator:
 
 @pytest.fixture(scope="module")
 def quota_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
-    url = os.environ.get("PULSAR_TEST_URL")
-    if url:
-        yield Ready(url, os.environ["PULSAR_TEST_WEB_URL"], 0)
-        return
-    with ServerProcess(tmp_path_factory.mktemp("quotas"), SETTINGS) as process:
-        yield process.start()
-        assert process.stop() == 0, process.log.read_text()
+    with given_or_started(tmp_path_factory.mktemp("quotas"), SETTINGS) as ready:
+        yield ready
 
 
 @pytest.fixture

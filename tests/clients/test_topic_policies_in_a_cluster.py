@@ -4,17 +4,17 @@ A policy that is set at one broker is read, and in force, at the other. Beside t
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from itertools import permutations
 
 import pulsar
 import pytest
 
 from tests.clients.aborted_beside_apache import SETTINGS, aborted_goes_over_and_back, set_options
-from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
+from tests.clients.apache_broker_process import ApacheBrokerProcess
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.cluster_admin import Broker, get, id_of, leader_of, post
-from tests.clients.mixed_brokers import bundle_of, move
+from tests.clients.cluster_admin import Broker, get, post
+from tests.clients.mixed_brokers import bundle_of, move, ours_and_apaches
 from tests.clients.python_client import quiet_client, until
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
@@ -26,14 +26,9 @@ SEGMENTED = {"transactionBufferSegmentedSnapshotEnabled": "true"}
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[tuple[BrokerProcess, ApacheBrokerProcess]]:
     directory = tmp_path_factory.mktemp("policies")
-    classpath, settings = apache_classpath(directory), {**SETTINGS, **SEGMENTED, "loadBalancerSheddingEnabled": "false"}
-    with ExitStack() as running:
-        ours = running.enter_context(BrokerProcess(directory / "ours", storage, *set_options(**settings))).start()
-        until(lambda: leader_of(ours) == id_of(ours))
-        apaches = running.enter_context(ApacheBrokerProcess(directory / "apaches", storage, classpath, **settings)).start()
-        yield ours, apaches
-        apaches.stop()
-        assert ours.stop() == 0, ours.log.read_text()
+    settings = {**SETTINGS, **SEGMENTED, "loadBalancerSheddingEnabled": "false"}
+    with ours_and_apaches(directory, storage, set_options(**settings), settings) as both:
+        yield both
 
 
 @pytest.fixture(params=[0, 1], ids=["events at ours", "events at Apache's"])
