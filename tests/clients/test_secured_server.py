@@ -16,6 +16,7 @@ import pytest
 
 from tests.broker.security.token_maker import CANARY, SECRET, in_setting, token
 from tests.certificates import Authority, Identity, need_openssl
+from tests.clients.secured_brokers import tls_settings
 from tests.clients.server_process import Ready, ServerProcess
 from tests.started_process import ROOT, StartedProcess
 
@@ -85,14 +86,6 @@ class Site:
     @property
     def log(self) -> str:
         return self.process.log.read_text()
-
-
-def tls_settings(identity: Identity, authority: Authority) -> tuple[str, ...]:
-    return (
-        f"tlsCertificateFilePath={identity.certificate}",
-        f"tlsKeyFilePath={identity.key}",
-        f"tlsTrustCertsFilePath={authority.certificate}",
-    )
 
 
 def ours(role: str, **claims: Any) -> str:

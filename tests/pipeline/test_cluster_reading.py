@@ -1,9 +1,7 @@
 """Topics of a cluster over TLS with tokens, on three bookies: straight from bookies, through brokers, and on Spark."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pulsar
@@ -18,13 +16,12 @@ from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.options import parse_options
 from pipeline.pyspark_pulsar.plan import splits_of
 from pipeline.pyspark_pulsar.positions import EARLIEST, end_of, ranges_between
-from tests.broker.security.token_maker import SECRET, in_setting, token
+from tests.broker.security.token_maker import token
 from tests.certificates import Authority, need_openssl
 from tests.clients.broker_process import storage_of_a_cluster
 from tests.clients.cluster_admin import started_brokers
 from tests.clients.python_client import names
-from tests.clients.test_secured_cluster import Cluster
-from tests.clients.test_secured_server import tls_settings
+from tests.clients.secured_brokers import SecuredCluster, cluster_settings, pipeline_options, token_file
 from tests.pipeline.spark_process import SparkProcess
 
 pytestmark = [pytest.mark.clients, need_openssl, pytest.mark.timeout(900)]
@@ -33,6 +30,7 @@ SINK = "tests.pipeline.sink_jobs"
 JOBS = "tests.pipeline.spark_jobs"
 COUNT = 200
 TOPIC = "persistent://public/default/spread"
+KEPT = ("defaultRetentionTimeInMinutes=-1", "defaultRetentionSizeInMB=-1", "brokerDeleteInactiveTopicsEnabled=false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,52 +38,23 @@ class Site:
     """A topic of four partitions with COUNT messages, in ledgers that are closed; options that reach it."""
 
     options: dict[str, str]
-    cluster: Cluster
+    cluster: SecuredCluster
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     directory = tmp_path_factory.mktemp("cluster")
-    authority = Authority(directory / "authority")
+    authority, credentials = Authority(directory / "authority"), token_file(directory, "broker")
     with (
         storage_of_a_cluster(directory / "storage") as storage,
-        started_brokers(directory, storage, *secured(directory, authority)) as brokers,
+        started_brokers(directory, storage, *cluster_settings(authority, credentials), *KEPT) as brokers,
     ):
-        urls = json.loads(brokers[0].ready_file.read_text())
-        options = {
-            "service.url": urls["brokerServiceUrlTls"],
-            "admin.url": urls["webServiceUrlTls"],
-            "pulsar.client.authParams": (directory / "broker.token").as_uri(),
-            "pulsar.client.tlsTrustCertsFilePath": str(authority.certificate),
-            "pollTimeoutMs": "120000",
-        }
-        cluster = Cluster(authority, brokers)
+        options = pipeline_options(brokers[0], authority, credentials)
+        cluster = SecuredCluster(authority, brokers)
         cluster.ask(0, "PUT", "/admin/v2/persistent/public/default/spread/partitions", 4)
         publish(options, COUNT)
         cluster.ask(0, "PUT", "/admin/v2/namespaces/public/default/unload")
         yield Site({**options, "topic": TOPIC}, cluster)
-
-
-def secured(directory: Path, authority: Authority) -> tuple[str, ...]:
-    credentials = directory / "broker.token"
-    credentials.write_text(token("broker"))
-    return (
-        *tls_settings(authority.sign("broker"), authority),
-        "brokerServicePortTls=0",
-        "webServicePortTls=0",
-        "authenticationEnabled=true",
-        "authorizationEnabled=true",
-        "authenticationProviders=org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
-        f"tokenSecretKey={in_setting(SECRET)}",
-        "superUserRoles=admin,broker",
-        "brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationToken",
-        f"brokerClientAuthenticationParameters={credentials.as_uri()}",
-        "brokerClientTlsEnabled=true",
-        f"brokerClientTrustCertsFilePath={authority.certificate}",
-        "defaultRetentionTimeInMinutes=-1",
-        "defaultRetentionSizeInMB=-1",
-        "brokerDeleteInactiveTopicsEnabled=false",
-    )
 
 
 def publish(options: dict[str, str], count: int) -> None:

@@ -1,17 +1,16 @@
 """Credentials, certificates, positions and options on Spark: what is right works over TLS, what is wrong is named."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.broker.security.token_maker import SECRET, in_setting, token
+from tests.broker.security.token_maker import token
 from tests.certificates import Authority, need_openssl
-from tests.clients.python_client import names, publish, quiet_client, until
+from tests.clients.python_client import names, publish, published, quiet_client, until
+from tests.clients.secured_brokers import pipeline_options, token_file, token_settings
 from tests.clients.server_process import Ready, ServerProcess
-from tests.clients.test_secured_server import tls_settings
 from tests.pipeline.spark_process import JobFailed, SparkProcess
 
 pytestmark = [pytest.mark.clients, need_openssl]
@@ -33,29 +32,10 @@ class Site:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     directory = tmp_path_factory.mktemp("secured")
     authority, others = Authority(directory / "authority"), Authority(directory / "others")
-    credentials = directory / "spark.token"
-    credentials.write_text(token("admin"))
-    settings = (
-        *tls_settings(authority.sign("server"), authority),
-        "brokerServicePortTls=0",
-        "webServicePortTls=0",
-        "authenticationEnabled=true",
-        "authorizationEnabled=true",
-        "authenticationProviders=org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
-        f"tokenSecretKey={in_setting(SECRET)}",
-        "superUserRoles=admin",
-    )
-    with ServerProcess(directory / "server", settings) as server:
+    credentials = token_file(directory, "admin")
+    with ServerProcess(directory / "server", token_settings(authority, "admin")) as server:
         server.start()
-        urls = json.loads(server.ready_file.read_text())
-        right = {
-            "service.url": urls["brokerServiceUrlTls"],
-            "admin.url": urls["webServiceUrlTls"],
-            "pulsar.client.authParams": credentials.as_uri(),
-            "pulsar.client.tlsTrustCertsFilePath": str(authority.certificate),
-            "topic": TOPIC,
-            "pollTimeoutMs": "120000",
-        }
+        right = {**pipeline_options(server, authority, credentials), "topic": TOPIC}
         yield Site(right, str(others.certificate))
 
 
@@ -95,11 +75,7 @@ def test_with_the_right_token_over_tls_a_frame_is_written_and_read_and_with_a_wr
 def test_what_is_wrong_is_named(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, more: dict[str, str], said: str
 ) -> None:
-    client = quiet_client(standalone.broker_url)
-    try:
-        publish(client, topic, 1)
-    finally:
-        client.close()
+    published(standalone, topic, 1)
     with pytest.raises(JobFailed, match=said.format(topic=topic)):
         spark.run(f"{JOBS}:rows", options={**options, "topic": topic, **more})
 
