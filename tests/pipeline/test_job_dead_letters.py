@@ -8,7 +8,7 @@ import pytest
 from pipeline.pyspark_pulsar.jobs.held_letters import HeldLetters, left
 from pipeline.pyspark_pulsar.options import parse_options
 from pipeline.pyspark_pulsar.positions import Place
-from tests.clients.python_client import ask, publish, quiet_client, receive, until
+from tests.clients.python_client import ask, published, quiet_client, receive, until
 from tests.clients.server_process import Ready
 from tests.pipeline.dead_letter_client import dead_letters
 from tests.pipeline.job_process import JobProcess, run_job, urls, written_report
@@ -134,11 +134,7 @@ def test_letters_that_somebody_else_holds_are_left_alone(standalone: Ready, topi
 def test_acknowledgements_outlive_a_topic_that_moves(standalone: Ready, options: dict[str, str], topic: str) -> None:
     """Its broker closes it, and with it the consumer, while letters are on their way."""
     made(standalone, topic)
-    client = quiet_client(standalone.broker_url)
-    try:
-        publish(client, topic, 5)
-    finally:
-        client.close()
+    published(standalone, topic, 5)
     source = parse_options({**options, "topic": topic, "pollTimeoutMs": "300000"}, is_stream=False)
     with HeldLetters(topic, "redrive", source) as held:
         [ledger] = {each.ledger_id for each in left(topic, "redrive", source)}

@@ -9,7 +9,7 @@ import pytest
 
 from pipeline.pyspark_pulsar.jobs.command_line import main
 from tests.bookie.disk_proofs.mounts import LoopMount, need_loop_mounts
-from tests.clients.python_client import publish, quiet_client, until
+from tests.clients.python_client import published, until
 from tests.clients.server_process import Ready, ServerProcess
 from tests.pipeline.conftest import SETTINGS
 from tests.pipeline.job_process import JobProcess, run_job, urls
@@ -138,7 +138,7 @@ def test_a_broker_that_is_killed_and_comes_back_is_waited_for(tmp_path: Path, to
         made(ready, topic)
         to = made(ready, f"{topic}-copy", deduplicates=True)
         words = ["replay", *urls(ready), "--topics", topic, "--to", to, "--name", "n"]
-        filled(ready, topic, 3000)
+        published(ready, topic, 3000, batching=True)
         one_each = ["--sink-option", "pulsar.producer.batchingMaxMessages=1"]
         with JobProcess([*words, *one_each]) as job:
             killed_and_started(server, lambda: arrived(ready, to) > 0 or job.has_ended())
@@ -160,14 +160,6 @@ def test_a_broker_that_is_killed_and_comes_back_is_waited_for(tmp_path: Path, to
         assert values(ready, second) == [f"m{number}" for number in range(3000)]
 
 
-def filled(server: Ready, topic: str, count: int) -> None:
-    client = quiet_client(server.broker_url)
-    try:
-        publish(client, topic, count, batching=True)
-    finally:
-        client.close()
-
-
 def arrived(server: Ready, topic: str) -> int:
     return int(stats(server, topic.replace("://", "/"))["msgInCounter"])
 
@@ -177,7 +169,7 @@ def test_a_landing_in_the_midst_of_which_its_broker_is_killed(spark: SparkProces
     with ServerProcess(tmp_path / "server", SETTINGS) as server:
         ready = server.start()
         made(ready, topic)
-        filled(ready, topic, 4000)
+        published(ready, topic, 4000, batching=True)
         to = tmp_path / "landed"
         words = land(ready, topic, to, "--max-messages", "500")
         spark.begin(f"{JOBS}:command", words=words)

@@ -10,7 +10,7 @@ import pytest
 from pulsar.schema import AvroSchema, Record, String
 
 from pipeline.pyspark_pulsar.client.admin import ledgers_of
-from tests.clients.python_client import ask, publish, quiet_client, until
+from tests.clients.python_client import ask, publish, published, quiet_client, until
 from tests.clients.server_process import Ready
 from tests.pipeline.chunk_sender import send_chunks
 from tests.pipeline.job_process import JobProcess, run_job, urls, written_report
@@ -175,11 +175,7 @@ def test_what_cannot_be_replayed_ends_with_an_error_that_names_it(standalone: Re
     made(standalone, to)
     assert f"{topic}: " in complaint(*replay(standalone, topic, to))
     made(standalone, topic)
-    client = quiet_client(standalone.broker_url)
-    try:
-        publish(client, topic, 3)
-    finally:
-        client.close()
+    published(standalone, topic, 3)
     assert f"{to}: deduplication is" in complaint(*replay(standalone, topic, to))
     [ledger] = [each.ledger_id for each in ledgers_of(topic, access(standalone)) if each.entries]
     beyond = f"{ledger + 9}:0"

@@ -9,16 +9,12 @@ from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.options import parse_options
 from pipeline.pyspark_pulsar.plan import Split
 from pipeline.pyspark_pulsar.positions import Place
-from tests.clients.python_client import ask, publish, quiet_client, until
+from tests.clients.python_client import ask, publish, published, quiet_client, until
 from tests.clients.server_process import Ready
 
 
 def test_it_is_made_where_it_should_be_and_moves_on(standalone: Ready, options: dict[str, str], topic: str) -> None:
-    client = quiet_client(standalone.broker_url)
-    try:
-        publish(client, topic, 10)
-    finally:
-        client.close()
+    published(standalone, topic, 10)
     access = parse_options({**options, "topic": topic}, is_stream=True).access
     [ledger] = ledgers_of(topic, access)
     path = topic.replace("://", "/")

@@ -6,21 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.python_client import ask, names, publish, quiet_client
+from tests.clients.python_client import ask, names, publish, published, quiet_client
 from tests.clients.server_process import Ready
 from tests.pipeline.spark_process import JobFailed, SparkProcess
 
 JOBS = "tests.pipeline.spark_jobs"
-
-
-def published(server: Ready, topic: str, first: int, count: int) -> None:
-    """In a ledger that is closed afterwards."""
-    client = quiet_client(server.broker_url)
-    try:
-        publish(client, topic, count, first=first)
-    finally:
-        client.close()
-    ask(server, f"{path(topic)}/unload", None, "PUT")
 
 
 def path(topic: str) -> str:
@@ -35,8 +25,9 @@ def test_what_is_deleted_between_planning_and_reading_is_told_with_its_count_or_
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
     for ending in ("a", "b"):
-        published(standalone, topic + ending, 0, 10)
-        published(standalone, topic + ending, 10, 10)
+        for first in (0, 10):
+            published(standalone, topic + ending, 10, first=first)
+            ask(standalone, f"{path(topic + ending)}/unload", None, "PUT")  # in a ledger each, which is closed
 
     def deleted_while_read(ending: str, **more: str) -> list[str]:
         asked = {**options, "topic": topic + ending, "columns": "value", **more}

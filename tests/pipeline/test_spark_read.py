@@ -1,21 +1,12 @@
 """Topics as tables, on Spark itself against a started standalone: what is published is what a query has."""
 
-import pulsar
 import pytest
 
-from tests.clients.python_client import names, publish, quiet_client
+from tests.clients.python_client import names, published
 from tests.clients.server_process import Ready
 from tests.pipeline.spark_process import JobFailed, SparkProcess
 
 JOBS = "tests.pipeline.spark_jobs"
-
-
-def published(server: Ready, topic: str, count: int, first: int = 0) -> list[pulsar.MessageId]:
-    client = quiet_client(server.broker_url)
-    try:
-        return publish(client, topic, count, batching=True, first=first)
-    finally:
-        client.close()
 
 
 def texts(found: list[dict[str, bytes]]) -> list[str]:
@@ -25,7 +16,7 @@ def texts(found: list[dict[str, bytes]]) -> list[str]:
 def test_a_topic_is_a_table_of_its_messages(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
-    published(standalone, topic, 100)
+    published(standalone, topic, 100, batching=True)
     found = spark.run(f"{JOBS}:rows", options={**options, "topic": topic})
     assert texts(found) == names(0, 100)
     assert [each["index"] for each in found] == list(range(100))
@@ -48,9 +39,9 @@ def test_a_stream_started_again_goes_on_where_it_was(
         "columns": ["cast(value as string) v"],
     }
     asked = {**options, "topic": topic, "startingOffsets": "earliest"}
-    published(standalone, topic, 20)
+    published(standalone, topic, 20, batching=True)
     spark.run(f"{JOBS}:stream_to_parquet", options=asked, **places)
-    published(standalone, topic, 10, first=20)
+    published(standalone, topic, 10, batching=True, first=20)
     spark.run(f"{JOBS}:stream_to_parquet", options=asked, **places)
     found = spark.run(f"{JOBS}:table", path=places["to"])
     assert sorted(each["v"] for each in found) == sorted(names(0, 30))

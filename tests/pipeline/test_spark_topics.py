@@ -5,20 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.python_client import ask, names, publish, quiet_client, until
+from tests.clients.python_client import ask, names, published, until
 from tests.clients.server_process import Ready
 from tests.pipeline.chunk_sender import send_chunks
 from tests.pipeline.spark_process import SparkProcess
 
 JOBS = "tests.pipeline.spark_jobs"
-
-
-def published(server: Ready, topic: str, first: int, count: int) -> None:
-    client = quiet_client(server.broker_url)
-    try:
-        publish(client, topic, count, first=first)
-    finally:
-        client.close()
 
 
 def batches_in(table: Path) -> int:
@@ -30,7 +22,7 @@ def test_topics_and_partitions_that_come_while_a_stream_runs_are_read_from_their
 ) -> None:
     path, directory = topic.replace("://", "/"), tmp_path_factory.mktemp("late")
     ask(standalone, f"{path}-p/partitions", 1, "PUT")
-    published(standalone, f"{topic}-p", 0, 10)
+    published(standalone, f"{topic}-p", 10)
     spark.begin(
         f"{JOBS}:stream_until",
         options={**options, "topicsPattern": f"{topic}-.*", "startingOffsets": "earliest"},
@@ -41,10 +33,10 @@ def test_topics_and_partitions_that_come_while_a_stream_runs_are_read_from_their
         seconds_max=400.0,
     )
     until(lambda: batches_in(directory / "table") > 0, 400)
-    published(standalone, f"{topic}-new", 10, 10)
+    published(standalone, f"{topic}-new", 10, first=10)
     ask(standalone, f"{path}-p/partitions", 3, "POST")
-    published(standalone, f"{topic}-p-partition-1", 20, 10)
-    published(standalone, f"{topic}-p-partition-2", 30, 10)
+    published(standalone, f"{topic}-p-partition-1", 10, first=20)
+    published(standalone, f"{topic}-p-partition-2", 10, first=30)
     assert spark.result() == 40
     found = spark.run(f"{JOBS}:table", path=str(directory / "table"))
     assert sorted(each["v"] for each in found) == sorted(names(0, 40))
@@ -60,8 +52,8 @@ def test_filters_on_topic_time_and_index_leave_unread_what_cannot_pass(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
     """What must not be read ends the query when it is: the last chunk of a message without the others."""
-    published(standalone, f"{topic}-a", 0, 10)
-    published(standalone, f"{topic}-b", 0, 1)
+    published(standalone, f"{topic}-a", 10)
+    published(standalone, f"{topic}-b", 1)
     send_chunks(standalone, f"{topic}-b", [b"one", b"two"], first=1)
     asked = {**options, "topics": f"{topic}-a,{topic}-b"}
     condition = f"topic = '{topic}-a' and index >= 4 and index < 6 and publish_time > '2020-01-01'"
