@@ -15,7 +15,8 @@ import numpy
 
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect, CommandPong, ServerError
 
-from ..decode.octets import Octets, Places, padded
+from ..decode.octets import PADDING_BYTES, Octets, Places
+from ..decode.rooms import Rooms
 from ..errors import Refused
 from ..options import Access
 from .credentials import tls_context, token
@@ -27,6 +28,7 @@ _FRAME_BYTES_MAX = 256 << 20
 _MESSAGE_BYTES_MAX = 5 << 20
 """Where a broker does not say what it takes."""
 _RECEIVE_BYTES = 1 << 20
+_ROOMS = Rooms(3)
 _LINGER_SECONDS = 0.02
 """How long a block that is not full waits for more: one big block costs less than many small ones."""
 _LASTING = {
@@ -141,7 +143,7 @@ class Connection:
             return None
         self._fill(bytes_min)
         bounds = list(self._bounds())
-        data = padded(memoryview(self._buffer)[: bounds[-1][1]])
+        data = _taken(memoryview(self._buffer)[: bounds[-1][1]])
         del self._buffer[: bounds[-1][1]]
         starts, ends = numpy.array(bounds, numpy.int64).T
         sizes = numpy.ndarray((len(data) - 3,), numpy.dtype(">u4"), data, strides=(1,))[starts + 4].astype(numpy.int64)
@@ -182,7 +184,14 @@ class Connection:
 
     def _receive(self, seconds: float) -> None:
         self._socket.settimeout(seconds)
-        self._buffer += received(self._socket, self.url)
+        room = _ROOMS.of(_RECEIVE_BYTES).data
+        try:
+            count = self._socket.recv_into(room)
+        except OSError as error:
+            raise Lost(f"{self.url}: {error}") from None
+        if not count:
+            raise Lost(f"{self.url} closed the connection")
+        self._buffer += room[:count]
 
     def close(self) -> None:
         self._socket.close()
@@ -202,15 +211,12 @@ def _send_all(connected: socket.socket, pieces: Sequence[Buffer]) -> None:
             left[0] = left[0][sent:]
 
 
-def received(connected: socket.socket, peer: str) -> bytes:
-    """What has come, at least a byte. Lost."""
-    try:
-        data = connected.recv(_RECEIVE_BYTES)
-    except OSError as error:
-        raise Lost(f"{peer}: {error}") from None
-    if not data:
-        raise Lost(f"{peer} closed the connection")
-    return data
+def _taken(data: memoryview) -> Octets:
+    """A copy, with room behind it."""
+    octets = _ROOMS.of(len(data) + PADDING_BYTES)
+    octets[: len(data)] = numpy.frombuffer(data, numpy.uint8)
+    octets[len(data) :] = 0
+    return octets
 
 
 def raise_refusal(url: str, command: BaseCommand) -> None:
