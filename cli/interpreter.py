@@ -84,8 +84,14 @@ def off_while_starting() -> None:
 
 def settle(ended: Callable[[], int] | None = None) -> None:
     """When the server is ready: what was made until now stays. On its loop. `ended` as `SettingAside` has it."""
+    loop = asyncio.get_running_loop()
+
+    def soon(call: Callable[[], None]) -> None:
+        if not loop.is_closed():  # the process ends
+            loop.call_soon_threadsafe(call)
+
     sys.setswitchinterval(SWITCH_SECONDS)
-    aside = SettingAside(gc, asyncio.get_running_loop().call_soon_threadsafe, ended)
+    aside = SettingAside(gc, soon, ended)
     aside.look_at_all()
     gc.callbacks.append(aside)
     gc.set_threshold(YOUNG_OBJECTS, YOUNG_RUNS, YOUNG_RUNS)
