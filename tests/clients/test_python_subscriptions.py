@@ -1,13 +1,15 @@
 """Apache's Python client (the C++ client underneath), unmodified: the four subscription types, partitions and patterns."""
 
+import re
 from collections import Counter
 from typing import Any
 
+import _pulsar  # type: ignore[import-not-found]  # compiled, without types
 import pulsar
 import pytest
 from pulsar import BatchingType, ConsumerType, InitialPosition
 
-from tests.clients.python_client import TIMEOUT_MS, names, next_of, nothing_comes, publish, put_json, receive, until
+from tests.clients.python_client import TIMEOUT_MS, ask, names, next_of, nothing_comes, publish, put_json, receive, until
 from tests.clients.server_process import Ready
 
 pytestmark = pytest.mark.clients
@@ -88,8 +90,6 @@ def test_a_partitioned_topic_routes_keys_to_partitions(client: pulsar.Client, se
 
 
 def test_a_regex_subscription_sees_existing_topics_of_the_pattern_only(client: pulsar.Client, topic: str) -> None:
-    import re
-
     for suffix in ("-a", "-b", "x"):
         client.create_producer(topic + suffix).close()
     consumer = client.subscribe(re.compile(topic + "-.*"), "s", initial_position=InitialPosition.Earliest)
@@ -98,6 +98,30 @@ def test_a_regex_subscription_sees_existing_topics_of_the_pattern_only(client: p
     publish(client, topic + "x", 3, first=6)
     assert sorted(receive(consumer, 6)) == names(0, 6)
     assert nothing_comes(consumer)
+    consumer.close()
+
+
+class _LooksEverySecond(_pulsar.ConsumerConfiguration):  # type: ignore[misc]  # the client library has no types
+    """The library takes `pattern_auto_discovery_period` and never passes it on: it stays at 60 s
+    (apache/pulsar-client-python#171)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pattern_auto_discovery_period(1)
+
+
+def test_a_regex_subscription_follows_topics_that_come_and_go(
+    client: pulsar.Client, server: Ready, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(client, topic + "-a", 2)
+    monkeypatch.setattr(_pulsar, "ConsumerConfiguration", _LooksEverySecond)
+    consumer = client.subscribe(re.compile(topic + "-.*"), "s", initial_position=InitialPosition.Earliest)
+    assert receive(consumer, 2) == names(0, 2)
+    publish(client, topic + "-b", 2, first=2)
+    assert receive(consumer, 2) == names(2, 2)
+    ask(server, f"{topic.replace('://', '/')}-a?force=true", method="DELETE")
+    publish(client, topic + "-c", 2, first=4)
+    assert receive(consumer, 2) == names(4, 2)
     consumer.close()
 
 
