@@ -31,6 +31,7 @@ import org.apache.pulsar.client.api.transaction.Transaction;
 public final class Transfers {
     private static final int WAITING_MAX = 200;
     private static final int CARRIED_OUT_SECONDS_MAX = 180;
+    private static final int READINGS_MAX = 20;
     private static final double ABORTED = 0.2;
 
     /** Half of one transfer, as an account has it. */
@@ -280,12 +281,23 @@ public final class Transfers {
         void take(Message<byte[]> message);
     }
 
+    /** A connection that is lost meanwhile costs another reading. */
     private void readAll(String topic, Each each) throws Exception {
-        try (Reader<byte[]> reader = reader(topic)) {
-            while (reader.hasMessageAvailable()) {
-                each.take(reader.readNext());
+        List<Message<byte[]>> all = new ArrayList<>();
+        for (int attempt = 1; ; attempt++) {
+            try (Reader<byte[]> reader = reader(topic)) {
+                while (reader.hasMessageAvailable()) {
+                    all.add(reader.readNext());
+                }
+                break;
+            } catch (PulsarClientException lost) {
+                if (attempt == READINGS_MAX) {
+                    throw lost;
+                }
+                all.clear();
             }
         }
+        all.forEach(each::take);
     }
 
     private void check(Map<String, Command> commands) throws Exception {
