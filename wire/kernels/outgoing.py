@@ -46,9 +46,7 @@ def put_messages(
     written to `room`; IndexError for bounds that do not fit their buffers, or a room that is too small.
     """
     count = len(marks)
-    has_keys = len(key_bounds) > 0
-    has_properties = len(property_bounds) > 0
-    has_times = len(event_times) > 0
+    has_keys, has_properties, has_times = len(key_bounds) > 0, len(property_bounds) > 0, len(event_times) > 0
     value_size = length_of(values)
     key_size = length_of(keys)
     property_size = length_of(properties)
@@ -73,10 +71,8 @@ def put_messages(
         key_end = key_at[row + 1] if has_keys and mark & 32 else 0
         first = property_at[row] if has_properties else 0
         last = property_at[row + 1] if has_properties else 0
-        if not _fits(start, end, value_size) or not _fits(key_start, key_end, key_size):
-            raise IndexError(f"row {row}: a value or a key beyond its buffer")
-        if not _fits(first, last, property_size):
-            raise IndexError(f"row {row}: properties beyond their buffer")
+        if not (_fits(start, end, value_size) and _fits(key_start, key_end, key_size) and _fits(first, last, property_size)):
+            raise IndexError(f"row {row}: its value, its key or its properties are beyond their buffer")
         if end - start + key_end - key_start + last - first + 42 > size - at:
             raise IndexError(f"row {row}: no room")
         head = at
