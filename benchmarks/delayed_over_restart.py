@@ -245,7 +245,7 @@ def over_a_restart(server: ServerProcess, consumer: Consumer, plan: Plan, *, pol
     known = until_known(ready, far, up)
     use = process_use(ready.pid)
     assert consumer.first_at is not None, "nothing came"
-    return {
+    found = {
         "how": "stopped" if politely else "killed",
         "before": before,
         "seconds_to_end": round(down - began, 2),
@@ -257,6 +257,8 @@ def over_a_restart(server: ServerProcess, consumer: Consumer, plan: Plan, *, pol
         "resident_mb_all_known": round(use.resident_mb, 1),
         "peak_mb": round(peak_mb(ready.pid), 1),
     }
+    print(json.dumps(found), file=sys.stderr)
+    return found
 
 
 def play(server: ServerProcess, count: int, due: int, seconds: float) -> dict[str, Any]:
