@@ -95,5 +95,5 @@ def test_a_room_that_is_too_small_is_refused(module: ModuleType) -> None:
 def test_bounds_that_do_not_fit_are_refused(module: ModuleType, bounds: tuple[int, int]) -> None:
     nothing, none, ids = memoryview(array("i")), memoryview(array("Q")), memoryview(array("Q", [1]))
     rest = (memoryview(bytearray(1)), memoryview(array("q", [0])), memoryview(bytearray(100)))
-    with pytest.raises(IndexError, match="row 0: .*value"):
+    with pytest.raises(IndexError, match="beyond"):
         module.put_messages(b"1234", memoryview(array("i", bounds)), b"", nothing, b"", nothing, none, ids, *rest)
