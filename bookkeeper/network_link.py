@@ -87,15 +87,13 @@ class Link(asyncio.BufferedProtocol):
     def _send(self, frames: bytes) -> None:
         if self._reason:
             self._fail_all()  # lost in this very moment
-        elif not self._turn.is_open:
-            self._transport.write(frames)
-        else:
-            if not self._gathered:
-                self._turn.at_end(self._send_gathered)
-            self._gathered.append(frames)
+            return
+        if not self._gathered:
+            self._turn.at_end(self._send_gathered)
+        self._gathered.append(frames)
 
     def _send_gathered(self) -> None:
-        """What one event brought: a write costs more than the frames in it."""
+        """What one event brought, or one round of the loop: a write costs more than the frames in it."""
         frames, self._gathered = self._gathered, []
         if not self._reason:
             self._transport.writelines(frames)

@@ -1,8 +1,7 @@
 """GatheredAppends: entries that are appended one by one, and go to the log together when they come at the same time.
 
 For logs whose writers each have one record. Each append costs a write to every bookie, whatever is in it; what is asked for in
-one round of the event loop is therefore appended as one run, in the order of asking, and all logs do it in one turn. What
-waits is bounded by who waits.
+one round of the event loop is therefore appended as one run, in the order of asking. What waits is bounded by who waits.
 """
 
 import asyncio
@@ -11,7 +10,6 @@ from collections.abc import Sequence
 from functools import partial
 
 from ports.promise import Promise, listen
-from ports.turn import turn_of
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
@@ -27,14 +25,13 @@ class GatheredAppends:
     def __init__(self, ledger: ManagedLedger) -> None:
         self._ledger = ledger
         self._loop = asyncio.get_running_loop()
-        self._turn = turn_of(self._loop)
         self._waiting: list[tuple[bytes, Promise[Position]]] = []
 
     def append(self, payload: bytes) -> Promise[Position]:
         """Where it is, when it is durable. The errors of `ManagedLedger.append`."""
         promise: Promise[Position] = Promise(loop=self._loop)
         if not self._waiting:
-            self._turn.soon(self.flush)
+            self._loop.call_soon(self.flush)
         self._waiting.append((payload, promise))
         return promise
 

@@ -16,17 +16,11 @@ from weakref import WeakKeyDictionary
 class Turn:
     """Of one loop. `with turn:` around an event; opened within itself it ends with the outermost."""
 
-    __slots__ = ("_depth", "_parts", "_soon")
+    __slots__ = ("_depth", "_parts")
 
     def __init__(self) -> None:
         self._depth = 0
         self._parts: deque[Callable[[], object]] = deque()
-        self._soon: list[Callable[[], object]] = []
-
-    @property
-    def is_open(self) -> bool:
-        """An event is being dealt with, at whose end the parts are called."""
-        return self._depth > 0
 
     def at_end(self, part: Callable[[], object]) -> None:
         """Call it after the event, in the order of asking; also what is asked for meanwhile."""
@@ -34,17 +28,6 @@ class Turn:
             self._parts.append(part)
         else:
             asyncio.get_running_loop().call_soon(part)
-
-    def soon(self, part: Callable[[], object]) -> None:
-        """Call it in the next round of the loop, with all that is asked for until then, in one turn."""
-        if not self._soon:
-            asyncio.get_running_loop().call_soon(self._begin_soon)
-        self._soon.append(part)
-
-    def _begin_soon(self) -> None:
-        with self:
-            self._parts.extend(self._soon)
-            self._soon.clear()
 
     def __enter__(self) -> None:
         self._depth += 1

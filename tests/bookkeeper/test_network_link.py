@@ -1,7 +1,7 @@
-"""What goes to a bookie and when: alone at once, and what one event of the loop brings in one write."""
+"""What goes to a bookie and when: what one event of the loop brings in one write, and what comes without one by round."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import cast
 
 from bookkeeper.network_link import Add
@@ -28,7 +28,7 @@ class Writes(asyncio.Transport):
         pass
 
 
-def linked(scenario: Callable[[Version2Link, Callable[[int], None]], list[bytes]]) -> list[bytes]:
+def linked(scenario: Callable[[Version2Link, Callable[[int], None]], Awaitable[list[bytes]]]) -> list[bytes]:
     """What the scenario says was written; it gets a link, and what adds an entry to a ledger."""
 
     async def run() -> list[bytes]:
@@ -41,7 +41,7 @@ def linked(scenario: Callable[[Version2Link, Callable[[int], None]], list[bytes]
             link.add(Add(sealed(ledger_id, 0), KEY, recovery=False, is_deferred=False, future=future))
 
         try:
-            return scenario(link, add)
+            return await scenario(link, add)
         finally:
             link.connection_lost(None)
             await asyncio.sleep(0)
@@ -53,34 +53,39 @@ def written(link: Version2Link) -> list[bytes]:
     return cast(Writes, link._transport).written
 
 
-def test_an_add_that_comes_alone_goes_at_once() -> None:
-    def scenario(link: Version2Link, add: Callable[[int], None]) -> list[bytes]:
-        add(1)
-        assert len(written(link)) == 1
-        add(2)
-        return written(link)
-
-    assert len(linked(scenario)) == 2
+async def one_by_one(link: Version2Link, add: Callable[[int], None]) -> list[bytes]:
+    for ledger_id in (1, 2, 3):
+        add(ledger_id)
+        await asyncio.sleep(0)
+    return written(link)
 
 
-def test_adds_of_one_event_go_in_one_write_in_their_order() -> None:
-    def alone(link: Version2Link, add: Callable[[int], None]) -> list[bytes]:
+def test_what_comes_in_no_event_goes_with_the_round_of_the_loop() -> None:
+    async def together(link: Version2Link, add: Callable[[int], None]) -> list[bytes]:
         for ledger_id in (1, 2, 3):
             add(ledger_id)
+        assert written(link) == []
+        await asyncio.sleep(0)
         return written(link)
 
-    def together(link: Version2Link, add: Callable[[int], None]) -> list[bytes]:
+    alone = linked(one_by_one)
+    assert len(alone) == 3
+    assert linked(together) == [b"".join(alone)]
+
+
+def test_adds_of_one_event_go_in_one_write_at_its_end_in_their_order() -> None:
+    async def together(link: Version2Link, add: Callable[[int], None]) -> list[bytes]:
         with turn_of(asyncio.get_running_loop()):
             for ledger_id in (1, 2, 3):
                 add(ledger_id)
             assert written(link) == []
         return written(link)
 
-    assert linked(together) == [b"".join(linked(alone))]
+    assert linked(together) == [b"".join(linked(one_by_one))]
 
 
 def test_what_was_gathered_for_a_link_that_is_lost_meanwhile_is_not_sent() -> None:
-    def scenario(link: Version2Link, add: Callable[[int], None]) -> list[bytes]:
+    async def scenario(link: Version2Link, add: Callable[[int], None]) -> list[bytes]:
         with turn_of(asyncio.get_running_loop()):
             add(1)
             link.end("lost")

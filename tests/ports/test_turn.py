@@ -69,28 +69,6 @@ def test_without_a_turn_it_is_called_soon() -> None:
     on_a_loop(scenario)
 
 
-def test_what_is_asked_for_soon_is_one_turn_of_the_next_round() -> None:
-    async def scenario() -> None:
-        done: list[str] = []
-
-        def append(name: str) -> None:
-            assert here().is_open
-            here().at_end(partial(done.append, f"{name} sent"))
-            done.append(name)
-
-        here().soon(partial(append, "first"))
-        here().soon(partial(append, "second"))
-        assert done == []
-        await asyncio.sleep(0)
-        assert done == ["first", "second", "first sent", "second sent"]
-        here().soon(partial(append, "third"))
-        await asyncio.sleep(0)
-        assert done[4:] == ["third", "third sent"]
-        assert not here().is_open
-
-    on_a_loop(scenario)
-
-
 def test_a_part_that_raises_costs_the_others_nothing() -> None:
     async def scenario() -> None:
         done: list[str] = []
