@@ -1,7 +1,8 @@
-"""How a run's tests are shared out among its workers (`WORKERS=2 bin/test`: most tests of processes wait, others compute).
+"""How a run's tests are shared out among its workers (`bin/test` has two: tests of processes mostly wait, others compute).
 
 A worker takes a unit at a time, in one process: a directory whose tests share servers or a session of Spark, else a module.
-Units that take long come first, so that short ones fill what is left at the end. With one process nothing of this applies.
+Units that take long come first, so that short ones fill what is left at the end. With one process (`WORKERS=0`) nothing of
+this applies.
 """
 
 import pytest
