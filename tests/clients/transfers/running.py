@@ -41,6 +41,7 @@ SYSTEM_BUNDLES = 4
 """So many of 16 are unloaded each time."""
 SETTINGS = (
     "transactionCoordinatorEnabled=true",
+    "brokerDeduplicationEnabled=true",  # a message whose receipt was lost is sent again, in the same transaction
     "acknowledgmentAtBatchIndexLevelEnabled=true",
     "managedLedgerMaxEntriesPerLedger=1000",
     "managedLedgerMinLedgerRolloverTimeMinutes=0",
