@@ -3,14 +3,13 @@
 The order is the promise: the marker is appended when all that it lists was answered, so a save counts whole or not at all.
 """
 
-from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyroaring import BitMap
 
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter
-from wire.run import HEADER_BYTES_CRC32C, EntryBatch
+from wire.run import batch_of
 
 from .cursor.recovery import CursorRecovery, ReadBack, Recovered
 from .cursor.saving import SavePlan, Segment
@@ -109,13 +108,3 @@ async def append_entries(writer: LedgerWriter, payloads: Sequence[bytes]) -> lis
     """In one batch; their ids."""
     run = await writer.append(batch_of(payloads))
     return list(range(run.first_entry_id, run.last_entry_id + 1))
-
-
-def batch_of(payloads: Sequence[bytes]) -> EntryBatch:
-    room = bytes(HEADER_BYTES_CRC32C)
-    buffer, offsets = bytearray(), array("I", [0])
-    for payload in payloads:
-        buffer += room
-        buffer += payload
-        offsets.append(len(buffer))
-    return EntryBatch(buffer, offsets, HEADER_BYTES_CRC32C, len(payloads))

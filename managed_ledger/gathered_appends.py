@@ -5,13 +5,12 @@ one round of the event loop is therefore appended as one run, in the order of as
 """
 
 import asyncio
-from array import array
 from collections.abc import Sequence
 from functools import partial
 
 from ports.promise import Promise, listen
 from wire.position import Position
-from wire.run import EntryBatch, EntryRun
+from wire.run import EntryRun, batch_of
 
 from .contract import ManagedLedger
 
@@ -41,16 +40,8 @@ class GatheredAppends:
             gathered = self._waiting[:_ENTRIES_MAX]
             del self._waiting[:_ENTRIES_MAX]
             promises = [promise for _, promise in gathered]
-            stored = self._ledger.append(_batch([payload for payload, _ in gathered], self._ledger.header_bytes))
+            stored = self._ledger.append(batch_of([payload for payload, _ in gathered], self._ledger.header_bytes))
             listen(stored, partial(_tell, promises))
-
-
-def _batch(payloads: Sequence[bytes], header_bytes: int) -> EntryBatch:
-    header, buffer, offsets = bytes(header_bytes), bytearray(), array("I", (0,))
-    for payload in payloads:
-        buffer += header + payload
-        offsets.append(len(buffer))
-    return EntryBatch(buffer, offsets, header_bytes, len(payloads))
 
 
 def _tell(promises: Sequence[Promise[Position]], stored: "asyncio.Future[EntryRun]") -> None:

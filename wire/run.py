@@ -6,6 +6,7 @@ and ledger length, eight bytes each, big-endian, then the digest). A payload is 
 """
 
 from array import array
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from wire.record import record
@@ -50,6 +51,16 @@ class EntryBatch:
     def payload_bytes(self) -> int:
         offsets = self.offsets
         return offsets[-1] - offsets[0] - (len(offsets) - 1) * self.header_bytes
+
+
+def batch_of(payloads: Sequence[bytes], header_bytes: int = HEADER_BYTES_CRC32C) -> EntryBatch:
+    """Entries of these payloads, each a message, with room for their headers. Copies."""
+    room, buffer, offsets = bytes(header_bytes), bytearray(), array("I", (0,))
+    for payload in payloads:
+        buffer += room
+        buffer += payload
+        offsets.append(len(buffer))
+    return EntryBatch(buffer, offsets, header_bytes, len(payloads))
 
 
 @record(frozen=True, slots=True)

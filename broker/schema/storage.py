@@ -7,7 +7,6 @@ The ledger is closed before the locator names it: whoever finds a version can re
 
 import hashlib
 import logging
-from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore, NoNode, StoreUnavailable, Versioned
 from ports.logs import line
 from wire.generated import schema_storage_pb2 as format_
-from wire.run import HEADER_BYTES_CRC32C, EntryBatch
+from wire.run import batch_of
 
 from .values import SchemaData, SchemaType, VersionedSchema
 
@@ -132,8 +131,7 @@ class SchemaStorage:
     async def _write(self, schema_id: str, payload: bytes) -> format_.PositionInfo:
         custom = {"application": b"pulsar", "component": b"schema", "pulsar/schemaId": schema_id.encode()}
         writer = await self._ledgers.create(custom)
-        buffer = bytearray(HEADER_BYTES_CRC32C) + payload
-        await writer.append(EntryBatch(buffer, array("I", (0, len(buffer))), HEADER_BYTES_CRC32C, 1))
+        await writer.append(batch_of((payload,)))
         await writer.close()
         return format_.PositionInfo(ledgerId=writer.ledger_id, entryId=0)
 

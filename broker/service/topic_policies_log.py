@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from wire.position import Position
-from wire.run import EntryBatch, EntryRun, SendRun
+from wire.run import EntryRun, SendRun, batch_of
 
 from ..errors import BrokerError, ServerError
 from ..topic.contract import (
@@ -171,9 +171,7 @@ class ServedEventLog:
 
 
 def _send_run(section: bytes, header_bytes: int) -> SendRun:
-    buffer = bytearray(header_bytes) + section
-    batch = EntryBatch(buffer, array("I", (0, len(buffer))), header_bytes, 1)
-    return SendRun(0, batch, array("Q", (0,)), array("Q", (0,)), 0, 0)
+    return SendRun(0, batch_of((section,), header_bytes), array("Q", (0,)), array("Q", (0,)), 0, 0)
 
 
 def _reader_request(name: str, *, from_earliest: bool) -> SubscribeRequest:

@@ -12,7 +12,7 @@ from wire.errors import MalformedPayload
 from wire.generated.pulsar_api_pb2 import MessageMetadata
 from wire.payloads import message_metadata, payload_section, split_section
 from wire.position import Position
-from wire.run import FLAG_MARKER, FLAG_TRANSACTION, EntryBatch, EntryRun, RunMetadata
+from wire.run import FLAG_MARKER, FLAG_TRANSACTION, EntryBatch, EntryRun, RunMetadata, batch_of
 from wire.transactions import TxnAction, TxnId
 
 TXN_COMMIT = 21
@@ -34,8 +34,7 @@ class TransactionEntry:
 
 def one_entry(payload: bytes, header_bytes: int) -> EntryBatch:
     """A batch of one entry."""
-    buffer = bytearray(header_bytes) + payload
-    return EntryBatch(buffer, array("I", (0, len(buffer))), header_bytes, 1)
+    return batch_of((payload,), header_bytes)
 
 
 def marker(txn_id: TxnId, action: TxnAction, now_ms: int, header_bytes: int) -> EntryBatch:
