@@ -11,7 +11,7 @@ import numpy
 
 from ..decode.octets import PADDING_BYTES, Flags, Octets, Places, sizes_at, words_at
 from ..decode.rooms import Rooms
-from .connection import Lost
+from .connection import Lost, received
 
 _READ = 2 << 24 | 2 << 16
 _HEAD_BYTES = 28
@@ -120,13 +120,7 @@ class _Room:
         limit = len(self._octets) - PADDING_BYTES
         if limit < end or limit == self.filled:
             limit = self._grow(max(end, limit + limit // 2))
-        try:
-            count = connected.recv_into(self._view[self.filled : limit])
-        except OSError as error:
-            raise Lost(f"{peer}: {error}") from None
-        if not count:
-            raise Lost(f"{peer} closed the connection")
-        self.filled += count
+        self.filled += received(connected, self._view[self.filled : limit], peer)
 
     def _grow(self, limit: int) -> int:
         octets = numpy.empty(limit + PADDING_BYTES, numpy.uint8)

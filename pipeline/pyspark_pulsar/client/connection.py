@@ -185,16 +185,21 @@ class Connection:
     def _receive(self, seconds: float) -> None:
         self._socket.settimeout(seconds)
         room = _ROOMS.of(_RECEIVE_BYTES).data
-        try:
-            count = self._socket.recv_into(room)
-        except OSError as error:
-            raise Lost(f"{self.url}: {error}") from None
-        if not count:
-            raise Lost(f"{self.url} closed the connection")
-        self._buffer += room[:count]
+        self._buffer += room[: received(self._socket, room, self.url)]
 
     def close(self) -> None:
         self._socket.close()
+
+
+def received(connected: socket.socket, room: memoryview, peer: str) -> int:
+    """How many bytes came into the room, at least one. Lost."""
+    try:
+        count = connected.recv_into(room)
+    except OSError as error:
+        raise Lost(f"{peer}: {error}") from None
+    if not count:
+        raise Lost(f"{peer} closed the connection")
+    return count
 
 
 def _send_all(connected: socket.socket, pieces: Sequence[Buffer]) -> None:
