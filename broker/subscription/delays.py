@@ -99,13 +99,12 @@ class Delays:
     def _place(self, ledger_id: int, first_entry_id: int, times: "array[int]", indexes: "array[int]", now_ms: int) -> None:
         """All of them have the upper half of their entry id in common."""
         high = (first_entry_id + indexes[0]) >> 16
-        if len(self._places) + len(self._spent) >= _NUMBERS_MAX - 2:
-            self._start_over(now_ms)
-        first_number = (self._number(ledger_id, high) << 16) + first_entry_id - (high << 16)
         now_tick = self._tick(now_ms)
-        if now_tick > TICKS_MAX // 2 or now_tick < 0:
+        are_numbers_used_up = len(self._places) + len(self._spent) >= _NUMBERS_MAX - 2
+        if are_numbers_used_up or now_tick > TICKS_MAX // 2 or now_tick < 0:
             self._start_over(now_ms)
             now_tick = 0
+        first_number = (self._number(ledger_id, high) << 16) + first_entry_id - (high << 16)
         items = items_of(times, indexes, first_number & 0xFFFFFFFF, self._base_ms, self._tick_ms, now_tick + TICKS_MAX)
         self._keep(in_buckets(items, now_tick))
 
