@@ -7,6 +7,7 @@ and messages that compaction took out of their batch, are no rows.
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy
 
@@ -16,6 +17,8 @@ from .octets import PADDING_BYTES, Flags, Octets, Places, Words, words_at
 from .protobuf_columns import Columns, Repeated, Spans
 from .sections import Block, Sections, split
 from .singles import Singles, singles_of
+
+_Column = TypeVar("_Column", Places, Words, Flags)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +41,16 @@ class _Origins:
     def own(self) -> Columns:
         return self.sections.metadata
 
-    def places(self, of_entries: Places, of_messages: Places) -> Places:
-        return of_messages if self.is_all else numpy.concatenate((of_entries[self.whole], of_messages[self.kept]))[self.order]
-
-    def words(self, of_entries: Words, of_messages: Words) -> Words:
-        return of_messages if self.is_all else numpy.concatenate((of_entries[self.whole], of_messages[self.kept]))[self.order]
-
-    def flags(self, of_entries: Words, of_messages: Flags) -> Flags:
+    def column(self, of_entries: _Column, of_messages: _Column) -> _Column:
         if self.is_all:
             return of_messages
-        return numpy.concatenate((of_entries[self.whole] != 0, of_messages[self.kept]))[self.order]
+        return numpy.concatenate((of_entries[self.whole], of_messages[self.kept]))[self.order]
+
+    def flags(self, of_entries: Words, of_messages: Flags) -> Flags:
+        return of_messages if self.is_all else self.column(of_entries != 0, of_messages)
 
     def spans(self, of_entries: Spans, of_messages: Spans) -> Spans:
-        return Spans(self.places(of_entries.starts, of_messages.starts), self.places(of_entries.ends, of_messages.ends))
+        return Spans(self.column(of_entries.starts, of_messages.starts), self.column(of_entries.ends, of_messages.ends))
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Rows:
 
     @functools.cached_property
     def event_times(self) -> Words:
-        return self.origins.words(self._own(fields.EVENT_TIME), self.origins.singles.event_times)
+        return self.origins.column(self._own(fields.EVENT_TIME), self.origins.singles.event_times)
 
     @property
     def entry_publish_times(self) -> Words:
@@ -109,7 +109,7 @@ class Rows:
         of_entries = self._own(fields.SEQUENCE_ID)[self.entries] + numpy.maximum(self.batch_indexes, 0).astype(numpy.uint64)
         nothing = numpy.zeros(self.block.count, numpy.uint64)
         has_own = origins.flags(nothing, singles.has_sequence_id)
-        return numpy.where(has_own, origins.words(nothing, singles.sequence_ids), of_entries)
+        return numpy.where(has_own, origins.column(nothing, singles.sequence_ids), of_entries)
 
     @functools.cached_property
     def indexes(self) -> Places:
@@ -271,8 +271,8 @@ def _merged(block: Block, data: Octets, payloads: tuple[Places, Places], origins
     return Rows(
         block=block,
         data=data,
-        entries=origins.places(every, _entries_of(origins.entries, messages.batches)),
-        batch_indexes=origins.places(numpy.full(block.count, -1, numpy.int64), messages.indexes),
+        entries=origins.column(every, _entries_of(origins.entries, messages.batches)),
+        batch_indexes=origins.column(numpy.full(block.count, -1, numpy.int64), messages.indexes),
         values=origins.spans(Spans(*payloads), Spans(messages.metadata_ends, messages.payload_ends)),
         errors=origins.sections.errors,
         origins=origins,
