@@ -6,7 +6,7 @@ logged and met again at the next round. A round lets others run after every few 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 
 from ports.clock import Clock
 from ports.logs import line
@@ -83,10 +83,8 @@ class Housekeeping:
 
     async def sweep(self) -> None:
         topics: dict[str, tuple[TopicActivity, InactiveTopicPolicy]] = {}
-        for place, (name, topic) in enumerate(list(self._topics.items())):
-            if place % _SLICE == 0:
-                await asyncio.sleep(0)
-            if not topic.is_closed and not TopicName.parse(name).is_system:
+        async for name, topic in self._open_topics():
+            if not TopicName.parse(name).is_system:
                 topics[name] = (topic.activity(), topic.upkeep.policies.inactive)
         for name in self._inactivity.expired(topics, self._clock.now_ms()):
             try:
@@ -120,16 +118,21 @@ class Housekeeping:
         await self._each(check, "checking compaction failed")
 
     async def _each(self, work: Callable[[Topic], Awaitable[None]], failure: str) -> None:
-        for place, (name, topic) in enumerate(list(self._topics.items())):
-            if place % _SLICE == 0:
-                await asyncio.sleep(0)
+        async for name, topic in self._open_topics():
             try:
-                if not topic.is_closed:
-                    await work(topic)
+                await work(topic)
             except BrokerError as error:
                 log.warning(line(failure, topic=name, error=error))
             except Exception:
                 log.exception(line(failure, topic=name))
+
+    async def _open_topics(self) -> AsyncIterator[tuple[str, Topic]]:
+        """Those of the beginning of a round that are not closed when it is their turn; others run between slices of them."""
+        for place, (name, topic) in enumerate(list(self._topics.items())):
+            if place % _SLICE == 0:
+                await asyncio.sleep(0)
+            if not topic.is_closed:
+                yield name, topic
 
 
 def _is_active(activity: TopicActivity, mode: InactiveMode) -> bool:
