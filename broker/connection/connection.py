@@ -42,12 +42,13 @@ from . import (
 from .command_needs import ANSWERED_AT_ONCE
 from .consumer_requests import ConsumerRequests
 from .consumers import Consumers
-from .errors import ProtocolViolation, to_broker_error
+from .errors import ProtocolViolation
 from .guard import SERVER_VERSION, Guard
 from .liveness import Liveness
 from .lookups import Lookups
 from .producers import Producers
 from .publish_gate import PublishGate, PublishMemory
+from .requests_under_way import RequestsUnderWay
 from .revocation import Attached
 from .schemas import Schemas
 from .session import Session, Tick
@@ -59,14 +60,10 @@ from .transactions import Transactions
 log = logging.getLogger(__name__)
 
 RUN_ENTRIES_MAX = 1 << 16
-REQUESTS_MAX = 1000
-"""Requests under way at which reading stops, until half of them are answered."""
 HANDSHAKE_BYTES_MAX = 256 * 1024
 """Of a frame before CONNECT is answered: the largest is a CONNECT with its credentials."""
 LINGER_SECONDS = 5.0
 """How long a connection that we end may take to send what was written."""
-_GIVEN_UP = BrokerError(ServerError.SERVICE_NOT_READY, "What the request waited for has ended: the topic is being closed")
-"""Of a request that is cut off, as reads are when their log is closed: it is answered like the others."""
 
 _SEND, _ACK = int(BaseCommand.SEND), int(BaseCommand.ACK)
 _FAMILIES: tuple[Any, ...] = (
@@ -108,7 +105,8 @@ class Connection(asyncio.BufferedProtocol):
     """One client. It is the `Link` of its handlers."""
 
     def __init__(self, server: Server) -> None:
-        self._server, settings = server, server.settings
+        self._server = server
+        settings = server.settings
         self._loop = asyncio.get_running_loop()
         self._turn = turn_of(self._loop)
         self._session = Session()
@@ -127,13 +125,13 @@ class Connection(asyncio.BufferedProtocol):
             Schemas(self, server.service),
             Transactions(self, server.coordinators, server.security),
         )
-        self._requests: dict[asyncio.Task[None], None] = {}
+        self._requests = RequestsUnderWay(self._reading_changed)
         self._frame_bytes_max = min(HANDSHAKE_BYTES_MAX, settings.frame_bytes_max)
         self._guard: Guard | None = None
         self._asked: BaseCommand | None = None
         """The command whose work waits for a permission: the next `run` is it."""
         self._header_bytes = HEADER_BYTES_CRC32C
-        self._is_reading, self._has_too_many_requests = True, False
+        self._is_reading = True
         self._liveness = Liveness(
             lambda: self.answer(PING),
             self.end,
@@ -143,7 +141,8 @@ class Connection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
         self._outbox: Outbox
-        self._host = self.address = ""
+        self._host = ""
+        self.address = ""
         self.is_open = False
 
     # ---- Link
@@ -180,24 +179,10 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox.deliver(frames)
 
     def run(self, work: Coroutine[Any, Any, None], on_failure: Callable[[BrokerError], None]) -> None:
-        """A request outlives its connection when that ends first: what it began is undone at its end, not cut off."""
         if self._asked is not None and self._guard is not None:
-            work, self._asked = self._guard.permitted(self._asked, work), None
-        task = self._loop.create_task(work)
-        self._requests[task] = None
-        task.add_done_callback(lambda task: self._request_done(task, on_failure))
-        if len(self._requests) >= REQUESTS_MAX:
-            self._has_too_many_requests = True
-            self._reading_changed()
-
-    def _request_done(self, task: asyncio.Task[None], on_failure: Callable[[BrokerError], None]) -> None:
-        del self._requests[task]
-        failure = _GIVEN_UP if task.cancelled() else task.exception()
-        if isinstance(failure, Exception):
-            on_failure(to_broker_error(failure))
-        if self._has_too_many_requests and 2 * len(self._requests) <= REQUESTS_MAX:
-            self._has_too_many_requests = False
-            self._reading_changed()
+            work = self._guard.permitted(self._asked, work)
+            self._asked = None
+        self._requests.begin(work, on_failure)
 
     def end(self, reason: str) -> None:
         if self.is_open:
@@ -274,7 +259,7 @@ class Connection(asyncio.BufferedProtocol):
             self._consumers.writable()
 
     def _reading_changed(self) -> None:
-        is_reading = not self._gate.is_shut and not self._has_too_many_requests
+        is_reading = not self._gate.is_shut and not self._requests.is_too_many
         if is_reading == self._is_reading or not self.is_open:
             return
         self._is_reading = is_reading
