@@ -8,7 +8,6 @@ after a crash, sees the same.
 import asyncio
 import functools
 import random
-from array import array
 from collections.abc import Callable
 from typing import TextIO
 
@@ -29,7 +28,7 @@ from simulation.outcome import Outcome, play
 from simulation.process import SimProcess
 from simulation.rng import stream
 from simulation.trace import Trace
-from wire.run import HEADER_BYTES_CRC32C, EntryBatch
+from wire.run import batch_of
 
 SETTINGS = BookKeeperSettings(1, 1, 1)
 RUN_SECONDS_MAX = 60.0
@@ -104,7 +103,7 @@ class LedgerScenario:
         for _ in range(rng.randint(1, 150)):
             payload = rng.randbytes(rng.choice((1, 100, 3000)))
             entry_id = writer.next_entry_id
-            future = writer.append(entry_batch(payload))
+            future = writer.append(batch_of((payload,)))
             self.events["appended"] += 1
             future.add_done_callback(lambda done, entry=entry_id, data=payload: self._on_append(done, entry, data))  # type: ignore[misc]
             await asyncio.sleep(rng.choice((0.0, 0.0, rng.expovariate(1 / 0.001))))
@@ -146,11 +145,6 @@ class LedgerScenario:
                 raise Violation(f"entry {entry_id} was acknowledged, and the ledger was closed with {len(self.opened)} entries")
             if self.opened[entry_id] != payload:
                 raise Violation(f"entry {entry_id}: other bytes than were acknowledged")
-
-
-def entry_batch(payload: bytes) -> EntryBatch:
-    buffer = bytearray(HEADER_BYTES_CRC32C) + payload
-    return EntryBatch(buffer, array("I", (0, len(buffer))), HEADER_BYTES_CRC32C, 1)
 
 
 def run_ledger_seed(seed: int, sink: TextIO | None = None) -> Outcome:

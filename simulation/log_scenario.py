@@ -24,7 +24,6 @@ from metadata.memory import MemoryStore, SharedTree
 from simulation.client import SERVER
 from simulation.clock import SimClock
 from simulation.disk import SimDisk
-from simulation.ledger_scenario import entry_batch
 from simulation.log_leftovers import check_leftovers
 from simulation.log_model import BATCH, LogModel
 from simulation.loop import SimLoop
@@ -35,6 +34,7 @@ from simulation.rng import stream
 from simulation.trace import Trace
 from simulation.traced_tree import COMMIT, TracedTree
 from wire.position import Position
+from wire.run import batch_of
 
 NAME = "public/default/persistent/log"
 CURSORS = ("a", "b")
@@ -150,7 +150,7 @@ class LogScenario:
     def _append(self, log: ManagedLedger, rng: random.Random) -> None:
         number = self._next_number
         self._next_number += 1
-        future = log.append(entry_batch(b"%d" % number + bytes(rng.choice((0, 100, 3000)))))
+        future = log.append(batch_of((b"%d" % number + bytes(rng.choice((0, 100, 3000))),)))
         future.add_done_callback(functools.partial(self._on_append, number))
 
     def _on_append(self, number: int, future: "asyncio.Future[Any]") -> None:

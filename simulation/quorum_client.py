@@ -20,11 +20,10 @@ from metadata.memory import MemoryStore, SharedTree
 from metadata.store import Operation, OutcomeUnknown, Stat, StoreUnavailable
 from simulation.clock import SimClock
 from simulation.history import Violation
-from simulation.ledger_scenario import entry_batch
 from simulation.loop import SimLoop
 from simulation.quorum_checker import QuorumChecker
 from simulation.quorum_plan import Moment
-from wire.run import EntryRun
+from wire.run import EntryRun, batch_of
 
 TIMEOUT_SECONDS = 2.0
 """After which a bookie that does not answer is given up."""
@@ -193,7 +192,7 @@ class LedgerClient:
     def _append(self, writer: LedgerWriter) -> None:
         payload = self._rng.randbytes(self._rng.choice((1, 100, 100, 3000)))
         entry_id, confirmed = writer.next_entry_id, writer.last_add_confirmed
-        future = writer.append(entry_batch(payload))
+        future = writer.append(batch_of((payload,)))
         self._world.on_append()
         if writer.last_add_confirmed < confirmed:
             raise Violation(f"the writer's last add confirmed went back from {confirmed} to {writer.last_add_confirmed}")

@@ -1,7 +1,6 @@
 """A trial: a new ledger is written, read and deleted again: `simpletest`, `bookiesanity`, and HTTP's sanity."""
 
 import asyncio
-from array import array
 from collections.abc import Callable
 
 from bookkeeper.client import BookKeeper
@@ -9,7 +8,7 @@ from bookkeeper.settings import BookKeeperSettings
 from cli.bookkeeper_shell.cluster import ClusterFailed
 from cli.bookkeeper_shell.ledger_access import LedgerAccess
 from ports.rng import RealRng
-from wire.run import HEADER_BYTES_CRC32C, EntryBatch
+from wire.run import batch_of
 
 PAYLOAD = bytes(ord("A") + index % 26 for index in range(100))
 APPENDS_AT_ONCE_MAX = 100
@@ -39,7 +38,7 @@ async def write_trial(
             tell(f"Ledger ID: {writer.ledger_id}")
             for first in range(0, count, APPENDS_AT_ONCE_MAX):
                 some = min(APPENDS_AT_ONCE_MAX, count - first)
-                await asyncio.gather(*(writer.append(_entry()) for _ in range(some)))
+                await asyncio.gather(*(writer.append(batch_of((PAYLOAD,))) for _ in range(some)))
             last = writer.last_add_confirmed
             tell(f"{count} entries written to ledger {writer.ledger_id}. Last entry Id {last}")
             await writer.close()
@@ -59,8 +58,3 @@ async def _check(access: LedgerAccess, ledger_id: int, count: int) -> int:
     if at != count:
         raise ClusterFailed(f"Number of entries read ({at}) doesn't match the expected value ({count}).")
     return at
-
-
-def _entry() -> EntryBatch:
-    size = HEADER_BYTES_CRC32C + len(PAYLOAD)
-    return EntryBatch(bytearray(HEADER_BYTES_CRC32C) + PAYLOAD, array("I", [0, size]), HEADER_BYTES_CRC32C, 1)

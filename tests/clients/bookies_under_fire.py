@@ -7,7 +7,6 @@ holds up nobody's measurement.
 import asyncio
 import contextlib
 import random
-from array import array
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -22,7 +21,7 @@ from metadata.zookeeper.store import ZooKeeperStore
 from ports.rng import RealRng
 from tests.clients.bookie_process import BookieProcess
 from tests.metadata.conftest import open_on
-from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
+from wire.run import EntryRun, batch_of
 
 ENSEMBLE = 3
 BYTES = 1024
@@ -34,11 +33,6 @@ UNANSWERED_MAX = 20_000
 
 def payload(entry_id: int) -> bytes:
     return entry_id.to_bytes(8) + random.Random(entry_id).randbytes(BYTES - 8)
-
-
-def one_entry(data: bytes) -> EntryBatch:
-    buffer = bytearray(HEADER_BYTES_CRC32C) + data
-    return EntryBatch(buffer, array("I", [0, len(buffer)]), HEADER_BYTES_CRC32C, 1)
 
 
 class Took(NamedTuple):
@@ -70,7 +64,7 @@ class PacedLoad:
                 await asyncio.sleep(due - self._loop.time())
             assert self._unanswered < UNANSWERED_MAX, "nothing is acknowledged any more"
             self._unanswered += 1
-            future = self._writer.append(one_entry(payload(self._writer.next_entry_id)))
+            future = self._writer.append(batch_of((payload(self._writer.next_entry_id),)))
             future.add_done_callback(lambda done, due=due: self._answered(due, done))  # type: ignore[misc]
             self._last = future
 

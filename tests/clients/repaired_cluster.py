@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-from array import array
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -28,7 +27,7 @@ from tests.metadata.conftest import open_on
 from tests.started_process import ROOT, StartedProcess, free_port
 from tests.toolchain import maven_classpath
 from wire.bookie_codes import BookieError
-from wire.run import HEADER_BYTES_CRC32C, EntryBatch
+from wire.run import batch_of
 
 SECONDS_MAX = 150.0
 POLL_SECONDS = 0.1
@@ -120,11 +119,6 @@ def payload_of(entry_id: int) -> bytes:
     return b"entry %d " % entry_id * (entry_id % 50)
 
 
-def one_entry(entry_id: int) -> EntryBatch:
-    buffer = bytearray(HEADER_BYTES_CRC32C) + payload_of(entry_id)
-    return EntryBatch(buffer, array("I", [0, len(buffer)]), HEADER_BYTES_CRC32C, 1)
-
-
 class Observer:
     """One client of the cluster for a test: writes ledgers, and looks at every copy of them."""
 
@@ -140,7 +134,7 @@ class Observer:
         await ledgers.initialise()
         try:
             writer = await ledgers.create({})
-            await asyncio.gather(*(writer.append(one_entry(entry_id)) for entry_id in range(count)))
+            await asyncio.gather(*(writer.append(batch_of((payload_of(entry_id),))) for entry_id in range(count)))
             if closed:
                 await writer.close()
             return writer.ledger_id

@@ -3,7 +3,6 @@
 import asyncio
 import shutil
 import subprocess
-from array import array
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +22,7 @@ from tests.clients.bookie_process import BookieDidNotStart, BookieProcess
 from tests.clients.java_bookie_process import JAVA, JavaBookieProcess, java_classpath
 from tests.metadata.conftest import open_on
 from tests.toolchain import QUICK_JAVA
-from wire.run import HEADER_BYTES_CRC32C, EntryBatch
+from wire.run import EntryBatch, batch_of
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
 
@@ -199,7 +198,7 @@ def test_apaches_client_and_ours_read_what_the_other_wrote_with_every_digest_and
     async def write(digest: str, password: str, is_closed: bool) -> int:
         async with client_of(servers, 3, 2, digest, password) as (ledgers, _, _):
             writer = await ledgers.create({})
-            await asyncio.gather(*(writer.append(one_entry(java_payload(index))) for index in range(EXCHANGED)))
+            await asyncio.gather(*(writer.append(batch_of((java_payload(index),))) for index in range(EXCHANGED)))
             if is_closed:
                 await writer.close()
             return writer.ledger_id
@@ -215,11 +214,6 @@ def test_apaches_client_and_ours_read_what_the_other_wrote_with_every_digest_and
         return [f"{digest}:{password}:{await write(digest, password, closed)}" for digest, password, closed in WAYS]
 
     exchange(classpath, servers, "read", asyncio.run(ours()))
-
-
-def one_entry(payload: bytes) -> EntryBatch:
-    buffer = bytearray(HEADER_BYTES_CRC32C) + payload
-    return EntryBatch(buffer, array("I", [0, len(buffer)]), HEADER_BYTES_CRC32C, 1)
 
 
 # Under load

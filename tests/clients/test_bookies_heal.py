@@ -12,9 +12,10 @@ from bookkeeper.network_bookies import NetworkBookies
 from bookkeeper.settings import BookKeeperSettings
 from ports.rng import RealRng
 from tests.clients.bookie_process import BookieProcess
-from tests.clients.bookies_under_fire import READ_BYTES_MAX, one_entry, payload
+from tests.clients.bookies_under_fire import READ_BYTES_MAX, payload
 from tests.metadata.conftest import open_on
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from wire.run import batch_of
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -58,7 +59,7 @@ def test_a_damaged_bookie_serves_nothing_wrong_and_is_healed_by_the_others(clust
             await ledgers.initialise()
             await known.open()
             writer = await ledgers.create({})
-            await asyncio.gather(*(writer.append(one_entry(payload(index))) for index in range(COUNT)))
+            await asyncio.gather(*(writer.append(batch_of((payload(index),))) for index in range(COUNT)))
             await writer.close()
             assert one.stop() == 0
             assert damage(one) > 5

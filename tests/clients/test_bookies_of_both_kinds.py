@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-from array import array
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from typing import NamedTuple
@@ -22,7 +21,7 @@ from tests.clients.java_bookie_process import JAVA, JavaBookieProcess, java_clas
 from tests.metadata.conftest import open_on
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.toolchain import QUICK_JAVA, run_tool
-from wire.run import HEADER_BYTES_CRC32C, EntryBatch
+from wire.run import batch_of
 
 pytestmark = [
     pytest.mark.clients,
@@ -88,11 +87,7 @@ def payload(index: int) -> bytes:
 
 async def write(ledgers: BookKeeper, *, is_closed: bool) -> LedgerWriter:
     writer = await ledgers.create({})
-    batches = []
-    for index in range(COUNT):
-        buffer = bytearray(HEADER_BYTES_CRC32C) + payload(index)
-        batches.append(EntryBatch(buffer, array("I", [0, len(buffer)]), HEADER_BYTES_CRC32C, 1))
-    await asyncio.gather(*(writer.append(batch) for batch in batches))
+    await asyncio.gather(*(writer.append(batch_of((payload(index),))) for index in range(COUNT)))
     if is_closed:
         await writer.close()
     return writer
