@@ -231,7 +231,8 @@ class BrokerService:
         ends = (self._topics.remove(name, lambda loaded: loaded.close()) for name in names)
         for name, failure in zip(names, await asyncio.gather(*ends, return_exceptions=True), strict=True):
             if isinstance(failure, BaseException):
-                log.error(line("a topic was not unloaded cleanly", topic=name), exc_info=failure)
+                unforeseen = None if isinstance(failure, BrokerError) else failure
+                log.error(line("a topic was not unloaded cleanly", topic=name, reason=failure), exc_info=unforeseen)
         await self.on_topics_closed(covers)
 
     async def list_topics(self, namespace: NamespaceName, *, system_topics: bool = False) -> list[TopicName]:

@@ -125,10 +125,9 @@ class LoadedTopics:
     async def remove(self, name: str, end: Callable[[Topic], Awaitable[None]]) -> bool:
         """`end` (close or delete) the topic with nobody loading it meanwhile; False when it is not loaded.
 
-        When `end` refuses (BrokerError) the topic stays as it is.
+        When `end` refuses (BrokerError) the topic stays as it is. SERVICE_NOT_READY, as `load`.
         """
-        while (busy := self._busy.get(name)) is not None:
-            await self._join(busy)
+        await self.settled(name)  # whatever becomes of a load or another's removal: it is not this one's
         topic = self._topics.get(name)
         if topic is None:
             return False

@@ -1,6 +1,7 @@
 """Bundles and who owns them: Apache's cut and hash, and that two brokers never serve one bundle at a time."""
 
 import asyncio
+import logging
 from random import Random
 
 import pytest
@@ -189,6 +190,41 @@ def test_an_unloaded_bundle_is_free_and_its_topics_are_closed() -> None:
                 await owner.service.owners.unload(DEFAULT, "0x00000000_0x00000001")
 
     play(scenario)
+
+
+def troubles(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
+    """Lines of warnings and worse, each with its traceback."""
+    return [(record.getMessage(), record.exc_info) for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+@pytest.mark.parametrize("waits", ["for the load", "in vain"])
+def test_an_unload_that_meets_a_load_says_in_one_line_what_it_did_not_do_and_else_nothing(
+    caplog: pytest.LogCaptureFixture, waits: str
+) -> None:
+    """The load is refused, as the broker has given the topic up by then."""
+
+    async def scenario() -> None:
+        async with a_cluster(1) as houses:
+            (house,) = houses.values()
+            await house.follow(TOPICS[0], houses)
+            house.topics.wait = opens = asyncio.Event()
+            loading = asyncio.create_task(house.load(TOPICS[0]))
+            await asyncio.sleep(0.1)
+            assert house.topics.opened
+            closing = asyncio.create_task(house.service.close_topics(lambda topic: topic == TOPICS[0]))
+            house.service.owners.serves = lambda topic: False  # type: ignore[method-assign]
+            if waits == "for the load":
+                opens.set()
+            await closing
+            opens.set()
+            with pytest.raises(BrokerError):
+                await loading
+            assert not house.service.loaded_topics
+
+    play(scenario)
+    found = troubles(caplog)
+    assert len(found) == (waits == "in vain"), found
+    assert all("took more than 60 s" in text and trace is None for text, trace in found), found
 
 
 def test_a_lost_session_closes_the_topics_and_the_other_broker_takes_them() -> None:

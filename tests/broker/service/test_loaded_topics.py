@@ -169,6 +169,37 @@ def test_a_removal_waits_for_the_load_under_way() -> None:
     play(scenario)
 
 
+def test_a_load_that_is_refused_is_no_failure_of_the_removal_that_waited_for_it() -> None:
+    async def scenario() -> None:
+        house = House()
+        house.topics.wait = asyncio.Event()
+        house.topics.failures.append(BrokerError(ServerError.SERVICE_NOT_READY, "elsewhere"))
+        loading = asyncio.create_task(house.load())
+        await settle()
+        removal = asyncio.create_task(house.loaded.remove(str(NAME), lambda topic: topic.close()))
+        await settle()
+        house.topics.wait.set()
+        with pytest.raises(BrokerError, match="elsewhere"):
+            await loading
+        assert not await removal, "there was nothing to remove"
+
+    play(scenario)
+
+
+def test_a_removal_does_not_wait_for_ever() -> None:
+    async def scenario() -> None:
+        house = House()
+        house.topics.wait = asyncio.Event()
+        loading = asyncio.create_task(house.load())
+        await settle()
+        with pytest.raises(BrokerError, match="took more than 60 s"):
+            await house.loaded.remove(str(NAME), lambda topic: topic.close())
+        house.topics.wait.set()
+        await asyncio.gather(loading, return_exceptions=True)
+
+    play(scenario)
+
+
 def test_no_more_than_so_many_are_loaded_at_the_same_time() -> None:
     async def scenario() -> None:
         house = House(loads_max=2)
