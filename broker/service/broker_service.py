@@ -20,6 +20,7 @@ from ..schema.registry import SchemaRegistry
 from ..schema.storage import SchemaStorage
 from ..topic.contract import OpenTopic, Topic
 from ..topic.policies import AutoTopicCreation
+from .default_partitions import DefaultPartitions
 from .dynamic_configuration import DynamicConfiguration, DynamicSettings
 from .errors import TopicConflict, TopicElsewhere, TopicNotFound
 from .heartbeat import Heartbeat, heartbeat_topic
@@ -79,6 +80,7 @@ class BrokerService:
         registry = SchemaRegistry(SchemaStorage(store, ledgers), clock)
         self.schemas = TopicSchemas(registry, settings, self.policies.said_of)
         self._partitions = PartitionOpening(self.partitioned_topics, self.topic_exists, self._load, self._close)
+        self._default_partitions = DefaultPartitions(self)
         self.deletion = PartitionedDeletion(self, self._forget)
         self._store = store
         self._open_topic = open_topic
@@ -267,9 +269,11 @@ class BrokerService:
             return found
         creation = await self._auto_creation(topic)
         if not may_create or not creation.is_allowed:
+            if not topic.is_persistent and not self._serves(topic):
+                return found  # it may be there: its owner decides
             raise TopicNotFound(str(topic))
         if creation.partitions and not topic.is_partition:
-            return await self._create_default_partitions(topic, creation.partitions)
+            return await self._default_partitions.make(topic, creation.partitions)
         return found
 
     async def create_partitioned_topic(
@@ -333,8 +337,6 @@ class BrokerService:
         """As a topic, or as a partition that was promised to be there."""
         if await self.topic_exists(topic):
             return True
-        if not topic.is_persistent and not self._serves(topic):
-            return True  # as far as this broker can know: its owner decides
         return topic.is_partition and topic.partition_index < (await self.partitioned_topics.get(topic.partitioned)).partitions
 
     async def _auto_creation(self, topic: TopicName) -> AutoTopicCreation:
@@ -343,13 +345,6 @@ class BrokerService:
             return AutoTopicCreation(True)
         said = (await self.policies.of_namespace(topic.namespace)).auto_topic_creation
         return said or self.settings.auto_topic_creation
-
-    async def _create_default_partitions(self, topic: TopicName, partitions: int) -> PartitionedTopicMetadata:
-        try:
-            await self.create_partitioned_topic(topic, partitions)
-        except TopicConflict:
-            log.debug(line("somebody else made the partitions first", topic=topic))
-        return await self.partitioned_topics.get(topic)
 
     async def _open_by_policies(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> Topic:
         """The namespace's policies are in force before anybody gets to see the topic."""

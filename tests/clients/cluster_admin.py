@@ -94,8 +94,8 @@ def by_owner(brokers: list[BrokerProcess], topic: str) -> dict[str, str]:
     return found
 
 
-def put(broker: Broker, path: str) -> None:
-    _ask(broker, "PUT", path, None)
+def put(broker: Broker, path: str, body: Any = None) -> None:
+    _ask(broker, "PUT", path, None if body is None else json.dumps(body).encode())
 
 
 def post(broker: Broker, path: str, body: Any) -> None:

@@ -114,6 +114,31 @@ def test_a_non_persistent_topic_goes_on_after_an_unload_and_with_the_other_broke
         brokers[1].start()
 
 
+PARTITIONED = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3}
+
+
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+def test_a_topic_that_is_partitioned_by_default_is_so_also_when_another_broker_than_its_own_is_asked(
+    brokers: list[BrokerProcess], topic: str, domain: str
+) -> None:
+    namespace = f"public/{topic.rpartition('/')[2]}"
+    put(
+        brokers[0],
+        f"/admin/v2/namespaces/{namespace}",
+        {"autoTopicCreationOverride": PARTITIONED, "bundles": {"numBundles": 8}},
+    )
+    names_of = [f"{domain}://{namespace}/t-{index}" for index in range(8)]
+    for name in names_of:
+        asked = next(each for each in brokers if each.ready.broker_url != owner_of(name, brokers[0]))
+        client = quiet_client(asked.ready.broker_url)
+        try:
+            assert client.get_topic_partitions(name) == [f"{name}-partition-{index}" for index in range(3)]
+            consumer = client.subscribe(name, "s")
+            until_it_arrives(client.create_producer(name), consumer, b"m0")
+        finally:
+            client.close()
+
+
 def until_it_arrives(producer: pulsar.Producer, consumer: pulsar.Consumer, content: bytes) -> None:
     """Sent again and again, as nobody keeps it."""
 
