@@ -3,31 +3,22 @@
 Names are those of StreamNative's pulsar-spark where it has them; Spark does not tell upper case from lower in them.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from .addresses import address
 from .errors import WrongOption
-from .positions import EARLIEST, LATEST, Place, parse_place
+from .names import full_name
+from .places import Chosen, Places, chosen_places
+from .positions import EARLIEST, LATEST, Place
 
 MODES = ("FAILFAST", "PERMISSIVE", "DROPMALFORMED")
 VALUES = ("SCHEMA", "RAW")
 WAYS = ("AUTO", "BROKER")
 SPLIT_BYTES = 64 << 20
 CHUNK_DISTANCE = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where reading starts or ends: of the topics that are named, and of all others."""
-
-    default: Place
-    by_topic: Mapping[str, Place] = field(default_factory=dict)
-
-    def of(self, topic: str) -> Place:
-        return self.by_topic.get(topic, self.default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +41,10 @@ class Between:
     ending_time_ms: int | None = None
     starting_index: int | None = None
     ending_index: int | None = None
+
+    @property
+    def has_start(self) -> bool:
+        return self.starting_time_ms is not None or self.starting_index is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +82,17 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
     """WrongOption names the option, what it is, and what is expected."""
     options = _Options(given)
     options.refuse_unknown()
-    topics, pattern = _topics(options)
+    chosen = _topics(options)
+    between = Between(
+        options.time("startingTime"), options.time("endingTime"), options.number("startingIndex"), options.number("endingIndex")
+    )
     return SourceOptions(
         access=_access(options),
-        topics=topics,
-        pattern=pattern,
-        starting=_places(options, "startingOffsets", LATEST if is_stream else EARLIEST),
-        ending=_places(options, "endingOffsets", LATEST),
-        between=Between(
-            options.time("startingTime"),
-            options.time("endingTime"),
-            options.number("startingIndex"),
-            options.number("endingIndex"),
-        ),
+        topics=tuple(chosen.topics),
+        pattern=chosen.pattern,
+        starting=_places(options, "startingOffsets", LATEST if is_stream and not between.has_start else EARLIEST, chosen),
+        ending=_places(options, "endingOffsets", LATEST, chosen),
+        between=between,
         columns=tuple(name.strip() for name in options.text("columns").split(",") if name.strip()),
         mode=options.choice("mode", MODES),
         is_typed=options.choice("values", VALUES) == "SCHEMA",
@@ -116,6 +109,23 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
     )
 
 
+def refuse_misplaced(given: Mapping[str, str], is_stream: bool) -> None:
+    """WrongOption for what would say which messages are wanted, and does not: one of batches for a stream, and the other way.
+
+    Apart from `parse_options`, since Spark asks for the schema of a stream as for that of a batch.
+    """
+    options = _Options(given)
+    for name in _OF_BATCHES if is_stream else _OF_STREAMS:
+        if options.text(name):
+            raise WrongOption(f"option {name}={options.text(name)}: of a {'batch, not of a stream' if is_stream else 'stream'}")
+    if options.text("unacknowledgedBy"):
+        for name in ("startingOffsets", "endingOffsets"):
+            if options.text(name):
+                raise WrongOption(f"option {name}: with unacknowledgedBy the subscription says where reading starts and ends")
+
+
+_OF_BATCHES = ("endingOffsets", "unacknowledgedBy")
+_OF_STREAMS = ("predefinedSubscription",)
 _KNOWN = (
     *("service.url", "admin.url", "topic", "topics", "topicsPattern", "startingOffsets", "endingOffsets", "startingTime"),
     *(
@@ -189,16 +199,7 @@ class _Options:
         return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
-def full_name(topic: str) -> str:
-    """`persistent://tenant/namespace/name`, of the short forms too."""
-    if topic.startswith("persistent://"):
-        return topic
-    if "://" in topic:
-        raise WrongOption(f"topic {topic}: only persistent topics can be read from a position")
-    return f"persistent://{topic}" if topic.count("/") == 2 else f"persistent://public/default/{topic}"
-
-
-def _topics(options: _Options) -> tuple[tuple[str, ...], str]:
+def _topics(options: _Options) -> Chosen:
     named = {name: options.text(name) for name in ("topic", "topics", "topicsPattern") if options.text(name)}
     if len(named) != 1:
         raise WrongOption("one of the options topic, topics (with commas between) and topicsPattern is needed, and only one")
@@ -208,44 +209,26 @@ def _topics(options: _Options) -> tuple[tuple[str, ...], str]:
             re.compile(pattern)
         except re.error as error:
             raise WrongOption(f"option topicsPattern={pattern}: no regular expression: {error}") from None
-        return (), full_name(pattern)
+        return Chosen((), full_name(pattern))
     text = next(iter(named.values()))
-    chosen = text.split(",") if "topics" in named else [text]
-    return tuple(dict.fromkeys(full_name(each.strip()) for each in chosen if each.strip())), ""
+    names = [each.strip() for each in text.split(",")] if "topics" in named else [text]
+    if not any(names):
+        raise WrongOption(f"option topics={text}: there is no name in it")
+    return Chosen(tuple(dict.fromkeys(full_name(each) for each in names if each)), "")
+
+
+def _places(options: _Options, name: str, default: Place, chosen: Chosen) -> Places:
+    return chosen_places(name, options.text(name), default, chosen)
 
 
 def _access(options: _Options) -> Access:
-    service_url = options.required("service.url", "pulsar://localhost:6650")
-    if not re.match(r"pulsar(\+ssl)?://[^/]+", service_url):
-        raise WrongOption(f"option service.url={service_url}: expected pulsar://host:port or pulsar+ssl://host:port")
-    admin_url = options.required("admin.url", "http://localhost:8080")
-    if not re.match(r"https?://[^/]+", admin_url):
-        raise WrongOption(f"option admin.url={admin_url}: expected http://host:port or https://host:port")
+    service_url = address("service.url", options.required("service.url", "pulsar://localhost:6650"))
+    admin_url = address("admin.url", options.required("admin.url", "http://localhost:8080"))
     timeout = options.number("pollTimeoutMs", 1)
     return Access(
-        service_url.rstrip("/"),
-        admin_url.rstrip("/"),
+        service_url,
+        admin_url,
         options.text("pulsar.client.authParams"),
         options.text("pulsar.client.tlsTrustCertsFilePath"),
         30.0 if timeout is None else timeout / 1000,
     )
-
-
-def _places(options: _Options, name: str, default: Place) -> Places:
-    """A place for all topics, or a JSON object of topics and places."""
-    text = options.text(name)
-    if not text.startswith("{"):
-        return Places(_place(name, text) if text else default)
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise WrongOption(f"option {name}: no JSON: {error}") from None
-    return Places(default, {full_name(topic): _place(name, str(value), topic) for topic, value in found.items()})
-
-
-def _place(name: str, text: str, topic: str = "") -> Place:
-    found = parse_place(text)
-    if found is None:
-        of = f" of {topic}" if topic else ""
-        raise WrongOption(f'option {name}={text}{of}: expected earliest, latest, ledger:entry, or {{"topic": "ledger:entry"}}')
-    return found

@@ -117,6 +117,9 @@ def check_start(topic: str, ledgers: Sequence[Ledger], start: Place, fails_on_da
     if start > end:
         raise NoSuchPosition(f"{topic}: position {start} is beyond the end of the topic, {end}")
     first = ledgers[0].ledger_id
+    entries = next((each.entries for each in ledgers if each.ledger_id == start.ledger_id), start.entry_id)
+    if start.entry_id > entries:
+        raise NoSuchPosition(f"{topic}: position {start} is behind the end of its ledger, which has {entries} entries")
     if start.ledger_id < first:
         lost = DataLost(
             f"{topic}: the messages from {start} to before {first}:0 were deleted (retention, expiry or a deleted topic); "

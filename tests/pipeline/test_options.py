@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.pyspark_pulsar.errors import WrongOption
-from pipeline.pyspark_pulsar.options import SourceOptions, parse_options
+from pipeline.pyspark_pulsar.options import SourceOptions, parse_options, refuse_misplaced
 from pipeline.pyspark_pulsar.positions import EARLIEST, LATEST, Place
 
 BASE = {"service.url": "pulsar://h:1", "admin.url": "http://h:2", "topic": "t"}
@@ -21,10 +21,40 @@ def test_names_are_made_whole_and_case_does_not_matter() -> None:
 
 
 def test_places_are_of_all_topics_or_of_those_that_are_named() -> None:
-    found = parsed(startingOffsets='{"t": "3:4", "a/b/c": "latest"}', endingOffsets="9:1").starting
+    named = {"topic": "", "topics": "t,a/b/c,other"}
+    found = parsed(**named, startingOffsets='{"t": "3:4", "a/b/c": "latest"}', endingOffsets="9:1").starting
     assert found.of("persistent://public/default/t") == Place(3, 4)
     assert found.of("persistent://a/b/c") == LATEST
     assert found.of("persistent://public/default/other") == EARLIEST
+
+
+def test_a_place_of_a_topic_is_that_of_its_partitions_which_may_have_their_own() -> None:
+    found = parsed(startingOffsets='{"t": "latest", "t-partition-1": "3:4"}').starting
+    assert found.of("persistent://public/default/t-partition-0") == LATEST
+    assert found.of("persistent://public/default/t-partition-1") == Place(3, 4)
+    of_pattern = parsed(topic="", topicsPattern="t.*", startingOffsets='{"to": "3:4"}').starting
+    assert of_pattern.of("persistent://public/default/to-partition-0") == Place(3, 4)
+
+
+def test_a_stream_begins_at_its_starting_time_or_index_where_it_has_one() -> None:
+    for more in ({"startingTime": "5"}, {"startingIndex": "5"}):
+        assert parse_options(BASE | more, is_stream=True).starting.default == EARLIEST
+    assert parse_options(BASE | {"startingIndex": "5", "startingOffsets": "latest"}, is_stream=True).starting.default == LATEST
+
+
+@pytest.mark.parametrize(
+    ("given", "is_stream"),
+    [
+        ({"endingOffsets": "3:4"}, True),
+        ({"unacknowledgedBy": "s"}, True),
+        ({"predefinedSubscription": "s"}, False),
+        ({"startingOffsets": "3:4", "unacknowledgedBy": "s"}, False),
+    ],
+)
+def test_what_would_choose_messages_and_cannot_is_refused(given: dict[str, str], is_stream: bool) -> None:
+    with pytest.raises(WrongOption, match=f"option {next(iter(given))}"):
+        refuse_misplaced(BASE | given, is_stream)
+    assert refuse_misplaced(BASE | {"startingOffsets": "3:4"}, is_stream) is None  # type: ignore[func-returns-value]
 
 
 def test_times_are_milliseconds_or_written_out() -> None:
@@ -41,8 +71,15 @@ def test_a_token_is_not_shown() -> None:
     [
         ({"service.url": ""}, "option service.url: is needed"),
         ({"service.url": "http://h"}, "option service.url=http://h: expected pulsar://host:port"),
+        ({"service.url": "pulsar://h:1,i:2"}, "option service.url=pulsar://h:1,i:2: expected .* of one host"),
+        ({"service.url": "pulsar://h:port"}, "option service.url=pulsar://h:port: expected"),
+        ({"service.url": "pulsar://h:65536"}, "option service.url=pulsar://h:65536: expected"),
+        ({"admin.url": "http://h:port"}, "option admin.url=http://h:port: expected http://host:port"),
         ({"admin.url": ""}, "option admin.url: is needed"),
         ({"topics": "a"}, "only one"),
+        ({"topic": "", "topics": " ,"}, "option topics=,: there is no name in it"),
+        ({"startingOffsets": '{"u": "3:4"}'}, "option startingOffsets: it has a place of u, which is not read; .*default/t"),
+        ({"topic": "", "topicsPattern": "t.*", "endingOffsets": '{"u": "3:4"}'}, "option endingOffsets: it has a place of u"),
         ({"topic": ""}, "topic, topics .* and topicsPattern is needed"),
         ({"topic": "non-persistent://a/b/c"}, "only persistent topics"),
         ({"topic": "", "topicsPattern": "a("}, "no regular expression"),

@@ -46,6 +46,8 @@ def test_a_start_that_was_deleted_and_one_that_never_was_are_told_apart_by_name(
         check_start("topic-a", ledgers, Place(4, 2))
     with pytest.raises(NoSuchPosition, match="topic-a: position 7:4 is beyond the end of the topic, 7:3"):
         check_start("topic-a", ledgers, Place(7, 4))
+    with pytest.raises(NoSuchPosition, match="topic-a: position 5:11 is behind the end of its ledger, which has 10 entries"):
+        check_start("topic-a", ledgers, Place(5, 11))
     with pytest.raises(NoSuchPosition, match="position 0:0 is beyond the end"):
         check_start("topic-a", [], Place(0, 0))
     check_start("topic-a", ledgers, Place(4, 2), fails_on_data_loss=False)

@@ -70,6 +70,8 @@ def test_with_the_right_token_over_tls_a_frame_is_written_and_read_and_with_a_wr
         ({"columns": "value,price"}, "option columns: price: not there"),
         ({"schemaVersion": "7"}, "option schemaVersion=7: .* has no such version"),
         ({"unacknowledgedBy": "nobody"}, "{topic}: there is no subscription nobody"),
+        ({"startingOffsets": '{"other": "earliest"}'}, "it has a place of other, which is not read"),
+        ({"predefinedSubscription": "s"}, "option predefinedSubscription=s: of a stream"),
     ],
 )
 def test_what_is_wrong_is_named(
@@ -78,6 +80,22 @@ def test_what_is_wrong_is_named(
     published(standalone, topic, 1)
     with pytest.raises(JobFailed, match=said.format(topic=topic)):
         spark.run(f"{JOBS}:rows", options={**options, "topic": topic, **more})
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"startingOffsets": "999999999:0"}, "{topic}: position 999999999:0 is beyond the end of the topic"),
+        ({"endingOffsets": "3:4"}, "option endingOffsets=3:4: of a batch, not of a stream"),
+    ],
+)
+def test_what_is_wrong_with_a_stream_is_named_and_it_does_not_wait(
+    spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, more: dict[str, str], said: str, tmp_path: Path
+) -> None:
+    published(standalone, topic, 1)
+    places = {"to": str(tmp_path / "table"), "checkpoint": str(tmp_path / "checkpoint")}
+    with pytest.raises(JobFailed, match=said.format(topic=topic)):
+        spark.run(f"{JOBS}:stream_sizes", options={**options, "topic": topic, **more}, **places)
 
 
 def test_a_stream_goes_on_where_it_was_after_its_broker_was_killed(

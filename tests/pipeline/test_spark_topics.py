@@ -60,3 +60,20 @@ def test_filters_on_topic_time_and_index_leave_unread_what_cannot_pass(
     found = spark.run(f"{JOBS}:filtered", options=asked, condition=condition)
     assert [each["value"].decode() for each in found] == names(4, 2)
     assert spark.run(f"{JOBS}:filtered", options=asked, condition="publish_time < '2020-01-01'") == []
+
+
+def test_a_stream_begins_at_a_time_or_an_index_and_at_a_place_for_all_partitions(
+    spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Not at the end of the topic, where a stream without any of them begins."""
+    ask(standalone, f"{topic.replace('://', '/')}/partitions", 2, "PUT")
+    published(standalone, f"{topic}-partition-0", 10)
+    for more, count in (
+        ({"startingTime": "2020-01-01T00:00:00Z"}, 10),
+        ({"startingIndex": "4"}, 6),
+        ({"startingOffsets": f'{{"{topic}": "earliest"}}'}, 10),
+        ({}, 0),
+    ):
+        directory = tmp_path_factory.mktemp("begun")
+        places = {"to": str(directory / "table"), "checkpoint": str(directory / "checkpoint")}
+        assert sum(spark.run(f"{JOBS}:stream_sizes", options={**options, "topic": topic, **more}, **places)) == count

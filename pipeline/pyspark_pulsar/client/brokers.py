@@ -15,12 +15,12 @@ from wire.generated.pulsar_api_pb2 import (
 )
 
 from ..errors import NoSuchTopic, Refused, Unreachable
+from ..names import partitioned_name
 from ..options import Access, SourceOptions
 from .connection import Connection, Lost
 
 _REDIRECTS_MAX = 20
 _PAUSE_SECONDS, _PAUSE_SECONDS_MAX = 0.1, 2.0
-_PARTITION = re.compile(r"-partition-\d+$")
 
 _Result = TypeVar("_Result")
 
@@ -36,11 +36,6 @@ def tried_again(what: str, access: Access, work: Callable[[], _Result]) -> _Resu
                 raise Unreachable(f"{what}: {error}; asked again for {access.timeout_seconds:g} s") from None
         time.sleep(pause)
         pause = min(2 * pause, _PAUSE_SECONDS_MAX)
-
-
-def partitioned_name(topic: str) -> str:
-    """Of a partition, the topic that it is one of: schemas are that one's."""
-    return _PARTITION.sub("", topic)
 
 
 def topics_of(options: SourceOptions) -> list[str]:
@@ -85,7 +80,7 @@ def _matching(connection: Connection, pattern: str) -> list[str]:
     command.get_topics_of_namespace.CopyFrom(asked)
     answer = connection.ask(command, BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE).get_topics_of_namespace_response
     matches = re.compile(pattern)
-    found = sorted(topic for topic in answer.topics if matches.fullmatch(_PARTITION.sub("", topic)))
+    found = sorted(topic for topic in answer.topics if matches.fullmatch(partitioned_name(topic)))
     if not found:
         raise NoSuchTopic(f"option topicsPattern={pattern}: no topic of {namespace} has such a name")
     return found

@@ -7,8 +7,9 @@ from wire.generated.pulsar_api_pb2 import Schema as RegistrySchema
 
 from ..decode.typed import Schema
 from ..errors import Refused
+from ..names import partitioned_name
 from ..options import Access
-from .brokers import partitioned_name, tried_again
+from .brokers import tried_again
 from .connection import Connection, Lost
 
 _NAMES = {

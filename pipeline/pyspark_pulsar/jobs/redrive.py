@@ -15,7 +15,8 @@ import pyarrow
 
 from ..decode.octets import Places, Words
 from ..errors import PipelineError
-from ..options import SourceOptions, full_name
+from ..names import full_name
+from ..options import SourceOptions
 from ..positions import LedgerRange, Place
 from ..sink.frame_rows import outgoing
 from ..sink.options import DEDUPLICATION, SinkOptions

@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..addresses import address
 from ..errors import WrongOption
-from ..options import Access, full_name
+from ..names import full_name
+from ..options import Access
 from .entries import COMPRESSIONS, Limits
 from .routing import HASHES
 from .values import KINDS
@@ -104,11 +106,8 @@ class _Given:
 
 
 def _access(options: _Given, guarantee: str) -> Access:
-    service_url, admin_url = options.text("service.url").rstrip("/"), options.text("admin.url").rstrip("/")
-    if not re.match(r"pulsar(\+ssl)?://[^/]+", service_url):
-        raise WrongOption(f"option service.url={service_url}: expected pulsar://host:port or pulsar+ssl://host:port")
-    if admin_url and not re.match(r"https?://[^/]+", admin_url):
-        raise WrongOption(f"option admin.url={admin_url}: expected http://host:port or https://host:port")
+    service_url = address("service.url", options.text("service.url"))
+    admin_url = address("admin.url", options.text("admin.url")) if options.text("admin.url") else ""
     if guarantee != AT_LEAST_ONCE and not admin_url:
         raise WrongOption(f"option admin.url: is needed with guarantee={guarantee.lower()}, for example http://localhost:8080")
     return Access(

@@ -15,7 +15,7 @@ import numpy
 import pyarrow
 
 from ..errors import WrongOption
-from ..options import full_name
+from ..names import full_name
 from .commit_log import Written
 from .entries import Stamp, TxnId
 from .errors import BatchChanged

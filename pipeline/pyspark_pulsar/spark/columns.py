@@ -10,12 +10,13 @@ import pyarrow
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..client.brokers import partitioned_name, topics_of
+from ..client.brokers import topics_of
 from ..client.registry import latest_schemas, schema_version
 from ..decode.arrow_columns import SCHEMA
 from ..decode.avro_schema import UnusableSchema
 from ..decode.typed import Schema, types_of
 from ..errors import NoSuchTopic, WrongOption
+from ..names import partitioned_name
 from ..options import SourceOptions
 
 

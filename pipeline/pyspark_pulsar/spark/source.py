@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from ..client.admin import ledgers_of_all, unacknowledged_of
 from ..client.brokers import topics_of
 from ..filters import left_by
-from ..options import SourceOptions, parse_options
+from ..options import SourceOptions, parse_options, refuse_misplaced
 from ..plan import Split, since, splits_of
 from ..positions import Ledger, check_start, end_of, ranges_between
 from .columns import columns_in, registry_schema, schema_of
@@ -35,6 +35,7 @@ class PulsarSource(DataSource):
         return schema_of(parse_options(self.options, is_stream=False))
 
     def reader(self, schema: StructType) -> DataSourceReader:
+        refuse_misplaced(self.options, is_stream=False)
         found = asked(parse_options(self.options, is_stream=False), schema)
         return FilteringReader(found) if found.options.pushes_filters else PulsarReader(found)
 
@@ -42,6 +43,7 @@ class PulsarSource(DataSource):
         # needs PySpark 4.2: here, so that batches are read with 4.0 and 4.1 too
         from .stream_source import PulsarStreamReader
 
+        refuse_misplaced(self.options, is_stream=True)
         return PulsarStreamReader(asked(parse_options(self.options, is_stream=True), schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

@@ -15,8 +15,8 @@ from ..client.admin import ledgers_of_all
 from ..client.brokers import topics_of
 from ..client.mirror import Mirror
 from ..errors import DataLost, NoSuchTopic, Refused
-from ..plan import Split, splits_of
-from ..positions import EARLIEST, LATEST, Ledger, Place, check_start, ranges_between, told
+from ..plan import Split, since, splits_of
+from ..positions import EARLIEST, LATEST, Ledger, Place, check_start, end_of, ranges_between, told
 from ..stream_offsets import Limit, admitted, backlog, begun, beyond_closed, cut_at, offset_json, places_in
 from .partitions import Asked, partitions_of, read, sampled
 
@@ -33,8 +33,16 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._found: dict[str, list[Ledger]] | None = None
 
     def initialOffset(self) -> dict[str, Any]:
-        starting = self._options.starting
-        return offset_json({topic: begun(ledgers, starting.of(topic)) for topic, ledgers in self._ledgers().items()})
+        return offset_json({topic: self._start(topic, ledgers) for topic, ledgers in self._ledgers().items()})
+
+    def _start(self, topic: str, ledgers: Sequence[Ledger]) -> Place:
+        """Now, and not with the first batch: behind a place that is not there no message ever comes."""
+        options, place = self._options, self._options.starting.of(topic)
+        check_start(topic, ledgers, place, options.fails_on_data_loss)
+        if place != EARLIEST:
+            return begun(ledgers, place)
+        recent = since(ledgers, options.between.starting_time_ms)
+        return begun(recent, EARLIEST) if recent else end_of(ledgers)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self._options.messages_per_trigger_max is not None:
