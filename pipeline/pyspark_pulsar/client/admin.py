@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
 
 from ..errors import NoSuchPosition, NoSuchTopic
 from ..holes import parts, unacknowledged
 from ..ledger_places import parse_places
+from ..names import admin_path, cursor_name
 from ..options import Access
 from ..positions import Ledger, LedgerRange, Place
 from .admin_session import AdminSession
@@ -54,9 +54,8 @@ def _ledgers_of_share(topics: Iterable[str], access: Access, with_places: bool, 
 
 
 def _internal_stats(session: AdminSession, topic: str, access: Access, with_places: bool) -> Mapping[str, Any]:
-    path = quote(topic.replace("://", "/", 1))
     asked_for = "?metadata=true" if with_places else ""
-    return tried_again(topic, access, lambda: session.get(topic, f"/admin/v2/{path}/internalStats{asked_for}"))
+    return tried_again(topic, access, lambda: session.get(topic, f"/admin/v2/{admin_path(topic)}/internalStats{asked_for}"))
 
 
 def _ledgers(body: Mapping[str, Any]) -> list[Ledger]:
@@ -85,11 +84,11 @@ def unacknowledged_of(topic: str, subscription: str, access: Access, with_places
     """What it has not acknowledged now. NoSuchTopic, NoSuchPosition where there is no such subscription."""
     with AdminSession(access) as session:
         stats = _internal_stats(session, topic, access, with_places)
-    if subscription not in stats["cursors"]:
+    cursor = stats["cursors"].get(cursor_name(subscription))
+    if cursor is None:
         raise NoSuchPosition(
             f"{topic}: there is no subscription {subscription}; it has {', '.join(stats['cursors']) or 'none'}"
         )
-    cursor = stats["cursors"][subscription]
     return Unacknowledged(unacknowledged(topic, subscription, _ledgers(stats), cursor), parts(topic, subscription, cursor))
 
 

@@ -6,6 +6,7 @@ Asked over a connection of its own: what a reader's connection brings meanwhile 
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandSubscribe, MessageIdData
 
 from ..errors import NoSuchTopic, Refused
+from ..names import admin_path
 from ..options import Access
 from ..positions import Place
 from .admin import asked
@@ -19,7 +20,7 @@ _CONSUMER_ID = 1
 def is_nothing_left(topic: str, start: Place, last: Place, access: Access) -> bool:
     """From `start` to `last`: no message, and none held back by an open transaction. Lost, Refused."""
     try:
-        path = topic.removeprefix("persistent://")
+        path = admin_path(topic).removeprefix("persistent/")
         found = asked(topic, access, f"/admin/v3/transactions/transactionBufferStats/{path}")
     except (NoSuchTopic, Refused):
         return False  # no transactions: then every entry is a message

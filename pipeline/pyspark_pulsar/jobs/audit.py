@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from ..client.admin import asked
 from ..errors import NoSuchTopic
+from ..names import admin_path, cursor_name
 from ..options import Access, parse_options
 from .progress import Progress
 from .report import Report, Table
@@ -65,14 +66,14 @@ def _list(access: Access, path: str) -> list[str]:
 
 
 def _subscriptions(access: Access, topic: str) -> Iterator[tuple[Any, ...]]:
-    path = quote(topic.replace("://", "/", 1))
+    path = admin_path(topic)
     try:
         stats = asked(topic, access, f"/admin/v2/{path}/stats?getPreciseBacklog=true")
         cursors = asked(topic, access, f"/admin/v2/{path}/internalStats").get("cursors", {})
     except NoSuchTopic:
         return  # deleted since the list was made
     for name, found in sorted(stats.get("subscriptions", {}).items()):
-        cursor = cursors.get(quote(name, safe="")) or cursors.get(name) or {}
+        cursor = cursors.get(cursor_name(name), {})
         yield (
             name,
             topic,

@@ -9,6 +9,7 @@ from ..client.admin import asked, unacknowledged_of
 from ..client.brokers import connection_to, tried_again
 from ..client.connection import Connection, Lost, raise_refusal
 from ..errors import Refused
+from ..names import admin_path, cursor_name
 from ..options import SourceOptions
 from ..positions import LedgerRange, Place
 
@@ -18,8 +19,8 @@ _ACKNOWLEDGED_AT_ONCE_MAX = 1000
 
 def is_there(topic: str, subscription: str, options: SourceOptions) -> bool:
     """NoSuchTopic, Refused, Unreachable."""
-    path = topic.replace("://", "/", 1)
-    return subscription in asked(topic, options.access, f"/admin/v2/{path}/internalStats")["cursors"]
+    found = asked(topic, options.access, f"/admin/v2/{admin_path(topic)}/internalStats")
+    return cursor_name(subscription) in found["cursors"]
 
 
 def left(topic: str, subscription: str, options: SourceOptions) -> list[LedgerRange]:

@@ -6,6 +6,7 @@ from ..client.admin import asked
 from ..client.brokers import tried_again
 from ..client.connection import Connection, Lost
 from ..errors import NoSuchTopic, Refused
+from ..names import admin_path
 from ..options import Access
 from .errors import NotDeduplicated
 
@@ -52,5 +53,5 @@ def check_deduplicates(topic: str, access: Access) -> None:
 
 
 def _deduplication(topic: str, access: Access) -> str:
-    stats = asked(topic, access, f"/admin/v2/{topic.replace('://', '/', 1)}/stats")
+    stats = asked(topic, access, f"/admin/v2/{admin_path(topic)}/stats")
     return str(stats.get("deduplicationStatus", "unknown"))

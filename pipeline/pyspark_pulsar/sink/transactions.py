@@ -17,6 +17,7 @@ from ..client.admin import asked
 from ..client.brokers import connection_to, tried_again
 from ..client.connection import Connection, Lost
 from ..errors import NoSuchTopic, Refused
+from ..names import admin_path
 from ..options import Access
 from .entries import TxnId
 from .topics import partition_count
@@ -150,6 +151,6 @@ def _check(answer: Any, what: str) -> None:
 
 def is_aborted(txn_id: TxnId, topic: str, access: Access) -> bool:
     """Whether a topic counts what the transaction wrote to it as aborted."""
-    path = topic.removeprefix("persistent://")
+    path = admin_path(topic).removeprefix("persistent/")
     told = asked(topic, access, f"/admin/v3/transactions/transactionInBufferStats/{path}/{txn_id.most}/{txn_id.least}")
     return bool(told.get("aborted"))
