@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from pipeline.pyspark_pulsar.client import bookie_reader, split_reader, split_rows
+from pipeline.pyspark_pulsar.client.bookie_connection import BookieConnection
 from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader, NeedsBroker, nearest
 from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.ledger_places import Ensemble, LedgerPlaces, parse_places
@@ -35,7 +36,7 @@ def places(write_quorum: int, *ensembles: tuple[int, tuple[ScriptedBookie, ...]]
 
 def reader(of: LedgerPlaces, first: int = 0) -> BookieReader:
     access = Access("pulsar://unused", "http://unused", timeout_seconds=20)
-    return BookieReader(of, LedgerRange(7, first, COUNT, 1000, of), access, True)
+    return BookieReader(of, [LedgerRange(7, first, COUNT, 1000, of)], access, True)
 
 
 def texts(found: BookieReader) -> list[str]:
@@ -68,7 +69,7 @@ def test_bookies_that_failed_are_not_asked_by_the_next_reader_of_the_task() -> N
         of = places(2, (0, (one, two)))
         for first in (0, 6):
             access = Access("pulsar://unused", "http://unused", timeout_seconds=20)
-            found = BookieReader(of, LedgerRange(7, first, COUNT, 1000, of), access, True, failed)
+            found = BookieReader(of, [LedgerRange(7, first, COUNT, 1000, of)], access, True, failed)
             assert texts(found) == WANTED[2 * first :]
         assert list(failed) == [one.address]
         assert max(one.asked, default=0) < 10
@@ -111,7 +112,28 @@ def test_what_no_bookie_has_needs_the_broker_from_the_window_on() -> None:
         found = reader(places(1, (0, (one,))))
         with pytest.raises(NeedsBroker, match="7:6"):
             texts(found)
-        assert found.next_entry_id == 5
+        assert [(each.first_entry_id, each.end_entry_id) for each in found.left] == [(5, COUNT)]
+
+
+def test_many_small_ranges_are_asked_for_together_and_what_lies_between_them_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    connected = []
+
+    def counted(address: str, timeout_seconds: float) -> BookieConnection:
+        connected.append(address)
+        return BookieConnection(address, timeout_seconds)
+
+    monkeypatch.setattr(bookie_reader, "BookieConnection", counted)
+    ranges = ((0, 1), (2, 5), (6, 7), (8, 9), (11, 12))
+    entries = [entry for first, end in ranges for entry in range(first, end)]
+    with ScriptedBookie({**ENTRIES, (7, 11): DAMAGED}) as bookie, ScriptedBroker(SECTIONS) as broker:
+        of = places(1, (0, (bookie,)))
+        split = Split("persistent://public/default/t", tuple(LedgerRange(7, *each, 100, of) for each in ranges))
+        found = split_rows.rows_of_split(split, options(broker))
+        texts = [each["value"].decode() for rows in found for each in batch_of(rows, "t", ["value"]).to_pylist()]
+        assert texts == [f"{entry}:{half}" for entry in entries for half in "ab"]
+        assert sorted(set(bookie.asked)) == entries
+        assert len(connected) == 1
+        assert broker.starts == [(7, 8)]  # of the window in which one is damaged
 
 
 def options(broker: ScriptedBroker) -> SourceOptions:

@@ -107,7 +107,7 @@ def test_entries_that_become_larger_within_a_ledger_do_not_fill_a_task(monkeypat
     with ScriptedBookie(entries) as bookie:
         places = LedgerPlaces(7, 1, "CRC32C", (Ensemble(0, (bookie.address,)),))
         wanted = LedgerRange(7, 0, len(sizes), average * len(sizes) // 20, places)
-        reader = BookieReader(places, wanted, access(), True)
+        reader = BookieReader(places, [wanted], access(), True)
         found = [size for rows in reader for size in (rows.values.ends - rows.values.starts).tolist()]
     assert found == sizes
     assert max(held) <= 256 * KB + (1 << 20)

@@ -1,4 +1,4 @@
-"""The entries of a range of a closed ledger straight from bookies: the nearest that has them, the others where it fails.
+"""The entries of ranges of a closed ledger straight from bookies: the nearest that has them, the others where it fails.
 
 Brokers keep back messages of open and aborted transactions. A ledger that has messages of transactions is therefore none
 for this reader (`NeedsBroker`), and whoever asked reads on through the broker, from where this one was.
@@ -7,7 +7,8 @@ for this reader (`NeedsBroker`), and whoever asked reads on through the broker, 
 import functools
 import socket
 import zlib
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
 import crc32c
 import numpy
@@ -36,32 +37,41 @@ _Share = tuple[str, Places]
 
 
 class NeedsBroker(Exception):
-    """What is left of the range has to come through the broker; the text says why."""
+    """What is left of the ranges has to come through the broker; the text says why."""
 
 
 class BookieReader:
-    """Iterate once. `next_entry_id` is what was not handed out yet, when NeedsBroker comes."""
+    """Iterate once. `wanted`: in order, all of one ledger. `left` is what was not handed out yet, when NeedsBroker comes."""
 
     def __init__(
         self,
         places: LedgerPlaces,
-        wanted: LedgerRange,
+        wanted: Sequence[LedgerRange],
         access: Access,
         verifies_checksums: bool,
         failed: dict[str, str] | None = None,
     ) -> None:
         self._places, self._wanted, self._access, self._verifies = places, wanted, access, verifies_checksums
-        self.next_entry_id = wanted.first_entry_id
-        self._entry_bytes = max(1, wanted.size_bytes // wanted.count)
+        self._next_entry_id = wanted[0].first_entry_id
+        self._entry_bytes = max(1, sum(each.size_bytes for each in wanted) // sum(each.count for each in wanted))
         self._connections: dict[str, BookieConnection] = {}
         self._failed: dict[str, str] = {} if failed is None else failed
         """Bookies that are not asked again, and why; readers of one task share it."""
 
+    @property
+    def left(self) -> list[LedgerRange]:
+        return list(self._from(self._next_entry_id))
+
+    def _from(self, entry_id: int) -> Iterator[LedgerRange]:
+        """The ranges, or what of them is not before that entry."""
+        for each in self._wanted[bisect_right(self._wanted, entry_id, key=lambda each: each.end_entry_id) :]:
+            yield each.part(entry_id, each.end_entry_id) if each.first_entry_id < entry_id else each
+
     def __iter__(self) -> Iterator[Rows]:
         try:
-            while self.next_entry_id < self._wanted.end_entry_id:
+            while self._next_entry_id < self._wanted[-1].end_entry_id:
                 try:
-                    yield from self._windows_from(self.next_entry_id)
+                    yield from self._windows_from(self._next_entry_id)
                 except TooMuch as error:
                     # what is under way is let go with its connections: else it would have to be held
                     self._close()
@@ -77,12 +87,19 @@ class BookieReader:
             held = int((block.ends - block.starts).sum())
             self._entry_bytes = max(self._entry_bytes // 4, held // block.count, 1)
             first = int(block.entry_ids[-1]) + 1
-            asked = self._ask(self._window(first)) if first < self._wanted.end_entry_id else []
+            asked = self._ask(self._window(first)) if first < self._wanted[-1].end_entry_id else []
             yield from self._taken(block)
 
     def _window(self, first: int) -> Places:
-        size = max(1, min(_WINDOW_ENTRIES_MAX, _WINDOW_BYTES // self._entry_bytes))
-        return numpy.arange(first, min(first + size, self._wanted.end_entry_id))
+        """Of one range or, where they are small, of many: a request for each would cost more than what comes."""
+        left = max(1, min(_WINDOW_ENTRIES_MAX, _WINDOW_BYTES // self._entry_bytes))
+        parts = []
+        for each in self._from(first):
+            parts.append(numpy.arange(each.first_entry_id, min(each.first_entry_id + left, each.end_entry_id)))
+            left -= len(parts[-1])
+            if not left:
+                break
+        return numpy.concatenate(parts)
 
     def _close(self) -> None:
         for each in self._connections.values():
@@ -113,7 +130,7 @@ class BookieReader:
         for rows in rows_in_parts(block, self._verifies):
             if rows.has_transactions:
                 raise NeedsBroker("it has messages of transactions")
-            self.next_entry_id = int(rows.block.entry_ids[-1]) + 1
+            self._next_entry_id = int(rows.block.entry_ids[-1]) + 1
             yield rows
 
     def _sound_block(self, bookie: str, entries: Places) -> Block:

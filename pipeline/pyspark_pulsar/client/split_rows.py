@@ -1,10 +1,12 @@
 """The rows of a split: of closed ledgers straight from their bookies, and through the broker what is left."""
 
+import itertools
 import logging
 from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 from ..decode.rows import Rows
+from ..ledger_places import LedgerPlaces
 from ..options import SourceOptions
 from ..plan import Split
 from ..positions import LedgerRange, Place, ranges_before
@@ -43,15 +45,14 @@ def _entries_of(split: Split, options: SourceOptions) -> Iterator[Rows]:
     """In order. Where bookies cannot give a range, the broker gives what is left of it."""
     waiting: list[LedgerRange] = []
     failed: dict[str, str] = {}
-    for each in split.ranges:
-        if not options.reads_bookies or each.places is None:
-            waiting.append(each)
+    for _, of_ledger in itertools.groupby(split.ranges, key=lambda each: each.ledger_id):
+        ranges = list(of_ledger)
+        if not options.reads_bookies or ranges[0].places is None:
+            waiting += ranges
             continue
         if waiting:
             yield from _from_broker(split, waiting, options)
-            waiting = []
-        left = yield from _from_bookies(split.topic, each, options, failed)
-        waiting += [left] if left is not None else []
+        waiting = yield from _from_bookies(split.topic, ranges, ranges[0].places, options, failed)
     if waiting:
         yield from _from_broker(split, waiting, options)
 
@@ -62,16 +63,13 @@ def _from_broker(split: Split, ranges: list[LedgerRange], options: SourceOptions
 
 
 def _from_bookies(
-    topic: str, wanted: LedgerRange, options: SourceOptions, failed: dict[str, str]
-) -> Generator[Rows, None, LedgerRange | None]:
-    """What could not be had is the generator's return value, None where there is nothing left."""
-    assert wanted.places is not None
-    reader = BookieReader(wanted.places, wanted, options.access, options.verifies_checksums, failed)
+    topic: str, wanted: list[LedgerRange], places: LedgerPlaces, options: SourceOptions, failed: dict[str, str]
+) -> Generator[Rows, None, list[LedgerRange]]:
+    """Of one ledger. What could not be had is the generator's return value."""
+    reader = BookieReader(places, wanted, options.access, options.verifies_checksums, failed)
     try:
         yield from reader
     except NeedsBroker as reason:
-        _log.info(
-            "%s: ledger %d from entry %d on through its broker: %s", topic, wanted.ledger_id, reader.next_entry_id, reason
-        )
-        return wanted.part(reader.next_entry_id, wanted.end_entry_id)
-    return None
+        _log.info("%s from %s on through its broker: %s", topic, reader.left[0].first, reason)
+        return reader.left
+    return []
