@@ -2,6 +2,7 @@
 
 import io
 import json
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -192,3 +193,53 @@ def test_times_and_dates_are_those_of_arrow() -> None:
     assert types == [pyarrow.date32(), time, time, pyarrow.timestamp("us")]
     found, _ = columns([b"\x02"], {"type": "long"}, {"type": "long", "logicalType": "timestamp-millis"})
     assert found[0].timestamp() == -0.001 or found[0].timestamp() == 0.001
+
+
+def test_types_of_the_same_name_in_two_namespaces_are_two() -> None:
+    def named(namespace: str, field: str, kind: str) -> dict[str, Any]:
+        return {"type": "record", "name": "Part", "namespace": namespace, "fields": [{"name": field, "type": kind}]}
+
+    fields = [("a", named("a", "text", "string")), ("b", named("b", "number", "int")), ("c", "a.Part"), ("d", "b.Part")]
+    schema = {"type": "record", "name": "Whole", "fields": [{"name": name, "type": kind} for name, kind in fields]}
+    record = {"a": {"text": "x"}, "b": {"number": 1}, "c": {"text": "y"}, "d": {"number": 2}}
+    assert columns([encoded(schema, record)], schema, schema) == ([record], [False])
+    either = {"type": "record", "name": "E", "fields": [{"name": "f", "type": [fields[0][1], fields[1][1]]}]}
+    [found], _ = columns([encoded(either, {"f": {"number": 1}})], either, either)
+    assert found == {"f": {"member0": None, "member1": {"number": 1}}}
+    inner = {"type": "record", "name": "Part", "namespace": "b", "fields": [{"name": "next", "type": ["null", "a.Part"]}]}
+    outer = {"type": "record", "name": "Part", "namespace": "a", "fields": [{"name": "inner", "type": inner}]}
+    with pytest.raises(UnusableSchema, match=r"a\.Part contains itself"):
+        parse(json.dumps(outer))
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "expected"),
+    [
+        ({"type": "long", "logicalType": "timestamp-millis"}, 1500, datetime(1970, 1, 1, 0, 0, 1, 500_000, UTC)),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, 1500, datetime(1970, 1, 1, 0, 0, 1, 500_000)),
+        ({"type": "int", "logicalType": "date"}, 1, date(1970, 1, 2)),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}, "\u00ff\u0000", Decimal("-2.56")),
+        (["string", "int", "null"], "text", {"member0": "text", "member1": None}),
+        (["null", "int"], None, None),
+        (["int", "null"], 3, 3),
+        ("bytes", "\u00ff", b"\xff"),
+    ],
+)
+def test_a_field_that_was_not_written_has_its_default(kind: Any, default: Any, expected: Any) -> None:
+    written = {"type": "record", "name": "R", "fields": []}
+    wanted = {"type": "record", "name": "R", "fields": [{"name": "f", "type": kind, "default": default}]}
+    found, broken = columns([b""], written, wanted)
+    assert (found, broken) == ([{"f": expected}], [False])
+
+
+def test_a_symbol_that_is_not_wanted_is_the_default_one_or_an_error() -> None:
+    written = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+    records = [encoded(written, each) for each in "AB"]
+    assert columns(records, written, {**written, "symbols": ["A", "X"], "default": "X"}) == (["A", "X"], [False, False])
+    found, broken = columns(records, written, {**written, "symbols": ["A"]})
+    assert (found[0], broken) == ("A", [False, True])
+
+
+def test_a_fixed_of_another_size_is_none() -> None:
+    with pytest.raises(UnusableSchema, match="fixed F cannot be read from fixed F"):
+        columns([b"ab"], {"type": "fixed", "name": "F", "size": 2}, {"type": "fixed", "name": "F", "size": 3})

@@ -8,6 +8,7 @@ costs as many steps as the longest one has items.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy
@@ -79,7 +80,7 @@ def _value(cursor: Cursor, written: Node, wanted: Node | None) -> Any:
 
 def _fits(written: Node, wanted: Node) -> bool:
     if written.kind == wanted.kind:
-        return True
+        return written.size == wanted.size
     return wanted.kind in _PROMOTIONS.get(written.kind, ())
 
 
@@ -163,8 +164,10 @@ def _enum(cursor: Cursor, written: Node, wanted: Node | None) -> Any:
     cursor.broken |= is_bad
     if wanted is None:
         return None
-    symbols = [each if each in wanted.symbols else None for each in written.symbols]
-    return pyarrow.array(symbols, pyarrow.string()).take(pyarrow.array(numpy.where(is_bad, 0, found)))
+    at = numpy.where(is_bad, 0, found)
+    symbols = [each if each in wanted.symbols else wanted.default for each in written.symbols]
+    cursor.broken |= numpy.array([not each for each in symbols])[at]
+    return pyarrow.array(symbols, pyarrow.string()).take(pyarrow.array(at))
 
 
 # ---- Values of several
@@ -201,9 +204,15 @@ def default(part: Part, count: int) -> Any:
 def _plain(value: Any, node: Node) -> Any:
     """A default as JSON has it: bytes are text of one character each, and that of a union is its first branch's."""
     if node.kind == "union":
-        return None if value is None or len(node.branches) != 1 else _plain(value, node.branches[0])
+        if value is None:
+            return None
+        found = _plain(value, node.branches[0])
+        return found if len(node.branches) == 1 else {"member0": found}
     if node.kind in ("bytes", "fixed") and isinstance(value, str):
-        return None if is_decimal(node) else value.encode("latin-1")
+        octets = value.encode("latin-1")
+        return Decimal(f"{int.from_bytes(octets, signed=True)}E-{node.scale}") if is_decimal(node) else octets
+    if node.kind == "long" and node.logical.endswith("timestamp-millis"):
+        return value * 1000
     if node.kind == "record":
         return {part.name: _plain(value.get(part.name, part.default), part.node) for part in node.parts}
     if node.kind == "array":
@@ -315,6 +324,7 @@ def _into_union(cursor: Cursor, written: Node, wanted: Node) -> Any:
     if written.kind == "null":
         return pyarrow.nulls(cursor.count, kind)
     same = [index for index, each in enumerate(wanted.branches) if (each.kind, each.name) == (written.kind, written.name)]
+    same += [index for index, each in enumerate(wanted.branches) if _is_called_alike(each, written)]
     wider = [index for index, each in enumerate(wanted.branches) if _fits(written, each)]
     if not wider:
         raise UnusableSchema(f"{written.kind} {written.name} is none of a union of {[each.kind for each in wanted.branches]}")
@@ -324,6 +334,11 @@ def _into_union(cursor: Cursor, written: Node, wanted: Node) -> Any:
         return column
     members = [column if at == index else pyarrow.nulls(cursor.count, each.type) for at, each in enumerate(kind)]
     return pyarrow.StructArray.from_arrays(members, fields=list(kind))
+
+
+def _is_called_alike(one: Node, other: Node) -> bool:
+    """But for their namespaces."""
+    return one.kind == other.kind and one.name.rpartition(".")[2] == other.name.rpartition(".")[2]
 
 
 _READERS: dict[str, Callable[[Cursor, Node, Node | None], Any]] = {

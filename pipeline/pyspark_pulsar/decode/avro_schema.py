@@ -24,12 +24,16 @@ class UnusableSchema(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A type. `parts`: fields of a record, branches of a union, the items of an array, the values of a map."""
+    """A type. `parts`: fields of a record, branches of a union, the items of an array, the values of a map.
+
+    `name` has the namespace; `default` is the symbol that stands for those which an enumeration does not have, "" for none.
+    """
 
     kind: str
     name: str = ""
     parts: tuple["Part", ...] = ()
     symbols: tuple[str, ...] = ()
+    default: str = ""
     size: int = 0
     logical: str = ""
     precision: int = 0
@@ -59,12 +63,30 @@ def parse(definition: bytes | str) -> Node:
     except ValueError as error:
         raise UnusableSchema(f"the definition is no JSON: {error}") from None
     try:
-        return _node(found, {}, 0)
+        return _node(found, _Names({}, ""), 0)
     except (KeyError, TypeError, AttributeError) as error:
         raise UnusableSchema(f"the definition is none of Avro: {error!r}") from None
 
 
-def _node(found: Any, named: dict[str, Any], depth: int) -> Node:
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Types by their whole names (None while they are being defined), and the namespace of names that have none."""
+
+    defined: dict[str, Node | None]
+    namespace: str
+
+    def whole(self, name: str) -> str:
+        return f"{self.namespace}.{name}" if self.namespace and "." not in name else name
+
+    def of(self, found: Mapping[str, Any]) -> tuple[str, "_Names"]:
+        """The name of a definition, and the names within it."""
+        given = str(found["name"])
+        namespace, _, short = given.rpartition(".")
+        namespace = namespace or str(found.get("namespace") or self.namespace)
+        return (f"{namespace}.{short}" if namespace else short), _Names(self.defined, namespace)
+
+
+def _node(found: Any, named: _Names, depth: int) -> Node:
     if depth > _DEPTH_MAX:
         raise UnusableSchema(f"its types are nested more than {_DEPTH_MAX} deep")
     if isinstance(found, str):
@@ -79,38 +101,40 @@ def _node(found: Any, named: dict[str, Any], depth: int) -> Node:
     return _complex(kind, found, named, depth)
 
 
-def _known(name: str, named: Mapping[str, Any]) -> Node:
-    short = name.rpartition(".")[2]
-    if short not in named:
+def _known(name: str, named: _Names) -> Node:
+    """A name without a namespace may be one that has none, too."""
+    whole = next((each for each in (named.whole(name), name) if each in named.defined), None)
+    if whole is None:
         raise UnusableSchema(f"type {name} is not defined")
-    if named[short] is None:
+    node = named.defined[whole]
+    if node is None:
         raise UnusableSchema(f"type {name} contains itself, which no column can")
-    return named[short]  # type: ignore[no-any-return]  # a Node, once it is whole
+    return node
 
 
-def _complex(kind: str, found: Mapping[str, Any], named: dict[str, Any], depth: int) -> Node:
+def _complex(kind: str, found: Mapping[str, Any], named: _Names, depth: int) -> Node:
     match kind:
-        case "record" | "error":
-            named[_short(found)] = None
-            node = Node("record", _short(found), tuple(_field(each, named, depth) for each in found["fields"]))
-        case "enum":
-            node = Node("enum", _short(found), symbols=tuple(found["symbols"]))
-        case "fixed":
-            node = Node("fixed", _short(found), size=int(found["size"]), **_logical(found))
         case "array":
             return Node("array", parts=(Part("element", _node(found["items"], named, depth + 1)),))
         case "map":
             return Node("map", parts=(Part("value", _node(found["values"], named, depth + 1)),))
+        case "record" | "error" | "enum" | "fixed":
+            name, within = named.of(found)
+            named.defined[name] = None
+            node = named.defined[name] = _named(kind, name, found, within, depth)
+            return node
         case _ if kind in PRIMITIVES:
             return Node(kind, **_logical(found))
-        case _:
-            return _known(kind, named)
-    named[node.name] = node
-    return node
+    return _known(kind, named)
 
 
-def _short(found: Mapping[str, Any]) -> str:
-    return str(found["name"]).rpartition(".")[2]
+def _named(kind: str, name: str, found: Mapping[str, Any], within: _Names, depth: int) -> Node:
+    match kind:
+        case "enum":
+            return Node("enum", name, symbols=tuple(found["symbols"]), default=str(found.get("default") or ""))
+        case "fixed":
+            return Node("fixed", name, size=int(found["size"]), **_logical(found))
+    return Node("record", name, tuple(_field(each, within, depth) for each in found["fields"]))
 
 
 def _logical(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -118,7 +142,7 @@ def _logical(found: Mapping[str, Any]) -> dict[str, Any]:
     return {"logical": logical, "precision": int(found.get("precision", 0)), "scale": int(found.get("scale", 0))}
 
 
-def _field(found: Mapping[str, Any], named: dict[str, Any], depth: int) -> Part:
+def _field(found: Mapping[str, Any], named: _Names, depth: int) -> Part:
     node = _node(found["type"], named, depth + 1)
     return Part(found["name"], node, tuple(found.get("aliases", ())), found.get("default"), "default" in found)
 
