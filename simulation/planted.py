@@ -129,9 +129,9 @@ def _torn_frame_accepted(decode_body: Any) -> Any:
 
 
 def _trim_under_a_cursor(trimmable: Any) -> Any:
-    def broken(sequence: Any, marks: Any, *rest: Any) -> Any:
+    def broken(sequence: Any, marks: Any, *rest: Any, **more: Any) -> Any:
         furthest = sorted(marks)[-1:]
-        return trimmable(sequence, furthest, *rest)
+        return trimmable(sequence, furthest, *rest, **more)
 
     return broken
 

@@ -80,7 +80,8 @@ class Trimming:
     def _trimmable(self, retention: Retention) -> list[int]:
         if self._is_stopped:
             return []
-        return trimmable(self._metadata.sequence, self._marks(), retention, self._clock.now_ms())
+        is_terminated = self._metadata.terminated is not None
+        return trimmable(self._metadata.sequence, self._marks(), retention, self._clock.now_ms(), is_terminated=is_terminated)
 
     async def _remove(self, ledger_ids: Sequence[int]) -> None:
         for ledger_id in ledger_ids:

@@ -41,14 +41,21 @@ def retention(settings: ManagedLedgerSettings) -> Retention:
     )
 
 
-def trimmable(sequence: LedgerSequence, marks: Iterable[Position], retention: Retention, now_ms: int) -> list[int]:
-    """Their ids, ascending. `marks` are the mark-delete positions of the cursors; with none everything is consumed."""
+def trimmable(
+    sequence: LedgerSequence, marks: Iterable[Position], retention: Retention, now_ms: int, *, is_terminated: bool = False
+) -> list[int]:
+    """Their ids, ascending. `marks` are the mark-delete positions of the cursors; with none everything is consumed.
+
+    The last ledger stays: the one that is written, and of a log that is terminated the one that was (ManagedLedgerImpl's
+    currentLedger). Whoever comes then finds what was there at the end, and where that is.
+    """
     consumed = min((sequence.entries_through(mark) for mark in marks), default=sequence.end_index)
     left = sequence.size_bytes
     found: list[int] = []
     for span in sequence:
         left -= span.size_bytes
-        if span.is_open or span.end_index > consumed or retention.keeps(span.closed_at_ms, left, now_ms):
+        is_last = is_terminated and span.end_index == sequence.end_index
+        if span.is_open or is_last or span.end_index > consumed or retention.keeps(span.closed_at_ms, left, now_ms):
             break
         found.append(span.ledger_id)
     return found

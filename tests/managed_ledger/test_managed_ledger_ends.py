@@ -41,6 +41,27 @@ def test_terminated_for_ever() -> None:
     run(scenario())
 
 
+def test_what_was_at_the_end_of_a_terminated_log_stays_though_all_have_consumed_it() -> None:
+    async def scenario() -> None:
+        world = World(trimming())
+        ledger = await world.open()
+        cursor = await ledger.open_cursor("sub", EARLIEST)
+        positions = await append_each(ledger, 35)
+        assert await ledger.terminate() == positions[-1]
+        cursor.acknowledge_cumulative(positions[-1])
+        reader = ledger.open_non_durable_cursor("reader", EARLIEST)
+        await ledger.delete_cursor("sub")
+        await reader.close()
+        await ledger.trim(despite_retention=True)
+        assert await read_all(ledger) == numbers(5, 30)
+        ledger = await world.reopen()
+        await ledger.trim(despite_retention=True)
+        assert await read_all(ledger) == numbers(5, 30)
+        assert ledger.last_confirmed == positions[-1]
+
+    run(scenario())
+
+
 def test_close_answers_what_was_appended() -> None:
     async def scenario() -> None:
         world = World(step_s=0.001)
