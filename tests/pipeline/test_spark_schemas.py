@@ -6,7 +6,7 @@ import pytest
 from pulsar import Client
 from pulsar.schema import Array, AvroSchema, Integer, JsonSchema, Long, Map, Record, String, StringSchema
 
-from tests.clients.python_client import quiet_client
+from tests.clients.python_client import ask, quiet_client
 from tests.clients.server_process import Ready
 from tests.pipeline.spark_process import JobFailed, SparkProcess
 
@@ -73,3 +73,33 @@ def test_schemas_of_the_registry_are_types_of_columns(
     assert raw["value"] == "binary"
     with pytest.raises(JobFailed, match=r"different schemas.*values=raw"):
         spark.run(f"{JOBS}:types", options={**options, "topics": f"{avro},{text}"})
+
+
+class Swapped(Record):  # type: ignore[misc]
+    """The fields of `Pair` the other way."""
+
+    text = String(required=True)
+    number = Integer(required=True)
+
+
+class Pair(Record):  # type: ignore[misc]
+    """As a topic's schema was before the topic was deleted."""
+
+    number = Integer(required=True)
+    text = String(required=True)
+
+
+def test_a_topic_that_was_deleted_and_made_again_is_read_by_its_own_schema(
+    spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
+) -> None:
+    """Whose version has the number that the other one had, in a session that knows that."""
+    asked, path = {**options, "topic": topic, "columns": "value"}, topic.replace("://", "/")
+    for kind, number in ((Pair, 1), (Swapped, 2)):
+        client = quiet_client(standalone.broker_url)
+        try:
+            publish(client, topic, AvroSchema(kind), kind(number=number, text="t"))
+        finally:
+            client.close()
+        for _ in range(4):  # by whichever of Spark's processes
+            assert spark.run(f"{JOBS}:rows", options=asked) == [{"value": {"number": number, "text": "t"}}]
+        ask(standalone, f"{path}?force=true", None, "DELETE")

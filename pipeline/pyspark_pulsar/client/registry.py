@@ -1,4 +1,8 @@
-"""Schemas of topics as the registry has them, by the binary protocol. A version never changes, so each is asked for once."""
+"""Schemas of topics as the registry has them, by the binary protocol.
+
+Nothing is kept: a version never changes, but a topic that was deleted and made again has another one of the same number, and
+processes of Spark's live longer than that. Whoever asks again and again keeps the answer for as long as it reads.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,10 +26,8 @@ _NAMES = {
     "LocalTime": "LOCAL_TIME",
     "LocalDateTime": "LOCAL_DATE_TIME",
 }
-_VERSIONS_KEPT_MAX = 1_000
 _AT_ONCE = 100
 """Questions that are on their way together."""
-_known: dict[tuple[str, str, int], Schema | None] = {}
 
 
 def latest_schemas(topics: Sequence[str], access: Access) -> list[Schema | None]:
@@ -58,12 +60,7 @@ def _latest(topics: Sequence[str], access: Access) -> list[Schema | None]:
 
 def schema_version(topic: str, access: Access, version: int) -> Schema | None:
     """None where it is not there (any more). Refused, Unreachable."""
-    place = access.service_url, partitioned_name(topic), version
-    if place not in _known:
-        if len(_known) >= _VERSIONS_KEPT_MAX:
-            _known.clear()
-        _known[place] = tried_again(topic, access, lambda: _asked(topic, access, version.to_bytes(8)))
-    return _known[place]
+    return tried_again(topic, access, lambda: _asked(topic, access, version.to_bytes(8)))
 
 
 def _asked(topic: str, access: Access, version: bytes) -> Schema | None:

@@ -43,6 +43,7 @@ def read(partition: Any, asked: "Asked") -> Iterator[Any]:
 
 
 _SAMPLE_ENTRIES = 8
+_VERSIONS_KEPT_MAX = 1000
 
 
 def sampled(topic: str, backlog: Backlog, options: SourceOptions) -> Backlog:
@@ -67,7 +68,7 @@ class Asked:
 def batches_of(split: Split, asked: Asked, parts: Parts) -> Iterator[Any]:
     """Arrow record batches of one split."""
     options = asked.options
-    written_as = functools.partial(schema_version, split.topic, options.access)
+    written_as = functools.lru_cache(_VERSIONS_KEPT_MAX)(functools.partial(schema_version, split.topic, options.access))
     wanted = Wanted(asked.columns, options.between, options.mode, asked.schema, written_as, parts)
     for rows in rows_of_split(split, options):
         batch = wanted_batch(rows, split.topic, wanted)
