@@ -6,7 +6,7 @@ All calls are made on the event loop; nothing here blocks it.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -138,7 +138,12 @@ class ManagedCursor(Protocol):
     async def reset(self, position: Position) -> None:
         """Put mark-delete right before `position` and forget the holes, durably. EARLIEST and LATEST are allowed."""
 
-    async def set_cursor_properties(self, properties: Mapping[str, str]) -> None: ...
+    async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
+        """Those that the subscriber gives; the broker's own (`cursor.properties`) stay as they are."""
+
+    async def change_cursor_properties(self, put: Mapping[str, str], removed: Collection[str] = ()) -> None:
+        """Some of them, the broker's own too; the others stay as they are. ManagedLedgerError when it is closed."""
+
     async def flush(self) -> None:
         """Persist what is not persisted."""
 

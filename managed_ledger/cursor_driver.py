@@ -7,7 +7,7 @@ allows; being fenced is the managed ledger's end.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from .cursor.acknowledgements import Acknowledgements
 from .cursor.batch_indexes import Words
 from .cursor.hole_cache import HoleCache
 from .cursor.hole_stats import HoleStats
+from .cursor.properties import internal
 from .cursor.state import CursorState
 from .cursor.throttle import MarkThrottle
 from .cursor_holes_driver import StoredHoles
@@ -132,6 +133,9 @@ class MemoryCursor:
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
         raise ManagedLedgerError(f"{self.name} is not durable and has no properties")
 
+    async def change_cursor_properties(self, put: Mapping[str, str], removed: Collection[str] = ()) -> None:
+        raise ManagedLedgerError(f"{self.name} is not durable and has no properties")
+
     async def flush(self) -> None:
         """Nothing to store."""
 
@@ -219,14 +223,24 @@ class DurableCursor(MemoryCursor):
 
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
         async with self._turn:
-            if not self._store.has_ledger and not self._holes.fits_node:
-                await self._write()
-            try:
-                await self._store.set_properties(properties, self._whole_state())
-                self.persistent_mark_delete = self._written_mark
-            except ManagedLedgerFenced as error:
-                self._host.fenced(error)
-                raise
+            await self._store_properties({**internal(self._store.cursor_properties), **properties})
+
+    async def change_cursor_properties(self, put: Mapping[str, str], removed: Collection[str] = ()) -> None:
+        async with self._turn:
+            kept = {key: value for key, value in self._store.cursor_properties.items() if key not in removed}
+            await self._store_properties({**kept, **put})
+
+    async def _store_properties(self, properties: Mapping[str, str]) -> None:
+        if self._is_closed:
+            raise ManagedLedgerError(f"{self.name} is closed")
+        if not self._store.has_ledger and not self._holes.fits_node:
+            await self._write()
+        try:
+            await self._store.set_properties(properties, self._whole_state())
+            self.persistent_mark_delete = self._written_mark
+        except ManagedLedgerFenced as error:
+            self._host.fenced(error)
+            raise
 
     async def reset(self, position: Position) -> None:
         self._holes.forget()

@@ -18,6 +18,7 @@ from ports.clock import Clock
 from ports.logs import line
 from wire.compressed_metadata import compressed
 
+from .cursor.properties import bucket_ledgers
 from .cursor.recovery import Recovered
 from .cursor.saving import SavePlan, Segment
 from .cursor.state import NO_LEDGER, CursorState, decode_node, encode_node, encode_position, hole_ranges
@@ -247,6 +248,8 @@ class CursorStore:
 
     async def _delete(self) -> None:
         async with self._turn:
+            for ledger_id in bucket_ledgers(self.cursor_properties).values():
+                await self._delete_ledger(ledger_id)  # before the node, which alone names them
             try:
                 await self._store.delete(self.path, self._version)
             except NoNode:
@@ -359,4 +362,4 @@ class CursorStore:
         try:
             await self._ledgers.delete(ledger_id)
         except LedgerError as error:
-            _log.warning(line("cursor ledger not deleted", cursor=self.path, ledger=ledger_id, error=error))
+            _log.warning(line("ledger of a cursor not deleted", cursor=self.path, ledger=ledger_id, error=error))

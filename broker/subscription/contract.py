@@ -27,6 +27,8 @@ from wire.position import Position
 from wire.record import record
 from wire.run import EntryRun, RunMetadata
 
+from .delays import Delays
+
 ConsumerId = NewType("ConsumerId", int)
 """Given by the driver, unique in a subscription and growing: of two consumers the one with the lower id came first."""
 
@@ -196,6 +198,34 @@ class DelaysChanged:
 
 
 @record(frozen=True, slots=True)
+class IndexLoading:
+    """What waits for its time was stored and is being read: nothing new is to be read before IndexLoaded, which comes."""
+
+
+@record(frozen=True, slots=True)
+class IndexFound:
+    """Some of what was stored, by ledger: which entries, and in any order each again and its time.
+
+    `acknowledged`: which entries of these ledgers are, as far as they are among those.
+    """
+
+    found: "Mapping[int, tuple[BitMap, array[int], array[int]]]"
+    acknowledged: Mapping[int, BitMap]
+    wall_ms: int
+
+
+@record(frozen=True, slots=True)
+class IndexLoaded:
+    """All was found. `unacknowledged`: every entry before `end` that is to be delivered, by ledger; reading goes on at `end`.
+
+    None: nothing was found, and reading begins at the cursor's place.
+    """
+
+    unacknowledged: Sequence[tuple[int, BitMap]]
+    end: Position | None
+
+
+@record(frozen=True, slots=True)
 class WallClockRead:
     """The answer to WakeAt, at that time of day or at any other: what time it is now, in milliseconds since the epoch."""
 
@@ -224,6 +254,9 @@ Event: TypeAlias = (
     | CursorReset
     | LimitsChanged
     | DelaysChanged
+    | IndexLoading
+    | IndexFound
+    | IndexLoaded
     | WallClockRead
     | TimerFired
 )
@@ -350,6 +383,10 @@ class Dispatcher(Protocol):
 
     @property
     def has_consumers(self) -> bool: ...
+    @property
+    def delays(self) -> Delays | None:
+        """What waits for its time; not to be changed. None where nothing ever does."""
+
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Take the event, return what to do, in order."""
 

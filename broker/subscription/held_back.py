@@ -9,7 +9,7 @@ from pyroaring import BitMap
 from wire.kernels.delays import later_than
 from wire.position import Position
 
-from .contract import DelaysChanged, Effect, EntriesRead, WakeAt
+from .contract import DelaysChanged, Effect, EntriesRead, IndexFound, WakeAt
 from .delays import Delays
 from .entry_sets import EntrySet
 
@@ -53,6 +53,12 @@ class HeldBack:
         first = answer.run.first_entry_id
         indexes = entry_ids.shift(-first).to_array()
         self.delays.add(answer.run.ledger_id, first, answer.deliver_times, indexes, answer.wall_ms)
+
+    def take_known(self, event: IndexFound, ledger_id: int, gone: BitMap) -> None:
+        """What was stored of a ledger, but for what is gone. Nothing, when nothing waits."""
+        if self.is_enabled and not self.delays.is_full:
+            known, entry_ids, times = event.found[ledger_id]
+            self.delays.add_known(ledger_id, known, entry_ids, times, event.acknowledged[ledger_id] | gone, event.wall_ms)
 
     def take_due(self, wall_ms: int) -> EntrySet:
         self._told_ms = None

@@ -172,6 +172,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         is_at_end = self._reader.is_at_end and not self._due
         if not self._reader.is_idle(now_ms) or (is_at_end and not self._keys.waiting_entries):
             return
+        if self._is_loading:
+            return  # of two of a key the older one may be what is found last
         rooms = self._rooms()
         if not rooms:
             return
@@ -259,7 +261,9 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if read.picks is not None:
             here &= read.picks
         wanted, held = self._judge(answer, self._due.in_ledger(run.ledger_id) & here)
-        found, _ = readable(answer, wanted)
+        found, markers = readable(answer, wanted)
+        if markers:
+            effects.append(AcknowledgeMarkers(run.ledger_id, markers))
         self._due.remove(run.ledger_id, here)
         if held is not None:
             self._held_back.keep(answer, held - found.gone)

@@ -22,6 +22,9 @@ from .contract import (
     EntriesRead,
     EntriesReturned,
     Event,
+    IndexFound,
+    IndexLoaded,
+    IndexLoading,
     LimitsChanged,
     MarkDeleteMoved,
     NothingToRead,
@@ -33,6 +36,7 @@ from .contract import (
     WallClockRead,
     WritabilityChanged,
 )
+from .delays import Delays
 from .reader import Reader
 from .settings import DispatcherSettings
 from .timer import Timer
@@ -50,6 +54,9 @@ SubscriptionEvent: TypeAlias = (
     | CursorReset
     | LimitsChanged
     | DelaysChanged
+    | IndexLoading
+    | IndexFound
+    | IndexLoaded
     | WallClockRead
 )
 """Events that are no answer to a read and no wake-up."""
@@ -95,6 +102,11 @@ class Machine(ABC):
     @property
     @abstractmethod
     def has_consumers(self) -> bool: ...
+
+    @property
+    def delays(self) -> Delays | None:
+        """What waits for its time."""
+        return None
 
     @abstractmethod
     def state(self) -> DispatcherState: ...

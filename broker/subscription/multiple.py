@@ -6,6 +6,7 @@ entries (Apache: PersistentDispatcherMultipleConsumers).
 
 from abc import abstractmethod
 from array import array
+from collections.abc import Sequence
 from typing import assert_never
 
 from pyroaring import BitMap
@@ -27,6 +28,9 @@ from .contract import (
     EntriesRead,
     EntriesReturned,
     Event,
+    IndexFound,
+    IndexLoaded,
+    IndexLoading,
     LimitsChanged,
     MarkDeleteMoved,
     PermitsAdded,
@@ -36,6 +40,7 @@ from .contract import (
     WallClockRead,
     WritabilityChanged,
 )
+from .delays import Delays
 from .entry_sets import EntrySet, entry_set, union
 from .held_back import HeldBack
 from .machine import Machine, SubscriptionEvent
@@ -57,10 +62,16 @@ class MultipleConsumersDispatcher(Machine):
         """Entries before the reader's position, and neither pending nor in the replay set."""
         self._reads_far = False
         """Most of what was read last is held back: permits do not say how much to read."""
+        self._is_loading = False
+        """What is held back was stored and is being read: nothing new is read until then."""
 
     @property
     def needs_deliver_times(self) -> bool:  # type: ignore[override]  # of other dispatchers it is always the same
         return self._held_back.is_enabled
+
+    @property
+    def delays(self) -> Delays:
+        return self._held_back.delays
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         effects = super().handle(event, now_ms)
@@ -157,12 +168,14 @@ class MultipleConsumersDispatcher(Machine):
                 self._on_mark_delete_moved(mark_delete)
             case CursorReset():
                 self._start_again()
-            case LimitsChanged() | DelaysChanged() | WallClockRead():
+            case LimitsChanged() | DelaysChanged() | WallClockRead() | IndexLoading() | IndexFound() | IndexLoaded():
                 self._on_rule_or_time(event)
             case _:
                 assert_never(event)
 
-    def _on_rule_or_time(self, event: LimitsChanged | DelaysChanged | WallClockRead) -> None:
+    def _on_rule_or_time(
+        self, event: LimitsChanged | DelaysChanged | WallClockRead | IndexLoading | IndexFound | IndexLoaded
+    ) -> None:
         match event:
             case LimitsChanged(each, together):
                 self._receivers.limit(each, together)
@@ -170,6 +183,35 @@ class MultipleConsumersDispatcher(Machine):
                 self._came_due(self._held_back.change(event))
             case WallClockRead(wall_ms):
                 self._came_due(self._held_back.take_due(wall_ms))
+            case _:
+                self._on_index(event)
+
+    def _on_index(self, event: IndexLoading | IndexFound | IndexLoaded) -> None:
+        match event:
+            case IndexLoading():
+                self._is_loading = True
+            case IndexFound():
+                for ledger_id in event.found:
+                    self._held_back.take_known(event, ledger_id, self._in_hand(ledger_id))
+            case IndexLoaded(unacknowledged, end):
+                self._is_loading = False
+                if end is not None:
+                    self._came_due(self._unknown_of(unacknowledged))
+                    self._reader.move_to(end)
+
+    def _in_hand(self, ledger_id: int) -> BitMap:
+        """Entries of a ledger that somebody has, or is to get: what was due may have gone out while the rest was loaded."""
+        found = BitMap(self._replay_set().in_ledger(ledger_id))
+        for receiver in self._receivers:
+            found |= receiver.pending.in_ledger(ledger_id)
+        return found
+
+    def _unknown_of(self, unacknowledged: Sequence[tuple[int, BitMap]]) -> EntrySet:
+        """Entries that were stored nowhere: they came due before, or what named them is lost. Each is looked at."""
+        unknown = EntrySet()
+        for ledger_id, entry_ids in unacknowledged:
+            unknown.add(ledger_id, entry_ids - self._held_back.delays.known_in(ledger_id) - self._in_hand(ledger_id))
+        return unknown
 
     def _on_entries(self, event: EntriesAcknowledged | EntriesReturned) -> None:
         if isinstance(event, EntriesReturned):

@@ -19,6 +19,12 @@ class DispatcherSettings:
     max_unacked_messages_per_subscription: int = 200_000
     is_delayed_delivery_deliver_at_time_strict: bool = False
     """False: what is due within a tick (delayedDeliveryTickTimeMillis) when it is read is delivered at once."""
+    delayed_delivery_min_index_count_per_bucket: int = 50_000
+    """Fewer delayed messages of a subscription are never stored beside the log, but read again after a restart; 0: none are."""
+    delayed_delivery_max_indexes_per_bucket_snapshot_segment: int = 5_000
+    """Of such messages, in one entry of a ledger."""
+    delayed_delivery_max_num_buckets: int = -1
+    """Ledgers for those of one subscription; more are put together. Up to 0: 64."""
     active_consumer_failover_delay_time_millis: int = 1000
     """How long a new active consumer waits for a demoted one that may still be processing."""
     subscription_key_shared_use_consistent_hashing: bool = True
@@ -26,3 +32,9 @@ class DispatcherSettings:
     key_shared_look_ahead_msg_in_replay_threshold_per_consumer: int = 2000
     """Entries that wait for a key or a slow consumer; at the sum over consumers (or the bound below) nothing new is read."""
     key_shared_look_ahead_msg_in_replay_threshold_per_subscription: int = 20_000
+
+    def __post_init__(self) -> None:
+        if self.delayed_delivery_min_index_count_per_bucket < 0:
+            raise ValueError("delayedDeliveryMinIndexCountPerBucket: expected 0 (nothing is stored) or more")
+        if self.delayed_delivery_max_indexes_per_bucket_snapshot_segment < 1:
+            raise ValueError("delayedDeliveryMaxIndexesPerBucketSnapshotSegment: expected at least 1")

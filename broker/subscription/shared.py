@@ -72,7 +72,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         if self._chunked:
             self._replay.update(self._chunked.take_ready(self._receivers.room))
         first = self._first()
-        if not self._reader.is_idle(now_ms) or (first is None and self._reader.is_at_end):
+        if not self._reader.is_idle(now_ms) or (first is None and (self._reader.is_at_end or self._is_loading)):
             return
         room = sum(map(self._receivers.room, self._receivers))
         if not room or (first is None and self._held_back.delays.is_full):
@@ -108,6 +108,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             self._replay.remove(run.ledger_id, found.gone)
         if markers:
             effects.append(AcknowledgeMarkers(run.ledger_id, markers))
+            self._replay.remove(run.ledger_id, markers)
         if answer.metadata.any_flags & FLAG_CHUNK:
             given = self._hand_out_singly(found, answer.metadata.flags, effects, is_replay=read.is_replay)
         else:

@@ -24,6 +24,9 @@ from .contract import (
     EntriesAcknowledged,
     EntriesRead,
     EntriesReturned,
+    IndexFound,
+    IndexLoaded,
+    IndexLoading,
     LimitsChanged,
     MarkDeleteMoved,
     NotifyActive,
@@ -91,6 +94,9 @@ class SingleActiveDispatcher(Machine):
                 | BatchIndexesAcknowledged()
                 | LimitsChanged()
                 | DelaysChanged()
+                | IndexLoading()
+                | IndexFound()
+                | IndexLoaded()
                 | WallClockRead()
             ):
                 pass  # the cursor knows, and reads are checked against it; nothing is counted here, nor held back (as Apache)

@@ -72,6 +72,13 @@ class ReadableLog(Protocol):
     async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None: ...
 
 
+class StoredIndex(Protocol):
+    """As much of `delayed_index.DelayedIndex` as it takes."""
+
+    def stir(self) -> None: ...
+    def close(self) -> None: ...
+
+
 class ReadPlace(Protocol):
     """As much of a cursor as it takes (`transactions.pending_cursor`); the methods are `ManagedCursor`'s."""
 
@@ -103,6 +110,8 @@ class DispatchDriver:
         self.targets: dict[ConsumerId, DispatchTarget] = {}
         self.compacted: CompactedReading | None = None
         """Of a consumer that wants what is compacted."""
+        self.index: StoredIndex | None = None
+        """Where what waits for its time is stored, too."""
         self.on_unacked: Callable[[int], None] | None = None
         """Told how many messages are unacknowledged, where all subscriptions of the broker share a limit."""
         self._ledger = ledger
@@ -171,6 +180,8 @@ class DispatchDriver:
             self._timer.cancel()
         if self._waking is not None:
             self._waking.cancel()
+        if self.index is not None:
+            self.index.close()
         self._let_go_of_held()
 
     def _perform(self, effect: Effect) -> None:
@@ -212,6 +223,8 @@ class DispatchDriver:
             self._waking.cancel()
         seconds = max(0.0, (wall_ms - self._wall_ms()) / 1000)
         self._waking = self._loop.call_later(min(seconds, WAKE_SECONDS_MAX), self._wake)
+        if self.index is not None:
+            self.index.stir()
 
     def _wake(self) -> None:
         self.handle(WallClockRead(self._wall_ms()))

@@ -56,3 +56,9 @@ async def first_with_index_at_or_after(ledger: ManagedLedger, index: int) -> Pos
         return [message_index(run.payload(entry_id)) >= index for entry_id in range(run.first_entry_id, run.last_entry_id + 1)]
 
     return await ledger.find_first(is_at_or_after)
+
+
+def batch_size(ack_set: Sequence[int]) -> int:
+    """Of the batch that a SEEK goes into: its last message is the highest one that is unacknowledged."""
+    last = max(index for index, word in enumerate(ack_set) if word)
+    return 64 * last + (ack_set[last] & 0xFFFF_FFFF_FFFF_FFFF).bit_length()

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from managed_ledger.contract import LedgerFacts, ManagedLedger
+from managed_ledger.cursor.properties import public
 
 from .backlog import backlog_bytes
 from .compaction_stats import CompactionStats
@@ -142,7 +143,7 @@ def subscription_stats(subscription: Subscription, ledgers: Sequence[LedgerFacts
         read_position="" if state is None or state.read_position is None else str(state.read_position),
         is_waiting=state is not None and state.is_waiting,
         dispatch_throttled_events=subscription.throttled_times.counts(),
-        subscription_properties=cursor.cursor_properties,
+        subscription_properties=public(cursor.cursor_properties),
         mark_delete_position=str(cursor.mark_delete),
         pending_acks=subscription.transactions.counts,
         consumers=consumers,

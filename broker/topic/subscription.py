@@ -38,10 +38,11 @@ from .contract import (
     SubscribeRequest,
     SubscriptionType,
 )
+from .delayed_index.index_driver import index_of
 from .dispatch_driver import DispatchDriver
 from .dispatch_throttle import DispatchLimit, DispatchThrottle, SharedDispatchLimits, ThrottledTimes
 from .errors import broker_error
-from .places import first_published_at_or_after, last_message
+from .places import batch_size, first_published_at_or_after, last_message
 from .policies_in_force import PoliciesInForce
 from .rates import DeliveryCounters, PublishRates, Rate
 from .settings import TopicSettings
@@ -173,6 +174,9 @@ class Subscription:
             place = self.transactions.cursor
             self._driver = DispatchDriver(dispatcher, log, place, host.scanned, self._label, host.storage_failed, self._wall_ms)
             self._driver.limit(self._throttle)
+            self._driver.index = index_of(
+                host, self.cursor, place, self.name, self._driver, self._dispatcher_settings, self._wall_ms
+            )
             self._driver.on_unacked = None if self._unacked is None else partial(self._unacked.count, self)
         return self._driver
 
@@ -297,7 +301,7 @@ class Subscription:
         try:
             await self.cursor.reset(position)
             if any(ack_set):
-                self.cursor.acknowledge_batch_indexes(position, ack_set, _batch_size(ack_set))
+                self.cursor.acknowledge_batch_indexes(position, ack_set, batch_size(ack_set))
         except ManagedLedgerError as error:
             raise _reset_failed(error) from error
         _log.info("%s: reset to %s", self._label, position)
@@ -388,12 +392,6 @@ class Subscription:
             expired_rate=self.expired_rate.per_second,
             connected_since_ms=consumer.connected_since_ms,
         )
-
-
-def _batch_size(ack_set: Sequence[int]) -> int:
-    """Of the batch that a SEEK goes into: its last message is the highest one that is unacknowledged."""
-    last = max(index for index, word in enumerate(ack_set) if word)
-    return 64 * last + (ack_set[last] & 0xFFFF_FFFF_FFFF_FFFF).bit_length()
 
 
 def _reset_failed(error: ManagedLedgerError) -> BrokerError:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Protocol
 
+from bookkeeper.ledgers import LedgerStore
 from broker.compaction.compacted_topic import CompactedTopic
 from managed_ledger.contract import ManagedLedger
 
@@ -30,6 +31,10 @@ class SubscriptionHost(Protocol):
     def transactions(self) -> TopicTransactions: ...
     @property
     def logs_of_its_own(self) -> LogsOfItsOwn | None: ...
+    @property
+    def ledger_store(self) -> LedgerStore | None:
+        """Where delayed messages are stored beside the log; None: nowhere."""
+
     @property
     def takes_transactions(self) -> bool: ...
     def storage_failed(self, error: BaseException) -> None: ...

@@ -68,6 +68,7 @@ class PersistentTopic:
         self.partition_index = partition_index
         self.created_ms = clock.now_ms()
         self.takes_transactions = takes_transactions
+        self.ledger_store = None if logs is None else logs.ledger_store
         self.logs_of_its_own = None if logs is None else LogsOfItsOwn(logs, ledger.name)
         self.transactions = TopicTransactions(self, snapshots, settings, clock)
         self.scanned = ScannedRuns(self.transactions.decided)
@@ -84,7 +85,7 @@ class PersistentTopic:
         self.subscriptions = Subscriptions(
             self, self._policies, limits, self.publishers.rates, settings, dispatcher_settings, clock, self.kind.subscription
         )
-        self.compaction = TopicCompaction(self, None if logs is None else logs.ledger_store, settings, clock)
+        self.compaction = TopicCompaction(self, self.ledger_store, settings, clock)
         self.upkeep = Upkeep(self, self._policies, settings, clock)
         self.operations = StoredTopicOperations(self, settings, clock)
         if self.subscriptions.get(COMPACTION_CURSOR) is not None:

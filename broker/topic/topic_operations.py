@@ -8,6 +8,7 @@ from typing import Protocol
 
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError
+from managed_ledger.cursor.properties import public
 from ports.clock import Clock
 from wire.kernels.metadata import publish_times
 from wire.position import Position
@@ -150,7 +151,7 @@ class StoredTopicOperations:
             raise broker_error(error) from error
 
     def subscription_properties(self, subscription: str) -> Mapping[str, str]:
-        return self._found(subscription).cursor.cursor_properties
+        return public(self._found(subscription).cursor.cursor_properties)
 
     async def set_subscription_properties(self, subscription: str, properties: Mapping[str, str]) -> None:
         try:

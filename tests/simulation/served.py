@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from broker.service.topic_name import TopicName
-from broker.topic.contract import SubscriptionType
+from broker.topic.contract import SubscriptionType, Topic
+from managed_ledger.contract import ManagedCursor
 from simulation.checker import Checker
 from simulation.client import Client, Connection, Recorder
 from simulation.history import Event, Message, MessageKey, Stop
@@ -69,11 +70,21 @@ class Served:
         await self.server.start()
 
     def mark_delete(self, subscription: str) -> Position:
+        return self.cursor(subscription).mark_delete
+
+    def cursor(self, subscription: str) -> ManagedCursor:
         """Of a topic that is loaded, as the server has it."""
+        return self._topic().operations.log.cursors[subscription]
+
+    def delayed(self, subscription: str) -> int:
+        """How many of its messages wait for their time."""
+        return self._topic().stats().subscriptions[subscription].msg_delayed
+
+    def _topic(self) -> Topic:
         assert self.server.standalone is not None
         topic = self.server.standalone.service.loaded_topic(TopicName.parse(TOPIC))
         assert topic is not None
-        return topic.operations.log.cursors[subscription].mark_delete
+        return topic
 
     async def unload(self) -> None:
         unloading = self.server.unload(TOPIC)

@@ -3,7 +3,7 @@
 Acknowledgements have no effect, as in Apache's NonPersistentSubscription.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from pyroaring import BitMap
@@ -82,6 +82,10 @@ class PassingCursor:
 
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
         self.cursor_properties = dict(properties)
+
+    async def change_cursor_properties(self, put: Mapping[str, str], removed: Collection[str] = ()) -> None:
+        kept = {key: value for key, value in self.cursor_properties.items() if key not in removed}
+        self.cursor_properties = {**kept, **put}
 
     async def flush(self) -> None: ...
     async def stored(self) -> None: ...

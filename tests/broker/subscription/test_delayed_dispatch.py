@@ -12,6 +12,7 @@ import pytest
 from pyroaring import BitMap
 
 from broker.subscription.contract import (
+    AcknowledgeMarkers,
     ConsumerAdded,
     ConsumerId,
     ConsumerRemoved,
@@ -57,6 +58,7 @@ class Wait:
         self.out: dict[Position, ConsumerId] = {}
         self.deliveries: list[tuple[Position, int]] = []
         """With the time of day."""
+        self.markers: list[Position] = []
         self.handle(DelaysChanged(True, tick_ms, is_strict))
 
     def publish(self, deliver_at_ms: int = -1, key_hash: int = 5) -> Position:
@@ -78,6 +80,8 @@ class Wait:
                 self.read = effect
             case WakeAt(wall_ms):
                 self.wake_ms = wall_ms
+            case AcknowledgeMarkers(ledger_id, entry_ids):
+                self.markers += (Position(ledger_id, entry_id) for entry_id in entry_ids)
             case Deliver():
                 for index in effect.indexes:
                     position = Position(effect.run.ledger_id, effect.run.first_entry_id + index)

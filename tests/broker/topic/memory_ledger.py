@@ -1,7 +1,7 @@
 """A managed ledger in memory, as plain as can be: what topics are tested on. Failures and delays are ordered by the test."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pyroaring import BitMap
 
@@ -137,6 +137,10 @@ class MemoryCursor:
 
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
         self.cursor_properties = properties
+
+    async def change_cursor_properties(self, put: Mapping[str, str], removed: Collection[str] = ()) -> None:
+        kept = {key: value for key, value in self.cursor_properties.items() if key not in removed}
+        self.cursor_properties = {**kept, **put}
 
     async def flush(self) -> None: ...
 

@@ -1,0 +1,154 @@
+"""IndexLoading: what was stored of the delayed messages of a subscription goes to its dispatcher, before that reads anything.
+
+What the cursor says is acknowledged is left out. What comes out for the dispatcher to read is the rest: every unacknowledged
+entry, before the last one that was found, of which nothing was found. A bucket that cannot be read is done without.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from pyroaring import BitMap
+
+from bookkeeper.ledgers import LedgerError, LedgerStore, NoSuchLedger
+from broker.subscription.contract import Event, IndexFound
+from broker.subscription.delay_buckets import START, Bucket
+from broker.subscription.delayed_part import Facts
+from managed_ledger.contract import ManagedLedger, ManagedLedgerError
+from ports.logs import line
+from wire.kernels.delayed_index import by_ledger
+from wire.position import Position
+
+from ..dispatch_driver import ReadPlace
+from .storage import DamagedBucket, StoredBucket, open_bucket
+
+_log = logging.getLogger(__name__)
+
+
+class IndexLoader:
+    """One load. `good` and `useless` are known when it has ended; what is in neither may be readable another time."""
+
+    def __init__(
+        self,
+        ledgers: LedgerStore,
+        log: ManagedLedger,
+        place: ReadPlace,
+        handle: Callable[[Event], None],
+        wall_ms: Callable[[], int],
+        label: str,
+    ) -> None:
+        self.good: list[Bucket] = []
+        self.useless: dict[str, int] = {}
+        """By key, the ledgers of those that are gone or damaged."""
+        self.end: Position | None = None
+        """After the last entry that was found."""
+        self.entries = 0
+        self._ledgers = ledgers
+        self._log = log
+        self._place = place
+        self._handle = handle
+        self._wall_ms = wall_ms
+        self._label = label
+        self._ends: dict[str, tuple[Position, Position]] = {}
+
+    async def load(self, names: Mapping[str, int]) -> None:
+        """What is late goes first."""
+        opened = [bucket for key, ledger_id in names.items() if (bucket := await self._open(key, ledger_id)) is not None]
+        failed: set[str] = set()
+        for until in (self._wall_ms(), None):
+            for bucket in opened:
+                if bucket.key not in failed and not await self._read(bucket, until):
+                    failed.add(bucket.key)
+        for bucket in opened:
+            if bucket.key not in failed:
+                self._judge(bucket)
+
+    async def _open(self, key: str, ledger_id: int) -> StoredBucket | None:
+        try:
+            return await open_bucket(self._ledgers, key, ledger_id)
+        except (NoSuchLedger, DamagedBucket) as error:
+            self.useless[key] = ledger_id
+            self._tell(key, error)
+        except LedgerError as error:
+            self._tell(key, error)
+        return None
+
+    def _tell(self, key: str, error: Exception) -> None:
+        _log.warning(line("delayed messages are read from the log", of=self._label, bucket=key, error=error))
+
+    async def _read(self, bucket: StoredBucket, until_ms: int | None) -> bool:
+        try:
+            async for facts in bucket.facts_until(until_ms):
+                await self._take(bucket.key, facts)
+        except ValueError as error:
+            self.useless[bucket.key] = bucket.ledger_id
+            self._tell(bucket.key, error)
+            return False
+        except LedgerError as error:
+            self._tell(bucket.key, error)
+            return False
+        return True
+
+    async def _take(self, key: str, facts: Facts) -> None:
+        found: dict[int, tuple[BitMap, Sequence[int], Sequence[int]]] = {}
+        acknowledged: dict[int, BitMap] = {}
+        for ledger_id, (entry_ids, times) in by_ledger(*facts).items():
+            known = BitMap(entry_ids)
+            await self._load_acknowledged(ledger_id, known.min(), known.max())
+            found[ledger_id] = known, entry_ids, times
+            self._reach(key, Position(ledger_id, known.min()), Position(ledger_id, known.max()))
+        for ledger_id in found:
+            acknowledged[ledger_id] = self._acknowledged(ledger_id)
+        self.entries += len(facts[0])
+        self._handle(IndexFound(found, acknowledged, self._wall_ms()))  # type: ignore[arg-type]  # arrays they are
+        await asyncio.sleep(0)
+
+    async def _load_acknowledged(self, ledger_id: int, first: int, last: int) -> None:
+        """Where that fails, entries that are acknowledged are looked at once more."""
+        if self._place.is_loaded(ledger_id, first, last):
+            return
+        try:
+            await self._place.load_acknowledged(ledger_id, first, last)
+        except ManagedLedgerError as error:
+            _log.warning(line("holes not loaded", of=self._label, ledger=ledger_id, error=error))
+
+    def _acknowledged(self, ledger_id: int) -> BitMap:
+        """Of a ledger; up to mark-delete all."""
+        mark = self._place.mark_delete
+        if ledger_id > mark.ledger_id:
+            return self._place.acknowledged_in(ledger_id)
+        last = mark.entry_id if ledger_id == mark.ledger_id else _LAST_ENTRY
+        return self._place.acknowledged_in(ledger_id) | BitMap(range(last + 1))
+
+    def _reach(self, key: str, first: Position, last: Position) -> None:
+        known = self._ends.get(key, (first, last))
+        self._ends[key] = min(known[0], first), max(known[1], last)
+        after = Position(last.ledger_id, last.entry_id + 1)
+        self.end = after if self.end is None else max(self.end, after)
+
+    def _judge(self, bucket: StoredBucket) -> None:
+        if not bucket.is_whole or bucket.key not in self._ends:
+            self.useless[bucket.key] = bucket.ledger_id
+            return
+        first, last = self._ends[bucket.key]
+        self.good.append(Bucket(bucket.ledger_id, bucket.key, first, last, bucket.size_bytes))
+
+    @property
+    def stored_to(self) -> Position:
+        return max((bucket.end for bucket in self.good), default=START)
+
+    async def unacknowledged(self) -> list[tuple[int, BitMap]]:
+        """Of all entries before `end`."""
+        found: list[tuple[int, BitMap]] = []
+        if self.end is None:
+            return found
+        for ledger in self._log.ledgers():
+            ledger_id = ledger.ledger_id
+            stop = min(ledger.entries, self.end.entry_id) if ledger_id == self.end.ledger_id else ledger.entries
+            if self._place.mark_delete.ledger_id <= ledger_id <= self.end.ledger_id and stop > 0:
+                await self._load_acknowledged(ledger_id, 0, stop - 1)
+                found.append((ledger_id, BitMap(range(stop)) - self._acknowledged(ledger_id)))
+        return found
+
+
+_LAST_ENTRY = (1 << 32) - 2

@@ -1,0 +1,35 @@
+"""Cursor properties that are not the subscriber's, and the ledgers that some of them name. Pure.
+
+What begins with the prefix is the broker's own (Apache: ManagedCursor.CURSOR_INTERNAL_PROPERTY_PREFIX). Buckets of delayed
+messages are ledgers: Apache's are named by the ledgers of the log that they are about, and no two may be about the same one
+(BucketDelayedDeliveryTracker); where a bucket is about a part of a ledger, or not finished, we name it in our own way.
+"""
+
+from collections.abc import Mapping
+
+INTERNAL_PREFIX = "#pulsar.internal."
+APACHE_BUCKET = INTERNAL_PREFIX + "delayed.bucket"
+BUCKET = INTERNAL_PREFIX + "magnetar.delayed.bucket"
+
+
+def internal(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in properties.items() if key.startswith(INTERNAL_PREFIX)}
+
+
+def public(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those that the subscriber gave."""
+    return {key: value for key, value in properties.items() if not key.startswith(INTERNAL_PREFIX)}
+
+
+def bucket_key(ledger_id: int) -> str:
+    return f"{BUCKET}_{ledger_id}"
+
+
+def apache_bucket_key(first_ledger_id: int, last_ledger_id: int) -> str:
+    return f"{APACHE_BUCKET}_{first_ledger_id}_{last_ledger_id}"
+
+
+def bucket_ledgers(properties: Mapping[str, str]) -> dict[str, int]:
+    """By key, the ledger of each bucket; what names no ledger is left out."""
+    prefixes = (APACHE_BUCKET + "_", BUCKET + "_")
+    return {key: int(value) for key, value in properties.items() if key.startswith(prefixes) and value.isdecimal()}
