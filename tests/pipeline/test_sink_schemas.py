@@ -84,6 +84,9 @@ def test_a_frames_own_type_says_its_schema(type: Any, kind: str) -> None:  # noq
         ("AVRO", pyarrow.int64(), "valueSchema=avro is for a struct"),
         ("PROTOBUF_NATIVE", pyarrow.struct([("when", ZONED)]), "field when is timestamp.* which protobuf does not have"),
         ("AUTO", pyarrow.decimal128(10, 2), "expected string or binary"),
+        ("AVRO", pyarrow.struct([("a b", pyarrow.int64())]), "field 'a b': names have letters of ASCII"),
+        ("JSON", pyarrow.struct([("a", pyarrow.struct([("grün", ZONED)]))]), "field 'grün': names have"),
+        ("PROTOBUF_NATIVE", pyarrow.struct([("1", pyarrow.int64())]), "field '1': names have"),
     ],
 )
 def test_what_does_not_go_together_is_refused(kind: str, type: Any, said: str) -> None:  # noqa: A002
@@ -94,6 +97,13 @@ def test_what_does_not_go_together_is_refused(kind: str, type: Any, said: str) -
 def test_a_number_that_does_not_fit_is_refused() -> None:
     with pytest.raises(WrongFrame, match="no int8"):
         value_encoder("INT8", pyarrow.int64()).encoded(pyarrow.array([200]))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_number_that_json_does_not_have_is_refused_by_name(value: float) -> None:
+    column = pyarrow.array([{"a": [value]}], pyarrow.struct([("a", pyarrow.list_(pyarrow.float64()))]))
+    with pytest.raises(WrongFrame, match="NaN or an infinite number, which JSON does not have"):
+        value_encoder("JSON", column.type).encoded(column)
 
 
 # ---- Protobuf

@@ -75,6 +75,22 @@ def test_a_struct_is_there_and_back(spark: SparkProcess, options: dict[str, str]
     assert [as_plain(each["value"]) for each in rows] == [VALUE, NOTHING, None]
 
 
+@pytest.mark.parametrize("kind", ["avro", "json"])
+def test_times_with_and_without_a_zone_are_there_and_back_also_in_lists(
+    spark: SparkProcess, options: dict[str, str], topic: str, kind: str
+) -> None:
+    fields = {"zoned": "timestamp", "local": "timestamp_ntz", "day": "date"}
+    schema = ", ".join([f"{name}: {ddl}, {name}s: array<{ddl}>" for name, ddl in fields.items()])
+    local, day = TIME.replace(tzinfo=None), TIME.date()
+    value = (TIME, [TIME, None], local, [local], day, [day, datetime.date(1969, 12, 31)])
+    asked = {**options, "topic": topic, "valueSchema": kind, "createTopic": "true"}
+    [(kinds, [row])] = spark.run(f"{SINK}:there_and_back", cases=[(asked, f"value struct<{schema}>", [(value,)])])
+    assert kinds["value"] == f"struct<{schema}>".replace(": ", ":").replace(", ", ",")
+    zoned, zoned_list, *others = as_plain(row["value"])
+    assert [each and in_utc(each, "timestamp") for each in (zoned, *zoned_list)] == [TIME, TIME, None]
+    assert tuple(others) == value[2:]
+
+
 @pytest.mark.parametrize("encoding", ["separated", "inline"])
 def test_pairs_of_key_and_value_are_there_and_back(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, encoding: str

@@ -6,6 +6,7 @@ numbers as their Avro types have them: microseconds, days.
 
 import base64
 import json
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy
@@ -15,6 +16,8 @@ import pyarrow.compute
 from .errors import WrongFrame
 from .pieces import constant, is_null, joined, piece
 
+_EPOCH = datetime(1970, 1, 1)  # without a zone, as `_plain` has them
+_MICROSECOND = timedelta(microseconds=1)
 _BACKSLASH_AND_QUOTE = ((b"\\", b"\\\\"), (b'"', b'\\"'))
 
 
@@ -66,10 +69,13 @@ def _text(column: Any) -> Any:
 
 def _row_by_row(column: Any) -> Any:
     """What no vector operation writes: floats (as Python does, the shortest), bytes, lists, texts with control characters."""
-    found = [
-        None if each is None else json.dumps(_plain(each), separators=(",", ":"), allow_nan=False).encode()
-        for each in column.to_pylist()
-    ]
+    try:
+        found = [
+            None if each is None else json.dumps(_plain(each), separators=(",", ":"), allow_nan=False).encode()
+            for each in column.to_pylist()
+        ]
+    except ValueError:
+        raise WrongFrame("column value: NaN or an infinite number, which JSON does not have; make it null, or text") from None
     return pyarrow.array(found, pyarrow.binary())
 
 
@@ -80,6 +86,8 @@ def _plain(value: Any) -> Any:
         return [_plain(each) for each in value]
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items() if each is not None}
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    raise WrongFrame(f"column value: {value!r} in a list cannot be encoded as JSON")
+    if isinstance(value, datetime):
+        return (value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND  # Arrow has those with a zone in UTC
+    if isinstance(value, date):
+        return (value - _EPOCH.date()).days
+    return value

@@ -16,6 +16,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto
 from ..decode.octets import Words
 from .errors import WrongFrame
 from .pieces import Cells, grouped, is_null, joined, little_endian, piece, sizes_of, varints
+from .value_schema import check_name
 
 _TYPES = {
     pyarrow.bool_(): FieldDescriptorProto.TYPE_BOOL,
@@ -44,6 +45,7 @@ def native_definition(struct: Any) -> bytes:
 def _message(struct: Any, name: str, path: str) -> DescriptorProto:
     message = DescriptorProto(name=name)
     for number, field in enumerate(struct, 1):
+        check_name(field.name)
         is_list = pyarrow.types.is_list(field.type)
         kind = field.type.value_type if is_list else field.type
         found = message.field.add(name=field.name, number=number, json_name=field.name)
