@@ -2,19 +2,23 @@
 
 Definitions are read by Apache Avro's own library, which is imported with the first schema that needs it: most brokers start
 without one. The rules are those of the specification ("Schema Resolution") as Java's ResolvingGrammarGenerator has them, by
-which Apache's brokers decide: names of records are not compared, and symbols of an enumeration are a matter of each value.
+which Apache's brokers decide: names of records choose the branch of a union and are not compared otherwise, and symbols of an
+enumeration are a matter of each value.
 """
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from .avro_aliases import Aliases, aliases_of
 from .values import SchemaRefused
 
 CanRead: TypeAlias = Callable[[bytes, bytes], str | None]
 """Of a reader's and a writer's definition: None, or why not."""
 _IGNORED = ("doc", "aliases")
 """What Avro's Schema.equals does not look at."""
+_NAMED = ("record", "enum", "fixed")
 _PROMOTED = {
     "int": ("long", "float", "double"),
     "long": ("float", "double"),
@@ -35,7 +39,8 @@ def check_avro(data: bytes) -> str:
 
 def can_read(reader: bytes, writer: bytes) -> str | None:
     """None when data of `writer` can be read with `reader`; otherwise why not. SchemaRefused for what is no Avro schema."""
-    return next(_faults(_parsed(reader), _parsed(writer), "", {}), None)
+    read = _parsed(reader)
+    return next(_Comparison(aliases_of(read)).faults(read, _parsed(writer), ""), None)
 
 
 def is_same(one: bytes, other: bytes) -> bool:
@@ -59,47 +64,69 @@ def _parsed(data: bytes) -> Any:
         raise SchemaRefused(f"not an Avro schema: {error}") from error
 
 
-def _faults(reader: Any, writer: Any, where: str, seen: dict[tuple[int, int], None]) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Of a reader's schema, whose aliases these are, with a writer's."""
+
+    aliases: Aliases
+    seen: dict[tuple[int, int], None] = field(default_factory=dict)
     """A pair that is being compared already, as in a list that refers to itself, is taken to fit."""
-    if (id(reader), id(writer)) in seen:
-        return
-    seen[id(reader), id(writer)] = None
-    if writer.type == "union":
-        for branch in writer.schemas:
-            yield from _faults(reader, branch, where, seen)
-    elif reader.type == "union":
-        if not any(next(_faults(branch, writer, where, dict(seen)), None) is None for branch in reader.schemas):
-            yield f"{where or 'it'} was written as {writer.type}, which is none of what is read"
-    elif reader.type == writer.type:
-        yield from _faults_within(reader, writer, where, seen)
-    elif reader.type not in _PROMOTED.get(writer.type, ()):
-        yield f"{where or 'it'} was written as {writer.type}, and is read as {reader.type}"
 
+    def faults(self, reader: Any, writer: Any, where: str) -> Iterator[str]:
+        if (id(reader), id(writer)) in self.seen:
+            return
+        self.seen[id(reader), id(writer)] = None
+        if writer.type == "union":
+            for branch in writer.schemas:
+                yield from self.faults(reader, branch, where)
+        elif reader.type == "union":
+            branch = self._branch(reader, writer, where)
+            if branch is None:
+                yield f"{where or 'it'} was written as {writer.type}, which is none of what is read"
+            else:
+                yield from self.faults(branch, writer, where)
+        elif reader.type == writer.type:
+            yield from self._within(reader, writer, where)
+        elif reader.type not in _PROMOTED.get(writer.type, ()):
+            yield f"{where or 'it'} was written as {writer.type}, and is read as {reader.type}"
 
-def _faults_within(reader: Any, writer: Any, where: str, seen: dict[tuple[int, int], None]) -> Iterator[str]:
-    match reader.type:
-        case "record":
-            yield from _faults_of_fields(reader, writer, where, seen)
-        case "array":
-            yield from _faults(reader.items, writer.items, f"{where}[]", seen)
-        case "map":
-            yield from _faults(reader.values, writer.values, f"{where}{{}}", seen)
-        case "enum" | "fixed":
-            if writer.fullname not in (reader.fullname, *(reader.get_prop("aliases") or ())):
-                yield f"{where or 'it'} was written as {writer.fullname}, and is read as {reader.fullname}"
-            elif reader.type == "fixed" and reader.size != writer.size:
-                yield f"{where or 'it'} was written with {writer.size} bytes, and is read with {reader.size}"
+    def _branch(self, reader: Any, writer: Any, where: str) -> Any | None:
+        """As ReaderUnion.firstMatchingBranch: the one of that type and name; a record that fits; what it may be read as."""
+        same = [branch for branch in reader.schemas if branch.type == writer.type]
+        if writer.type in _NAMED:
+            name = self.aliases.name_of(writer)
+            named = next((branch for branch in same if branch.fullname == name), None)
+            if named is not None or writer.type != "record":
+                return named
+            return next((branch for branch in same if self._fits(branch, writer, where)), None)
+        promoted = (branch for branch in reader.schemas if branch.type in _PROMOTED.get(writer.type, ()))
+        return next(iter(same), None) or next(promoted, None)
 
+    def _fits(self, reader: Any, writer: Any, where: str) -> bool:
+        return next(_Comparison(self.aliases, dict(self.seen)).faults(reader, writer, where), None) is None
 
-def _faults_of_fields(reader: Any, writer: Any, where: str, seen: dict[tuple[int, int], None]) -> Iterator[str]:
-    written = {field.name: field for field in writer.fields}
-    for field in reader.fields:
-        names = (field.name, *(field.get_prop("aliases") or ()))
-        found = next((written[name] for name in names if name in written), None)
-        if found is not None:
-            yield from _faults(field.type, found.type, f"{where}.{field.name}", seen)
-        elif not field.has_default:
-            yield f"{where}.{field.name} is read, has no default, and was not written"
+    def _within(self, reader: Any, writer: Any, where: str) -> Iterator[str]:
+        match reader.type:
+            case "record":
+                yield from self._of_fields(reader, writer, where)
+            case "array":
+                yield from self.faults(reader.items, writer.items, f"{where}[]")
+            case "map":
+                yield from self.faults(reader.values, writer.values, f"{where}{{}}")
+            case "enum" | "fixed":
+                if self.aliases.name_of(writer) != reader.fullname:
+                    yield f"{where or 'it'} was written as {writer.fullname}, and is read as {reader.fullname}"
+                elif reader.type == "fixed" and reader.size != writer.size:
+                    yield f"{where or 'it'} was written with {writer.size} bytes, and is read with {reader.size}"
+
+    def _of_fields(self, reader: Any, writer: Any, where: str) -> Iterator[str]:
+        written = self.aliases.fields_of(writer)
+        for each in reader.fields:
+            found = written.get(each.name)
+            if found is not None:
+                yield from self.faults(each.type, found.type, f"{where}.{each.name}")
+            elif not each.has_default:
+                yield f"{where}.{each.name} is read, has no default, and was not written"
 
 
 def _check_defaults(schema: Any, seen: dict[int, None]) -> None:
@@ -108,10 +135,10 @@ def _check_defaults(schema: Any, seen: dict[int, None]) -> None:
     seen[id(schema)] = None
     match schema.type:
         case "record":
-            for field in schema.fields:
-                if field.has_default and not _is_default(field.type, field.default):
-                    raise SchemaRefused(f"the default of field {field.name} is no {field.type.type}: {field.default!r}")
-                _check_defaults(field.type, seen)
+            for each in schema.fields:
+                if each.has_default and not _is_default(each.type, each.default):
+                    raise SchemaRefused(f"the default of field {each.name} is no {each.type.type}: {each.default!r}")
+                _check_defaults(each.type, seen)
         case "array":
             _check_defaults(schema.items, seen)
         case "map":

@@ -1,15 +1,21 @@
 """Whether a definition is one: Apache's SchemaDataValidator. Pure; refusals are SchemaRefused."""
 
 import json
+from collections.abc import Callable
+from typing import TypeVar
 
 from .avro_rules import check_avro
 from .key_value import split_key_value
 from .protobuf_rules import check_protobuf
 from .values import AVRO_TYPES, SchemaData, SchemaRefused, SchemaType
 
+T = TypeVar("T")
+
 DEFINITION_BYTES_MAX = 1 << 20
 """A schema is kept in memory and sent to every client that asks."""
 
+_INVALID = "Invalid schema definition data for"
+"""So begins what is told of what is no definition; REST answers it otherwise than one that does not fit."""
 _JSON_TYPES = ("object", "array", "string", "number", "integer", "boolean", "null", "any")
 
 
@@ -19,18 +25,23 @@ def check_definition(schema: SchemaData) -> None:
     if len(schema.data) > DEFINITION_BYTES_MAX:
         raise SchemaRefused(f"A schema of {len(schema.data)} bytes; at most {DEFINITION_BYTES_MAX} are kept")
     if kind == SchemaType.AUTO_CONSUME:
-        raise SchemaRefused(f"Unknown schema type : {kind.name}")
+        raise SchemaRefused(f"{_INVALID} {kind.name} schema: only clients know it")
     if kind in AVRO_TYPES:
         _check_structured(schema)
     elif kind == SchemaType.PROTOBUF_NATIVE:
-        check_protobuf(schema.data)
+        _check(kind, lambda: check_protobuf(schema.data))
     elif kind == SchemaType.KEY_VALUE:
-        for part in split_key_value(schema):
+        for part in _check(kind, lambda: split_key_value(schema)):
             check_definition(part)
     elif kind.is_primitive and kind != SchemaType.NONE and schema.data not in (b"", b"null"):
-        raise SchemaRefused(
-            f"Invalid schema definition data for {kind.name} schema: it has {len(schema.data)} bytes, and needs none"
-        )
+        raise SchemaRefused(f"{_INVALID} {kind.name} schema: it has {len(schema.data)} bytes, and needs none")
+
+
+def _check(kind: SchemaType, check: Callable[[], T]) -> T:
+    try:
+        return check()
+    except SchemaRefused as error:
+        raise SchemaRefused(f"{_INVALID} {kind.name} schema: {error}") from error
 
 
 def _check_structured(schema: SchemaData) -> None:
@@ -39,7 +50,7 @@ def _check_structured(schema: SchemaData) -> None:
     except SchemaRefused as error:
         if schema.type == SchemaType.JSON and is_json_schema(schema.data):
             return
-        raise SchemaRefused(f"Invalid schema definition data for {schema.type.name} schema: {error}") from error
+        raise SchemaRefused(f"{_INVALID} {schema.type.name} schema: {error}") from error
     if schema.type == SchemaType.AVRO and kind == "union":
         raise SchemaRefused("Avro schema typed [UNION] is not supported")
 

@@ -151,7 +151,7 @@ def _encode(schema_id: str, schema: SchemaData) -> bytes:
     info = format_.SchemaInfo(
         schema_id=schema_id,
         user=schema.user,
-        type=format_.SchemaInfo.SchemaType.Name(schema.type + 1),
+        type=_stored_type(schema.type),
         schema=schema.data,
         timestamp=schema.timestamp_ms,
         deleted=schema.is_deleted,
@@ -160,10 +160,19 @@ def _encode(schema_id: str, schema: SchemaData) -> bytes:
     return info.SerializeToString()
 
 
+def _stored_type(kind: SchemaType) -> str:
+    """One more than that of the protocol; but for AUTO_CONSUME, which nobody stores, so that EXTERNAL has its number."""
+    return format_.SchemaInfo.SchemaType.Name(kind if kind == SchemaType.EXTERNAL else kind + 1)
+
+
+def _type(stored: int) -> SchemaType:
+    return SchemaType.EXTERNAL if stored == format_.SchemaInfo.EXTERNAL else SchemaType(stored - 1)
+
+
 def _decode(data: bytes) -> SchemaData:
     info = format_.SchemaInfo.FromString(data)
     properties = {pair.key: pair.value for pair in info.props}
-    return SchemaData(SchemaType(info.type - 1), info.schema, properties, info.user, info.timestamp, info.deleted)
+    return SchemaData(_type(info.type), info.schema, properties, info.user, info.timestamp, info.deleted)
 
 
 def current(versions: Sequence[VersionedSchema]) -> tuple[VersionedSchema, ...]:

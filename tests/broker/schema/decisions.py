@@ -59,6 +59,25 @@ AVRO_PAIRS: dict[str, tuple[Any, Any]] = {
     "renamed field with an alias": (record(A), record(field("x", "int", aliases=["a"]))),
     "renamed record": (record(A), record(A, name="S")),
     "renamed record with an alias": (record(A), record(A, name="S", aliases=["R"])),
+    "renamed record, with an alias for its field": (record(A), record(field("x", "int", aliases=["a"]), name="S")),
+    "renamed record with an alias, and one for its field": (
+        record(A),
+        record(field("x", "int", aliases=["a"]), name="S", aliases=["R"]),
+    ),
+    "an alias that is a field's name": (record(A), record(field("a", "string", default=""), field("x", "int", aliases=["a"]))),
+    "an alias that makes two fields one": (record(A, field("b", "int")), record(field("b", "int", aliases=["a"]))),
+    "renamed enumeration with an alias, in a namespace": (
+        record(field("a", {"type": "enum", "name": "E", "symbols": ["X"]}), namespace="n"),
+        record(field("a", {"type": "enum", "name": "F", "symbols": ["X"], "aliases": ["E"]}), namespace="n"),
+    ),
+    "record of a union that fits by another name alone": (
+        record(field("r", record(A, name="N"))),
+        record(field("r", [record(field("a", "string"), name="N"), record(A, name="M")])),
+    ),
+    "record of a union that fits by another name": (
+        record(field("r", record(A, name="N"))),
+        record(field("r", [record(field("b", "string"), name="L"), record(A, name="M")])),
+    ),
     "record in another namespace": (record(A, namespace="one"), record(A, namespace="two")),
     "symbol added": (
         record(field("a", {"type": "enum", "name": "E", "symbols": ["X"]})),

@@ -79,6 +79,36 @@ def test_what_may_not_follow_is_refused_and_nothing_is_stored() -> None:
     run(scenario)
 
 
+@pytest.mark.parametrize("kind", [each for each in SchemaType if each != SchemaType.AUTO_CONSUME])
+def test_each_type_is_stored_as_apache_names_it_and_comes_back_as_itself(kind: SchemaType) -> None:
+    async def scenario(_: World) -> None:
+        cluster = Cluster()
+        kept = SchemaData(kind, b"definition", {"p": "1"})
+        after = await cluster.one.storage.read(ID)
+        assert await cluster.one.storage.append(ID, kept, after) == 0
+        (found,) = (await cluster.two.storage.read(ID)).versions
+        assert found.schema == kept
+        (ledger,) = cluster.ledgers.ledgers
+        run = await (await FakeLedgerStore(cluster.ledgers).open(ledger)).read(0, 1, 1 << 20)
+        entry = schema_storage_pb2.SchemaEntry.FromString(bytes(run.payload(0)))
+        stored = schema_storage_pb2.SchemaInfo.FromString(entry.schema_data)
+        name = schema_storage_pb2.SchemaInfo.SchemaType.Name(stored.type)
+        assert name == kind.name or (kind.name.startswith(("KEY", "LOCAL", "PROTO")) and name == kind.name.replace("_", ""))
+
+    run(scenario)
+
+
+def test_of_a_type_that_the_broker_knows_nothing_of_the_definition_is_kept_as_it_is() -> None:
+    async def scenario(_: World) -> None:
+        registry = Cluster().one.registry
+        assert await registry.put(ID, SchemaData(SchemaType.EXTERNAL, b"{one}"), Strategy.FULL) == 0
+        assert await registry.put(ID, SchemaData(SchemaType.EXTERNAL, b"{two}"), Strategy.FULL) == 1
+        with pytest.raises(SchemaRefused, match="exists schema type EXTERNAL, new schema type AVRO"):
+            await registry.put(ID, avro("a"), Strategy.FULL)
+
+    run(scenario)
+
+
 def test_a_transitive_strategy_asks_of_all_versions() -> None:
     async def scenario(_: World) -> None:
         registry = Cluster().one.registry
