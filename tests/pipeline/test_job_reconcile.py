@@ -3,12 +3,16 @@
 import json
 import random
 from collections import defaultdict
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pulsar.schema import AvroSchema, Long, Map, Record, String
 
+from tests.clients.python_client import published, quiet_client
 from tests.clients.server_process import Ready
+from tests.pipeline.job_process import urls
 from tests.pipeline.spark_process import SparkProcess
 from tests.pipeline.written_topics import made
 
@@ -106,6 +110,90 @@ def test_a_thousand_planted_faults_are_found_and_nothing_else(spark: SparkProces
     # of two that were swapped either may be the one that is out of order
     assert {(producer, number // 4 * 4) for producer, number in by_kind["reordered"]} == told["reordered"]
     assert spark.run(f"{JOBS}:found_by_reconcile", found=str(tmp_path / "same"), **sides) == []
+
+
+def counts_of(spark: SparkProcess, path: Path, sides: list[list[dict[str, Any]]], by: str) -> dict[str, int]:
+    places = [str(path / name) for name in ("expected", "found")]
+    for place, messages in zip(places, sides, strict=True):
+        spark.run(f"{JOBS}:write_messages", rows=rows(messages), path=place)
+    found = spark.run(f"{JOBS}:found_by_reconcile", expected=places[0], found=places[1], by=[by], scope="")
+    counted: dict[str, int] = defaultdict(int)
+    for each in found:
+        counted[each["kind"]] += each["count"]
+    return counted
+
+
+def test_messages_of_one_identity_are_compared_one_by_one(spark: SparkProcess, tmp_path: Path) -> None:
+    """By a key that several have: the one in the middle altered, one lost, one in place of another, one more."""
+    values: dict[bytes, tuple[str, str, dict[str, int]]] = {
+        **{b"middle %d" % at: ("012345678", "012345678".replace(str(at), "x"), {"altered": 1}) for at in range(9)},
+        b"lost": ("123", "13", {"lost": 1}),
+        b"swapped": ("112", "122", {"altered": 1}),
+        b"twice": ("1", "11", {"duplicated": 1}),
+        b"twice, once altered": ("1", "1x", {"duplicated": 1, "altered": 1}),
+        b"mixed": ("123", "321", {}),
+        b"added": ("", "1", {"added": 1}),
+    }
+    sides = [
+        [{**message(0, 0), "key": key, "value": each.encode()} for key, told in values.items() for each in told[side]]
+        for side in (0, 1)
+    ]
+    expected: dict[str, int] = defaultdict(int)
+    for _, _, kinds in values.values():
+        for kind, count in kinds.items():
+            expected[kind] += count
+    assert counts_of(spark, tmp_path, sides, "key") == expected
+
+
+def test_properties_that_read_alike_are_told_apart(spark: SparkProcess, tmp_path: Path) -> None:
+    pairs = [
+        ({"a": "b, c"}, {"a, b": "c"}),
+        ({"a": "1", "b": "2"}, {"a": "1}, {b, 2"}),
+        ({"a": "", "b": "c"}, {"a": "b", "c": ""}),
+    ]
+    sides = [[{**message(0, number), "properties": pair[side]} for number, pair in enumerate(pairs)] for side in (0, 1)]
+    assert counts_of(spark, tmp_path, sides, "sequence_id") == {"altered": 3}
+
+
+class Item(Record):  # type: ignore[misc]  # the client has no types
+    """With a map, which Spark gives no hash."""
+
+    number = Long()
+    counts = Map(Long())
+
+
+class ItemNow(Record):  # type: ignore[misc]
+    """With a field more."""
+
+    _avro_name = "Item"
+    number = Long()
+    counts = Map(Long())
+    city = String(required_default=True)
+
+
+def test_typed_topics_are_compared_with_each_other_and_with_what_was_landed_of_every_schema(
+    spark: SparkProcess, standalone: Ready, topic: str, tmp_path: Path
+) -> None:
+    made(standalone, topic)
+    to = str(tmp_path / "landed")
+    for kind in (Item, ItemNow):
+        more = {"city": "Ulm"} if kind is ItemNow else {}
+        with closing(quiet_client(standalone.broker_url)) as client:
+            producer = client.create_producer(topic, schema=AvroSchema(kind), producer_name=kind.__name__)
+            for number in range(10):
+                producer.send(kind(number=number, counts={"a": number}, **more))
+        code, out, err = spark.run(f"{JOBS}:command", words=["land", *urls(standalone), "--topics", topic, "--to", to])
+        assert (code, json.loads(out or "{}").get("messages")) == (0, 10), err
+    others = f"{topic}-others"
+    published(standalone, others, 5)
+    for expected, found, count in ((topic, f"parquet:{to}/data", 20), (f"{topic},{others}", f"{others},{topic}", 25)):
+        words = ["reconcile", *urls(standalone), "--expected", expected, "--found", found]
+        code, out, err = spark.run(f"{JOBS}:command", words=words)
+        assert (code, json.loads(out or "{}").get("messages found")) == (0, count), (out, err)
+    raw = ["reconcile", *urls(standalone), "--option", "values=raw", "--expected", topic, "--found", f"parquet:{to}/data"]
+    code, _, err = spark.run(f"{JOBS}:command", words=raw)
+    assert code == 2
+    assert "value is binary and struct<" in err
 
 
 def test_two_topics_by_the_command_line(

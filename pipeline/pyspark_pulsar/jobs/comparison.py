@@ -12,6 +12,7 @@ from typing import Any
 import numpy
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
 from ..errors import WrongOption
 from .order import moved
@@ -42,8 +43,9 @@ class Comparison:
 
 
 def findings(expected: DataFrame, found: DataFrame, how: Comparison) -> DataFrame:
-    """A row for each identity with something wrong: kind, producer, key, sequence_id, count, expected_at, found_at."""
-    both = _together(_identified(expected, how, "e"), _identified(found, how, "f"), how)
+    """A row for each fault of an identity: kind, producer, key, sequence_id, count, expected_at, found_at. WrongOption."""
+    _check_alike(expected, found)
+    both = _together(expected, found, how)
     counted = both.select(*_SAID, f.explode(_kinds()).alias("finding")).select("finding.*", *_SAID)
     return counted.unionByName(_reordered(both, how)) if how.scope else counted
 
@@ -51,41 +53,72 @@ def findings(expected: DataFrame, found: DataFrame, how: Comparison) -> DataFram
 _SAID = ("producer", "key", "sequence_id", "expected_at", "found_at")
 
 
-def _identified(frame: DataFrame, how: Comparison, side: str) -> DataFrame:
-    """One row for each identity: how many messages, their contents' extremes, and the first of them."""
-    identity = [_identity(name).alias(f"by{index}") for index, name in enumerate(how.by)]
-    first = f.struct("topic", "message_id", "producer", "key", "sequence_id")
-    rows = frame.select(*identity, _content().alias("content"), first.alias("first"))
-    return rows.groupBy(*(f"by{index}" for index in range(len(how.by)))).agg(
-        f.count("*").alias(f"{side}_count"),
-        f.min("content").alias(f"{side}_low"),
-        f.max("content").alias(f"{side}_high"),
-        f.min("first").alias(f"{side}_first"),
-    )
-
-
-def _identity(name: str) -> Column:
-    if name.startswith(_PROPERTY):
-        return f.col("properties")[name.removeprefix(_PROPERTY)]
-    return f.col(name)
-
-
-def _content() -> Column:
-    """Of all that a producer says. A null and an empty value are two things, which a hash alone does not see."""
-    pairs = f.array_sort(f.map_entries("properties")).cast("string")
-    return f.xxhash64(f.isnull("key"), "key", f.isnull("value"), "value", pairs, f.isnull("event_time"), "event_time")
+def _check_alike(expected: DataFrame, found: DataFrame) -> None:
+    """Bytes are never what values of a type are."""
+    for name in ("key", "value"):
+        kinds = [each.schema[name].dataType for each in (expected, found)]
+        if sum(isinstance(each, BinaryType) for each in kinds) == 1:
+            said = " and ".join(each.simpleString() for each in kinds)
+            raise WrongOption(f"{name} is {said} on the two sides: land with --option values=raw, then it is bytes on both")
 
 
 def _together(expected: DataFrame, found: DataFrame, how: Comparison) -> DataFrame:
-    names = [f"by{index}" for index in range(len(how.by))]
-    found = found.withColumnsRenamed({name: f"f_{name}" for name in names})
-    matches = expected[names[0]].eqNullSafe(found[f"f_{names[0]}"])
-    for name in names[1:]:
-        matches &= expected[name].eqNullSafe(found[f"f_{name}"])
+    """One row for each identity: how many messages of either side, how many contents differ, and the first of each side."""
+    by = [f"by{index}" for index in range(len(how.by))]
+    every = _side(expected, how, "e").unionByName(_side(found, how, "f"), allowMissingColumns=True)
+    counts = [f.count(f"{side}_first").alias(f"{side}_count") for side in ("e", "f")]
+    firsts = [f.min(f"{side}_first").alias(f"{side}_first") for side in ("e", "f")]
+    of_contents = every.groupBy(*by, "content").agg(*counts, *firsts)
+    more = f.col("f_count") - f.col("e_count")
+    each = of_contents.groupBy(*by).agg(
+        f.sum("e_count").alias("e_count"),
+        f.sum("f_count").alias("f_count"),
+        f.sum(f.greatest(-more, f.lit(0))).alias("lacking"),
+        f.sum(f.greatest(more, f.lit(0))).alias("more"),
+        f.sum(f.when(f.col("e_count") == 0, f.col("f_count")).otherwise(0)).alias("strange"),
+        *firsts,
+    )
     first = f.coalesce("e_first", "f_first")
-    joined = expected.join(found, matches, "full_outer")
-    said = {each: first[each] for each in ("producer", "key", "sequence_id")}
-    return joined.withColumns({**said, "expected_at": _place("e_first"), "found_at": _place("f_first")})
+    said = {name: first[name] for name in ("producer", "key", "sequence_id")}
+    return each.withColumns({**said, "expected_at": _place("e_first"), "found_at": _place("f_first")})
+
+
+def _side(frame: DataFrame, how: Comparison, side: str) -> DataFrame:
+    identity = [_identity(frame, name).alias(f"by{index}") for index, name in enumerate(how.by)]
+    key = _plain(frame, "key")
+    first = f.struct("topic", "message_id", "producer", key.cast("binary").alias("key"), "sequence_id")
+    return frame.select(*identity, _content(frame).alias("content"), first.alias(f"{side}_first"))
+
+
+def _identity(frame: DataFrame, name: str) -> Column:
+    if name.startswith(_PROPERTY):
+        return f.col("properties")[name.removeprefix(_PROPERTY)]
+    return _plain(frame, name) if name in ("key", "value") else f.col(name)
+
+
+def _plain(frame: DataFrame, name: str) -> Column:
+    """Bytes as they are, anything else as text: a hash passes over the nulls in a struct, and takes no map.
+
+    Fields that are null are left out, so that those which one side does not have yet are none.
+    """
+    kind = frame.schema[name].dataType
+    if isinstance(kind, BinaryType):
+        return f.col(name)
+    return f.to_json(name, _AS_JSON) if isinstance(kind, StructType | MapType | ArrayType) else f.col(name).cast("string")
+
+
+_AS_JSON = {
+    "ignoreNullFields": "true",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+
+
+def _content(frame: DataFrame) -> Column:
+    """Of all that a producer says. A null and an empty value are two things, which a hash alone does not see."""
+    pairs = f.to_json(f.array_sort(f.map_entries("properties")), _AS_JSON)
+    key, value = _plain(frame, "key"), _plain(frame, "value")
+    return f.xxhash64(f.isnull("key"), key, f.isnull("value"), value, pairs, f.isnull("event_time"), "event_time")
 
 
 def _place(first: str) -> Column:
@@ -96,15 +129,17 @@ def _place(first: str) -> Column:
 
 
 def _kinds() -> Column:
-    """What is wrong with an identity, but for its order."""
-    expected, found = f.coalesce("e_count", f.lit(0)), f.coalesce("f_count", f.lit(0))
-    is_on_both = (expected > 0) & (found > 0)
-    has_changed = (f.col("e_low") != f.col("f_low")) | (f.col("e_high") != f.col("f_high"))
+    """What is wrong with an identity, but for its order.
+
+    Altered are contents that nobody expected, or that are there in place of others.
+    """
+    expected, found = f.col("e_count"), f.col("f_count")
+    altered = f.greatest("strange", f.least("lacking", "more"))
     each = [
         (expected > found, "lost", expected - found),
-        (is_on_both & (found > expected), "duplicated", found - expected),
+        ((expected > 0) & (found > expected), "duplicated", found - expected),
         (expected == 0, "added", found),
-        (is_on_both & has_changed, "altered", f.lit(1)),
+        ((expected > 0) & (altered > 0), "altered", altered),
     ]
     kinds = [
         f.when(holds, f.struct(f.lit(kind).alias("kind"), count.cast("bigint").alias("count"))) for holds, kind, count in each

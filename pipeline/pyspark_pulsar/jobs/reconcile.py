@@ -20,14 +20,14 @@ def run(arguments: argparse.Namespace, given: dict[str, str], spark: Any) -> Rep
     """The errors of the source, and Spark's of files."""
     # needs PySpark: here, so that the jobs without Spark begin quickly
     from .comparison import COLUMNS, Comparison, report
-    from .sides import side
+    from .sides import sides
 
     how = Comparison(tuple(arguments.by.split(",")), "" if arguments.scope == "none" else arguments.scope)
     names = (arguments.expected, arguments.found)
-    sides = [side(spark, name, given, COLUMNS) for name in names]
+    frames = sides(spark, names, given, COLUMNS)
     if arguments.dry_run:
-        counts = [(name, each.select("topic").count()) for name, each in zip(names, sides, strict=True)]
+        counts = [(name, each.select("topic").count()) for name, each in zip(names, frames, strict=True)]
         facts = {"expected": names[0], "found": names[1], "known by": arguments.by, "order within": arguments.scope}
         return Report("reconcile", facts, [Table("what would be compared", ("side", "messages"), counts, bars="messages")])
     with SparkProgress(spark.sparkContext, Progress("reconcile")):
-        return report(sides[0], sides[1], how, names)
+        return report(frames[0], frames[1], how, names)

@@ -7,14 +7,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import BinaryType
 
 _PARQUET = "parquet:"
 
 
-def side(spark: SparkSession, name: str, options: Mapping[str, str], columns: Sequence[str]) -> DataFrame:
-    """The columns of our source. Errors are those of the source, and Spark's of files."""
-    if name.startswith(_PARQUET):
-        return spark.read.parquet(name.removeprefix(_PARQUET)).select(*columns)
+def sides(spark: SparkSession, names: Sequence[str], options: Mapping[str, str], columns: Sequence[str]) -> list[DataFrame]:
+    """The columns of our source, of each. Errors are those of the source, and Spark's of files.
+
+    Bytes, whatever schemas topics have, unless the options say otherwise or a file has values of a type.
+    """
+    files = {name: _of_files(spark, name, columns) for name in names if name.startswith(_PARQUET)}
+    is_typed = any(
+        not isinstance(each.schema[name].dataType, BinaryType) for each in files.values() for name in ("key", "value")
+    )
+    asked = {"values": "schema" if is_typed else "raw", **{name.lower(): value for name, value in options.items()}}
+    return [files[name] if name in files else _of_topics(spark, name, asked, columns) for name in names]
+
+
+def _of_files(spark: SparkSession, name: str, columns: Sequence[str]) -> DataFrame:
+    """Of all schemas that its files have: a topic's may have got fields between two runs of `land`."""
+    return spark.read.option("mergeSchema", "true").parquet(name.removeprefix(_PARQUET)).select(*columns)
+
+
+def _of_topics(spark: SparkSession, name: str, options: Mapping[str, str], columns: Sequence[str]) -> DataFrame:
     reader: Any = spark.read.format("pulsar").options(**options).option("topics", name)
     frame: DataFrame = reader.option("columns", ",".join(columns)).load()
     return frame
