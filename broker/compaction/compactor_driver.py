@@ -19,6 +19,7 @@ from typing import Protocol
 
 from bookkeeper.ledgers import LedgerError, LedgerStore, LedgerWriter
 from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedger, ManagedLedgerError
+from managed_ledger.cursor.properties import COMPACTING
 from ports.logs import line
 from wire.generated.pulsar_api_pb2 import MessageIdData
 from wire.position import Position
@@ -29,9 +30,6 @@ from .keys import KeyTable
 from .sifting import Kept, Newest, Portion
 
 _log = logging.getLogger(__name__)
-
-UNDER_WAY_PROPERTY = "magnetar.compacting"
-"""Of the cursor's own: ids of ledgers, of which none is needed but the one that is the compacted ledger."""
 
 _KEEPER = "__compaction'"
 """No encoded name has an apostrophe in it."""
@@ -113,7 +111,7 @@ class Compactor:
 
     async def tidy(self, cursor: ManagedCursor) -> None:
         """Delete what runs before have left behind. LedgerError, ManagedLedgerError: it is tried again by the next one."""
-        left = cursor.cursor_properties.get(UNDER_WAY_PROPERTY)
+        left = cursor.cursor_properties.get(COMPACTING)
         if left is None:
             return
         await cursor.stored()  # or it would not be certain which one counts
@@ -176,10 +174,8 @@ class Compactor:
         await keeper.close()
 
     async def _set_under_way(self, cursor: ManagedCursor, ledger_ids: list[int]) -> None:
-        properties = {key: value for key, value in cursor.cursor_properties.items() if key != UNDER_WAY_PROPERTY}
-        if ledger_ids:
-            properties[UNDER_WAY_PROPERTY] = ",".join(map(str, ledger_ids))
-        await cursor.set_cursor_properties(properties)
+        named = {COMPACTING: ",".join(map(str, ledger_ids))} if ledger_ids else {}
+        await cursor.change_cursor_properties(named, () if ledger_ids else (COMPACTING,))
 
     async def _forget(self, ledger_id: int) -> None:
         try:

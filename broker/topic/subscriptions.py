@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError
+from managed_ledger.cursor.properties import OWN_PREFIXES, internal
 from metadata.paths import decode_name, encode_name
 from ports.clock import Clock
 from wire.position import Position
@@ -147,6 +148,7 @@ class Subscriptions:
             return await self._create(name, from_earliest, properties)
 
     async def _create(self, name: str, from_earliest: bool, properties: Mapping[str, str] | None) -> Subscription:
+        check_properties(properties or {})
         initial = EARLIEST if from_earliest else LATEST
         try:
             cursor = await self._host.ledger.open_cursor(encode_name(name), initial, properties)
@@ -260,6 +262,13 @@ def _overlap(one: SubscribeRequest, other: SubscribeRequest) -> bool:
 
 def is_reserved(name: str) -> bool:
     return name == DEDUPLICATION_CURSOR or name.startswith(REPLICATOR_PREFIX + ".")
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """BrokerError(NOT_ALLOWED) where a subscriber gives one of the broker's own: these name ledgers that it will delete."""
+    for key in internal(properties):
+        message = f"Subscription property {key}: names that begin with {' or '.join(OWN_PREFIXES)} are the broker's own"
+        raise BrokerError(ServerError.NOT_ALLOWED, message)
 
 
 def _check_same_durability(subscription: Subscription, durable: bool) -> None:

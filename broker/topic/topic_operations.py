@@ -21,7 +21,7 @@ from .operations import BacklogAnalysis
 from .places import first_published_at_or_after, first_with_index_at_or_after
 from .settings import TopicSettings
 from .subscription import Subscription
-from .subscriptions import Subscriptions
+from .subscriptions import Subscriptions, check_properties
 
 
 class OperatedTopic(Protocol):
@@ -154,6 +154,7 @@ class StoredTopicOperations:
         return public(self._found(subscription).cursor.cursor_properties)
 
     async def set_subscription_properties(self, subscription: str, properties: Mapping[str, str]) -> None:
+        check_properties(properties)
         try:
             await self._found(subscription).cursor.set_cursor_properties(properties)
         except ManagedLedgerError as error:

@@ -1,24 +1,28 @@
 """Cursor properties that are not the subscriber's, and the ledgers that some of them name. Pure.
 
-What begins with the prefix is the broker's own (Apache: ManagedCursor.CURSOR_INTERNAL_PROPERTY_PREFIX). Buckets of delayed
-messages are ledgers: Apache's are named by the ledgers of the log that they are about, and no two may be about the same one
-(BucketDelayedDeliveryTracker); where a bucket is about a part of a ledger, or not finished, we name it in our own way.
+What begins with one of the prefixes is the broker's own (Apache: ManagedCursor.CURSOR_INTERNAL_PROPERTY_PREFIX): no
+subscriber may give it, for ledgers that it names are deleted. Buckets of delayed messages are ledgers: Apache's are named by
+the ledgers of the log that they are about, and no two may be about the same one (BucketDelayedDeliveryTracker); where a
+bucket is about a part of a ledger, or not finished, we name it in our own way.
 """
 
 from collections.abc import Mapping
 
 INTERNAL_PREFIX = "#pulsar.internal."
+OWN_PREFIXES = (INTERNAL_PREFIX, "magnetar.")
 APACHE_BUCKET = INTERNAL_PREFIX + "delayed.bucket"
 BUCKET = INTERNAL_PREFIX + "magnetar.delayed.bucket"
+COMPACTING = "magnetar.compacting"
+"""Ids of ledgers with commas between, which a compaction makes or replaces: the compacted one alone is needed."""
 
 
 def internal(properties: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in properties.items() if key.startswith(INTERNAL_PREFIX)}
+    return {key: value for key, value in properties.items() if key.startswith(OWN_PREFIXES)}
 
 
 def public(properties: Mapping[str, str]) -> dict[str, str]:
     """Those that the subscriber gave."""
-    return {key: value for key, value in properties.items() if not key.startswith(INTERNAL_PREFIX)}
+    return {key: value for key, value in properties.items() if not key.startswith(OWN_PREFIXES)}
 
 
 def bucket_key(ledger_id: int) -> str:

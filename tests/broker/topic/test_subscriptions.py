@@ -10,6 +10,7 @@ from broker.errors import BrokerError, ServerError
 from broker.topic.contract import KeySharedMeta, KeySharedMode, SubscriptionType
 from broker.topic.settings import TopicSettings
 from managed_ledger.contract import EARLIEST, LATEST
+from managed_ledger.cursor.properties import COMPACTING, apache_bucket_key, bucket_key
 from tests.broker.topic.memory_ledger import MemoryLedger
 from tests.broker.topic.topic_world import SUBSCRIBE, ConsumerEnd, TopicWorld, ack_run, payload, run, settle
 from wire.position import Position
@@ -185,6 +186,21 @@ def test_a_new_subscription_starts_where_its_initial_position_says_and_keeps_its
         await world.publish_many(1)
         assert (late.entries, early.entries) == ([2], [0, 1, 2])
         assert world.topic.stats().subscriptions["late"].subscription_properties == {"k": "v"}
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("key", [apache_bucket_key(1, 2), bucket_key(3), COMPACTING])
+def test_a_subscriber_cannot_name_ledgers_that_the_broker_would_delete(key: str) -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        assert await refusal(world, subscription="mine", subscription_properties={key: "7"}) is ServerError.NOT_ALLOWED
+        assert world.topic.subscriptions.get("mine") is None
+        await world.consumer(subscription="mine")
+        with pytest.raises(BrokerError, match="the broker's own") as refused:
+            await world.topic.operations.set_subscription_properties("mine", {"a": "b", key: "7"})
+        assert refused.value.code is ServerError.NOT_ALLOWED
+        assert world.topic.stats().subscriptions["mine"].subscription_properties == {}
 
     run(scenario)
 
