@@ -74,13 +74,14 @@ class Served:
 
     def cursor(self, subscription: str) -> ManagedCursor:
         """Of a topic that is loaded, as the server has it."""
-        return self._topic().operations.log.cursors[subscription]
+        return self.topic().operations.log.cursors[subscription]
 
     def delayed(self, subscription: str) -> int:
         """How many of its messages wait for their time."""
-        return self._topic().stats().subscriptions[subscription].msg_delayed
+        return self.topic().stats().subscriptions[subscription].msg_delayed
 
-    def _topic(self) -> Topic:
+    def topic(self) -> Topic:
+        """The one that is loaded."""
         assert self.server.standalone is not None
         topic = self.server.standalone.service.loaded_topic(TopicName.parse(TOPIC))
         assert topic is not None

@@ -4,12 +4,19 @@ Buckets are small here, so that a few hundred messages have several of them. Wha
 counted: that is what the stored index is for.
 """
 
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
 import pytest
 from pyroaring import BitMap
 
+from bookkeeper.paths import ledger_path
 from broker.topic.contract import SubscriptionType
-from managed_ledger.cursor.properties import bucket_ledgers
+from managed_ledger.contract import EARLIEST
+from managed_ledger.cursor.properties import APACHE_BUCKET, bucket_ledgers
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
+from metadata.store import Delete
 from simulation.history import Stop
 from wire.position import Position
 from wire.run import EntryRun
@@ -27,6 +34,7 @@ SMALL_BUCKETS = {
 SMALL_LEDGERS = {"managedLedgerMaxEntriesPerLedger": "150", "managedLedgerMinLedgerRolloverTimeMinutes": "0"}
 KINDS = (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
 MANY = 400
+HOUR_MS = 3_600_000
 
 
 class ReadEntries:
@@ -93,5 +101,149 @@ def test_after_a_kill_what_is_due_comes_though_the_backlog_is_not_read_again(
         await served.client(before)
         await served.restart(Stop.KILL)
         await served.client(after)
+
+    run(scenario)
+
+
+async def hold_back(client: Session, kind: SubscriptionType = SubscriptionType.SHARED) -> list[Position]:
+    """All wait for an hour, and are stored."""
+    await client.subscribe(kind=kind)
+    positions = await client.publish(*map(texts, range(MANY)), deliver_at_ms=client.served.now_ms() + HOUR_MS)
+    await client.receive(5)
+    assert client.deliveries == 0
+    assert there(client.served, names(client.served)) == len(names(client.served)) > 0
+    return positions
+
+
+def there(served: Served, buckets: dict[str, int]) -> int:
+    """How many of these buckets have a ledger."""
+    return sum(served.server.tree.exists(ledger_path(ledger_id)) for ledger_id in buckets.values())
+
+
+async def at_the_broker(served: Served, work: Coroutine[Any, Any, Any]) -> None:
+    await served.server.process.spawn(work)
+
+
+@pytest.mark.parametrize("how", ["subscription", "topic"])
+def test_what_is_deleted_takes_its_buckets_with_it(how: str) -> None:
+    async def scenario(world: World) -> None:
+        served = Served(world, SMALL_BUCKETS)
+        await served.server.start()
+        await served.client(hold_back)
+        buckets = names(served)
+        topic = served.topic()
+        if how == "subscription":
+            await at_the_broker(served, topic.delete_subscription("sub", force=True))
+        else:
+            await at_the_broker(served, topic.delete(force=True))
+        assert there(served, buckets) == 0
+
+    run(scenario)
+
+
+def test_when_the_backlog_is_cleared_its_buckets_go() -> None:
+    async def scenario(world: World) -> None:
+        served = Served(world, SMALL_BUCKETS)
+        await served.server.start()
+        await served.client(hold_back)
+        buckets = names(served)
+        await at_the_broker(served, served.topic().operations.clear_backlog("sub"))
+        await asyncio.sleep(3)
+        assert names(served) == {}
+        assert there(served, buckets) == 0
+
+    run(scenario)
+
+
+def test_a_subscription_that_becomes_exclusive_gets_all_at_once_and_stores_nothing_any_more() -> None:
+    async def after(client: Session) -> None:
+        buckets = names(client.served)
+        await client.subscribe(kind=SubscriptionType.EXCLUSIVE)
+        await client.receive(3)
+        assert client.deliveries == MANY
+        assert names(client.served) == {}
+        assert there(client.served, buckets) == 0
+
+    async def scenario(world: World) -> None:
+        served = Served(world, SMALL_BUCKETS)
+        await served.server.start()
+        await served.client(hold_back)
+        await served.client(after)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("end", ["unload", "stop", "kill"])
+def test_after_a_seek_back_what_had_been_acknowledged_waits_again(kind: SubscriptionType, end: str) -> None:
+    """A bucket is as true for it as before."""
+
+    async def before(client: Session) -> None:
+        positions = await hold_back(client, kind)
+        for position in positions[:50]:
+            await client.acknowledge(position)
+        assert client.served.delayed("sub") == MANY - 50
+
+    async def after(client: Session) -> None:
+        await client.subscribe(kind=kind)
+        await client.receive(3)
+        assert (client.deliveries, client.served.delayed("sub")) == (0, MANY)
+        client.served.server.clock.offset_ms += HOUR_MS
+        await client.receive(12)
+        assert client.deliveries == MANY
+        assert len(client.received) == MANY
+
+    async def scenario(world: World) -> None:
+        served = Served(world, SMALL_BUCKETS)
+        await served.server.start()
+        await served.client(before)
+        await at_the_broker(served, served.topic().operations.reset("sub", EARLIEST))
+        if end == "unload":
+            await served.unload()
+        else:
+            await served.restart(Stop.CLEAN if end == "stop" else Stop.KILL)
+        await served.client(after)
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_its_bucket_what_waits_is_read_from_the_log(kind: SubscriptionType) -> None:
+    async def after(client: Session) -> None:
+        await client.subscribe(kind=kind)
+        await client.receive(3)
+        assert (client.deliveries, client.served.delayed("sub")) == (0, MANY)
+        client.served.server.clock.offset_ms += HOUR_MS
+        await client.receive(12)
+        assert client.deliveries == MANY
+
+    async def scenario(world: World) -> None:
+        served = Served(world, {**SMALL_BUCKETS, **SMALL_LEDGERS})
+        await served.server.start()
+        await served.client(lambda client: hold_back(client, kind))
+        lost = names(served)
+        served.server.process.kill()
+        deletes = [Delete(ledger_path(ledger_id)) for ledger_id in lost.values()]
+        served.server.tree.apply(deletes, 0, served.now_ms())
+        await served.server.start()
+        await served.client(after)
+        assert not lost.keys() & names(served).keys()
+
+    run(scenario)
+
+
+def test_a_bucket_about_whole_ledgers_has_the_name_that_apache_gives_it() -> None:
+    async def work(client: Session) -> None:
+        positions = await hold_back(client)
+        first, *_, open_one = sorted({position.ledger_id for position in positions})
+        whole, part = sorted(names(client.served))
+        assert whole.startswith(f"{APACHE_BUCKET}_{first}_")
+        assert int(whole.rpartition("_")[2]) < open_one
+        assert not part.startswith(APACHE_BUCKET), "it is about the ledger that is still written"
+
+    async def scenario(world: World) -> None:
+        served = Served(world, {**SMALL_BUCKETS, **SMALL_LEDGERS})
+        await served.server.start()
+        await served.client(work)
 
     run(scenario)
