@@ -5,6 +5,8 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -76,11 +78,71 @@ public final class Operator {
         operator.missing();
         operator.brokersAndBookies();
         operator.backlogs();
+        operator.schemas();
+        operator.compactedAndTerminated();
         operator.end();
         operator.client.close();
         SCREEN.println(operator.done + " actions, " + operator.failed.size() + " failed");
         operator.failed.forEach(SCREEN::println);
         System.exit(operator.failed.isEmpty() ? 0 : 1);
+    }
+
+    // ---- Schemas, and what becomes of topics
+
+    private static String schemaFile(String type, String fields) throws Exception {
+        Path file = Files.createTempFile("schema", ".json");
+        file.toFile().deleteOnExit();
+        String definition = "{\\\"type\\\":\\\"record\\\",\\\"name\\\":\\\"R\\\",\\\"fields\\\":[" + fields.replace("'", "\\\"") + "]}";
+        return Files.writeString(file, "{\"type\":\"" + type + "\",\"schema\":\"" + definition + "\",\"properties\":{\"owner\":\"me\"}}").toString();
+    }
+
+    private void schemas() throws Exception {
+        String users = topic("users");
+        String first = schemaFile("AVRO", "{'name':'a','type':'int'}");
+        String second = schemaFile("AVRO", "{'name':'a','type':'int'},{'name':'b','type':'int','default':0}");
+        String unlike = schemaFile("AVRO", "{'name':'a','type':'string'}");
+        refused("schemas get " + users, "Schema not found");
+        act("schemas upload " + users + " -f " + first,
+                shows("schemas get " + users, "\"version\":0", "\"type\":\"AVRO\"", "\"owner\":\"me\""));
+        act("schemas upload " + users + " -f " + second, shows("schemas get " + users, "\"version\":1"));
+        act("schemas upload " + users + " -f " + first, shows("schemas get " + users, "\"version\":1"));
+        refused("schemas upload " + users + " -f " + unlike, "schema");
+        refused("schemas upload " + users + " -f " + schemaFile("NIX", ""), "");
+        act("schemas get " + users + " --version 0", hides("schemas get " + users + " --version 0", "\"b\""));
+        refused("schemas get " + users + " --version 7", "Schema not found");
+        act("schemas get " + users + " --all-version", shows("schemas get " + users + " -a", "\\\"int\\\"}]}", "\\\"default\\\":0"));
+        act("schemas metadata " + users, shows("schemas metadata " + users, "\"version\":1", "\"index\""));
+        producer("users").close(); // makes the topic: the schema may be there before it
+        act("topicPolicies set-schema-compatibility-strategy -s FORWARD " + users,
+                () -> run("schemas upload " + users + " -f " + schemaFile("AVRO",
+                        "{'name':'a','type':'int'},{'name':'b','type':'int'},{'name':'c','type':'int'}")).isEmpty());
+        act("schemas delete " + users, isRefused("schemas get " + users, "Schema not found"));
+        act("schemas upload " + users + " -f " + unlike, shows("schemas get " + users, "\"version\":4"));
+        act("schemas delete --force " + users, isRefused("schemas get " + users, "Schema not found"));
+        act("schemas upload " + users + " -f " + unlike, shows("schemas get " + users, "\"version\":0"));
+        act("namespaces set-schema-validation-enforce --enable " + NS,
+                fails(() -> producer("users"), "IncompatibleSchema"));
+        act("namespaces set-schema-validation-enforce --disable " + NS, () -> {
+            producer("users").close();
+            return true;
+        });
+    }
+
+    private void compactedAndTerminated() throws Exception {
+        String ended = topic("ended");
+        try (Producer<byte[]> producer = producer("ended")) {
+            for (int i = 0; i < 6; i++) {
+                producer.newMessage().key("k" + i % 2).value(new byte[] {(byte) i}).send();
+            }
+            act("topics compact " + ended, shows("topics compaction-status -w " + ended, "success"));
+            act("topics terminate " + ended, fails(() -> producer.send(new byte[1]), "erminated"));
+        }
+        act("topics last-message-id " + ended, shows("topics last-message-id " + ended, "\"entryId\":5"));
+        String parts = topic("ended-parts");
+        act("topics create-partitioned-topic -p 2 " + parts, shows("topics get-partitioned-topic-metadata " + parts, "2"));
+        act("topics partitioned-terminate " + parts, fails(() -> producer("ended-parts"), "erminated"));
+        refused("topics terminate " + parts, "not allowed");
+        act("topics delete-partitioned-topic " + parts, hides("topics list " + NS, "ended-parts"));
     }
 
     // ---- What an action is, and how its effect is seen
@@ -133,6 +195,17 @@ public final class Operator {
         return () -> {
             String output = run(line).replaceAll("\\s+", "");
             return Arrays.stream(parts).allMatch(part -> output.contains(part.replaceAll("\\s+", "")));
+        };
+    }
+
+    private Callable<Boolean> isRefused(String line, String reason) {
+        return () -> {
+            try {
+                run(line);
+                return false;
+            } catch (AssertionError refusal) {
+                return refusal.getMessage().contains(reason);
+            }
         };
     }
 
