@@ -37,6 +37,7 @@ _STATUS_BY_CODE = {
     ServerError.PRODUCER_BUSY: 412,
     ServerError.CONSUMER_BUSY: 412,
     ServerError.NOT_ALLOWED: 405,
+    ServerError.TRANSACTION_CONFLICT: 409,
     ServerError.SERVICE_NOT_READY: 503,
     ServerError.TOO_MANY_REQUESTS: 429,
 }

@@ -216,7 +216,8 @@ class PersistentTopic:
 
     async def terminate(self) -> None:
         """No more messages, for ever. Producers are sent away, as by Apache: some clients give up only when they are refused as
-        they come back (Go's). Whoever has read all is told."""
+        they come back (Go's). Whoever has read all is told. BrokerError(TRANSACTION_CONFLICT) while transactions are open."""
+        self.transactions.require_none_open()
         try:
             await self.ledger.terminate()
         except ManagedLedgerError as error:

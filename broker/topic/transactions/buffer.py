@@ -44,8 +44,8 @@ class TransactionBuffer:
 
     def __init__(self, aborted: AbortedTransactions | None = None) -> None:
         self.aborted = aborted or AbortedTransactions()
-        self.committed_count = 0
-        self.aborted_count = 0
+        self.committed_count = self.aborted_count = 0
+        """Since it was loaded."""
         self.low_water_marks: dict[int, int] = {}
         """By coordinator: transactions up to it have ended everywhere."""
         self._open: OrderedDict[TxnId, _Open] = OrderedDict()
@@ -105,6 +105,10 @@ class TransactionBuffer:
         """A message of it was found on the log, right after `before`, when the topic was loaded."""
         if txn_id not in self._open and txn_id not in self.aborted:
             self._open[txn_id] = _Open(before, is_placed=True)
+
+    def count_anew(self) -> None:
+        """What was replayed has ended before: of that there is a part, as much as the last snapshot does not have."""
+        self.committed_count = self.aborted_count = 0
 
     # ---- the end of transactions
 

@@ -88,6 +88,14 @@ class TopicTransactions:
         """Of a run that may be read: messages of aborted transactions are shown as markers."""
         return without_aborted(run, metadata, self.buffer.aborted.__contains__)
 
+    def require_none_open(self) -> None:
+        """BrokerError(TRANSACTION_CONFLICT): the log may not end now. There would be no place for the markers: what is open
+        would never be decided, and nothing after it be read. (In Apache a terminated topic stays so for ever.)"""
+        count = self.buffer.open_count + self._waiting
+        if count and not self._host.ledger.is_terminated:
+            message = f"{self._host.name} has open transactions ({count}); it can be terminated when they have ended"
+            raise BrokerError(ServerError.TRANSACTION_CONFLICT, message)
+
     # ---- what is told of it
 
     def facts(self) -> BufferFacts:
@@ -132,6 +140,7 @@ class TopicTransactions:
         found.aborted.forget_before(ledger.first_position().ledger_id)
         self.buffer = TransactionBuffer(found.aborted)
         count = await self._replay(found.max_read)
+        self.buffer.count_anew()
         self._is_used, self._max_read = True, found.max_read
         self.recovery_ms = (began, self._clock.now_ms())
         counts = {"aborted": len(found.aborted), "open": self.buffer.open_count, "replayed": count}

@@ -48,6 +48,49 @@ def test_messages_are_read_when_their_transaction_is_committed_and_nothing_passe
     run(scenario)
 
 
+def test_a_topic_is_not_terminated_while_a_transaction_is_open_which_could_not_end_any_more() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, heard = await world.producer()
+        _, sink = await world.consumer()
+        send(producer, "one", ONE)
+        with pytest.raises(BrokerError, match="has open transactions") as refused:
+            await world.topic.terminate()  # also while its first message is on its way
+        assert refused.value.code is ServerError.TRANSACTION_CONFLICT
+        await asyncio.sleep(1)
+        send(producer, "after")
+        with pytest.raises(BrokerError, match="has open transactions"):
+            await world.topic.terminate()
+        await world.topic.end_transaction(ONE, COMMIT, -1)
+        await world.topic.terminate()
+        await world.topic.terminate()
+        await asyncio.sleep(1)
+        assert texts(sink) == ["one", "after"]
+        assert heard.answered == [0, 0]
+        await world.topic.end_transaction(ONE, COMMIT, -1)  # asked again, and another that had nothing here
+        await world.topic.end_transaction(TWO, ABORT, -1)
+
+    run(scenario)
+
+
+def test_what_ended_before_a_topic_was_loaded_is_not_counted_again() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, _ = await world.producer()
+        for txn_id, action in ((ONE, ABORT), (TWO, COMMIT)):
+            send(producer, "one", txn_id)
+            await asyncio.sleep(1)
+            await world.topic.end_transaction(txn_id, action, -1)
+        assert (world.topic.stats().aborted_txn_count, world.topic.stats().committed_txn_count) == (1, 1)
+        await world.kill()
+        await world.open()
+        assert (world.topic.stats().aborted_txn_count, world.topic.stats().committed_txn_count) == (0, 0)
+
+    run(scenario)
+
+
 def test_messages_of_an_aborted_transaction_are_never_read_and_leave_no_backlog() -> None:
     async def scenario() -> None:
         world = TransactionWorld()
