@@ -8,6 +8,7 @@ import numpy
 
 from .decode.arrow_columns import batch_of, keys_of, place, reasons_of
 from .decode.octets import Flags
+from .decode.plain import plain_columns
 from .decode.rows import Rows
 from .decode.typed import Schema, typed_columns
 from .errors import Undecodable
@@ -32,9 +33,19 @@ class Wanted:
     written_as: Callable[[int], Schema | None] = lambda version: None
     parts: Parts = field(default_factory=dict)
 
+    @property
+    def is_everything(self) -> bool:
+        """Whether all rows are wanted, with their values as bytes."""
+        is_typed = self.schema is not None and bool({"key", "value"} & set(self.columns))
+        return self.between == Between() and not self.parts and not is_typed
+
 
 def wanted_batch(rows: Rows, topic: str, wanted: Wanted) -> Any:
     """An Arrow record batch. Undecodable where the mode is FAILFAST and a wanted record has an error."""
+    if wanted.is_everything and rows.batches is not None:
+        found = plain_columns(rows.batches, topic, wanted.columns)
+        if found is not None:
+            return found
     kept = _within(rows, wanted.between)
     if wanted.parts:
         kept &= _in_part(rows, wanted.parts)

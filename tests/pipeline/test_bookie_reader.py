@@ -7,6 +7,7 @@ import pytest
 from pipeline.pyspark_pulsar.client import bookie_reader, split_reader, split_rows
 from pipeline.pyspark_pulsar.client.bookie_connection import BookieConnection
 from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader, NeedsBroker, nearest
+from pipeline.pyspark_pulsar.decode import plain
 from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.ledger_places import Ensemble, LedgerPlaces, parse_places
 from pipeline.pyspark_pulsar.options import Access, SourceOptions, parse_options
@@ -23,10 +24,13 @@ ENTRIES = {place: stored(*place, section) for place, section in SECTIONS.items()
 WANTED = [f"{each}:{half}" for each in range(COUNT) for half in "ab"]
 
 
-@pytest.fixture(autouse=True)
-def small_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several of them in a dozen entries."""
+@pytest.fixture(autouse=True, params=["as it is installed", "by numpy alone"])
+def small_windows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several of them in a dozen entries, with the compiled kernels and without them."""
     monkeypatch.setattr(bookie_reader, "_WINDOW_ENTRIES_MAX", 5)
+    if request.param == "by numpy alone":
+        monkeypatch.setattr(bookie_reader, "entries_kernel", None)
+        monkeypatch.setattr(plain, "entries_kernel", None)
 
 
 def places(write_quorum: int, *ensembles: tuple[int, tuple[ScriptedBookie, ...]]) -> LedgerPlaces:

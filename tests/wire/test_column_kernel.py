@@ -56,6 +56,11 @@ def taken(module: ModuleType, payloads: list[bytes], counts: list[int]) -> list[
     return [(*row[:5], *row[7:], key, flag) for row, key, flag in zip(rows, keys, flags, strict=True)]
 
 
+def _octets(text: str | bytes) -> bytes:
+    """Protobuf gives what is no text as it is."""
+    return text if isinstance(text, bytes) else text.encode()
+
+
 def expected(payloads: list[bytes], counts: list[int]) -> list[Row]:
     rows, base = [], 0
     for batch, (payload, count) in enumerate(zip(payloads, counts, strict=True)):
@@ -64,7 +69,7 @@ def expected(payloads: list[bytes], counts: list[int]) -> list[Row]:
             start = at + 4
             stop = start + int.from_bytes(payload[at - base : start - base])
             at = stop + len(body)
-            key = about.partition_key.encode() if about.HasField("partition_key") else None
+            key = _octets(about.partition_key) if about.HasField("partition_key") else None
             named = (about.null_value, about.partition_key_b64_encoded, about.compacted_out, about.HasField("sequence_id"))
             flags = sum(1 << bit for bit, flag in enumerate((*named, len(about.properties) > 0)) if flag)
             rows.append((batch, index, start, stop, at, about.event_time, about.sequence_id, key, flags))
@@ -117,3 +122,53 @@ def test_a_place_that_is_not_there_or_does_not_fit_is_refused(start: int, end: i
         places = [memoryview(array("q", [each])) for each in (start, end)]
         with pytest.raises(IndexError, match="place 0"):
             module.gather(b"1234", *places, memoryview(array("i", [0, 0])), memoryview(bytearray(room)))
+
+
+def columns_taken(module: ModuleType, payloads: list[bytes], counts: list[int], rooms: tuple[int, int]) -> Any:
+    """Keys and values, None where a key is absent or a column is not wanted; -1 where they are not for the kernel."""
+    data, total = b"".join(payloads), sum(counts)
+    ends = [sum(map(len, payloads[: at + 1])) for at in range(len(payloads))]
+    starts = [end - len(payload) for end, payload in zip(ends, payloads, strict=True)]
+    places = memoryview(array("q", [*starts, *ends, *counts]))
+    keys, values, flags = bytearray(rooms[0]), bytearray(rooms[1]), bytearray(total)
+    bounds = [array("i", [0] * (total + 1)) for _ in range(2)]
+    views = [memoryview(each) for each in (keys, bounds[0], values, bounds[1], flags)]
+    absent = module.take_columns(data, places, *views)
+    if absent < 0:
+        return absent
+    assert absent == flags.count(0)
+    parts = [
+        [bytes(room[at[row] : at[row + 1]]) for row in range(total)] for room, at in zip((keys, values), bounds, strict=True)
+    ]
+    return [each if flag else None for each, flag in zip(parts[0], flags, strict=True)], parts[1]
+
+
+@given(st.lists(_MESSAGES, max_size=4), st.booleans(), st.booleans())
+def test_keys_and_values_are_copied_as_protobuf_reads_them(batches: list[Any], with_keys: bool, with_values: bool) -> None:
+    payloads, counts = [b"".join(map(_encoded, each)) for each in batches], [len(each) for each in batches]
+    size = sum(map(len, payloads))
+    about = [each for messages in batches for _, each in messages]
+    is_large = any(each.get(name, 0) >> 63 for each in about for name in ("event_time", "sequence_id"))
+    is_odd = any(each.get(name) for each in about for name in ("null_value", "partition_key_b64_encoded", "compacted_out"))
+    keys = [each["partition_key"].encode() if "partition_key" in each else None for each in about]
+    values = [body for messages in batches for body, _ in messages]
+    expected: Any = (
+        [each if with_keys or each is None else b"" for each in keys],
+        [each if with_values else b"" for each in values],
+    )
+    for module in (PLAIN, INSTALLED):
+        found = columns_taken(module, payloads, counts, (size * with_keys, size * with_values))
+        assert found == (-1 if is_large or is_odd else expected)
+
+
+@given(st.lists(_MESSAGES, min_size=1, max_size=3), st.randoms(use_true_random=False))
+def test_whatever_bytes_are_copied_alike_and_never_beyond_the_room(batches: list[Any], chance: Any) -> None:
+    payloads, counts = [], []
+    for each in batches:
+        hurt = bytearray(b"".join(map(_encoded, each)))
+        for _ in range(chance.randrange(3) if hurt else 0):
+            hurt[chance.randrange(len(hurt))] = chance.choice((0, 1, 0x12, 0x18, 127, 128, 255))
+        payloads.append(bytes(hurt))
+        counts.append(max(0, len(each) + chance.choice((0, 0, 0, -1, 1))))
+    rooms = (chance.choice((1, 5, 1000)), chance.choice((1, 20, 5000)))
+    assert columns_taken(INSTALLED, payloads, counts, rooms) == columns_taken(PLAIN, payloads, counts, rooms)

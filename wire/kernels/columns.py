@@ -125,6 +125,72 @@ def take_messages(
     return row == total
 
 
+def _put(room: memoryview, at: int, size: int, data: Buffer, start: int, end: int) -> int:
+    """Where the copy of data[start:end] ends in the room of that size; -1: it does not fit. In no room nothing is put."""
+    if size == 0:
+        return 0
+    if end - start > size - at:
+        return -1
+    copy_octets(room, at, data, start, end)
+    return at + end - start
+
+
+def take_columns(
+    data: Buffer,
+    batches: memoryview,
+    keys: memoryview,
+    key_ends: memoryview,
+    values: memoryview,
+    value_ends: memoryview,
+    has_key: memoryview,
+) -> int:
+    """Keys and payloads of the messages of batches, each behind the other, and where each begins (i32, and the end).
+
+    `batches` are three columns one behind the other: start, end, number of messages. A room of no bytes: those are not wanted.
+    `has_key` has a byte for each message; how many have none is returned. -1 where something is damaged, not as clients write
+    it, not the bytes that are meant (no value, a key in base64, compacted out), or does not fit: then nothing of it counts.
+    """
+    count = len(batches) // 3
+    total = len(has_key)
+    size = length_of(data)
+    keys_size = length_of(keys)
+    values_size = length_of(values)
+    octets = octets_of(data)
+    places = signed_words_in(batches)
+    key_room = octets_in_room(keys)
+    value_room = octets_in_room(values)
+    key_bounds = small_words_in(key_ends)
+    value_bounds = small_words_in(value_ends)
+    marks = octets_in_room(has_key)
+    scratch = _ZERO * 8
+    found = signed_words_of(scratch)
+    keys_at = values_at = absent = row = 0
+    key_bounds[0] = value_bounds[0] = 0
+    for batch in range(count):
+        at = places[batch]
+        end = places[batch + count]
+        if at < 0 or end > size:
+            return -1
+        for _ in range(places[batch + 2 * count]):
+            if row == total or end - at < 4:
+                return -1
+            start = at + 4
+            stop = start + read_u32(octets, at)
+            if stop > end or _read_single(octets, start, stop, found) == 0 or not 0 <= found[1] <= end - stop or found[6] & 7:
+                return -1
+            at = stop + found[1]
+            marks[row] = found[2] >= 0
+            absent += found[2] < 0
+            keys_at = _put(key_room, keys_at, keys_size, octets, found[2], found[3])
+            values_at = _put(value_room, values_at, values_size, octets, stop, at)
+            if keys_at < 0 or values_at < 0:
+                return -1
+            row += 1
+            key_bounds[row] = keys_at
+            value_bounds[row] = values_at
+    return absent if row == total else -1
+
+
 def gather(data: Buffer, starts: memoryview, ends: memoryview, offsets: memoryview, room: memoryview) -> None:
     """The bytes `data[start:end]` of each place, one behind the other, and where each begins (i32, one more than places).
 

@@ -278,4 +278,28 @@ static inline unsigned int crc32c_of(const unsigned char *data, ptrdiff_t start,
     return ~crc;
 }
 
+/* a * b mod P, both reflected. */
+static inline uint32_t octets_crc_times(uint32_t a, uint32_t b) {
+    uint32_t product = 0;
+    for (uint32_t bit = 0x80000000u; bit; bit >>= 1) {
+        if (a & bit) {
+            product ^= b;
+        }
+        b = (b >> 1) ^ ((b & 1) ? 0x82f63b78u : 0u);
+    }
+    return product;
+}
+
+/* The CRC32C of two pieces, one behind the other, from that of each: the first one's, moved over the second's bytes, is added. */
+static inline unsigned int crc32c_joined(unsigned int first, unsigned int second, ptrdiff_t second_bytes) {
+    uint32_t power = 0x00800000u, moved = first; /* x^8 */
+    for (size_t left = (size_t)second_bytes; left; left >>= 1) {
+        if (left & 1) {
+            moved = octets_crc_times(power, moved);
+        }
+        power = octets_crc_times(power, power);
+    }
+    return moved ^ second;
+}
+
 #endif

@@ -26,6 +26,7 @@ cdef extern from "octets.h" nogil:
     void copy_octets(octets_out target, Py_ssize_t at, octets_in source, Py_ssize_t start, Py_ssize_t end) noexcept
     void clear_octets(octets_out target, Py_ssize_t start, Py_ssize_t end) noexcept
     unsigned int crc32c_of(octets_in data, Py_ssize_t start, Py_ssize_t end, unsigned int seed) noexcept
+    unsigned int crc32c_joined(unsigned int first, unsigned int second, Py_ssize_t second_bytes) noexcept
 
 # The pointer is used after the buffer is released. That is right because the caller holds the object, and nothing can resize it
 # while a kernel runs: kernels keep the GIL and call no code of others.

@@ -163,3 +163,23 @@ def clear_octets(target: Writable, start: int, end: int) -> None:
 def crc32c_of(data: Buffer, start: int, end: int, seed: int) -> int:
     """CRC32C of data[start:end], going on from the CRC32C of what stands before it."""
     return crc32c.crc32c(data[start:end], seed)
+
+
+def crc32c_joined(first: int, second: int, second_bytes: int) -> int:
+    """The CRC32C of two pieces, one behind the other, from that of each."""
+    power, moved = 0x00800000, first
+    while second_bytes:
+        if second_bytes & 1:
+            moved = _crc_times(power, moved)
+        power = _crc_times(power, power)
+        second_bytes >>= 1
+    return moved ^ second
+
+
+def _crc_times(a: int, b: int) -> int:
+    """Modulo the polynomial, both reflected."""
+    product = 0
+    for bit in range(31, -1, -1):
+        product ^= b if a >> bit & 1 else 0
+        b = b >> 1 ^ (0x82F63B78 if b & 1 else 0)
+    return product

@@ -102,8 +102,7 @@ class SplitReader:
             for rows in rows_in_parts(wanted, self._verifies):
                 permits += rows.message_count
                 self._took(rows.block)
-                if rows.count:
-                    yield rows
+                yield rows
             if self._advance(Place(int(found.block.ledger_ids[-1]), int(found.block.entry_ids[-1]))):
                 return
             self._take_others(connection, found.others)

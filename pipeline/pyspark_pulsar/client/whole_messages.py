@@ -25,7 +25,10 @@ def whole_messages(found: Iterable[Rows], before: EntriesBefore, verifies_checks
     """Rows without chunks pass as they are. A last chunk whose others are not there is a row with an error."""
     open_messages = OpenMessages(HELD_BYTES_MAX)
     for rows in found:
-        whole = _put_together(rows, open_messages, before, verifies_checksums) if rows.has_chunks else rows
+        if not rows.has_chunks:
+            yield rows  # perhaps none
+            continue
+        whole = _put_together(rows, open_messages, before, verifies_checksums)
         if whole.count:
             yield whole
 

@@ -15,6 +15,8 @@ import pyarrow
 
 from .compiled import kernel
 from .octets import Flags, Octets, Places, Words, words_at
+from .plain import MESSAGE_ID as MESSAGE_ID
+from .plain import TIME, TIME_MS_MAX
 from .protobuf_columns import Fields, Repeated, Spans, scan
 from .rooms import Rooms
 from .rows import Rows
@@ -25,11 +27,6 @@ _LOW_BYTES = numpy.array([(1 << 8 * count) - 1 for count in range(9)], numpy.uin
 _OFFSET_MAX = (1 << 31) - 1
 """Bytes of a column of Arrow's."""
 _ROOMS = Rooms(4)
-_TIME_MS_MAX = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
-
-MESSAGE_ID = pyarrow.struct([("ledger_id", pyarrow.int64()), ("entry_id", pyarrow.int64()), ("batch_index", pyarrow.int32())])
-TIME = pyarrow.timestamp("us", tz="UTC")
 SCHEMA = pyarrow.schema(
     [
         ("key", pyarrow.binary()),
@@ -184,14 +181,14 @@ def _schema_version(rows: Rows, topic: str) -> Any:
 
 def _time(milliseconds: Words, is_null: Flags | None = None) -> Any:
     """Null where it is after the year 9999: no calendar of Python's or Spark's has it, and no clock told it."""
-    is_beyond = milliseconds > numpy.uint64(_TIME_MS_MAX)
+    is_beyond = milliseconds > numpy.uint64(TIME_MS_MAX)
     times = numpy.where(is_beyond, 0, milliseconds).astype(numpy.int64) * 1000
     return pyarrow.array(times, mask=is_beyond if is_null is None else is_beyond | is_null).cast(TIME)
 
 
 def _publish_time(rows: Rows, topic: str) -> Any:
     of_entries = rows.entry_publish_times
-    if bool((of_entries > numpy.uint64(_TIME_MS_MAX)).any()):
+    if bool((of_entries > numpy.uint64(TIME_MS_MAX)).any()):
         return _time(rows.publish_times)
     return pyarrow.array((of_entries.astype(numpy.int64) * 1000)[rows.entries]).view(TIME)
 

@@ -15,3 +15,4 @@ def compiled(name: str) -> ModuleType | None:
 
 kernel = compiled("columns")
 """`wire.kernels.columns`, for what is read."""
+entries_kernel = compiled("plain_entries")

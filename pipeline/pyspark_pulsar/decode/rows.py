@@ -5,7 +5,7 @@ and messages that compaction took out of their batch, are no rows.
 """
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,11 +14,13 @@ import numpy
 from . import sections as fields
 from .compression import Undecodable, uncompressed
 from .octets import PADDING_BYTES, Flags, Octets, Places, Words, words_at
+from .plain import PlainBatches, plain_batches
 from .protobuf_columns import Columns, Repeated, Spans
 from .sections import Block, Sections, split
 from .singles import Singles, singles_of
 
 _Column = TypeVar("_Column", Places, Words, Flags)
+_COUNTED_MAX = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +55,60 @@ class _Origins:
         return Spans(self.column(of_entries.starts, of_messages.starts), self.column(of_entries.ends, of_messages.ends))
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Spans are places in `data`; `producers` and `schema_versions` are of entries, as `entries` says which entry a row is of.
+@dataclass(frozen=True, slots=True)
+class _Laid:
+    """See `Rows`."""
 
-    `errors[entry]` is "" for an entry that could be read. `batch_indexes` is -1 for a message outside a batch. Times are in
-    milliseconds; an event time of 0 is none, as in Apache's clients. What few queries want is made when it is asked for.
-    """
-
-    block: Block
     data: Octets
     entries: Places
     batch_indexes: Places
     values: Spans
     errors: list[str]
     origins: _Origins
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Spans are places in `data`; `producers` and `schema_versions` are of entries, as `entries` says which entry a row is of.
+
+    `errors[entry]` is "" for an entry that could be read. `batch_indexes` is -1 for a message outside a batch. Times are in
+    milliseconds; an event time of 0 is none, as in Apache's clients. What few queries want is made when it is asked for.
+
+    Where `batches` is there, all entries are plain ones (see `plain`), of which columns can be had without the places of each
+    message: these are looked for when somebody asks.
+    """
+
+    block: Block
+    batches: PlainBatches | None
+    _lay: Callable[[], _Laid]
+
+    @functools.cached_property
+    def _laid(self) -> _Laid:
+        return self._lay()
+
+    @property
+    def data(self) -> Octets:
+        return self._laid.data
+
+    @property
+    def entries(self) -> Places:
+        return self._laid.entries
+
+    @property
+    def batch_indexes(self) -> Places:
+        return self._laid.batch_indexes
+
+    @property
+    def values(self) -> Spans:
+        return self._laid.values
+
+    @property
+    def errors(self) -> list[str]:
+        return self._laid.errors
+
+    @property
+    def origins(self) -> _Origins:
+        return self._laid.origins
 
     @property
     def count(self) -> int:
@@ -137,13 +178,15 @@ class Rows:
 
         What an entry says that cannot be is one message, for brokers too.
         """
+        if self.batches is not None:
+            return int(numpy.minimum(self.batches.counts, _COUNTED_MAX).sum())
         counts = self.origins.own.numbers[fields.BATCH_COUNT]
-        return int(numpy.where(counts.present, numpy.minimum(counts.values, numpy.uint64(1 << 20)), 1).sum())
+        return int(numpy.where(counts.present, numpy.minimum(counts.values, numpy.uint64(_COUNTED_MAX)), 1).sum())
 
     @property
     def has_transactions(self) -> bool:
         """Whether messages of transactions are among them."""
-        return bool(self.origins.own.numbers[fields.TXN_ID].present.any())
+        return self.batches is None and bool(self.origins.own.numbers[fields.TXN_ID].present.any())
 
     @property
     def chunk_counts(self) -> Words:
@@ -152,7 +195,7 @@ class Rows:
 
     @property
     def has_chunks(self) -> bool:
-        return bool((self.chunk_counts > 1).any())
+        return self.batches is None and bool((self.chunk_counts > 1).any())
 
     def schema_version_numbers(self) -> Places:
         """Of entries. The registry numbers from 0, in eight bytes (LongSchemaVersion); -1 for any other form, or none."""
@@ -174,7 +217,8 @@ def rows_of(block: Block, verifies_checksums: bool = True, reasons: Mapping[int,
 
     `reasons`: what is known of an entry that is a chunk, beside that it is one.
     """
-    return _rows(block, split(block, verifies_checksums), reasons or {})
+    laid = _laid_out(block, split(block, verifies_checksums), reasons or {})
+    return Rows(block, None, lambda: laid)
 
 
 PART_BYTES_MAX = 32 << 20
@@ -187,21 +231,27 @@ def rows_in_parts(block: Block, verifies_checksums: bool = True) -> Iterator[Row
 
     About PART_BYTES_MAX of a part, or one entry: what bounds a task's memory, as producers may compress a thousand to one.
     """
+    batches = plain_batches(block, verifies_checksums)
+    if batches is not None and batches.message_count * _MESSAGE_BYTES <= PART_BYTES_MAX:
+        # their checksums were looked at
+        yield Rows(block, batches, lambda: _laid_out(block, split(block, False), {}))
+        return
     sections = split(block, verifies_checksums)
     numbers = sections.metadata.numbers
     sizes = numbers[fields.UNCOMPRESSED_SIZE].values + numbers[fields.BATCH_COUNT].values * numpy.uint64(_MESSAGE_BYTES)
     parts = numpy.cumsum(numpy.minimum(sizes, numpy.uint64(PART_BYTES_MAX))) // numpy.uint64(PART_BYTES_MAX)
     if not block.count or parts[0] == parts[-1]:
-        yield _rows(block, sections, {})
+        laid = _laid_out(block, sections, {})
+        yield Rows(block, None, lambda: laid)
         return
     for part in numpy.unique(parts).tolist():
         yield rows_of(block.chosen(numpy.flatnonzero(parts == part)), verifies_checksums)
 
 
-def _rows(block: Block, sections: Sections, reasons: Mapping[int, str]) -> Rows:
+def _laid_out(block: Block, sections: Sections, reasons: Mapping[int, str]) -> _Laid:
     _refuse(sections, reasons)
     data, starts, ends = _payloads(block, sections)
-    return _laid_out(block, sections, data, starts, ends)
+    return _in_order(block, sections, data, starts, ends)
 
 
 def _refuse(sections: Sections, reasons: Mapping[int, str]) -> None:
@@ -235,7 +285,7 @@ def _payloads(block: Block, sections: Sections) -> tuple[Octets, Places, Places]
     return numpy.concatenate([*parts, numpy.zeros(PADDING_BYTES, numpy.uint8)]), starts, ends
 
 
-def _laid_out(block: Block, sections: Sections, data: Octets, starts: Places, ends: Places) -> Rows:
+def _in_order(block: Block, sections: Sections, data: Octets, starts: Places, ends: Places) -> _Laid:
     """Rows in the order of their entries. Batches are split; a row of another kind is the entry itself."""
     numbers = sections.metadata.numbers
     is_sound = numpy.array([not error for error in sections.errors], numpy.bool_)
@@ -264,12 +314,11 @@ def _origins(sections: Sections, singles: Singles, batched: Places, whole: Place
     return _Origins(sections, singles, batched, whole, kept, order, is_all=False)
 
 
-def _merged(block: Block, data: Octets, payloads: tuple[Places, Places], origins: _Origins) -> Rows:
+def _merged(block: Block, data: Octets, payloads: tuple[Places, Places], origins: _Origins) -> _Laid:
     """The entries that are rows themselves, and the messages of batches."""
     messages = origins.singles.messages
     every = numpy.arange(block.count)
-    return Rows(
-        block=block,
+    return _Laid(
         data=data,
         entries=origins.column(every, _entries_of(origins.entries, messages.batches)),
         batch_indexes=origins.column(numpy.full(block.count, -1, numpy.int64), messages.indexes),
