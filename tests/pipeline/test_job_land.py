@@ -1,6 +1,7 @@
 """land: each message once in Parquet, whatever earlier runs left behind; the audit of what there is."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def test_topics_are_landed_once_in_several_runs_and_reconciled_with_what_was_lan
     urls = ["--service-url", standalone.broker_url, "--admin-url", standalone.web_url]
     land = ["land", *urls, "--topics", topic, "--to", str(to)]
     spark.run(f"{JOBS}:write_range", options=given, rows=700, partitions=1)
-    code, out, _ = spark.run(f"{JOBS}:command", words=[*land, "--dry-run"])
+    code, out, _ = spark.run(f"{JOBS}:command", words=[*land, "--dry-run", "--option", "predefinedSubscription=s"])
     assert (code, json.loads(out)["messages in the topics"], to.exists()) == (0, 700, False)
     code, out, _ = spark.run(f"{JOBS}:command", words=land)
     assert (code, json.loads(out)["messages"]) == (0, 700)
@@ -41,6 +42,16 @@ def test_topics_are_landed_once_in_several_runs_and_reconciled_with_what_was_lan
     code, out, _ = spark.run(f"{JOBS}:command", words=words)
     facts = json.loads(out)
     assert (code, facts["messages expected"], facts["messages found"]) == (0, 750, 750)
+    # batches whose numbers nobody knows any more would hide those of a new checkpoint
+    (to / "checkpoint").rename(tmp_path / "away")
+    spark.run(f"{JOBS}:write_range", options=given, rows=5, partitions=1)
+    code, _, err = spark.run(f"{JOBS}:command", words=land)
+    assert code == 2
+    assert f"--to {to}: there are 2 batches under data/ and no checkpoint/" in err
+    shutil.rmtree(to / "checkpoint", ignore_errors=True)
+    (tmp_path / "away").rename(to / "checkpoint")
+    code, out, _ = spark.run(f"{JOBS}:command", words=land)
+    assert (code, json.loads(out)["messages"]) == (0, 5)
 
 
 def test_an_audit_tells_the_backlog_of_every_subscription(

@@ -39,6 +39,7 @@ def run(arguments: argparse.Namespace, given: dict[str, str], spark: Any) -> Rep
 
 def _landed(spark: Any, options: dict[str, str], to: str) -> Report:
     _check_target(spark, to)
+    _check_goes_on(spark, to)
     landed: list[tuple[int, int]] = []
 
     def write(frame: Any, batch: int) -> None:
@@ -82,6 +83,17 @@ def _check_target(spark: Any, to: str) -> None:
         raise NotLanded(f"--to {to}: nothing can be written there: {reason(str(error))}") from error
 
 
+def _check_goes_on(spark: Any, to: str) -> None:
+    """Batches are known by their numbers, which begin anew with a checkpoint: those that are there would hide others."""
+    files, path = _file_system(spark, to)
+    landed = files.globStatus(path(f"{to}/data/batch=*")) or ()
+    if len(landed) and not files.exists(path(f"{to}/checkpoint/offsets")):
+        raise NotLanded(
+            f"--to {to}: there are {len(landed)} batches under data/ and no checkpoint/ that says what is in them: "
+            "bring it back, or land in another place"
+        )
+
+
 def _file_system(spark: Any, to: str) -> tuple[Any, Any]:
     """Hadoop's, of that place: the same by which Spark writes."""
     hadoop = spark._jvm.org.apache.hadoop.fs
@@ -101,7 +113,8 @@ def _position(query: Any) -> str:
 
 def _planned(spark: Any, options: dict[str, str], to: str) -> Report:
     """What there is to land, without the limits of a batch and without what earlier runs landed: nothing is written."""
-    frame = spark.read.format("pulsar").options(**options).option("columns", "topic").load()
+    of_batches = {name: value for name, value in options.items() if name.lower() != "predefinedsubscription"}
+    frame = spark.read.format("pulsar").options(**of_batches).option("columns", "topic").load()
     counts = [(row["topic"], row["count"]) for row in frame.groupBy("topic").count().orderBy("topic").collect()]
     facts = {"topics": options["topics"], "to": to, "messages in the topics": sum(count for _, count in counts)}
     return Report("land", facts, [Table("by topic", ("topic", "messages"), counts, bars="messages")])
