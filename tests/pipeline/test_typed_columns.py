@@ -3,6 +3,7 @@
 import base64
 import json
 import struct
+from decimal import Decimal
 from typing import Any
 
 import numpy
@@ -83,6 +84,25 @@ def test_json_of_maps_bytes_and_times_is_read_an_object_at_a_time() -> None:
     found, broken = typed(schema, [good, b'{"at": "noon"}', b'{"raw": "?"}', b"3"])
     assert broken == [False, True, True, True]
     assert (found[0]["counts"], found[0]["raw"], found[0]["at"].timestamp()) == ([("a", 1)], b"\xff", 1.0)
+
+
+def test_decimals_in_json_have_all_their_digits_and_floats_beside_them_are_floats() -> None:
+    fields = [
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 38, "scale": 4}},
+        {"name": "half", "type": ["null", "float"]},
+        {"name": "mixed", "type": ["null", "double", "string"]},
+    ]
+    schema = Schema("JSON", json.dumps({"type": "record", "name": "T", "fields": fields}).encode())
+    texts = [
+        b'{"price": 12345678901234567890123456.1234, "half": 0.5, "mixed": 1.5}',
+        b'{"price": 7, "half": 1}',
+        b'{"price": "x"}',
+    ]
+    found, broken = typed(schema, texts)
+    assert broken == [False, False, True]
+    price = Decimal("12345678901234567890123456.1234")
+    assert found[0] == {"price": price, "half": 0.5, "mixed": {"member0": 1.5, "member1": None}}
+    assert found[1] == {"price": Decimal(7), "half": 1.0, "mixed": None}
 
 
 # ---- Protobuf

@@ -89,7 +89,7 @@ def _one_by_one(texts: Any, wanted: Node, broken: Flags) -> Any:
     values = []
     for row, text in enumerate(texts.to_pylist()):
         try:
-            value = _plain(json.loads(text), wanted)
+            value = _plain(json.loads(text, parse_float=Decimal), wanted)
             pyarrow.array([value], arrow_type(wanted))
         except (ValueError, TypeError, AttributeError, OverflowError, pyarrow.ArrowException):
             broken[row], value = True, None
@@ -128,6 +128,8 @@ def _decimal(value: Any) -> Decimal:
 def _number_or_text(value: Any, node: Node) -> Any:
     if type(value) not in _JSON_KINDS.get(node.kind, (str,)):
         raise ValueError(f"no {node.kind}")
+    if isinstance(value, Decimal):  # which decimals need: a float has 16 digits
+        value = float(value)
     return value * 1000 if node.logical.endswith("timestamp-millis") else value
 
 
@@ -143,8 +145,8 @@ _JSON_KINDS: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "int": (int,),
     "long": (int,),
-    "float": (int, float),
-    "double": (int, float),
+    "float": (int, float, Decimal),
+    "double": (int, float, Decimal),
     "record": (dict,),
     "map": (dict,),
     "array": (list,),
