@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy
 
 from .message_shapes import EIGHT_BYTES, FOUR_BYTES, SPAN, VARINT, Place, shape_of
-from .octets import Flags, Octets, Places, Words, varints_at
+from .octets import PADDING_BYTES, Flags, Octets, Places, Words, varints_at
 
 _ALIKE_MIN = 32
 """Of fewer messages a look for shapes costs more than it saves."""
@@ -176,13 +176,13 @@ class _Scan:
         starts = at + sizes
         fits = (sizes > 0) & (lengths <= numpy.uint64(len(self._data)))
         ends = numpy.where(fits, starts + lengths.astype(numpy.int64), -1)
-        # a row whose span does not fit becomes broken in `_step`; its span is not to be used
-        sound = ends <= len(self._data)
+        # a row whose span does not fit becomes broken in `_step`; its span is not to be used, nor the padding
+        sound = fits & (ends <= len(self._data) - PADDING_BYTES)
         if number in self._columns.spans:
             column = self._columns.spans[number]
             column.starts[rows], column.ends[rows] = numpy.where(sound, starts, -1), numpy.where(sound, ends, -1)
         elif number in self._found:
-            self._found[number].append((rows[fits], starts[fits], ends[fits]))
+            self._found[number].append((rows[sound], starts[sound], ends[sound]))
         return ends
 
 
