@@ -5,12 +5,14 @@ superfluous when nothing waits any more between its first entry and its last one
 up to where the dispatcher has read; the more waits the larger is a bucket, so that there are few of them.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from wire.position import Position
 from wire.record import record
 
 from .delays import Delays
+from .entry_sets import EntrySet
 
 BUCKETS_MAX = 64
 """Each is a property of the cursor: beyond it neighbours are put together."""
@@ -73,62 +75,68 @@ def next_step(
     is_quiet: bool,
 ) -> Store | Drop | None:
     """What is to be done now. `is_quiet`: nothing new has come to wait for long, and what there is is stored."""
-    useless = [bucket for bucket in buckets if not waiting_between(delays, bucket.first, bucket.end)]
+    waiting = Waiting(delays.waiting())
+    useless = [bucket for bucket in buckets if not waiting.between(bucket.first, bucket.end)]
     if useless:
         return Drop(useless)
     if len(buckets) >= rule.buckets_max:
-        return _merge(buckets, delays, rule)
+        return _merge(buckets, waiting, rule)
     if reached is None or not rule.count_min:
         return None
     wanted = rule.count_min if is_quiet else max(rule.count_min, len(delays) // _SHARES)
-    return _store(delays, stored_to, reached, min(wanted, rule.count_max), rule.count_max)
+    return _store(waiting, stored_to, reached, min(wanted, rule.count_max), rule.count_max)
 
 
-def _store(delays: Delays, start: Position, reached: Position, count_min: int, count_max: int) -> Store | None:
+def _store(waiting: "Waiting", start: Position, reached: Position, count_min: int, count_max: int) -> Store | None:
     """Up to the end of a ledger where that is enough: such buckets are Apache's, too."""
     for end in (Position(reached.ledger_id, 0), reached):
-        count = waiting_between(delays, start, end)
+        count = waiting.between(start, end)
         if count > count_max:
-            return Store(start, _after(delays, start, count_max))
+            return Store(start, waiting.after(start, count_max))
         if count >= count_min:
             return Store(start, end)
     return None
 
 
-def _merge(buckets: Sequence[Bucket], delays: Delays, rule: BucketRule) -> Store | None:
+def _merge(buckets: Sequence[Bucket], waiting: "Waiting", rule: BucketRule) -> Store | None:
     """Of neighbours those of which least is left."""
     ordered = sorted(buckets, key=lambda bucket: bucket.first)
     best, least = None, rule.count_max + 1
     for start in range(len(ordered) - MERGED_MAX + 1):
         group = ordered[start : start + MERGED_MAX]
         end = max(bucket.end for bucket in group)
-        count = waiting_between(delays, group[0].first, end)
+        count = waiting.between(group[0].first, end)
         if count < least:
             best, least = Store(group[0].first, end, tuple(group)), count
     return best
 
 
-def waiting_between(delays: Delays, start: Position, end: Position) -> int:
-    """How much waits in [start, end)."""
-    count = 0
-    for ledger_id, entry_ids in delays.waiting().ledgers():
-        if start.ledger_id <= ledger_id <= end.ledger_id:
+class Waiting:
+    """What waits, for counting: there may be very many ledgers."""
+
+    def __init__(self, entries: EntrySet) -> None:
+        self._ledgers = list(entries.ledgers())
+        self._ids = [ledger_id for ledger_id, _ in self._ledgers]
+
+    def between(self, start: Position, end: Position) -> int:
+        """How much waits in [start, end)."""
+        count = 0
+        for ledger_id, entry_ids in self._ledgers[
+            bisect_left(self._ids, start.ledger_id) : bisect_right(self._ids, end.ledger_id)
+        ]:
             first = start.entry_id if ledger_id == start.ledger_id else 0
             stop = end.entry_id if ledger_id == end.ledger_id else entry_ids.max() + 1
             count += entry_ids.range_cardinality(first, stop) if first < stop else 0
-    return count
+        return count
 
-
-def _after(delays: Delays, start: Position, count: int) -> Position:
-    """The place after so many of those that wait from `start` on; there are more."""
-    for ledger_id, entry_ids in delays.waiting().ledgers():
-        if ledger_id < start.ledger_id:
-            continue
-        before = entry_ids.rank(start.entry_id - 1) if ledger_id == start.ledger_id and start.entry_id > 0 else 0
-        if len(entry_ids) - before >= count:
-            return Position(ledger_id, entry_ids[before + count - 1] + 1)
-        count -= len(entry_ids) - before
-    raise AssertionError("there are not so many")
+    def after(self, start: Position, count: int) -> Position:
+        """The place after so many of those that wait from `start` on; there are more."""
+        for ledger_id, entry_ids in self._ledgers[bisect_left(self._ids, start.ledger_id) :]:
+            before = entry_ids.rank(start.entry_id - 1) if ledger_id == start.ledger_id and start.entry_id > 0 else 0
+            if len(entry_ids) - before >= count:
+                return Position(ledger_id, entry_ids[before + count - 1] + 1)
+            count -= len(entry_ids) - before
+        raise AssertionError("there are not so many")
 
 
 def has_ledgers_of_its_own(step: Store, first: Position, last: Position, others: Sequence[Bucket]) -> bool:

@@ -116,7 +116,8 @@ class DelayedIndex:
         if delays is not None and not self._useless:
             is_quiet = self._loop.time() - self._stored_at >= QUIET_SECONDS
             reached = self._dispatcher.state().read_position
-            step = next_step(self.buckets, delays, self._stored_to, reached, self._rule, is_quiet=is_quiet)
+            stored_to = self._stored_to if self.buckets else START
+            step = next_step(self.buckets, delays, stored_to, reached, self._rule, is_quiet=is_quiet)
         if self._useless:
             self._work(self._drop(dict(self._useless)))
         elif isinstance(step, Drop):

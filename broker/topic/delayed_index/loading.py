@@ -22,6 +22,9 @@ from wire.position import Position
 from ..dispatch_driver import ReadPlace
 from .storage import DamagedBucket, StoredBucket, open_bucket
 
+_STEP_SECONDS_MAX = 20.0
+_FAILURES_MAX = 3
+
 _log = logging.getLogger(__name__)
 
 
@@ -50,6 +53,7 @@ class IndexLoader:
         self._wall_ms = wall_ms
         self._label = label
         self._ends: dict[str, tuple[Position, Position]] = {}
+        self._failures = 0
 
     async def load(self, names: Mapping[str, int]) -> None:
         """What is late goes first."""
@@ -65,29 +69,38 @@ class IndexLoader:
 
     async def _open(self, key: str, ledger_id: int) -> StoredBucket | None:
         try:
-            return await open_bucket(self._ledgers, key, ledger_id)
+            async with self._limit():
+                return await open_bucket(self._ledgers, key, ledger_id)
         except (NoSuchLedger, DamagedBucket) as error:
             self.useless[key] = ledger_id
             self._tell(key, error)
-        except LedgerError as error:
+        except (LedgerError, TimeoutError) as error:
+            self._failures += 1
             self._tell(key, error)
         return None
+
+    def _limit(self) -> asyncio.Timeout:
+        """What cannot be had soon is done without: others wait for it, too. After some failures nothing is tried."""
+        return asyncio.timeout(_STEP_SECONDS_MAX if self._failures < _FAILURES_MAX else 0)
 
     def _tell(self, key: str, error: Exception) -> None:
         _log.warning(line("delayed messages are read from the log", of=self._label, bucket=key, error=error))
 
     async def _read(self, bucket: StoredBucket, until_ms: int | None) -> bool:
         try:
-            async for facts in bucket.facts_until(until_ms):
+            while True:
+                async with self._limit():
+                    facts = await bucket.next_facts(until_ms)
+                if facts is None:
+                    return True
                 await self._take(bucket.key, facts)
         except ValueError as error:
             self.useless[bucket.key] = bucket.ledger_id
             self._tell(bucket.key, error)
-            return False
-        except LedgerError as error:
+        except (LedgerError, TimeoutError) as error:
+            self._failures += 1
             self._tell(bucket.key, error)
-            return False
-        return True
+        return False
 
     async def _take(self, key: str, facts: Facts) -> None:
         found: dict[int, tuple[BitMap, Sequence[int], Sequence[int]]] = {}

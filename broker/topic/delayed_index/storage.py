@@ -6,7 +6,7 @@ SnapshotSegment that it describes, by time. It counts whole or not at all: who i
 
 import asyncio
 from array import array
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from google.protobuf.message import DecodeError
 
@@ -96,20 +96,22 @@ class StoredBucket:
     def is_whole(self) -> bool:
         return self._reader.last_entry_id == len(self._segments)
 
-    async def facts_until(self, time_ms: int | None) -> AsyncIterator[Facts]:
-        """Those of the segments that begin before that time and were not read yet; None: of all. LedgerError, ValueError."""
+    async def next_facts(self, time_ms: int | None) -> Facts | None:
+        """Some of the segments that begin before that time and were not read yet; None of the time: of all; None: that is all.
+
+        LedgerError, ValueError.
+        """
         end = min(len(self._segments), self._reader.last_entry_id)
-        while self._next <= end:
-            count = self._count_until(time_ms, end)
-            if not count:
-                return
-            run = await self._reader.read(self._next, count, _BYTES_AT_ONCE)
-            self._next = run.last_entry_id + 1
-            found: Facts = (array("q"), array("Q"), array("I"))
-            for entry_id in range(run.first_entry_id, run.last_entry_id + 1):
-                for known, more in zip(found, decode_segment(run.payload(entry_id)), strict=True):
-                    known += more
-            yield found
+        count = self._count_until(time_ms, end)
+        if not count:
+            return None
+        run = await self._reader.read(self._next, count, _BYTES_AT_ONCE)
+        self._next = run.last_entry_id + 1
+        found: Facts = (array("q"), array("Q"), array("I"))
+        for entry_id in range(run.first_entry_id, run.last_entry_id + 1):
+            for known, more in zip(found, decode_segment(run.payload(entry_id)), strict=True):
+                known += more
+        return found
 
     def _count_until(self, time_ms: int | None, end: int) -> int:
         count = 0

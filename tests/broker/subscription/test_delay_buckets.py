@@ -12,9 +12,9 @@ from broker.subscription.delay_buckets import (
     BucketRule,
     Drop,
     Store,
+    Waiting,
     has_ledgers_of_its_own,
     next_step,
-    waiting_between,
 )
 from broker.subscription.delays import Delays
 from broker.subscription.entry_sets import EntrySet
@@ -98,8 +98,8 @@ def test_a_part_is_what_waits_there_and_nothing_that_came_due_or_is_gone() -> No
     assert (part.first, part.last, len(part)) == (Position(3, 500), Position(3, 4999), 3500)
     found = stored(delays, Position(3, 500), Position(3, 5000))
     assert [position.entry_id for position, _ in found] == [*range(500, 1000), *range(2000, 5000)]
-    assert waiting_between(delays, Position(3, 500), Position(3, 5000)) == 3500
-    assert waiting_between(delays, START, END) == len(delays)
+    assert Waiting(delays.waiting()).between(Position(3, 500), Position(3, 5000)) == 3500
+    assert Waiting(delays.waiting()).between(START, END) == len(delays)
 
 
 def test_many_that_are_acknowledged_already_leave_no_items_behind() -> None:
