@@ -57,20 +57,27 @@ class DefaultPartitions:
 
 async def ask_owner(topic: TopicName, found: Answer, neighbours: Neighbours) -> int:
     """How many partitions it has, made there if need be. Whatever that broker refuses with; BundleUnsettled when it cannot be
-    reached, as clients would leave a broker that says SERVICE_NOT_READY."""
+    reached or is not ready, as clients would leave this one if it said SERVICE_NOT_READY."""
+    try:
+        told = await _told(topic, found, neighbours)
+        if told.response == _FAILED:
+            raise BrokerError(ServerError(int(told.error)), told.message)
+    except BrokerError as failure:
+        if failure.code is ServerError.SERVICE_NOT_READY:
+            raise BundleUnsettled(failure.message) from failure
+        raise
+    return told.partitions
+
+
+async def _told(topic: TopicName, found: Answer, neighbours: Neighbours) -> api.CommandPartitionedTopicMetadataResponse:
     link = NeighbourLink(found.address, neighbours, "partitions")
     try:
         await link.open()
         if found.is_redirect:
             await link.ask(lookup(str(topic)))
-        told = (await link.ask(_partitions_of(topic))).partition_metadata_response
-    except BrokerError as failure:
-        raise BundleUnsettled(failure.message) from failure
+        return (await link.ask(_partitions_of(topic))).partition_metadata_response
     finally:
         link.end("answered")
-    if told.response == _FAILED:
-        raise BrokerError(ServerError(int(told.error)), told.message)
-    return told.partitions
 
 
 def _partitions_of(topic: TopicName) -> BaseCommand:

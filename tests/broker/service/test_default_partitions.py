@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import pytest
 
@@ -118,10 +119,21 @@ def test_a_refusal_is_told_with_its_code() -> None:
     play(scenario, NONE_PASSING)
 
 
-def test_an_owner_that_cannot_be_reached_makes_clients_ask_again_and_not_leave() -> None:
+async def not_ready(topic: TopicName, *, may_create: bool) -> NoReturn:
+    raise BrokerError(ServerError.SERVICE_NOT_READY, "The broker is stopping")
+
+
+@pytest.mark.parametrize("why", ["nobody listens", "it has no port for this", "it is not ready"])
+def test_an_owner_that_cannot_be_asked_makes_clients_ask_again_and_not_leave(why: str) -> None:
     async def scenario(two: Two) -> None:
-        await two.listener.close()
-        with pytest.raises(BundleUnsettled, match="cannot be reached") as refused:
+        match why:
+            case "nobody listens":
+                await two.listener.close()
+            case "it has no port for this":
+                two.elsewhere.other = Advertised("", "http://127.0.0.1:1", "pulsar+ssl://127.0.0.1:2")
+            case _:
+                two.owner.partitions = not_ready  # type: ignore[method-assign]
+        with pytest.raises(BundleUnsettled) as refused:
             await two.asked.partitions(PASSING, may_create=True)
         assert refused.value.code is ServerError.METADATA
 
