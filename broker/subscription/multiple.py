@@ -191,26 +191,27 @@ class MultipleConsumersDispatcher(Machine):
             case IndexLoading():
                 self._is_loading = True
             case IndexFound():
+                replay = self._replay_set()
                 for ledger_id in event.found:
-                    self._held_back.take_known(event, ledger_id, self._in_hand(ledger_id))
+                    self._held_back.take_known(event, ledger_id, self._in_hand(ledger_id, replay))
             case IndexLoaded(unacknowledged, end):
                 self._is_loading = False
                 if end is not None:
                     self._came_due(self._unknown_of(unacknowledged))
                     self._reader.move_to(end)
 
-    def _in_hand(self, ledger_id: int) -> BitMap:
+    def _in_hand(self, ledger_id: int, replay: EntrySet) -> BitMap:
         """Entries of a ledger that somebody has, or is to get: what was due may have gone out while the rest was loaded."""
-        found = BitMap(self._replay_set().in_ledger(ledger_id))
+        found = BitMap(replay.in_ledger(ledger_id))
         for receiver in self._receivers:
             found |= receiver.pending.in_ledger(ledger_id)
         return found
 
     def _unknown_of(self, unacknowledged: Sequence[tuple[int, BitMap]]) -> EntrySet:
         """Entries that were stored nowhere: they came due before, or what named them is lost. Each is looked at."""
-        unknown = EntrySet()
+        unknown, replay = EntrySet(), self._replay_set()
         for ledger_id, entry_ids in unacknowledged:
-            unknown.add(ledger_id, entry_ids - self._held_back.delays.known_in(ledger_id) - self._in_hand(ledger_id))
+            unknown.add(ledger_id, entry_ids - self._held_back.delays.known_in(ledger_id) - self._in_hand(ledger_id, replay))
         return unknown
 
     def _on_entries(self, event: EntriesAcknowledged | EntriesReturned) -> None:
