@@ -20,8 +20,10 @@ MERGED_MAX = 4
 """At a time, as Apache does."""
 ENTRIES_MAX = 1_000_000
 """In a bucket: what names its entries has to fit one entry of a ledger."""
-_SHARES = 16
-"""The next bucket has at least such a part of all that waits: at most that much is read from the log after a crash."""
+_SHARES_MIN, _SHARES_MAX = 16, 48
+"""The next bucket has a sixteenth of all that waits; at most that much is read from the log after a crash."""
+_ENTRIES_USUAL = 300_000
+"""If that is more, a bucket has so many, since they are in memory twice while it is written; or at least a forty-eighth."""
 START = Position(-1, 0)
 
 
@@ -83,8 +85,9 @@ def next_step(
         return _merge(buckets, waiting, rule)
     if reached is None or not rule.count_min:
         return None
-    wanted = rule.count_min if is_quiet else max(rule.count_min, len(delays) // _SHARES)
-    return _store(waiting, stored_to, reached, min(wanted, rule.count_max), rule.count_max)
+    count = len(delays)
+    wanted = rule.count_min if is_quiet else max(min(count // _SHARES_MIN, _ENTRIES_USUAL), count // _SHARES_MAX)
+    return _store(waiting, stored_to, reached, min(max(wanted, rule.count_min), rule.count_max), rule.count_max)
 
 
 def _store(waiting: "Waiting", start: Position, reached: Position, count_min: int, count_max: int) -> Store | None:

@@ -23,7 +23,6 @@ from broker.subscription.delay_buckets import (
     has_ledgers_of_its_own,
     next_step,
 )
-from broker.subscription.delayed_part import DelayedPart
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedCursor, ManagedLedgerError
 from managed_ledger.cursor.properties import apache_bucket_key, bucket_key, bucket_ledgers
@@ -123,7 +122,7 @@ class DelayedIndex:
         elif isinstance(step, Drop):
             self._work(self._drop({bucket.key: bucket.ledger_id for bucket in step.buckets}))
         elif step is not None and delays is not None:
-            self._work(self._store(step, delays.part(step.start, step.end)))
+            self._work(self._store(step, BucketContent(delays.part(step.start, step.end), self._segment_count)))
         elif delays is not None and (self.buckets or len(delays)):
             self._look_in(CHECK_SECONDS)
 
@@ -157,11 +156,10 @@ class DelayedIndex:
         _log.info(line("delayed messages loaded", of=self._label, buckets=len(loader.good), entries=loader.entries))
         return True
 
-    async def _store(self, step: Store, part: DelayedPart) -> bool:
-        content = BucketContent(part, self._segment_count)
+    async def _store(self, step: Store, content: BucketContent) -> bool:
         try:
             await content.gather()
-            writer = await unbroken(self._named_ledger(part))
+            writer = await unbroken(self._named_ledger(content))
         except BucketTooLarge as error:
             self._rule = replace(self._rule, count_max=max(self._rule.count_max // 2, self._segment_count))
             _log.info(line("smaller buckets of delayed messages", of=self._label, entries=self._rule.count_max, why=error))
@@ -176,12 +174,12 @@ class DelayedIndex:
             self._useless[bucket_key(writer.ledger_id)] = writer.ledger_id
             _log.warning(line("delayed messages not stored", of=self._label, ledger=writer.ledger_id, error=error))
             return False
-        bucket = Bucket(writer.ledger_id, bucket_key(writer.ledger_id), part.first, part.last, writer.length_bytes)
+        bucket = Bucket(writer.ledger_id, bucket_key(writer.ledger_id), content.first, content.last, writer.length_bytes)
         await self._stored(step, bucket)
         return True
 
-    async def _named_ledger(self, part: DelayedPart) -> LedgerWriter:
-        key = apache_bucket_key(part.first.ledger_id, part.last.ledger_id)
+    async def _named_ledger(self, content: BucketContent) -> LedgerWriter:
+        key = apache_bucket_key(content.first.ledger_id, content.last.ledger_id)
         writer = await self._ledgers.create(custom_metadata(key, self._topic, self._subscription))
         try:
             await self._cursor.change_cursor_properties({bucket_key(writer.ledger_id): str(writer.ledger_id)})

@@ -7,6 +7,7 @@ SnapshotSegment that it describes, by time. It counts whole or not at all: who i
 import asyncio
 from array import array
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from google.protobuf.message import DecodeError
 
@@ -45,6 +46,7 @@ class BucketContent:
     """What is to be written of a part. Gathered piece by piece, with others having their turn in between."""
 
     def __init__(self, part: DelayedPart, segment_count: int) -> None:
+        self.first, self.last = part.first, part.last
         self._part = part
         self._segment_count = segment_count
         self._items = array("Q")
@@ -55,6 +57,7 @@ class BucketContent:
         for items in self._part.sift():
             self._items += items
             await asyncio.sleep(0)
+        self._part = replace(self._part, items=array("Q"))  # they are not needed any more, and many
         described = SnapshotMetadata()
         for facts in self._segments():
             segment = described.metadata_list.add(min_schedule_timestamp=facts[0][0], max_schedule_timestamp=facts[0][-1])

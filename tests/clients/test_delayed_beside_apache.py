@@ -1,0 +1,124 @@
+"""Delayed messages that one broker has stored, ours or Apache's with its BucketDelayedDeliveryTracker, and the other loads.
+
+Our broker and Apache's 4.0.8 beside it, on our bookies; the topic goes from one to the other and back. Strict: none is early.
+"""
+
+import re
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from itertools import permutations
+
+import pulsar
+import pytest
+
+from managed_ledger.cursor.properties import APACHE_BUCKET
+from tests.clients.apache_broker_process import ApacheBrokerProcess
+from tests.clients.broker_process import BrokerProcess
+from tests.clients.cluster_admin import Broker, get
+from tests.clients.mixed_brokers import move, ours_and_apaches, settle
+from tests.clients.python_client import TIMEOUT_MS, quiet_client, until
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
+
+SETTINGS: Mapping[str, str] = {
+    "isDelayedDeliveryDeliverAtTimeStrict": "true",
+    "delayedDeliveryMinIndexCountPerBucket": "50",
+    "delayedDeliveryMaxIndexesPerBucketSnapshotSegment": "20",
+    "managedLedgerMaxEntriesPerLedger": "60",
+    "managedLedgerMinLedgerRolloverTimeMinutes": "0",
+}
+BUCKETS = "org.apache.pulsar.broker.delayed.BucketDelayedDeliveryTrackerFactory"
+Either = BrokerProcess | ApacheBrokerProcess
+COUNT, SOON = 300, 30
+SOON_SECONDS, LATER_SECONDS = 45, 75
+
+
+@pytest.fixture(scope="module")
+def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[tuple[BrokerProcess, ApacheBrokerProcess]]:
+    ours = ["loadBalancerSheddingEnabled=false", *(f"{key}={value}" for key, value in SETTINGS.items())]
+    apaches = {**SETTINGS, "delayedDeliveryTrackerFactoryClassName": BUCKETS}
+    with ours_and_apaches(tmp_path_factory.mktemp("delayed"), storage, ours, apaches) as both:
+        yield both
+
+
+@pytest.fixture(params=[0, 1], ids=["from ours", "from Apache's"])
+def both_ways(request: pytest.FixtureRequest, brokers: tuple[Either, Either]) -> tuple[Either, Either]:
+    first, second = list(permutations(brokers))[request.param]
+    return first, second
+
+
+def path(topic: str) -> str:
+    return f"/admin/v2/{topic.replace('://', '/')}"
+
+
+def told(topic: str, broker: Broker, member: str) -> int:
+    return int(get(broker, f"{path(topic)}/stats")["subscriptions"]["s"][member])
+
+
+def waiting(topic: str, broker: Broker) -> int:
+    return told(topic, broker, "msgDelayed")
+
+
+def has_stored(broker: Either, topic: str) -> bool:
+    """A bucket that either knows: of whole ledgers."""
+    if isinstance(broker, ApacheBrokerProcess):
+        return any("Create bucket snapshot finish" in each and topic in each for each in broker.log.read_text().splitlines())
+    properties = get(broker, f"{path(topic)}/internalStats")["cursors"]["s"]["cursorProperties"]
+    return any(key.startswith(APACHE_BUCKET) for key in properties)
+
+
+def loaded(broker: Either, topic: str) -> int:
+    """How many entries of buckets it says that it took in."""
+    said = "\n".join(each for each in broker.log.read_text().splitlines() if topic in each)
+    ours = re.findall(r"delayed messages loaded.*entries=(\d+)", said)
+    apaches = re.findall(
+        r"Recover delayed message index bucket snapshot finish, buckets: \d+, numberDelayedMessages: (\d+)", said
+    )
+    return max(map(int, ours + apaches), default=0)
+
+
+def publish(client: pulsar.Client, topic: str) -> dict[str, int]:
+    """When each is due."""
+    producer = client.create_producer(topic)
+    now_ms = time.time_ns() // 1_000_000
+    seconds = [SOON_SECONDS if number % (COUNT // SOON) == 3 else LATER_SECONDS for number in range(COUNT)]
+    due = {f"m{number}": now_ms + 1000 * seconds[number] for number in range(COUNT)}
+    for text, at_ms in due.items():
+        producer.send(text.encode(), deliver_at=at_ms)
+    producer.close()
+    return due
+
+
+def take(consumer: pulsar.Consumer, due: Mapping[str, int], count: int) -> list[str]:
+    """Acknowledged; none before its time."""
+    came: list[str] = []
+    for _ in range(count):
+        message = consumer.receive(timeout_millis=2 * TIMEOUT_MS)
+        text = message.data().decode()
+        assert due[text] <= time.time_ns() // 1_000_000, f"{text} is early"
+        consumer.acknowledge(message)
+        came.append(text)
+    return came
+
+
+def test_what_one_kind_has_stored_the_other_loads_and_each_message_comes_once(
+    both_ways: tuple[Either, Either], topic: str
+) -> None:
+    first, second = both_ways
+    move(topic, first)
+    with closing(quiet_client(first.ready.broker_url)) as client:
+        consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
+        due = publish(client, topic)
+        until(lambda: has_stored(first, topic))
+        until(lambda: waiting(topic, first) == COUNT)
+        move(topic, second)
+        until(lambda: waiting(topic, second) == COUNT)
+        assert loaded(second, topic) >= 50
+        came = take(consumer, due, SOON)
+        until(lambda: told(topic, second, "msgBacklog") == COUNT - SOON)
+        settle(topic, second)
+        move(topic, first)
+        came += take(consumer, due, COUNT - SOON)
+        assert sorted(came) == sorted(due)
+        until(lambda: waiting(topic, first) == 0)
