@@ -2,10 +2,14 @@
 
 import base64
 import datetime
+import io
 import json
 import struct
+from decimal import Decimal
 from typing import Any
 
+import avro.io
+import avro.schema
 import numpy
 import pyarrow
 import pytest
@@ -84,6 +88,7 @@ def test_a_frames_own_type_says_its_schema(type: Any, kind: str) -> None:  # noq
         ("AVRO", pyarrow.int64(), "valueSchema=avro is for a struct"),
         ("PROTOBUF_NATIVE", pyarrow.struct([("when", ZONED)]), "field when is timestamp.* which protobuf does not have"),
         ("AUTO", pyarrow.decimal128(10, 2), "expected string or binary"),
+        ("AVRO", pyarrow.struct([("m", pyarrow.map_(pyarrow.int64(), ZONED))]), "field m is map<int64.* cannot be encoded"),
         ("AVRO", pyarrow.struct([("a b", pyarrow.int64())]), "field 'a b': names have letters of ASCII"),
         ("JSON", pyarrow.struct([("a", pyarrow.struct([("grün", ZONED)]))]), "field 'grün': names have"),
         ("PROTOBUF_NATIVE", pyarrow.struct([("1", pyarrow.int64())]), "field '1': names have"),
@@ -97,6 +102,38 @@ def test_what_does_not_go_together_is_refused(kind: str, type: Any, said: str) -
 def test_a_number_that_does_not_fit_is_refused() -> None:
     with pytest.raises(WrongFrame, match="no int8"):
         value_encoder("INT8", pyarrow.int64()).encoded(pyarrow.array([200]))
+
+
+WITH_MAPS = pyarrow.struct(
+    [
+        ("price", pyarrow.decimal128(38, 4)),
+        ("counts", pyarrow.map_(pyarrow.string(), pyarrow.int64())),
+        ("lists", pyarrow.map_(pyarrow.string(), pyarrow.list_(pyarrow.decimal128(9, 2)))),
+    ]
+)
+_prices = st.decimals(allow_nan=False, allow_infinity=False, places=2, min_value=-(10**6), max_value=10**6)
+_WITH_MAPS = st.fixed_dictionaries(
+    {
+        "price": st.none() | st.integers(-(10**38) + 1, 10**38 - 1).map(lambda number: Decimal(f"{number}E-4")),
+        "counts": st.none() | st.dictionaries(st.text(max_size=4), st.none() | st.integers(-(2**63), 2**63 - 1), max_size=3),
+        "lists": st.dictionaries(st.text(max_size=4), st.lists(st.none() | _prices, max_size=2), max_size=2),
+    }
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(_WITH_MAPS, min_size=1, max_size=5), st.integers(0, 2))
+def test_maps_and_decimals_are_what_apaches_avro_and_any_json_reader_read(given_rows: list[Any], first: int) -> None:
+    column = pyarrow.array([*given_rows, None], WITH_MAPS)[min(first, len(given_rows)) :]
+    rows = given_rows[min(first, len(given_rows)) :]
+    encoder = value_encoder("AVRO", column.type)
+    reader = avro.io.DatumReader(avro.schema.parse(encoder.definition().decode()))
+    *found, last = encoder.encoded(column).to_pylist()
+    assert last is None
+    assert [reader.read(avro.io.BinaryDecoder(io.BytesIO(each))) for each in found] == rows
+    texts = value_encoder("JSON", column.type).encoded(column).to_pylist()[:-1]
+    without_nulls = [{name: value for name, value in each.items() if value is not None} for each in rows]
+    assert [json.loads(each, parse_float=Decimal) for each in texts] == without_nulls
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -1,6 +1,7 @@
 """Every type of schema on Spark: written by `df.write`, registered, read as what it was; and by Apache's client."""
 
 import datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -73,6 +74,18 @@ def test_a_struct_is_there_and_back(spark: SparkProcess, options: dict[str, str]
     [(kinds, rows)] = spark.run(f"{SINK}:there_and_back", cases=[(asked, f"value {STRUCT}", [(VALUE,), (NOTHING,), (None,)])])
     assert kinds["value"] == STRUCT.replace(": ", ":").replace(", ", ",")
     assert [as_plain(each["value"]) for each in rows] == [VALUE, NOTHING, None]
+
+
+@pytest.mark.parametrize("kind", ["avro", "json"])
+def test_decimals_and_maps_are_there_and_back(spark: SparkProcess, options: dict[str, str], topic: str, kind: str) -> None:
+    schema = "struct<price: decimal(38,4), counts: map<string,struct<price: decimal(9,2)>>>"
+    rows = [((Decimal("-12345678901234567890123456.1234"), {"a": (Decimal("0.01"),), "b": None}),), ((None, {}),)]
+    asked = {**options, "topic": topic, "valueSchema": kind, "createTopic": "true"}
+    [(kinds, found)] = spark.run(f"{SINK}:there_and_back", cases=[(asked, f"value {schema}", rows)])
+    assert kinds["value"] == schema.replace(": ", ":").replace(", ", ",")
+    first, second = (each["value"] for each in found)
+    assert first == {"price": rows[0][0][0], "counts": {"a": {"price": Decimal("0.01")}, "b": None}}
+    assert second == {"price": None, "counts": {}}
 
 
 @pytest.mark.parametrize("kind", ["avro", "json"])

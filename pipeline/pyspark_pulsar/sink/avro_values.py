@@ -3,6 +3,7 @@
 Each field is a union of null and its type (`value_schema`): index 0, or index 1 (written 2, zigzag) and the value.
 """
 
+from decimal import Decimal
 from typing import Any
 
 import numpy
@@ -14,6 +15,7 @@ from .errors import WrongFrame
 from .pieces import Cells, constant, grouped, is_null, joined, little_endian, piece, sizes_of, varints
 
 _NULL, _THERE = b"\x00", b"\x02"
+_DECIMAL_BYTES = 16
 
 
 def avro_values(column: Any) -> Any:
@@ -47,7 +49,7 @@ def _optional(column: Any) -> Any:
         return joined([piece(index, varints(_zigzag(sizes_of(octets))).where(there)), octets])
     if pyarrow.types.is_struct(kind):
         return joined([piece(index), _nulls_again(_record(column), column)])
-    if pyarrow.types.is_list(kind):
+    if pyarrow.types.is_list(kind) or pyarrow.types.is_map(kind):
         return joined([piece(index), _items(column, there)])
     return piece(index, _number(column).where(there))
 
@@ -60,6 +62,8 @@ def _number(column: Any) -> Cells:
         return Cells(values[:, None], numpy.ones((len(column), 1), numpy.bool_))
     if pyarrow.types.is_floating(kind):
         return little_endian(numpy.ascontiguousarray(pyarrow.compute.fill_null(column, 0.0)))
+    if pyarrow.types.is_decimal128(kind):
+        return _decimals(column)
     if pyarrow.types.is_timestamp(kind):
         column = column.cast(pyarrow.timestamp("us", tz=kind.tz)).cast(pyarrow.int64())
     elif pyarrow.types.is_date(kind):
@@ -69,13 +73,27 @@ def _number(column: Any) -> Cells:
     return varints(_zigzag(numpy.asarray(pyarrow.compute.fill_null(column, 0)).astype(numpy.int64)))
 
 
+def _decimals(column: Any) -> Cells:
+    """Two's complement, its highest byte first: of sixteen bytes, all that Arrow has, the lowest first."""
+    filled = pyarrow.compute.fill_null(column, pyarrow.scalar(Decimal(0), column.type))
+    room = numpy.frombuffer(filled.buffers()[1] or b"", numpy.uint8).reshape(-1, _DECIMAL_BYTES)
+    found = room[filled.offset : filled.offset + len(filled), ::-1]
+    octets = numpy.hstack([numpy.full((len(found), 1), 2 * _DECIMAL_BYTES, numpy.uint8), found])
+    return Cells(octets, numpy.ones(octets.shape, numpy.bool_))
+
+
 def _items(column: Any, there: Flags) -> Any:
-    """One block of items and an end, or the end alone; nothing in a row that is null."""
+    """One block of items (of a map pairs) and an end, or the end alone; nothing in a row that is null."""
     if column.null_count:
         column = pyarrow.compute.fill_null(column, pyarrow.scalar([], column.type))
     offsets = numpy.asarray(column.offsets).astype(numpy.int64)
     counts = numpy.diff(offsets)
-    items = _optional(column.values.slice(offsets[0], offsets[-1] - offsets[0]))
+    first, count = int(offsets[0]), int(offsets[-1] - offsets[0])
+    if pyarrow.types.is_map(column.type):
+        keys = column.keys.slice(first, count).cast(pyarrow.binary())
+        items = joined([piece(varints(_zigzag(sizes_of(keys)))), keys, _optional(column.items.slice(first, count))])
+    else:
+        items = _optional(column.values.slice(first, count))
     head = piece(varints(_zigzag(counts)).where(counts > 0))
     return joined([head, grouped(items, offsets - offsets[0]), piece(constant(_NULL, len(counts)).where(there))])
 

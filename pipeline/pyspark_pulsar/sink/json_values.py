@@ -6,6 +6,7 @@ numbers as their Avro types have them: microseconds, days.
 
 import base64
 import json
+from collections.abc import Iterable
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -47,7 +48,7 @@ def _value(column: Any) -> Any:
         return _text(column)
     if pyarrow.types.is_struct(kind):
         return _object(column)
-    if pyarrow.types.is_boolean(kind) or pyarrow.types.is_integer(kind):
+    if pyarrow.types.is_boolean(kind) or pyarrow.types.is_integer(kind) or pyarrow.types.is_decimal(kind):
         return column.cast(pyarrow.string()).cast(pyarrow.binary())
     if pyarrow.types.is_timestamp(kind):
         microseconds = column.cast(pyarrow.timestamp("us", tz=kind.tz)).cast(pyarrow.int64())
@@ -68,24 +69,33 @@ def _text(column: Any) -> Any:
 
 
 def _row_by_row(column: Any) -> Any:
-    """What no vector operation writes: floats (as Python does, the shortest), bytes, lists, texts with control characters."""
+    """What no vector operation writes: floats (as Python does, the shortest), bytes, lists, maps, control characters."""
     try:
-        found = [
-            None if each is None else json.dumps(_plain(each), separators=(",", ":"), allow_nan=False).encode()
-            for each in column.to_pylist()
-        ]
+        found = [None if each is None else _json_of(each, column.type).encode() for each in column.to_pylist()]
     except ValueError:
         raise WrongFrame("column value: NaN or an infinite number, which JSON does not have; make it null, or text") from None
     return pyarrow.array(found, pyarrow.binary())
 
 
+def _json_of(value: Any, kind: Any) -> str:
+    if value is None:
+        return "null"
+    if pyarrow.types.is_list(kind):
+        return f"[{','.join(_json_of(each, kind.value_type) for each in value)}]"
+    if pyarrow.types.is_struct(kind):
+        return _members((field.name, value[field.name], field.type) for field in kind if value[field.name] is not None)
+    if pyarrow.types.is_map(kind):
+        return _members((name, each, kind.item_type) for name, each in value)
+    return str(value) if pyarrow.types.is_decimal(kind) else json.dumps(_plain(value), allow_nan=False)
+
+
+def _members(found: Iterable[tuple[str, Any, Any]]) -> str:
+    return f"{{{','.join(f'{json.dumps(name)}:{_json_of(value, kind)}' for name, value, kind in found)}}}"
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items() if each is not None}
     if isinstance(value, datetime):
         return (value.replace(tzinfo=None) - _EPOCH) // _MICROSECOND  # Arrow has those with a zone in UTC
     if isinstance(value, date):

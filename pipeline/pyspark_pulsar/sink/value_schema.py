@@ -49,6 +49,10 @@ def _type(found: Any, name: str) -> Any:
         return {"type": "long", "logicalType": "timestamp-micros" if found.tz else "local-timestamp-micros"}
     if pyarrow.types.is_struct(found):
         return avro_definition(found, name)
+    if pyarrow.types.is_decimal128(found):
+        return {"type": "bytes", "logicalType": "decimal", "precision": found.precision, "scale": found.scale}
+    if pyarrow.types.is_map(found) and pyarrow.types.is_string(found.key_type):
+        return {"type": "map", "values": ["null", _type(found.item_type, f"{name}_value")]}
     if pyarrow.types.is_list(found):
         return {"type": "array", "items": ["null", _type(found.value_type, f"{name}_item")]}
     raise WrongFrame(
