@@ -3,14 +3,15 @@
     python -m benchmarks.pipeline_read                      10 million rows of 100 B, then 1 million of 1 KB
     python -m benchmarks.pipeline_read --sizes 1000000x100  another size; commas between several
 
-Everything is started and ended here: a standalone, Apache's Kafka broker, PySpark with our source, Spark 4.0.0 with Kafka's;
-Maven keeps their jars. Values are random bytes, which no format makes smaller. Our sink fills a topic, whose ledger is then
-closed; Parquet is made of that topic, and Kafka's topic of Parquet; all three are compared before anything is measured.
+Everything is started and ended here: a broker with a bookie, Apache's Kafka broker, PySpark with our source, Spark 4.0.0 with
+Kafka's; Maven keeps their jars. Values are random bytes, which no format makes smaller. Our sink fills a topic, whose ledger
+is then closed; Parquet is made of that topic, and Kafka's topic of Parquet; all three are compared before anything is measured.
 
 `aggregate` is count(*), sum(length(key)), sum(length(value)), max(time), and our source and Parquet read those three columns;
 Kafka's source has no choice of columns. `five columns` go row by row into Spark's noop sink: key, value, topic, place and time,
-which is what Kafka's source has. Of each the median of the runs, in rows a second and CPU seconds; a run before them does not
-count. The disk needs five times the rows.
+which is what Kafka's source has. `batches from memory` is a source in Python that does nothing else (`memory_source`): what
+Spark alone costs. Of each the median of the runs, in rows a second and CPU seconds; a run before them does not count. The disk
+needs five times the rows.
 """
 
 import argparse
@@ -24,8 +25,8 @@ from pathlib import Path
 
 from benchmarks.kafka_broker import KafkaBroker
 from benchmarks.measured_runs import Run, measured, table
+from benchmarks.one_bookie import OneBookie
 from benchmarks.spark_sides import NOOP, KafkasSpark, OurSpark, Spark, Table
-from tests.clients.server_process import ServerProcess
 
 _SETTINGS = ("brokerDeleteInactiveTopicsEnabled=false", "defaultRetentionTimeInMinutes=-1", "defaultRetentionSizeInMB=-1")
 _TOPIC = "persistent://public/default/rows"
@@ -72,6 +73,12 @@ class Bench:
     def parquet(self) -> Table:
         return Table("parquet", {"path": str(self.scratch / "parquet")})
 
+    @property
+    def memory(self) -> Table:
+        """In as many tasks as the topic is read by."""
+        tasks = max(1, self.rows * self.size >> 26)
+        return Table("memory", {"rows": str(self.rows), "size": str(self.size), "tasks": str(tasks)})
+
     def check(self, spark: Spark, source: Table, expected: Sequence[str]) -> None:
         """The count and the hash of all rows have to be the expected ones."""
         found = spark.run(source, _CHECK)
@@ -93,8 +100,8 @@ class Bench:
 def of_ours(bench: Bench) -> tuple[list[Run], list[str]]:
     """The topic and Parquet; and the count and the hash of the rows."""
     runs = []
-    with ServerProcess(bench.scratch / "server", _SETTINGS) as server, OurSpark(bench.scratch) as spark:
-        ready = server.start()
+    with OneBookie(bench.scratch / "server") as server, OurSpark(bench.scratch) as spark:
+        ready = server.start(_SETTINGS)
         where = {"service.url": ready.broker_url, "admin.url": ready.web_url, "topic": _TOPIC}
         to = Table("pulsar", {**where, "createTopic": "true", "pulsar.producer.batchingMaxBytes": _BATCH_BYTES})
         spark.run(Table("range", {"rows": str(bench.rows)}), generated(bench.size), to)
@@ -108,6 +115,7 @@ def of_ours(bench: Bench) -> tuple[list[Run], list[str]]:
             runs.append(bench.measure(spark, "Parquet", bench.parquet, query))
             chosen = {**where, "columns": query.columns} if query.columns else where
             runs.append(bench.measure(spark, "topic, from bookies", Table("pulsar", chosen), query, ready.pid))
+        runs.append(bench.measure(spark, "batches from memory", bench.memory, AGGREGATE))
         through = Table("pulsar", {**where, "columns": AGGREGATE.columns, "readFrom": "broker"})
         runs.append(bench.measure(spark, "topic, through the broker", through, AGGREGATE, ready.pid))
     shutil.rmtree(bench.scratch / "server")

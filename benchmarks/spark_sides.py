@@ -66,6 +66,9 @@ class OurSpark:
         for name, value in settings.items():
             builder = builder.config(name, value)
         self._session: Any = builder.getOrCreate()
+        from benchmarks.memory_source import MemorySource
+
+        self._session.dataSource.register(MemorySource)
 
     def run(self, source: Table, expressions: Sequence[str], sink: Table | None = None) -> list[str]:
         if source.format == "range":
