@@ -27,6 +27,7 @@ from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedCursor, ManagedLedgerError
 from managed_ledger.cursor.properties import apache_bucket_key, bucket_key, bucket_ledgers
 from managed_ledger.tasks import unbroken
+from ports.allocator import give_back_free_memory
 from ports.logs import line
 
 from ..dispatch_driver import DispatchDriver, ReadPlace
@@ -141,6 +142,7 @@ class DelayedIndex:
             if self._is_loading:
                 self._failed(error)
             return
+        give_back_free_memory()  # many megabytes were copied beside an index that grows
         self._look_in(CHECK_SECONDS if task.result() else RETRY_SECONDS)
 
     async def _load(self, names: Mapping[str, int]) -> bool:
