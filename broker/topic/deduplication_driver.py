@@ -160,7 +160,7 @@ class TopicDeduplication:
             if metadata is None or metadata.HasField("replicated_from"):
                 known.unsaved_entries += 1
                 continue
-            message = message_of(metadata)
+            message = message_of(metadata, run.payload(entry_id))
             known.replayed(metadata.producer_name, message.last, message.chunk, now_ms)
         self._position = max(self._position or end, min(end, Position(run.ledger_id, run.last_entry_id)))
 

@@ -17,6 +17,7 @@ from wire.kernels.sequences import highest_if_ascending, last_sequence_ids
 from wire.payloads import message_metadata, split_section
 from wire.run import FLAG_CHUNK, FLAG_MARKER, Buffer, EntryBatch, EntryRun, SendRun
 
+from .batches_by_key import has_gaps
 from .deduplication import NOTHING, Chunk, Deduplication, Verdict
 
 
@@ -62,10 +63,12 @@ def noted(known: Deduplication, name: str, run: SendRun, now_ms: int) -> Piece:
     return Piece(run, Verdict.STORE, last, chunk)
 
 
-def message_of(metadata: MessageMetadata) -> Message:
-    """Of an entry by its metadata alone."""
+def message_of(metadata: MessageMetadata, section: Buffer) -> Message:
+    """Of an entry that is stored."""
     first = signed(metadata.sequence_id)
-    highest = signed(metadata.highest_sequence_id) or first + max(metadata.num_messages_in_batch, 1) - 1
+    highest = signed(metadata.highest_sequence_id)
+    if not highest and not has_gaps(section, metadata):
+        highest = first + max(metadata.num_messages_in_batch, 1) - 1
     chunk = _chunk_of(metadata)
     if metadata.HasField("marker_type"):
         return Message(first, NOTHING, is_marker=True)
@@ -88,25 +91,35 @@ def _chunk_of(metadata: MessageMetadata) -> Chunk | None:
 
 
 def _last_ids(run: SendRun) -> "array[int]":
-    """Of each entry. Batches of the C++ client and its kin do not say theirs: ids that ascend go up so far at least."""
+    """Of each entry. Batches of the C++ client and its kin do not say theirs: it is as many as they have messages, but for
+    batches by key, whose first id is all that is certain (Apache counts that one always)."""
     entries = run.entries
     if entries.message_count == entries.count or all(run.highest_sequence_ids):
         return run.highest_sequence_ids
     scanned = scan(EntryRun(0, 0, entries.buffer, entries.offsets, entries.header_bytes))
-    return last_sequence_ids(run.sequence_ids, run.highest_sequence_ids, scanned.message_counts)
+    lasts = last_sequence_ids(run.sequence_ids, run.highest_sequence_ids, scanned.message_counts)
+    for index, highest in enumerate(run.highest_sequence_ids):
+        if not highest and lasts[index] != run.sequence_ids[index] and has_gaps(_section(run, index)):
+            lasts[index] = run.sequence_ids[index]
+    return lasts
+
+
+def _section(run: SendRun, index: int) -> memoryview:
+    """What was sent as this entry."""
+    entries = run.entries
+    return memoryview(entries.buffer)[entries.offsets[index] + entries.header_bytes : entries.offsets[index + 1]]
 
 
 def _messages(run: SendRun, lasts: "array[int]") -> Iterator[Message]:
     """By their commands, which is what is answered; chunks and markers by their metadata too."""
-    entries = run.entries
     for index, (word, highest) in enumerate(zip(run.sequence_ids, lasts, strict=True)):
         first = signed(word)
         last = max(first, signed(highest)) if highest else first
         if run.flags & (FLAG_CHUNK | FLAG_MARKER):
-            section = memoryview(entries.buffer)[entries.offsets[index] + entries.header_bytes : entries.offsets[index + 1]]
+            section = _section(run, index)
             metadata = metadata_of(section)
             if metadata is not None:
-                found = message_of(metadata)
+                found = message_of(metadata, section)
                 yield Message(first, NOTHING if found.last == NOTHING else last, found.chunk, found.is_marker)
                 continue
         yield Message(first, last)

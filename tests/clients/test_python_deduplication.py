@@ -79,6 +79,25 @@ def test_a_named_producer_that_sends_again_after_kill_9_has_each_message_stored_
     assert stats(deduplicating.ready, topic)["subscriptions"] == {}
 
 
+def test_batches_by_key_are_stored_once_each_also_over_kill_9(deduplicating: ServerProcess, topic: str) -> None:
+    """Their ids lie between those of each other, and this client says only the first."""
+    assert deduplicating.ready is not None
+    with closing(quiet_client(deduplicating.ready.broker_url)) as client:
+        options = {"batching_enabled": True, "batching_type": pulsar.BatchingType.KeyBased, "batching_max_messages": 20}
+        producer = client.create_producer(topic, producer_name="p", send_timeout_millis=0, block_if_queue_full=True, **options)
+        producer.send(b"0")  # as above
+        confirmed = {"0"}
+        for index in range(1, 400):
+            producer.send_async(f"{index}".encode(), remember(confirmed, f"{index}"), partition_key=f"k{index * index % 7}")
+            if index == 200:
+                deduplicating.kill()
+                deduplicating.start()
+        producer.flush()
+        assert len(confirmed) == 400
+        producer.close()
+        assert Counter(everything(client, topic)) == Counter(f"{index}" for index in range(400))
+
+
 def test_f23_chunks_that_are_sent_again_after_kill_9_make_each_message_once(deduplicating: ServerProcess, topic: str) -> None:
     """F23: the server dies between the chunks of a message, whose producer sends it again."""
     assert deduplicating.ready is not None

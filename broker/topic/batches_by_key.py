@@ -1,0 +1,57 @@
+"""Batches that have not all the ids between their first and their last: those by key, of the C++ client and its kin. Pure.
+
+Such a client says of a batch its first sequence id alone. One by key has the ids of the messages of that key, and those of the
+next batch lie between them: counted as first + number - 1, the next one would be taken for a repeat and lost. Java's client and
+others say the last id of each batch, and are never looked at here.
+
+This looks at each message of a batch whose first one has a key; of others nothing but the metadata is read.
+"""
+
+from google.protobuf.message import DecodeError
+
+from wire.compression import decompress
+from wire.errors import MalformedPayload
+from wire.generated.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
+from wire.int64 import signed
+from wire.payloads import message_metadata, split_section
+from wire.run import Buffer
+
+_LENGTH_BYTES = 4
+
+
+def has_gaps(section: Buffer, metadata: MessageMetadata | None = None) -> bool:
+    """Whether ids between its first and its last may be those of another batch. So it is also when it cannot be read: then
+    nothing but its first id is certain."""
+    try:
+        parts = split_section(section)
+        metadata = metadata or message_metadata(parts)
+        if metadata.num_messages_in_batch < 2 or not metadata.HasField("partition_key"):
+            return False
+        if metadata.encryption_keys:
+            return True
+        payload = memoryview(decompress(metadata.compression, parts.payload, metadata.uncompressed_size))
+        return not _is_without_gaps(payload, metadata.num_messages_in_batch, signed(metadata.sequence_id))
+    except MalformedPayload:
+        return True
+
+
+def _is_without_gaps(payload: memoryview, count: int, first: int) -> bool:
+    """Messages that say no ids are taken to follow one another."""
+    at = 0
+    for expected in range(first, first + count):
+        start = at + _LENGTH_BYTES
+        end = start + int.from_bytes(payload[at:start])
+        if not start < end <= len(payload):
+            raise MalformedPayload(f"a batch of {count} messages is cut off at {at}")
+        message = _message(payload[start:end])
+        if message.HasField("sequence_id") and signed(message.sequence_id) != expected:
+            return False
+        at = end + message.payload_size
+    return True
+
+
+def _message(data: memoryview) -> SingleMessageMetadata:
+    try:
+        return SingleMessageMetadata.FromString(bytes(data))
+    except DecodeError as error:
+        raise MalformedPayload(f"metadata of a message in a batch: {error}") from error
