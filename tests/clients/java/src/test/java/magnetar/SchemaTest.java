@@ -9,6 +9,7 @@ import com.google.protobuf.StringValue;
 import com.google.protobuf.Timestamp;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
@@ -21,6 +22,8 @@ import org.apache.pulsar.client.api.schema.GenericRecord;
 import org.apache.pulsar.client.api.schema.SchemaDefinition;
 import org.apache.pulsar.common.schema.KeyValue;
 import org.apache.pulsar.common.schema.KeyValueEncodingType;
+import org.apache.pulsar.common.schema.SchemaInfo;
+import org.apache.pulsar.common.schema.SchemaType;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -136,6 +139,45 @@ class SchemaTest extends Fixture {
           () -> client.newProducer(Schema.STRING).topic(topic).create());
       assertThrows(PulsarClientException.IncompatibleSchemaException.class, () -> consumer(avro(Other.class), topic, "s"));
       producer.send(first("b", 2));
+    }
+  }
+
+  /** One whose definition means something to clients alone (PIP-420). */
+  private record Elsewhere(String definition) implements Schema<byte[]> {
+    @Override
+    public byte[] encode(byte[] message) {
+      return message;
+    }
+
+    @Override
+    public byte[] decode(byte[] data) {
+      return data;
+    }
+
+    @Override
+    public SchemaInfo getSchemaInfo() {
+      return SchemaInfo.builder().name("").type(SchemaType.EXTERNAL).schema(definition.getBytes()).properties(Map.of()).build();
+    }
+
+    @Override
+    public Schema<byte[]> clone() {
+      return this;
+    }
+  }
+
+  @Test
+  void whatTheBrokerCannotReadIsKeptForThoseWhoCan() throws Exception {
+    String topic = newTopic();
+    try (Producer<byte[]> one = client.newProducer(new Elsewhere("one")).topic(topic).create();
+        Producer<byte[]> two = client.newProducer(new Elsewhere("two")).topic(topic).create();
+        Consumer<byte[]> consumer = consumer(new Elsewhere("one"), topic, "s")) {
+      one.send("a".getBytes());
+      two.send("b".getBytes());
+      Message<byte[]> first = typed(consumer);
+      assertArrayEquals(new byte[] {0, 0, 0, 0, 0, 0, 0, 0}, first.getSchemaVersion());
+      assertArrayEquals(new byte[] {0, 0, 0, 0, 0, 0, 0, 1}, typed(consumer).getSchemaVersion());
+      assertThrows(PulsarClientException.IncompatibleSchemaException.class,
+          () -> client.newProducer(avro(First.class)).topic(topic).create());
     }
   }
 

@@ -6,6 +6,10 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
@@ -22,6 +26,7 @@ import org.apache.pulsar.client.api.Message;
 import org.apache.pulsar.client.api.MessageId;
 import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.client.api.PulsarClientException.TransactionConflictException;
 import org.apache.pulsar.client.api.Reader;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
@@ -156,6 +161,32 @@ class TransactionsTest extends Fixture {
     try (Consumer<byte[]> consumer = consumer(topic, SubscriptionType.Exclusive)) {
       assertEquals(names(5, 5), receive(consumer, 5));
     }
+  }
+
+  private static int terminate(String topic) throws Exception {
+    URI uri = URI.create(System.getenv("PULSAR_TEST_WEB_URL") + "/admin/v2/" + topic.replace("://", "/") + "/terminate");
+    HttpRequest request = HttpRequest.newBuilder(uri).POST(HttpRequest.BodyPublishers.noBody()).build();
+    return HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.discarding()).statusCode();
+  }
+
+  /** On Apache's brokers (4.0.8) it is terminated, and the transaction never ends. */
+  @Test
+  void aTopicIsTerminatedWhenItsTransactionsHaveEnded() throws Exception {
+    String topic = newTopic();
+    try (Producer<byte[]> producer = producer(topic, false); Consumer<byte[]> consumer = consumer(topic, SubscriptionType.Shared)) {
+      Transaction open = begin();
+      producer.newMessage(open).value("m0".getBytes()).send();
+      producer.send("m1".getBytes());
+      assertEquals(409, terminate(topic));
+      end(open, true);
+      assertEquals(200, terminate(topic));
+      assertEquals(names(0, 2), receive(consumer, 2));
+      Transaction late = begin();
+      assertThrows(PulsarClientException.TopicTerminatedException.class,
+          () -> transactional.newProducer().topic(topic).create());
+      end(late, true);
+    }
+    assertEquals(names(0, 2).size(), counted(topic).size(), "whoever comes then finds what was there");
   }
 
   @Test
