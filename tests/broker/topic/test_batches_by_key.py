@@ -74,6 +74,12 @@ def test_a_batch_has_gaps_when_ids_are_missing(ids: list[int], compression: "Com
     assert has_gaps(batch(ids, compression)) == (ids != list(range(ids[0], ids[0] + len(ids))))
 
 
+@pytest.mark.parametrize("first", [(1 << 63) - 5, (1 << 63) - 4])
+def test_the_largest_ids_are_looked_at_too(first: int) -> None:
+    assert not has_gaps(batch(range(first, first + 4)))
+    assert has_gaps(batch([first, first + 1, first + 3]))
+
+
 def test_what_says_nothing_of_ids_has_none_and_of_what_cannot_be_read_the_first_id_alone_is_certain() -> None:
     assert not has_gaps(batch((3, 5), tells=False))
     assert not has_gaps(body("p", 3, num_messages_in_batch=5)), "without a key"
