@@ -16,6 +16,8 @@ from .credentials import tls_context, token
 _REDIRECTS_MAX = 20
 _REDIRECTIONS = {301, 302, 303, 307, 308}
 _SAID_CHARACTERS_MAX = 2000
+_NO_TRANSACTIONS = "not configured with transactionCoordinatorEnabled"
+"""In an answer of 503 (TransactionsBase): it will not be another one soon."""
 
 
 class AdminSession:
@@ -71,7 +73,7 @@ class AdminSession:
             return body
         if status == http.client.NOT_FOUND:
             raise NoSuchTopic(f"{topic}: there is no such topic at {where}: {text}")
-        if status >= http.client.INTERNAL_SERVER_ERROR:
+        if status >= http.client.INTERNAL_SERVER_ERROR and _NO_TRANSACTIONS not in text:
             raise Lost(f"{where}: {status}: {text}")
         raise Refused(f"{topic}: {where} answers {status}: {text}")
 
