@@ -3,9 +3,7 @@
 import json
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,12 +11,13 @@ import pytest
 from cli.admin.http import AdminConnection, Refused, Unreachable
 from cli.admin.request import Request
 from cli.client_configuration import ClientConfiguration, ConfigurationError, parse_client_configuration
+from tests.http_server import QuietHandler, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 120.0
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(QuietHandler):
     """Moves /admin/v2/moved to /admin/v2/owner, refuses /admin/v2/refused, answers everything else with what was asked."""
 
     def _answer(self) -> None:
@@ -40,20 +39,11 @@ class Handler(BaseHTTPRequestHandler):
 
     do_GET = do_PUT = do_POST = do_DELETE = _answer  # noqa: N815 - the names are http.server's
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is http.server's
-        """Quiet."""
-
 
 @pytest.fixture
 def url() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Handler) as found:
+        yield found
 
 
 @pytest.fixture

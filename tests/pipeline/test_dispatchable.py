@@ -1,10 +1,7 @@
 """Whether a broker has anything left to deliver, where it has no transactions, and where it is not there for a moment."""
 
 import json
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -12,15 +9,15 @@ from pipeline.pyspark_pulsar.client.dispatchable import is_nothing_left
 from pipeline.pyspark_pulsar.errors import Unreachable
 from pipeline.pyspark_pulsar.options import Access
 from pipeline.pyspark_pulsar.positions import Place
+from tests.http_server import QuietHandler, serving
 
 TOPIC = "persistent://public/default/t"
 
 
-@contextmanager
-def answering_503(reason: str) -> Iterator[str]:
+def answering_503(reason: str) -> AbstractContextManager[str]:
     """The URL of an admin REST that says so to everything."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def do_GET(self) -> None:
             body = json.dumps({"reason": reason}).encode()
             self.send_response(503)
@@ -28,17 +25,7 @@ def answering_503(reason: str) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: object) -> None:
-            """Not on the terminal."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    return serving(Handler)
 
 
 def looked_at(admin_url: str) -> bool:

@@ -3,9 +3,7 @@
 import json
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -15,6 +13,7 @@ from pipeline.pyspark_pulsar.errors import NoSuchTopic, Refused
 from pipeline.pyspark_pulsar.options import Access
 from pipeline.pyspark_pulsar.plan import TASKS, Split, splits_of, tasks_of
 from pipeline.pyspark_pulsar.positions import Ledger, LedgerRange
+from tests.http_server import QuietHandler, serving
 
 TOPICS = [f"persistent://public/default/t{number}" for number in range(1000)]
 
@@ -29,9 +28,8 @@ class Admin:
         self.moved = ""
 
 
-@contextmanager
-def served(admin: Admin) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
+def served(admin: Admin) -> AbstractContextManager[str]:
+    class Handler(QuietHandler):
         protocol_version = "HTTP/1.1"
 
         def setup(self) -> None:
@@ -62,19 +60,7 @@ def served(admin: Admin) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(data)
 
-        def log_message(self, *_: Any) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = False
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    return serving(Handler)
 
 
 def access(url: str, token: str = "token:right") -> Access:
