@@ -3,22 +3,37 @@
 Without Spark: tasks and commits are functions of their options, their place and their rows.
 """
 
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pyarrow
 import pytest
 
+from pipeline.pyspark_pulsar.client.admin import ledgers_of
 from pipeline.pyspark_pulsar.errors import NoSuchTopic, Refused
-from pipeline.pyspark_pulsar.sink import commits, publisher
-from pipeline.pyspark_pulsar.sink.commit_log import CommitLog, Decision
+from pipeline.pyspark_pulsar.sink import commits, publisher, task
+from pipeline.pyspark_pulsar.sink.commit_log import CommitLog, log_topic
+from pipeline.pyspark_pulsar.sink.commit_records import Decision
 from pipeline.pyspark_pulsar.sink.entries import Entry
-from pipeline.pyspark_pulsar.sink.errors import BatchChanged, Interrupted, NotDeduplicated, TransactionLost, WrongFrame
+from pipeline.pyspark_pulsar.sink.errors import (
+    BatchChanged,
+    Interrupted,
+    NotDeduplicated,
+    TakenOver,
+    TransactionLost,
+    WrongFrame,
+)
 from pipeline.pyspark_pulsar.sink.options import SinkOptions, parse_sink_options
 from pipeline.pyspark_pulsar.sink.publisher import Publisher
 from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace, TaskResult
 from pipeline.pyspark_pulsar.sink.transactions import TransactionClient
+from tests.clients.python_client import quiet_client
 from tests.clients.server_process import Ready, ServerProcess
 from tests.pipeline.written_topics import made, messages, values
 
@@ -110,7 +125,7 @@ def test_a_topic_that_does_not_deduplicate_is_refused_with_the_remedy(standalone
 def test_an_attempt_that_dies_leaves_nothing_and_nothing_is_there_before_the_commit(standalone: Ready, topic: str) -> None:
     chosen = options(standalone, made(standalone, topic), "transactions")
     with pytest.raises(Died):
-        SinkTask(chosen, TaskPlace("q1" + topic[-3:], 0, 0)).run(dying(frame(0, 30)))
+        SinkTask(chosen, TaskPlace(topic.rpartition("/")[2], 0, 0)).run(dying(frame(0, 30)))
     assert values(standalone, topic) == []
     commits.commit(ran(chosen, "", 0, frame(0, 30), frame(30, 30)), chosen)
     assert sorted(values(standalone, topic), key=int) == numbers(60)
@@ -124,7 +139,7 @@ def test_a_driver_that_died_after_the_decision_finishes_that_one_and_no_other(
     chosen, write_id = options(standalone, made(standalone, topic), "transactions"), topic.rpartition("/")[2]
     first = ran(chosen, write_id, 7, frame(0, 20), frame(20, 20))
     written = tuple(each.written for each in first if each.written is not None)
-    with CommitLog(commits.log_topic(write_id, chosen), chosen.access) as log:
+    with CommitLog(log_topic(write_id, chosen.commits_namespace), chosen.access) as log:
         log.write(Decision(7, written))
     for each in written[:committed]:
         client = TransactionClient(each.txn_id.most, chosen.access)
@@ -138,7 +153,7 @@ def test_a_driver_that_died_after_the_decision_finishes_that_one_and_no_other(
 def test_a_batch_that_is_decided_is_not_aborted_and_one_that_is_not_is(standalone: Ready, topic: str) -> None:
     chosen, write_id = options(standalone, made(standalone, topic), "transactions"), topic.rpartition("/")[2]
     first = ran(chosen, write_id, 0, frame(0, 20))
-    with CommitLog(commits.log_topic(write_id, chosen), chosen.access) as log:
+    with CommitLog(log_topic(write_id, chosen.commits_namespace), chosen.access) as log:
         log.write(Decision(0, tuple(each.written for each in first if each.written is not None)))
     commits.abort(first, chosen)
     commits.commit(ran(chosen, write_id, 0, frame(0, 20)), chosen)
@@ -149,7 +164,7 @@ def test_a_batch_that_is_decided_is_not_aborted_and_one_that_is_not_is(standalon
 def test_a_decided_transaction_that_was_aborted_is_told_and_not_taken_for_committed(standalone: Ready, topic: str) -> None:
     chosen, write_id = options(standalone, made(standalone, topic), "transactions"), topic.rpartition("/")[2]
     first = ran(chosen, write_id, 0, frame(0, 20))
-    with CommitLog(commits.log_topic(write_id, chosen), chosen.access) as log:
+    with CommitLog(log_topic(write_id, chosen.commits_namespace), chosen.access) as log:
         log.write(Decision(0, tuple(each.written for each in first if each.written is not None)))
     written = first[0].written
     assert written is not None
@@ -158,6 +173,127 @@ def test_a_decided_transaction_that_was_aborted_is_told_and_not_taken_for_commit
     client.close()
     with pytest.raises(TransactionLost, match=f"{topic}: a transaction of batch 0"):
         commits.commit(ran(chosen, write_id, 0, frame(0, 20)), chosen)
+
+
+# ---- Two attempts of one task at once
+
+
+class Attempt:
+    """In a thread of its own: writes `rows`, then waits until `go_on` for the end of its rows."""
+
+    def __init__(self, chosen: SinkOptions, place: TaskPlace, *frames: Any) -> None:
+        self._wrote, self._goes_on = Event(), Event()
+        self._frames = frames
+        self._workers = ThreadPoolExecutor(1)
+        self._result = self._workers.submit(SinkTask(chosen, place).run, self._all())
+
+    def _all(self) -> Iterator[Any]:
+        first, *others = self._frames
+        yield first
+        self._wrote.set()
+        assert self._goes_on.wait(60)
+        yield from others
+
+    def wrote(self) -> None:
+        assert self._wrote.wait(60)
+
+    def go_on(self) -> TaskResult:
+        self._goes_on.set()
+        self._workers.shutdown()
+        return self._result.result()
+
+
+def test_a_second_attempt_waits_for_the_first_one_and_sends_nothing_again(standalone: Ready, topic: str) -> None:
+    chosen = options(standalone, made(standalone, topic, deduplicates=True), "deduplication")
+    one = Attempt(chosen, TaskPlace("q", 0, 0), frame(0, 50), frame(50, 50))
+    one.wrote()
+    other = Attempt(chosen, TaskPlace("q", 0, 0), frame(0, 50), frame(50, 50))
+    assert one.go_on().repeated == 0
+    other.wrote()
+    assert (again := other.go_on()).rows == again.repeated == 100
+    assert values(standalone, topic) == numbers(100)
+
+
+def test_an_attempt_whose_name_was_taken_over_ends_and_loses_nothing(
+    standalone: Ready, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its broker let it go, as it does when it answers no pings; the other one cut the rows elsewhere."""
+    publishers: list[Publisher] = []
+    begin: Any = Publisher.__init__
+
+    def noted(self: Publisher, *words: Any) -> None:
+        begin(self, *words)
+        publishers.append(self)
+
+    monkeypatch.setattr(Publisher, "__init__", noted)
+    chosen = options(standalone, made(standalone, topic, deduplicates=True), "deduplication")
+    one = Attempt(chosen, TaskPlace("q", 0, 0), frame(0, 50), frame(50, 50))
+    one.wrote()
+    publishers[0].flush()
+    publishers[0]._connection._socket.shutdown(socket.SHUT_RDWR)
+    with pytest.raises(Died):  # the other one has other batches, and does not come to the end either
+        SinkTask(chosen, TaskPlace("q", 0, 0)).run(dying(frame(0, 63)))
+    with pytest.raises(TakenOver, match=f"{topic}: another attempt of this task writes as producer q-0"):
+        one.go_on()
+    SinkTask(chosen, TaskPlace("q", 0, 0)).run([frame(0, 100)])
+    assert values(standalone, topic) == numbers(100)
+
+
+def test_an_attempt_that_does_not_get_its_name_ends_and_says_who_has_it(
+    standalone: Ready, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = options(standalone, made(standalone, topic, deduplicates=True), "deduplication")
+    monkeypatch.setattr(task, "_NAME_SECONDS", 0.0)
+    monkeypatch.setattr(publisher, "_NAME_PAUSE_SECONDS", 0.1)
+    brief = replace(chosen, access=replace(chosen.access, timeout_seconds=2.0))
+    with closing(quiet_client(standalone.broker_url)) as client:
+        client.create_producer(topic, producer_name="q-0")
+        with pytest.raises(TakenOver, match=r"Producer with name 'q-0' is already connected .* waited for 2 s"):
+            ran(brief, "q", 0, frame(0, 100))
+    ran(chosen, "q", 0, frame(0, 100))
+    assert values(standalone, topic) == numbers(100)
+
+
+def test_transactions_of_attempts_that_do_not_count_are_aborted_with_the_commit(standalone: Ready, topic: str) -> None:
+    """One ran to its end and came second, one was killed: readers do not wait until their time is up."""
+    chosen, write_id = options(standalone, made(standalone, topic), "transactions"), topic.rpartition("/")[2]
+    ran(chosen, write_id, 0, frame(0, 20))
+    killed = Attempt(chosen, TaskPlace(write_id, 0, 0), frame(0, 20))
+    killed.wrote()
+    commits.commit(ran(chosen, write_id, 0, frame(0, 20)), chosen)
+    assert values(standalone, topic) == numbers(20)
+    with suppress(Refused):  # nothing that it does now counts
+        killed.go_on()
+    commits.commit(ran(chosen, write_id, 1, frame(20, 20)), chosen)
+    assert values(standalone, topic) == numbers(40)
+
+
+def test_a_driver_that_died_before_it_aborted_the_others_does_so_when_it_comes_back(standalone: Ready, topic: str) -> None:
+    chosen, write_id = options(standalone, made(standalone, topic), "transactions"), topic.rpartition("/")[2]
+    ran(chosen, write_id, 0, frame(0, 20))
+    first = ran(chosen, write_id, 0, frame(0, 20))
+    with CommitLog(log_topic(write_id, chosen.commits_namespace), chosen.access) as log:
+        log.write(Decision(0, tuple(each.written for each in first if each.written is not None)))
+    commits.commit(ran(chosen, write_id, 0, frame(0, 20)), chosen)
+    assert values(standalone, topic) == numbers(20)
+    with CommitLog(log_topic(write_id, chosen.commits_namespace), chosen.access) as log:
+        assert log.last is not None
+        assert len(log.opened) == 1  # what came before the decision is let go of
+
+
+def test_a_write_that_is_not_wanted_leaves_no_transaction_open(standalone: Ready, topic: str) -> None:
+    chosen, write_id = options(standalone, made(standalone, topic), "transactions"), topic.rpartition("/")[2]
+    ran(chosen, write_id, 0, frame(0, 20))  # an attempt of which the driver knows nothing
+    commits.abort(ran(chosen, write_id, 0, frame(0, 20)), chosen)
+    assert values(standalone, topic) == []
+
+
+@pytest.mark.parametrize("guarantee", ["at-least-once", "deduplication"])
+def test_without_transactions_nothing_is_noted(standalone: Ready, topic: str, guarantee: str) -> None:
+    chosen, write_id = options(standalone, made(standalone, topic, deduplicates=True), guarantee), topic.rpartition("/")[2]
+    commits.commit(ran(chosen, write_id, 0, frame(0, 20)), chosen)
+    with pytest.raises(NoSuchTopic):
+        ledgers_of(log_topic(write_id, chosen.commits_namespace), chosen.access)
 
 
 # ---- Brokers that go away

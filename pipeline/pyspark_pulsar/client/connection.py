@@ -36,6 +36,8 @@ _LASTING = {
     *(ServerError.IncompatibleSchema, ServerError.InvalidTopicName, ServerError.NotAllowedError),
 }
 
+_TAKEN = {ServerError.ProducerBusy, ServerError.ConsumerBusy}
+
 
 class InPieces(Protocol):
     """A payload of several buffers, which nobody has put together."""
@@ -46,6 +48,10 @@ class InPieces(Protocol):
 
 class Lost(Exception):
     """The connection broke, or the broker asks to come again: another try may do."""
+
+
+class NameTaken(Lost):
+    """Somebody else is there by the same name, or alone: until they go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +139,10 @@ class Connection:
             if found.type != BaseCommand.PING:
                 return found
             self.pong()
+
+    def has_come(self) -> bool:
+        """Whether `command` has something to read now, if perhaps not all of it."""
+        return self._frame_end(0) is not None or self._readable(0)
 
     def pong(self) -> None:
         self.send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
@@ -227,8 +237,9 @@ def _taken(data: memoryview) -> Octets:
 def raise_refusal(url: str, command: BaseCommand) -> None:
     """Refused or Lost for an ERROR; anything else is fine."""
     if command.type == BaseCommand.ERROR:
-        said = f"{url}: {ServerError.Name(command.error.error)}: {command.error.message}"
-        raise Refused(said) if command.error.error in _LASTING else Lost(said)
+        code = command.error.error
+        said = f"{url}: {ServerError.Name(code)}: {command.error.message}"
+        raise Refused(said) if code in _LASTING else NameTaken(said) if code in _TAKEN else Lost(said)
 
 
 def _connected(url: str, access: Access) -> socket.socket:

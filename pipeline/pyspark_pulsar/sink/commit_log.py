@@ -1,12 +1,10 @@
 """What was decided of a write: which transactions are a batch's, noted in a topic before the first of them is committed.
 
-One topic for each query, whose newest record is held by a subscription; that subscription is exclusive, so a second driver
-of the same query is refused. A record is JSON: `{"version": 1, "batch": 7, "transactions": [[most, least, [topics]], ...]}`.
+One topic for each query, whose newest decision is held by a subscription; that subscription is exclusive, so a second driver
+of the same query is refused. Beside the decisions tasks note in it which transactions they open: those that no decision has, as
+their task was killed or was the slower of two, are aborted with the next one, so that readers do not wait for their time-outs.
 """
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import numpy
@@ -30,7 +28,8 @@ from ..decode.rows import rows_of
 from ..errors import PipelineError
 from ..options import Access
 from ..positions import Place
-from .entries import Limits, Stamp, TxnId
+from .commit_records import Decision, Opened, Record, decode, encode
+from .entries import Limits, Stamp
 from .messages import OutgoingRows
 from .publisher import Producing, Publisher
 
@@ -39,53 +38,45 @@ _SUBSCRIPTION = "pipeline"
 _BLOCK_BYTES = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A task's transaction, and the topics that took part in it."""
-
-    txn_id: TxnId
-    topics: tuple[str, ...]
+def log_topic(write_id: str, namespace: str) -> str:
+    return f"persistent://{namespace}/pipeline-commits-{write_id}"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """These transactions are the batch; no others of it are ever committed."""
-
-    batch: int
-    written: tuple[Written, ...]
-
-
-def encode(decision: Decision) -> bytes:
-    found = [[each.txn_id.most, each.txn_id.least, list(each.topics)] for each in decision.written]
-    return json.dumps({"version": 1, "batch": decision.batch, "transactions": found}).encode()
-
-
-def decode(record: bytes, topic: str) -> Decision:
+def note(record: Record, topic: str, access: Access) -> None:
+    """When it returns it is stored. Refused, Unreachable."""
+    stamp = Stamp("", NONE, None, None)
+    publisher = Publisher(topic, access, Producing("", stamp, None, Limits(1 << 20, 1), 1 << 20, True))
     try:
-        found = json.loads(record)
-        if found["version"] != 1:
-            raise ValueError(f"version {found['version']}")
-        written = [Written(TxnId(most, least), tuple(topics)) for most, least, topics in found["transactions"]]
-        return Decision(int(found["batch"]), tuple(written))
-    except (ValueError, KeyError, TypeError) as error:
-        raise PipelineError(f"{topic}: its newest message is no record of a commit: {error}. Who else writes there?") from None
+        publisher.send(
+            OutgoingRows(pyarrow.array([encode(record)], pyarrow.binary()), None, None, None, numpy.zeros(1, numpy.uint64))
+        )
+        publisher.flush()
+    finally:
+        publisher.close()
 
 
 class CommitLog:
-    """Open it, look at `last`, `write`, close. Refused, Unreachable (also while another driver has it)."""
+    """Open it, look at `last` and `opened`, `write`, `let_go`, close. Refused, Unreachable (also while another driver has it).
+
+    `opened`: the transactions that tasks noted since the decision before the last one.
+    """
 
     def __init__(self, topic: str, access: Access) -> None:
         self._topic, self._access = topic, access
+        self._has_written = False
         self._connection = tried_again(topic, access, self._subscribed)
         try:
-            records = self._records()
+            self._records = self._held()
         except Lost as error:
             self._connection.close()
             raise PipelineError(f"{topic}: {error}, while it was looked which batch was committed") from None
         except BaseException:
             self._connection.close()
             raise
-        self.last = decode(records[-1], topic) if records else None
+        self._last_at = max((at for at, (_, each) in enumerate(self._records) if isinstance(each, Decision)), default=None)
+        last = None if self._last_at is None else self._records[self._last_at][1]
+        self.last = last if isinstance(last, Decision) else None
+        self.opened = tuple(each for _, each in self._records if isinstance(each, Opened))
 
     def __enter__(self) -> Self:
         return self
@@ -95,14 +86,17 @@ class CommitLog:
 
     def write(self, decision: Decision) -> None:
         """When it returns it is stored."""
-        stamp = Stamp("", NONE, None, None)
-        publisher = Publisher(self._topic, self._access, Producing("", stamp, None, Limits(1 << 20, 1), 1 << 20, True))
-        try:
-            values = pyarrow.array([encode(decision)], pyarrow.binary())
-            publisher.send(OutgoingRows(values, None, None, None, numpy.zeros(1, numpy.uint64)))
-            publisher.flush()
-        finally:
-            publisher.close()
+        note(decision, self._topic, self._access)
+        self._has_written = True
+
+    def let_go(self) -> None:
+        """Of all that came before the newest decision, when it is done with. Nobody waits for it: else it is the next time."""
+        count = len(self._records) if self._has_written else self._last_at or 0
+        if count:
+            place = self._records[count - 1][0]
+            ids = [MessageIdData(ledger_id=place.ledger_id, entry_id=place.entry_id)]
+            asked = CommandAck(consumer_id=_CONSUMER_ID, ack_type=CommandAck.Cumulative, message_id=ids)
+            self._connection.send(BaseCommand(type=BaseCommand.ACK, ack=asked))
 
     def _subscribed(self) -> Connection:
         connection = connection_to(self._topic, self._access)
@@ -122,33 +116,24 @@ class CommitLog:
             raise
         return connection
 
-    def _records(self) -> Sequence[bytes]:
-        """Those that are held, up to the newest; of several only that one is kept."""
-        connection = self._connection
-        answer = last_message(connection, _CONSUMER_ID)
+    def _held(self) -> list[tuple[Place, Record]]:
+        """Those that are held, up to the newest, and where they are."""
+        answer = last_message(self._connection, _CONSUMER_ID)
         newest = place_of(answer.last_message_id)
         has_any = answer.last_message_id.entry_id < 1 << 63 and newest > place_of(answer.consumer_mark_delete_position)
-        if not has_any:
-            return ()
-        connection.send(
-            BaseCommand(type=BaseCommand.FLOW, flow=CommandFlow(consumer_id=_CONSUMER_ID, message_permits=_PERMITS))
-        )
-        found: list[bytes] = []
-        places: list[Place] = []
-        while not places or places[-1] < newest:
-            frames = connection.block(_BLOCK_BYTES, self._access.timeout_seconds)
+        found: list[tuple[Place, Record]] = []
+        permits = _PERMITS if has_any else 0
+        while has_any and (not found or found[-1][0] < newest):
+            if permits:
+                flow = CommandFlow(consumer_id=_CONSUMER_ID, message_permits=permits)
+                self._connection.send(BaseCommand(type=BaseCommand.FLOW, flow=flow))
+            frames = self._connection.block(_BLOCK_BYTES, self._access.timeout_seconds)
             if frames is None:
                 raise Lost(f"the record at {newest} does not come")
             block = deliveries(frames).block
+            permits = block.count
             if block.count:
-                found += batch_of(rows_of(block), self._topic, ("value",)).column("value").to_pylist()
-                places += [Place(*each) for each in zip(block.ledger_ids.tolist(), block.entry_ids.tolist(), strict=True)]
-        if len(places) > 1:
-            self._let_go(places[-2])
+                values = batch_of(rows_of(block), self._topic, ("value",)).column("value").to_pylist()
+                places = zip(block.ledger_ids.tolist(), block.entry_ids.tolist(), strict=True)
+                found += [(Place(*place), decode(value, self._topic)) for place, value in zip(places, values, strict=True)]
         return found
-
-    def _let_go(self, until: Place) -> None:
-        """What is before the newest record. Nobody waits for it: what is not let go now is so the next time."""
-        ids = [MessageIdData(ledger_id=until.ledger_id, entry_id=until.entry_id)]
-        asked = CommandAck(consumer_id=_CONSUMER_ID, ack_type=CommandAck.Cumulative, message_id=ids)
-        self._connection.send(BaseCommand(type=BaseCommand.ACK, ack=asked))

@@ -1,14 +1,15 @@
 """The driver's part of guarantee=transactions: which transactions are the batch, decided once, then committed.
 
 With a write id the decision is noted before (`commit_log`), so that a driver that comes back finishes that one, and aborts
-what a second attempt wrote. Without one nothing comes back for it.
+what a second attempt wrote, and what tasks opened that were killed or came second. Without one nothing comes back for it.
 """
 
 from collections.abc import Sequence
 
-from .commit_log import CommitLog, Decision, Written
+from .commit_log import CommitLog, log_topic
+from .commit_records import Decision, Opened, Written
 from .errors import BatchChanged, TransactionLost
-from .options import SinkOptions
+from .options import TRANSACTIONS, SinkOptions
 from .task import TaskResult
 from .transactions import HasEnded, TransactionClient, is_aborted
 
@@ -16,13 +17,13 @@ from .transactions import HasEnded, TransactionClient, is_aborted
 def commit(results: Sequence[TaskResult], options: SinkOptions) -> None:
     """When it returns, the batch is there once. TransactionLost, BatchChanged, Refused, Unreachable."""
     written = tuple(each.written for each in results if each.written is not None)
-    if not results or (not written and not results[0].write_id):
+    if options.guarantee != TRANSACTIONS or not results or (not written and not results[0].write_id):
         return
     first = results[0]
     if not first.write_id:
         _commit_all(written, options, "this write")
         return
-    with CommitLog(log_topic(first.write_id, options), options.access) as log:
+    with CommitLog(log_topic(first.write_id, options.commits_namespace), options.access) as log:
         decided = log.last
         if decided is not None and decided.batch > first.batch:
             _abort_all(written, options)
@@ -37,6 +38,8 @@ def commit(results: Sequence[TaskResult], options: SinkOptions) -> None:
         else:
             _abort_all([each for each in written if each not in decided.written], options)
         _commit_all(decided.written, options, f"batch {decided.batch} of write {first.write_id}")
+        _abort_all(_left(log.opened, decided), options)
+        log.let_go()
 
 
 def abort(results: Sequence[TaskResult], options: SinkOptions) -> None:
@@ -46,14 +49,20 @@ def abort(results: Sequence[TaskResult], options: SinkOptions) -> None:
         return
     first = results[0]
     if first.write_id:
-        with CommitLog(log_topic(first.write_id, options), options.access) as log:
+        with CommitLog(log_topic(first.write_id, options.commits_namespace), options.access) as log:
             if log.last is not None and log.last.batch >= first.batch:
                 written = [each for each in written if each not in log.last.written]
+            else:
+                known = {each.txn_id for each in written}
+                others = _left(log.opened, Decision(first.batch, log.last.written if log.last is not None else ()))
+                written += [each for each in others if each.txn_id not in known]
     _abort_all(written, options)
 
 
-def log_topic(write_id: str, options: SinkOptions) -> str:
-    return f"persistent://{options.commits_namespace}/pipeline-commits-{write_id}"
+def _left(opened: Sequence[Opened], decided: Decision) -> list[Written]:
+    """What was opened for this batch, or one before it, and is not part of it: nobody ends these any more."""
+    chosen = {each.txn_id for each in decided.written}
+    return [Written(each.txn_id, ()) for each in opened if each.batch <= decided.batch and each.txn_id not in chosen]
 
 
 def _commit_all(written: Sequence[Written], options: SinkOptions, what: str) -> None:

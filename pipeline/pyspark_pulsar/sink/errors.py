@@ -26,6 +26,10 @@ class Interrupted(PipelineError):
     """A broker was lost while messages were on their way, and the guarantee forbids to send them again."""
 
 
+class TakenOver(PipelineError):
+    """Another attempt of the same task has its producer's name."""
+
+
 class BatchChanged(PipelineError):
     """A batch that is written again has other rows than before: what is stored cannot be told from what is not."""
 

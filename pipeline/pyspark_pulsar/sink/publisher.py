@@ -1,9 +1,11 @@
 """One producer on one topic (a partition by itself), in one task: sends, counts what is on its way, and survives brokers.
 
 What a lost connection leaves open is settled by the last sequence id that the broker tells a producer that comes back, if the
-topic deduplicates; else by the guarantee: sent again, or the task ends (`Interrupted`).
+topic deduplicates; else by the guarantee: sent again, or the task ends (`Interrupted`). A name is one producer's at a time:
+another attempt of the same task is waited for, and one that took the name over ends this one (`TakenOver`).
 """
 
+import logging
 import time
 from collections import deque
 from dataclasses import dataclass, replace
@@ -14,19 +16,20 @@ import numpy
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandCloseProducer, CommandProducer, CommandSend, Schema, ServerError
 
 from ..client.brokers import connection_to, tried_again
-from ..client.connection import Connection, Lost, raise_refusal
+from ..client.connection import Connection, Lost, NameTaken, raise_refusal
 from ..errors import Refused, Unreachable
 from ..options import Access
 from .entries import Entry, Limits, Stamp, entries_of
-from .errors import Interrupted, TooLarge
+from .errors import Interrupted, TakenOver, TooLarge
 from .messages import OutgoingRows
 from .topics import deduplicates
 
+_log = logging.getLogger(__name__)
 _PRODUCER_ID = 1
 _PENDING_ENTRIES_MAX = 1000
 """Receipts of that many fit into a socket's buffer: a broker never waits for us to read while we wait for it."""
 _NOTHING_STORED = -1
-_PAUSE_SECONDS = 0.1
+_PAUSE_SECONDS, _NAME_PAUSE_SECONDS = 0.1, 0.5
 _LASTING = {
     *(ServerError.NotAllowedError, ServerError.TopicTerminatedError, ServerError.AuthorizationError, ServerError.TopicNotFound),
     *(ServerError.TransactionConflict, ServerError.TransactionNotFound, ServerError.InvalidTxnStatus),
@@ -36,7 +39,10 @@ _LASTING = {
 
 @dataclass(frozen=True, slots=True)
 class Producing:
-    """What a producer is. `name` "": the broker gives one. `sends_again`: though an entry may be stored twice by that."""
+    """What a producer is. `name` "": the broker gives one. `sends_again`: though an entry may be stored twice by that.
+
+    `name_seconds`: how long another producer of the name is waited for at the beginning, where that is more than the access's.
+    """
 
     name: str
     stamp: Stamp
@@ -44,10 +50,15 @@ class Producing:
     limits: Limits
     pending_bytes_max: int
     sends_again: bool
+    name_seconds: float = 0.0
+
+
+class _Taken(Exception):
+    """As NameTaken; not waited for as a broker is that is away."""
 
 
 class Publisher:
-    """`close` at the end, also of a failure. Every method: Refused, Unreachable, Interrupted, each with the topic's name."""
+    """`close` at the end, also of a failure. Every method: Refused, Unreachable, Interrupted, TakenOver, naming the topic."""
 
     def __init__(self, topic: str, access: Access, producing: Producing) -> None:
         self.topic, self._access, self._producing = topic, access, producing
@@ -57,7 +68,8 @@ class Publisher:
         self.last_stored = _NOTHING_STORED
         """The last sequence id that the broker knew when this began; -1 where it knows none."""
         self._has_receipts = False
-        self._connection = tried_again(topic, access, self._connected)
+        self._last_settled = _NOTHING_STORED
+        self._connection = self._having_name(max(producing.name_seconds, access.timeout_seconds))
 
     # ---- Sending
 
@@ -78,6 +90,7 @@ class Publisher:
         return rows.count - new.count
 
     def _send(self, entry: Entry) -> None:
+        self.heed()
         while self._is_full():
             self._settle_one()
         self._pending.append(entry)
@@ -89,6 +102,14 @@ class Publisher:
 
     def _is_full(self) -> bool:
         return self._pending_bytes > self._producing.pending_bytes_max or len(self._pending) >= _PENDING_ENTRIES_MAX
+
+    def heed(self) -> None:
+        """Takes what has come, pings too: whoever does not answer them loses its name to another attempt that waits for it."""
+        try:
+            while self._connection.has_come():
+                self._take(self._connection.command())
+        except Lost as error:
+            self._come_back(error)
 
     def flush(self) -> None:
         """Until every entry is stored."""
@@ -137,8 +158,9 @@ class Publisher:
             raise_refusal(f"{self.topic}: {self._connection.url}", command)
 
     def _settled(self) -> None:
-        self._pending_bytes -= len(self._pending.popleft().section)
-        self._has_receipts = True
+        settled = self._pending.popleft()
+        self._pending_bytes -= len(settled.section)
+        self._has_receipts, self._last_settled = True, settled.last
 
     def _failure(self, error: Any, message: str) -> Exception:
         said = f"{self.topic}: {ServerError.Name(error)}: {message}"
@@ -153,7 +175,8 @@ class Publisher:
             self._connection.close()
             if time.monotonic() > until:
                 raise Unreachable(f"{self.topic}: {error}; tried again for {self._access.timeout_seconds:g} s") from None
-            self._connection = tried_again(self.topic, self._access, self._connected)
+            self._connection = self._having_name(self._access.timeout_seconds)
+            self._check_own()
             self._drop_stored(error)
             try:
                 for entry in self._pending:
@@ -165,6 +188,39 @@ class Publisher:
                 time.sleep(_PAUSE_SECONDS)
                 continue
             return
+
+    def _having_name(self, seconds: float) -> Connection:
+        """Waits so long for whoever has the name: it stores what this one would have to send again. TakenOver."""
+        until, is_told = time.monotonic() + seconds, False
+        while True:
+            try:
+                return tried_again(self.topic, self._access, self._connected_or_taken)
+            except _Taken as error:
+                if time.monotonic() > until:
+                    raise self._taken_over(f"{error}; waited for {seconds:g} s") from None
+                if not is_told:
+                    _log.info("%s: another attempt of this task is writing, and is waited for: %s", self.topic, error)
+                is_told = True
+            time.sleep(_NAME_PAUSE_SECONDS)
+
+    def _connected_or_taken(self) -> Connection:
+        try:
+            return self._connected()
+        except NameTaken as error:
+            raise _Taken(str(error)) from None
+
+    def _check_own(self) -> None:
+        """Whether what the broker has last is ours. Others cut the rows elsewhere: of a batch that is there in part a broker
+        drops the rest too, and it would be lost."""
+        known = {self._last_settled, self.last_stored, *(each.last for each in self._pending)}
+        if self._told > max(self._last_settled, self.last_stored) and self._told not in known:
+            raise self._taken_over(f"its broker has what this attempt did not send, up to sequence id {self._told}")
+
+    def _taken_over(self, why: str) -> TakenOver:
+        return TakenOver(
+            f"{self.topic}: another attempt of this task writes as producer {self._name} (speculation, or an executor that was "
+            f"thought to be lost), and this one ends; nothing is lost or twice by that. {why}"
+        )
 
     def _drop_stored(self, error: Lost) -> None:
         is_told = self._told != _NOTHING_STORED

@@ -16,10 +16,12 @@ import pyarrow
 
 from ..errors import WrongOption
 from ..names import full_name
-from .commit_log import Written
+from .commit_log import log_topic, note
+from .commit_records import Opened, Written
 from .entries import Stamp, TxnId
 from .errors import BatchChanged
 from .frame_rows import outgoing, topics_in
+from .frame_types import usual
 from .messages import OutgoingRows
 from .options import AT_LEAST_ONCE, DEDUPLICATION, TRANSACTIONS, SinkOptions
 from .publisher import Producing, Publisher
@@ -31,6 +33,8 @@ from .values import ValueEncoder, pair_encoder, value_encoder
 _SLICE_BYTES_MAX = 16 << 20
 _PUBLISHERS_MAX = 100
 """Topics that a task writes to at the same time; of more, the one not used for longest is waited for and closed."""
+_NAME_SECONDS = 600.0
+"""How long the attempt that has the task's name is waited for. It ends, or its broker sees that it does not answer: sooner."""
 _ROW_BITS = 32
 _ROWS_MAX = 1 << _ROW_BITS
 
@@ -75,7 +79,7 @@ class SinkTask:
         try:
             for batch in batches:
                 for part in _slices(batch):
-                    self._write(part)
+                    self._write(usual(part))
             for each in self._publishers.values():
                 each.flush()
                 self._check_rows(each)
@@ -96,6 +100,8 @@ class SinkTask:
         if self._rows + len(batch) > _ROWS_MAX:
             raise WrongOption(f"a task of more than {_ROWS_MAX} rows: repartition the frame before it is written")
         self._rows += len(batch)
+        for each in self._publishers.values():
+            each.heed()
         rows = outgoing(batch, self._values, (numbers + (self._place.batch << _ROW_BITS)).astype(numpy.uint64))
         for topic, chosen in self._by_topic(batch):
             self._route(topic, rows if chosen is None else rows.take(chosen), numbers if chosen is None else numbers[chosen])
@@ -168,6 +174,8 @@ class SinkTask:
             options.limits,
             options.pending_bytes_max,
             sends_again=options.guarantee != TRANSACTIONS,
+            # one that was here before does not wait long: two attempts would for each other
+            name_seconds=0.0 if is_known else _NAME_SECONDS,
         )
         publisher = Publisher(topic, options.access, producing)
         if options.guarantee == DEDUPLICATION and not is_known:
@@ -206,6 +214,9 @@ class SinkTask:
             access = self._options.access
             self._transactions = TransactionClient(self._place.partition % coordinators(access), access)
             self._txn_id = self._transactions.open(self._options.transaction_ms)
+            if self._place.write_id:  # should this attempt be killed, or not be the one that counts, the driver knows of it
+                log = log_topic(self._place.write_id, self._options.commits_namespace)
+                note(Opened(self._place.batch, self._txn_id), log, access)
         assert self._txn_id is not None
         self._transactions.add(self._txn_id, topic)
 
