@@ -7,8 +7,10 @@ from typing import Any
 from wire.frames import encode
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.int64 import signed
 
 from ..errors import BrokerError, ServerError
+from ..topic.acknowledging import ACK_SET_WORDS_MAX
 from ..topic.contract import Consumer, SubscriptionType
 from . import replies
 from .consumer_handle import ConsumerHandle
@@ -69,9 +71,11 @@ class ConsumerRequests:
 
         async def seek(_: ConsumerHandle, consumer: Consumer) -> None:
             if asked.HasField("message_id"):
+                if len(asked.message_id.ack_set) > ACK_SET_WORDS_MAX:
+                    raise BrokerError(ServerError.NOT_ALLOWED, f"An ack set has at most {ACK_SET_WORDS_MAX} words")
                 await consumer.seek(replies.position_of(asked.message_id), tuple(asked.message_id.ack_set))
             else:
-                await consumer.seek_by_time(asked.message_publish_time)
+                await consumer.seek_by_time(signed(asked.message_publish_time))
             self._link.answer(replies.success(asked.request_id))
 
         self._run(asked.consumer_id, asked.request_id, seek)

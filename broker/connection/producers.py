@@ -12,6 +12,7 @@ from functools import partial
 from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.int64 import signed
 from wire.kernels.delivery_times import longest_delay
 from wire.run import FLAG_CHUNK, SendRun
 
@@ -82,9 +83,9 @@ class Producers:
             producer_id=command.producer_id,
             name=name,
             name_is_generated=not command.producer_name or not command.user_provided_producer_name,
-            epoch=command.epoch,
+            epoch=signed(command.epoch),
             access_mode=AccessMode(command.producer_access_mode),
-            topic_epoch=command.topic_epoch if command.HasField("topic_epoch") else None,
+            topic_epoch=signed(command.topic_epoch) if command.HasField("topic_epoch") else None,
             is_encrypted=command.encrypted,
             metadata=metadata_of(command.metadata),
             address=self._link.address,

@@ -1,6 +1,7 @@
 """CommandSubscribe to SubscribeRequest, checked. Pure; refusals are BrokerError."""
 
 from wire.generated import pulsar_api_pb2 as api
+from wire.int64 import signed
 
 from ..errors import BrokerError, ServerError
 from ..topic.contract import KeySharedMeta, KeySharedMode, SubscribeRequest, SubscriptionType
@@ -35,7 +36,7 @@ def subscribe_request(
         durable=command.durable,
         start=replies.position_of(command.start_message_id) if is_reader_at else None,
         start_batch_index=command.start_message_id.batch_index if is_reader_at else -1,
-        start_rollback_seconds=command.start_message_rollback_duration_sec,
+        start_rollback_seconds=signed(command.start_message_rollback_duration_sec),
         from_earliest=command.initial_position == api.CommandSubscribe.Earliest,
         metadata=metadata,
         subscription_properties={pair.key: pair.value for pair in command.subscription_properties},

@@ -10,13 +10,14 @@ from wire.frames import encode
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.int64 import signed
-from wire.transactions import TxnAction, TxnId
+from wire.transactions import TxnId
 
 from ..errors import BrokerError, ServerError
 from ..service.broker_service import BrokerService
 from ..transaction.here import ParticipantsHere
 from . import replies
 from .link import Link, Routes
+from .transaction_replies import action_of
 from .transactions import DISABLED
 
 
@@ -30,16 +31,21 @@ class TransactionEnds:
 
     def on_partition(self, command: BaseCommand, _: memoryview) -> None:
         asked = command.end_txn_on_partition
-        work = self._here.end_on_partition(asked.topic, _txn_id(asked), TxnAction(asked.txn_action), _mark(asked))
-        self._run(command, asked.request_id, work)
+
+        async def work() -> None:
+            await self._here.end_on_partition(asked.topic, _txn_id(asked), action_of(command), _mark(asked))
+
+        self._run(command, asked.request_id, work())
 
     def on_subscription(self, command: BaseCommand, _: memoryview) -> None:
         asked = command.end_txn_on_subscription
         name = asked.subscription
-        work = self._here.end_on_subscription(
-            name.topic, name.subscription, _txn_id(asked), TxnAction(asked.txn_action), _mark(asked)
-        )
-        self._run(command, asked.request_id, work)
+
+        async def work() -> None:
+            action = action_of(command)
+            await self._here.end_on_subscription(name.topic, name.subscription, _txn_id(asked), action, _mark(asked))
+
+        self._run(command, asked.request_id, work())
 
     def _run(self, command: BaseCommand, request_id: int, work: Coroutine[Any, Any, None]) -> None:
         """ERROR, not the response of the command, where there are no transactions, as Apache."""

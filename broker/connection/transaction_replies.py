@@ -5,9 +5,9 @@ from typing import Any
 from wire.frames import encode
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
-from wire.transactions import TxnId
+from wire.transactions import TxnAction, TxnId
 
-from ..errors import BrokerError
+from ..errors import BrokerError, ServerError
 from .replies import wire_error
 
 _RESPONSES: dict[int, tuple[Any, str, Any]] = {
@@ -31,6 +31,14 @@ def request_id(command: BaseCommand) -> int:
     """Of any command that has one."""
     body: Any = next(value for field, value in command.ListFields() if field.number == command.type)
     return int(body.request_id)
+
+
+def action_of(command: BaseCommand) -> TxnAction:
+    """BrokerError where none is said, or one that nobody knows: neither is a wish to commit. Apache ends the connection."""
+    body: Any = next(value for field, value in command.ListFields() if field.number == command.type)
+    if not body.HasField("txn_action"):
+        raise BrokerError(ServerError.NOT_ALLOWED, f"{BaseCommand.Type.Name(command.type)} without an action")
+    return TxnAction(body.txn_action)
 
 
 def answer(command: BaseCommand, txn_id: TxnId, failure: BrokerError | None = None) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wire.generated.pulsar_api_pb2 import BaseCommand
-from wire.transactions import TxnAction, TxnId
+from wire.transactions import TxnId
 
 from ..errors import BrokerError, ServerError
 from ..security.authorization import Denied
@@ -94,7 +94,7 @@ class Transactions:
 
         async def work() -> None:
             coordinator = await self._owned(txn_id)
-            await coordinator.end(txn_id.least, TxnAction(asked.txn_action))
+            await coordinator.end(txn_id.least, transaction_replies.action_of(command))
             self._answer(command, txn_id)
 
         self._run(command, txn_id, work)

@@ -13,6 +13,7 @@ from pyroaring import BitMap
 
 from broker.subscription.contract import BatchIndexesAcknowledged, ConsumerId, EntriesAcknowledged, Event, MarkDeleteMoved
 from managed_ledger.contract import InvalidCursorPosition, ManagedCursor, ManagedLedger
+from wire.kernels.sends import MESSAGES_PER_ENTRY_MAX
 from wire.position import Position
 from wire.run import AckRun
 
@@ -24,6 +25,7 @@ REPLICATED_SUBSCRIPTION_PROPERTY = "pulsar.replicated.subscription"
 
 _ENTRY_ID_MAX = (1 << 32) - 1
 _LEDGER_ID_MAX = (1 << 63) - 1
+ACK_SET_WORDS_MAX = MESSAGES_PER_ENTRY_MAX // 64
 
 
 class Acknowledging:
@@ -108,6 +110,9 @@ class Acknowledging:
 
     def _batch(self, consumer: ConsumerId | None, position: Position, ack_set: Sequence[int], batch_size: int) -> int:
         """Part of a batch. 1 when that made it whole."""
+        if (reason := impossible(position, ack_set, batch_size)) is not None:
+            self._refuse(reason)
+            return 0
         cursor = self._cursor
         if not self._batch_indexes or cursor.is_acknowledged(position):
             return 0
@@ -132,6 +137,9 @@ class Acknowledging:
             return 0
         position, ack_set, size = command.positions[0], command.ack_sets[0], command.batch_sizes[0]
         is_partial = any(ack_set)
+        if is_partial and (reason := impossible(position, ack_set, size)) is not None:
+            self._refuse(reason)
+            return 0
         if is_partial and not self._batch_indexes:
             position, is_partial = self._ledger.previous_position(position), False
         cursor, old, backlog = self._cursor, self._cursor.mark_delete, self._cursor.backlog_entries()
@@ -165,6 +173,15 @@ def by_ledger(ledger_ids: "array[int]", entry_ids: "array[int]") -> Iterator[tup
         return
     for ledger_id in sorted(set(ledger_ids)):
         yield ledger_id, array("Q", compress(entry_ids, map(ledger_id.__eq__, ledger_ids)))
+
+
+def impossible(position: Position, ack_set: Sequence[int], batch_size: int) -> str | None:
+    """Why there can be no such entry, nor a batch of that size: it is kept as so many bits. Apache makes room for any."""
+    if not 0 <= position.entry_id <= _ENTRY_ID_MAX:
+        return f"entry {position} cannot be"
+    if batch_size > MESSAGES_PER_ENTRY_MAX or len(ack_set) > ACK_SET_WORDS_MAX:
+        return f"a batch of {max(batch_size, 64 * len(ack_set))} messages cannot be; {MESSAGES_PER_ENTRY_MAX} is the most"
+    return None
 
 
 def _properties_of_mark(old: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:

@@ -87,6 +87,8 @@ class TopicDeduplication:
         self._loop = asyncio.get_running_loop()
         self._changing: asyncio.Task[None] | None = None
         self._snapshot_timer: asyncio.TimerHandle | None = None
+        self._snapshot_due = 0.0
+        """When the timer is; uvloop's timers that are due at once do not say it."""
         self._purge_timer: asyncio.TimerHandle | None = None
         self._snapshot_at = 0.0
         self._settled: dict[str, asyncio.Future[None]] = {}
@@ -242,13 +244,14 @@ class TopicDeduplication:
         known = self._known
         is_full = known.unsaved_entries >= self._settings.broker_deduplication_entries_interval
         if self._snapshot_timer is not None:
-            if not is_full or self._snapshot_timer.when() <= self._snapshot_at + _SNAPSHOT_SECONDS_MIN:
+            if not is_full or self._snapshot_due <= self._snapshot_at + _SNAPSHOT_SECONDS_MIN:
                 return
             self._snapshot_timer.cancel()
             self._snapshot_timer = None
         seconds = _SNAPSHOT_SECONDS_MIN if is_full else self._snapshot_seconds()
         if known.unsaved_entries and seconds > 0:
-            self._snapshot_timer = self._loop.call_at(self._snapshot_at + seconds, self._snapshot_fell_due)
+            self._snapshot_due = self._snapshot_at + seconds
+            self._snapshot_timer = self._loop.call_at(self._snapshot_due, self._snapshot_fell_due)
 
     def _snapshot_seconds(self) -> int:
         """0: never by the clock."""

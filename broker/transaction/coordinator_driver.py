@@ -42,6 +42,8 @@ class Coordinator:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         """By number: those that are being ended."""
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
+        """When it is due; uvloop's timers that are due at once do not say it."""
         self._due_task: asyncio.Task[None] | None = None
         self.has_ended = False
         self._unlisten = stored.ledger.on_fenced(lambda: self._fail("somebody else has its log"))
@@ -158,9 +160,10 @@ class Coordinator:
             return
         at = self._loop.time() + min(max(0, at_ms - self._clock.now_ms()) / 1000, LOOK_SECONDS_MAX)
         if self._timer is not None:
-            if self._timer.when() <= at:
+            if self._timer_at <= at:
                 return
             self._timer.cancel()
+        self._timer_at = at
         self._timer = self._loop.call_at(at, self._look_for_due)
 
     def _look_for_due(self) -> None:

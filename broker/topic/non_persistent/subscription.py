@@ -40,4 +40,5 @@ class PassingSubscription(Subscription):
         """The same."""
 
     async def last_message(self) -> LastMessage:
-        raise BrokerError(ServerError.UNKNOWN, NO_LAST_MESSAGE)
+        """A code that clients know, where Apache's broker says UnknownError."""
+        raise BrokerError(ServerError.NOT_ALLOWED, NO_LAST_MESSAGE)

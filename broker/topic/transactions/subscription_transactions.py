@@ -18,6 +18,7 @@ from ports.logs import line
 from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
+from ..acknowledging import impossible
 from ..contract import Acknowledgement
 from ..errors import broker_error
 from .facts import AckPlace, InPendingAckFacts, PendingAckCounts, PendingAckFacts
@@ -168,6 +169,9 @@ class SubscriptionTransactions:
         if is_cumulative and len(acked) != 1:
             message = f"Transaction:{txn_id} invalid cumulative ack received with multiple message ids."
             raise BrokerError(ServerError.NOT_ALLOWED, message)
+        reason = next((why for each in acked if (why := impossible(each.position, each.ack_set, each.batch_size))), None)
+        if reason is not None:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"Transaction:{txn_id} cannot acknowledge: {reason}")
         conflict = pending.cumulative_conflict(txn_id, acked[0], cursor) if is_cumulative else None
         conflict = conflict if is_cumulative else pending.conflict(txn_id, acked, cursor)
         if conflict is not None:

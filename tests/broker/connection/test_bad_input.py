@@ -16,6 +16,7 @@ from tests.broker.connection.peer import (
     play,
     producer,
     reasons,
+    seek,
     send,
     settle,
     subscribe,
@@ -289,5 +290,32 @@ def test_a_peer_that_never_reads_is_given_up(caplog: pytest.LogCaptureFixture, m
                 assert asked * len(PONG) < outbox.HIGH_WATER_BYTES + 200_000
             assert peer.transport.aborted
             assert "that does not read" in reasons(caplog)[0]
+
+    play(scenario)
+
+
+def test_longs_of_producers_and_seeks_have_a_sign() -> None:
+    """2^64 - 1 was taken for the greatest of all epochs, and stored: no broker of Apache's could load the topic after that."""
+
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            taken = await peer.produce(topic_epoch=(1 << 64) - 1, epoch=(1 << 64) - 2)
+            assert (taken.request.topic_epoch, taken.request.epoch) == (-1, -2)
+            consumer = await peer.consume(start_message_rollback_duration_sec=(1 << 64) - 1)
+            assert consumer.request.start_rollback_seconds == -1
+            peer.send(seek(message_publish_time=(1 << 64) - 1))
+            await settle()
+            assert consumer.seeks == [-1]
+
+    play(scenario)
+
+
+def test_a_seek_into_a_batch_larger_than_any_is_refused() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            consumer = await peer.consume()
+            found = await peer.ask(seek(message_id=api.MessageIdData(ledger_id=1, entry_id=1, ack_set=[-1] * 16385)))
+            assert found.error.error == api.NotAllowedError
+            assert consumer.seeks == []
 
     play(scenario)

@@ -250,3 +250,26 @@ def test_acknowledgements_are_counted_in_messages() -> None:
         assert exclusive.counters.acknowledged == 20
 
     run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("entry_id", "words", "size"), [(0, 1, (1 << 31) - 1), (0, 16385, 0), (-5, 1, 5), (1 << 40, 1, 5), ((1 << 63) - 1, 1, 5)]
+)
+@pytest.mark.parametrize("is_cumulative", [False, True])
+def test_a_part_of_a_batch_that_there_cannot_be_is_refused_and_takes_no_room(
+    caplog: pytest.LogCaptureFixture, entry_id: int, words: int, size: int, is_cumulative: bool
+) -> None:
+    """A size of 2^31 - 1 was kept as so many bits: 256 MB for one small frame."""
+
+    async def scenario() -> None:
+        world = TopicWorld()
+        consumer, _ = await world.consumer(type=SubscriptionType.EXCLUSIVE)
+        (position,) = await world.publish(payload(batch=5))
+        asked = position._replace(entry_id=entry_id or position.entry_id)
+        with caplog.at_level(logging.WARNING):
+            consumer.acknowledge(part(asked, *(-1,) * (words - 1), 1, size=size, cumulative=is_cumulative))
+        assert "acknowledgement refused" in caplog.text
+        assert backlog(world) == 1
+        assert world.ledger.cursors["s"].unacknowledged_batch_indexes(position) is None
+
+    run(scenario)

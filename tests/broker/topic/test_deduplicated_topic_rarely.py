@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
+import uvloop
 
 from broker.errors import BrokerError, ServerError
 from broker.topic.deduplication_driver import CURSOR
@@ -150,3 +151,24 @@ def test_names_that_nobody_uses_are_forgotten_after_their_time() -> None:
         assert dict(world.ledger.cursors[CURSOR].properties) == {"here": 1}
 
     run(scenario)
+
+
+def test_a_snapshot_that_is_overdue_is_planned_once_on_the_loop_that_serves() -> None:
+    """A timer of uvloop's that is due already cannot say when: what follows the second run's receipts was left undone."""
+    failures: list[object] = []
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        world = await world_with(settings=TopicSettings(broker_deduplication_entries_interval=2))
+        producer, sink = await world.producer()
+        world.topic.publishers.deduplication._snapshot_at = -1e6
+        producer.publish(sends(0, 1))
+        producer.publish(sends(2, 3))
+        await settle()
+        assert [each[1] for each in sink.heard] == [[0, 1], [2, 3]]
+        await settle()
+        assert world.ledger.cursors[CURSOR].mark_delete == Position(3, 3)
+        await world.topic.close()
+
+    uvloop.run(scenario())
+    assert failures == []

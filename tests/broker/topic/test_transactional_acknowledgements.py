@@ -309,3 +309,18 @@ def test_a_reader_acknowledges_in_transactions_without_a_log() -> None:
         assert not await world.storage.ledgers.exists(world.log.name + "-r__transaction_pending_ack")
 
     run(scenario)
+
+
+@pytest.mark.parametrize(("entry_id", "size"), [(0, (1 << 31) - 1), (1 << 40, 0), (-1, 0)])
+def test_what_there_cannot_be_is_refused_with_all_that_came_with_it(entry_id: int, size: int) -> None:
+    async def scenario() -> None:
+        world, consumer, sink = await opened()
+        asked = sink.positions[0]._replace(entry_id=entry_id)
+        with pytest.raises(BrokerError, match="cannot be") as refused:
+            await consumer.acknowledge_in(ONE, acks(sink.positions[1], asked, ack_set=(2,) if size else (), size=size))
+        assert refused.value.code is ServerError.NOT_ALLOWED
+        await end(world, ONE, COMMIT)
+        consumer.close()
+        assert len(await delivered_to_the_next(world, SubscriptionType.SHARED)) == 10
+
+    run(scenario)

@@ -4,6 +4,7 @@ import asyncio
 import random
 
 import pytest
+import uvloop
 
 from broker.errors import BrokerError, ServerError
 from broker.transaction.log_driver import MAX_SEQUENCE
@@ -237,3 +238,16 @@ def test_killed_at_any_moment_all_who_took_part_hear_the_end_that_the_client_was
         await world.coordinator.close()
 
     run(scenario())
+
+
+def test_transactions_whose_time_is_up_at_once_are_opened_on_the_loop_that_serves() -> None:
+    """A timer of uvloop's that is due already cannot say when: the second client got an internal error."""
+
+    async def scenario() -> None:
+        world = CoordinatorWorld()
+        coordinator = await world.load()
+        opened = await asyncio.gather(*(coordinator.open(None, 0) for _ in range(20)))
+        assert [txn_id.least for txn_id in opened] == list(range(20))
+        await coordinator.close()
+
+    uvloop.run(scenario())

@@ -208,3 +208,24 @@ def test_without_the_setting_each_command_is_told_that_there_are_no_transactions
                 assert (found.error.error, found.error.message) == (api.NotAllowedError, "Transactions are not enabled.")
 
     play(scenario)
+
+
+def test_an_end_that_does_not_say_which_is_refused_and_the_transaction_stays_open() -> None:
+    """It was taken for a commit: an action that a broker does not know comes as none."""
+
+    async def scenario() -> None:
+        async with a_server() as server:
+            peer = await server.peer()
+            await said(peer, connect(0))
+            opened = (await said(peer, new(0))).new_txn_response
+            txn_id = TxnId(opened.txnid_most_bits, opened.txnid_least_bits)
+            silent = end(txn_id, "COMMIT")
+            silent.end_txn.ClearField("txn_action")
+            told = (await said(peer, silent)).end_txn_response
+            assert (told.error, told.message) == (api.NotAllowedError, "END_TXN without an action")
+            there = api.CommandEndTxnOnPartition(request_id=6, topic="t")
+            answer = await said(peer, BaseCommand(type=BaseCommand.END_TXN_ON_PARTITION, end_txn_on_partition=there))
+            assert answer.end_txn_on_partition_response.error == api.NotAllowedError
+            assert not (await said(peer, end(txn_id, "ABORT"))).end_txn_response.HasField("error")
+
+    play(scenario)
