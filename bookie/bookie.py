@@ -10,7 +10,7 @@ A disk that is full or fails makes the bookie read-only: adds get EREADONLY, rea
 import asyncio
 import errno
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bookie.admission import SMALL_RECORD_BYTES, Admission
@@ -25,7 +25,7 @@ from bookie.limbo import find_loss, forget_loss
 from bookie.log_reads import LogReads
 from bookie.ranges import joined_ranges
 from bookie.read_failures import unreadable
-from bookie.reading import is_what_it_says, last_add_confirmed, read_tables
+from bookie.reading import is_what_it_says, last_add_confirmed, pick_tables, read_tables
 from bookie.replaying import apply_frames
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.sizes import Sizes
@@ -207,6 +207,12 @@ class Bookie:
         if not is_what_it_says(run):
             raise unreadable(ledger_id, first_entry_id, "holds other entries than it says")
         return run
+
+    async def pick(self, wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
+        """See `PickingBookie.pick`."""
+        known = [each for each in wanted if each[0] in self._ledgers]
+        found, stored = pick_tables(self._flusher.tables, known)
+        return [run for run in (*found, *await self._log_reads.pick(stored, bytes_max)) if is_what_it_says(run)]
 
     async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         """See `BookieClient.fence`. The fence is durable before this answers, whatever the answer."""

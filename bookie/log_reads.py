@@ -4,7 +4,8 @@ Bound: maxReadsInProgressLimit reads at a time; more wait their turn.
 """
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
 
 from bookie.flusher import Flusher
 from bookie.ledgers import LedgerState
@@ -12,9 +13,11 @@ from bookie.read_failures import read_failure, unreadable
 from bookie.reading import first_newer
 from bookie.storage.block_v1 import DamagedBlock
 from bookie.storage.storage import LedgerStorage
+from ports.logs import line
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryRun
 
+log = logging.getLogger("bookie")
 MOVED_READS_MAX = 4
 """How often a read looks again for an entry whose log was compacted under it."""
 
@@ -56,6 +59,25 @@ class LogReads:
             finally:
                 self.under_way -= 1
         raise AssertionError("the last attempt returns or raises")
+
+    async def pick(self, wanted: Sequence[tuple[int, int]], bytes_max: int) -> list[EntryRun]:
+        """Of these entries those that can be read at once, within `bytes_max` in all; `read` says what of the others."""
+        places = [
+            (ledger_id, span, entry_id)
+            for ledger_id, entry_id in wanted
+            if (span := self._storage.index.find(ledger_id, entry_id)) is not None
+        ]
+        if not places:
+            return []
+        self.under_way += 1
+        try:
+            async with self._reads:
+                return await self._storage.pick(places, bytes_max)
+        except OSError as error:  # of one of many: each is read by itself now, and fails by itself if it does
+            log.warning(line("scattered entries are read one by one", entries=len(places), error=error))
+            return []
+        finally:
+            self.under_way -= 1
 
 
 def _missing(state: LedgerState, entry_id: int) -> BookieError:

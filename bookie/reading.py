@@ -50,6 +50,22 @@ def _newest(tables: Sequence[Memtable], ledger_id: int, entry_id: int, count_max
     return None
 
 
+def pick_tables(
+    tables: Sequence[Memtable], wanted: Sequence[tuple[int, Sequence[int]]]
+) -> tuple[list[EntryRun], list[tuple[int, int]]]:
+    """Of these entries of these ledgers those that are in a table, a run each, and those that are not."""
+    found: list[EntryRun] = []
+    others: list[tuple[int, int]] = []
+    for ledger_id, entry_ids in wanted:
+        for entry_id in entry_ids:
+            run = read_tables(tables, ledger_id, entry_id, 1, 1)
+            if run is None:
+                others.append((ledger_id, entry_id))
+            else:
+                found.append(run)
+    return found, others
+
+
 def first_newer(tables: Sequence[Memtable], ledger_id: int, entry_id: int) -> int:
     """The first entry after `entry_id` that one of these newer tables holds."""
     return min((table.first_after(ledger_id, entry_id) for table in tables), default=NO_ENTRY)

@@ -7,7 +7,7 @@ The bookie is read-only when one of its stripes is (readOnlyModeOnAnyDiskFullEna
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from bookie.bookie import Bookie
 from bookie.errors import WrongDirectory
@@ -90,6 +90,14 @@ class StripedBookie:
 
     async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         return await self._of(ledger_id).read(ledger_id, first_entry_id, count_max, bytes_max)
+
+    async def pick(self, wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
+        found: list[EntryRun] = []
+        for index, stripe in enumerate(self.stripes):
+            theirs = [each for each in wanted if each[0] % len(self.stripes) == index]
+            if theirs:
+                found += await stripe.pick(theirs, bytes_max - sum(run.size_bytes for run in found))
+        return found
 
     async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         return await self._of(ledger_id).fence(ledger_id, master_key)

@@ -4,7 +4,7 @@ Satisfies `bookkeeper.ledgers.LedgerStore`. The bookies are those in `bookies` a
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from bookkeeper.candidates import Candidates
@@ -20,6 +20,7 @@ from bookkeeper.ports import BookieClient
 from bookkeeper.quarantine import Quarantine
 from bookkeeper.reader import EntryReader, ReadPolicy
 from bookkeeper.registry import LedgerRegistry, RegisteredLedger
+from bookkeeper.scattered_reads import pick
 from bookkeeper.settings import BookKeeperSettings
 from bookkeeper.writer import BookieLedgerWriter
 from metadata.store import MetadataError, MetadataStore
@@ -113,6 +114,13 @@ class BookKeeper:
     async def delete(self, ledger_id: int) -> None:
         await self._registry.delete(ledger_id)
 
+    async def pick(self, wanted: Sequence[tuple[LedgerReader | LedgerWriter, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
+        """See `ScatteredReads.pick`."""
+        readers = [
+            (ledger.entries, entry_ids) for ledger, entry_ids in wanted if isinstance(ledger, ClosedLedger | BookieLedgerWriter)
+        ]
+        return await pick(readers, self._bookies, bytes_max, self._settings.managed_ledger_read_entry_timeout_seconds)
+
     async def _new_metadata(self, custom_metadata: Mapping[str, bytes], quorums: Quorums) -> LedgerMetadata:
         settings = self._settings
         quorums = self._quorums(quorums)
@@ -174,15 +182,15 @@ class BookKeeper:
 
 
 class ClosedLedger:
-    """Satisfies `bookkeeper.ledgers.LedgerReader`."""
+    """Satisfies `bookkeeper.ledgers.LedgerReader`. `entries`: by whom they are read."""
 
     def __init__(self, ledger: RegisteredLedger, reader: EntryReader) -> None:
         self.ledger_id = ledger.ledger_id
         self.last_entry_id = ledger.metadata.last_entry_id
         self.length_bytes = ledger.metadata.length_bytes
-        self._reader = reader
+        self.entries = reader
 
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         if not 0 <= first_entry_id <= self.last_entry_id:
             raise NoSuchEntry(f"ledger {self.ledger_id} entry {first_entry_id}: it ends at {self.last_entry_id}")
-        return await self._reader.read(first_entry_id, min(count_max, self.last_entry_id + 1 - first_entry_id), bytes_max)
+        return await self.entries.read(first_entry_id, min(count_max, self.last_entry_id + 1 - first_entry_id), bytes_max)

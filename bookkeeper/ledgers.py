@@ -1,9 +1,9 @@
 """The contract of the ledger client, as `managed_ledger` uses it."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from wire.run import EntryBatch, EntryRun
 
@@ -78,6 +78,19 @@ class LedgerReader(Protocol):
     def length_bytes(self) -> int: ...
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         """Digests are verified. A run that starts at `first_entry_id`, see `BookieClient.read`."""
+
+
+@runtime_checkable
+class ScatteredReads(Protocol):
+    """A LedgerStore that can read entries of many ledgers in one go."""
+
+    async def pick(
+        self, wanted: "Sequence[tuple[LedgerReader | LedgerWriter, Sequence[int]]]", bytes_max: int
+    ) -> list[EntryRun]:
+        """Runs of one entry each, verified: of confirmed entries that lie far apart those that could be read at once.
+
+        Not those that would be more than `bytes_max`; and what is the matter with others that are missing `read` says.
+        """
 
 
 @dataclass(frozen=True, slots=True)

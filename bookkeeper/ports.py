@@ -1,6 +1,7 @@
 """BookieClient: what the ledger client needs of a bookie, whether in this process or across a socket."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from wire.run import EntryRun
@@ -25,6 +26,17 @@ class BookieClient(Protocol):
 
     async def last_entry_id(self, ledger_id: int) -> int:
         """The highest entry id stored, -1 for none; ENOLEDGER."""
+
+
+@runtime_checkable
+class PickingBookie(BookieClient, Protocol):
+    """One that reads entries that lie far apart in one go."""
+
+    async def pick(self, wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
+        """Of these entries of these ledgers those that can be read just so, a run each, within `bytes_max` in all.
+
+        In any order; `read` says what is the matter with the others.
+        """
 
 
 class KnownLac(NamedTuple):

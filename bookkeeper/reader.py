@@ -72,6 +72,26 @@ class EntryReader:
         self._sticky = None if self._quorum.is_striped else self._policy.sticky_index
         self._starts = [segment.first_entry_id for segment in metadata.segments]
 
+    @property
+    def ledger_id(self) -> int:
+        return self._ledger_id
+
+    def asked_first(self, entry_ids: Sequence[int]) -> Mapping[str, list[int]]:
+        """By bookie, those of these entries that it would be asked for before others."""
+        found: dict[str, list[int]] = {}
+        for entry_id in entry_ids:
+            ensemble = self._metadata.segments[bisect_right(self._starts, entry_id) - 1].bookies
+            found.setdefault(ensemble[self._sequence(entry_id, ensemble)[0]], []).append(entry_id)
+        return found
+
+    def sound(self, run: EntryRun) -> EntryRun | None:
+        """Entries that `asked_first` led to; None when the first is damaged, so that `read` asks another."""
+        try:
+            return sound_entries(run, self._ledger_id, run.first_entry_id, self._metadata)
+        except DamagedEntry as error:
+            _log.warning(line("a replica could not be read", ledger=self._ledger_id, reason=error))
+            return None
+
     def follow(self, metadata: LedgerMetadata) -> None:
         """The ledger's ensembles are others now."""
         self._metadata = metadata

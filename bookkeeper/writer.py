@@ -27,7 +27,7 @@ from wire.run import EntryBatch, EntryRun
 
 
 class BookieLedgerWriter:
-    """Satisfies `bookkeeper.ledgers.LedgerWriter`."""
+    """Satisfies `bookkeeper.ledgers.LedgerWriter`. `entries`: by whom they are read."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class BookieLedgerWriter:
         self._on_closed = on_closed
         metadata = ensembles.ledger.metadata
         self.ledger_id = ensembles.ledger.ledger_id
-        self._registry, self._ensembles, self._reader = registry, ensembles, reader
+        self._registry, self._ensembles, self.entries = registry, ensembles, reader
         self._seal = _seal_of(metadata)
         self._header_bytes = HEADER_BYTES[metadata.digest_type]
         self._loop = asyncio.get_running_loop()
@@ -103,7 +103,7 @@ class BookieLedgerWriter:
         last = self._adds.last_confirmed
         if not 0 <= first_entry_id <= last:
             raise NoSuchEntry(f"ledger {self.ledger_id} entry {first_entry_id}: confirmed up to {last}")
-        return await self._reader.read(first_entry_id, min(count_max, last + 1 - first_entry_id), bytes_max)
+        return await self.entries.read(first_entry_id, min(count_max, last + 1 - first_entry_id), bytes_max)
 
     async def close(self) -> None:
         """Closing twice is fine, and gives the same answer."""

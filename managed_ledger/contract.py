@@ -13,6 +13,7 @@ from typing import Protocol
 from pyroaring import BitMap
 
 from bookkeeper.ledgers import LedgerStore, Quorums
+from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
@@ -205,12 +206,8 @@ class ManagedLedger(Protocol):
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         """What `read` would give, at once, when it is in memory. None: not in memory, or nothing to read; `read` knows."""
 
-    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None:
-        """Some entries of one ledger that may lie far apart, in a run that has nothing else (`wire.picked_runs`).
-
-        The first of those wanted, at least one, else within about `bytes_max`: of what is before the end of the run all that is
-        still there. None: nothing wanted is there any more.
-        """
+    async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
+        """Some entries, by ledger, that may lie far apart; within about `bytes_max`, but for the first. See `Picked`."""
 
     def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` (on the loop, soon) each time that last_confirmed moved; returns the call that ends it."""

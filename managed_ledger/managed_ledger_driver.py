@@ -14,6 +14,7 @@ from pyroaring import BitMap
 from bookkeeper.ledgers import LedgerReader, Quorums
 from metadata.store import Delete, MetadataError, Operation, Versioned
 from ports.logs import line
+from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 
@@ -158,8 +159,8 @@ class StoredManagedLedger:
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         return self.reads.read_cached(position, entries_max, bytes_max)
 
-    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None:
-        return await self.reads.pick(ledger_id, wanted, bytes_max)
+    async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
+        return await self.reads.pick(wanted, bytes_max)
 
     async def find_first(self, is_at_or_after: Callable[[EntryRun], Sequence[bool]]) -> Position | None:
         return await find_first(self.sequence, self.reads.read, is_at_or_after)

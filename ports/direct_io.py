@@ -92,3 +92,8 @@ def read_direct(memory: DirectMemory, descriptor: int, offset: int, size: int) -
             break  # the end of the file
     found = view[offset - begin : min(got, end - begin)]
     return bytes(found) if is_copied else found
+
+
+def read_all_direct(memory: DirectMemory, descriptor: int, places: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Up to so many bytes of each place, offset and size; fewer only at the end of the file. OSError."""
+    return [bytes(read_direct(memory, descriptor, offset, size)) for offset, size in places]

@@ -39,6 +39,9 @@ class File(Protocol):
     async def read_piece(self, offset: int, size: int) -> Buffer:
         """As `read`, for what may be large: not copied where that can be avoided. Does not change as long as it is held."""
 
+    async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        """As `read` of each of these, offset and size, in one go."""
+
     async def sync(self) -> None: ...
     async def allocate(self, size: int) -> None:
         """Reserve zeroed space so that later writes below `size` do not change the file's length."""

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from ports.direct_io import UNSUPPORTED, DirectMemory, read_direct, write_direct
+from ports.direct_io import UNSUPPORTED, DirectMemory, read_all_direct, read_direct, write_direct
 from ports.disk import Buffer, DiskUsage, File
 from ports.promise import Promise
 from ports.turn import turn_of
@@ -129,6 +129,9 @@ class RealFile:
     async def read_piece(self, offset: int, size: int) -> Buffer:
         return await self.read(offset, size)
 
+    async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        return await self._lane.submit(_read_all, self._descriptor, places)
+
     async def sync(self) -> None:
         await self._lane.submit(os.fdatasync, self._descriptor)
 
@@ -156,6 +159,9 @@ class DirectFile(RealFile):
 
     async def read_piece(self, offset: int, size: int) -> Buffer:
         return await self._lane.submit(read_direct, self._lane.memory, self._descriptor, offset, size)
+
+    async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        return await self._lane.submit(read_all_direct, self._lane.memory, self._descriptor, places)
 
 
 class RealDisk:
@@ -247,6 +253,10 @@ def _read(descriptor: int, offset: int, size: int) -> bytes:
         parts.append(data)
         done += len(data)
     return b"".join(parts)
+
+
+def _read_all(descriptor: int, places: Sequence[tuple[int, int]]) -> list[bytes]:
+    return [_read(descriptor, offset, size) for offset, size in places]
 
 
 def _allocate(descriptor: int, size: int) -> None:

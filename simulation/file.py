@@ -68,6 +68,9 @@ class SimFile:
     async def read_piece(self, offset: int, size: int) -> Buffer:
         return await self.read(offset, size)
 
+    async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        return [await self.read(offset, size) for offset, size in places]
+
     async def sync(self) -> None:
         await self._submit("sync", self._data.sync, self._data.fail_sync)
 

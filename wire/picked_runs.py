@@ -1,34 +1,64 @@
-"""Runs of which only some entries are there: what was picked out of a ledger. Pure.
+"""Runs of which only some entries are there: what was picked out of a log. Pure.
 
 The others are empty, so that an index still says which entry it is. Headers are left out (`header_bytes` is 0): who picks has
 checked them, and who delivers needs payloads alone.
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
+from typing import TypeAlias
 
 from pyroaring import BitMap
 
+from wire.record import record
 from wire.run import EntryRun
 
+EMPTY_MAX = 2048
+"""Between two entries of a run: beyond that another run costs less than the empty places."""
+Picks: TypeAlias = Sequence[tuple[int, BitMap]]
+"""Entries by ledger; the ledgers ascend, and none is there without an entry."""
 
-def picked_run(parts: Sequence[EntryRun], wanted: BitMap) -> EntryRun | None:
-    """One run with those of the `wanted` entries that the parts hold; None: there are none.
 
-    The parts are of one ledger, ascending, and do not overlap. The run is from the first picked entry to the last.
+@record(frozen=True, slots=True)
+class Picked:
+    """The first of some entries: what is in `runs`, in their order, and what is `gone`, for it is not there any more.
+
+    What is in neither was not read, and comes after all that was. Runs are `picked_runs`.
+    """
+
+    runs: Sequence[EntryRun]
+    gone: Picks = ()
+
+
+def picked_runs(parts: Sequence[EntryRun], wanted: BitMap) -> Iterator[EntryRun]:
+    """Those of the `wanted` entries that the parts hold: a run from one to the last that is not too far from the one before it.
+
+    The parts are of one ledger, ascending, and do not overlap.
     """
     ids: list[int] = []
     payloads: list[memoryview] = []
     for part in parts:
-        first = part.first_entry_id
-        found = (wanted & BitMap(range(first, part.last_entry_id + 1))).to_array()
+        found = _found(part, wanted)
+        if ids and found and found[0] - ids[-1] > EMPTY_MAX:
+            yield _run(part.ledger_id, ids, payloads)
+            ids, payloads = [], []
         ids.extend(found)
         payloads.extend(map(part.payload, found))
-    if not ids:
-        return None
-    ends = list(accumulate(map(len, payloads)))
+    if ids:
+        yield _run(parts[0].ledger_id, ids, payloads)
+
+
+def _found(part: EntryRun, wanted: BitMap) -> Sequence[int]:
+    first, count = part.first_entry_id, part.count
+    if count == 1:
+        return (first,) if first in wanted else ()
+    return (wanted & BitMap(range(first, first + count))).to_array()
+
+
+def _run(ledger_id: int, ids: Sequence[int], payloads: Sequence[memoryview]) -> EntryRun:
+    ends = accumulate(map(len, payloads))
     offsets = array("I", [0])
     for gap, end in zip((after - before for before, after in pairwise([*ids, ids[-1] + 1])), ends, strict=True):
         offsets.extend(array("I", [end]) * gap)
-    return EntryRun(parts[0].ledger_id, ids[0], b"".join(payloads), offsets, header_bytes=0)
+    return EntryRun(ledger_id, ids[0], b"".join(payloads), offsets, header_bytes=0)

@@ -26,6 +26,8 @@ BLOCK_BYTES_MAX = 2 << 20
 _LOG = struct.Struct(">4sHHQ")  # magic, version, reserved, log id
 _BLOCK = struct.Struct(">4sHHqqIII")  # magic, version, entry header bytes, ledger, first entry, count, data bytes, data CRC
 _CRC = struct.Struct(">I")
+_EXTENT = struct.Struct("<II")
+EXTENT_BYTES = _EXTENT.size
 BLOCK_HEADER_BYTES = _BLOCK.size + _CRC.size
 
 
@@ -121,6 +123,17 @@ def block_size(head: Buffer, offset: int = 0) -> int:
 def head_size(count: int) -> int:
     """Bytes before the entries of a block of so many."""
     return BLOCK_HEADER_BYTES + 4 * (count + 1)
+
+
+def offsets_at(index: int) -> int:
+    """Where in a block the offset of the entry with this index is, and behind it that of its end."""
+    return BLOCK_HEADER_BYTES + 4 * index
+
+
+def entry_extent(offsets: bytes) -> tuple[int, int]:
+    """What is at `offsets_at`: where in the block the entry begins and ends. Without a checksum: the entry has its own."""
+    begin, end = _EXTENT.unpack(offsets)
+    return begin, end
 
 
 def entry_count(head: Buffer) -> int:

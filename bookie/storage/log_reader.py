@@ -7,10 +7,12 @@ What cannot be read, or is not the block asked for, is DamagedBlock or OSError: 
 
 from array import array
 from collections import OrderedDict
+from collections.abc import Sequence
 
 from bookie.reading import stop_within
 from bookie.storage.block_v1 import (
     BLOCK_HEADER_BYTES,
+    EXTENT_BYTES,
     LOG_ALIGNMENT,
     BlockTable,
     DamagedBlock,
@@ -18,7 +20,9 @@ from bookie.storage.block_v1 import (
     decode_block,
     decode_table,
     entry_count,
+    entry_extent,
     head_size,
+    offsets_at,
 )
 from bookie.storage.files_v1 import LogExtent
 from bookie.storage.log_file import log_name
@@ -84,6 +88,50 @@ class LogReader:
         self._ahead.was_read(ledger_id, first_entry_id + len(offsets) - 2)
         await self._close_surplus()
         return EntryRun(ledger_id, first_entry_id, head, offsets, table.header_bytes)
+
+    async def pick(self, wanted: Sequence[tuple[int, Span, int]], bytes_max: int) -> list[EntryRun]:
+        """Single entries (ledger, span, entry), as far as they are where the blocks' offsets say, within `bytes_max`. OSError.
+
+        Neither a block's checksum nor whole tables are read for one entry: an entry has ids and a digest, which tell whether it
+        is the one; what is another, or seems to be, is left out, and is `read`'s to find and to judge.
+        """
+        found: list[EntryRun] = []
+        by_log: dict[int, list[tuple[int, Span, int]]] = {}
+        for each in wanted:
+            by_log.setdefault(each[1].log_id, []).append(each)
+        for log_id, theirs in by_log.items():
+            file = await self._file(log_id)
+            chosen: list[tuple[int, int]] = []
+            places: list[tuple[int, int]] = []
+            for (ledger_id, span, entry_id), (begin, end) in zip(theirs, await self._extents(file, theirs), strict=True):
+                if BLOCK_HEADER_BYTES < begin < end <= span.size_bytes and end - begin <= bytes_max:
+                    chosen.append((ledger_id, entry_id))
+                    places.append((span.offset + begin, end - begin))
+                    bytes_max -= end - begin
+            for (ledger_id, entry_id), (_, size), data in zip(chosen, places, await file.read_all(places), strict=True):
+                if len(data) == size:
+                    found.append(EntryRun(ledger_id, entry_id, data, array("I", (0, size))))
+        await self._close_surplus()
+        return found
+
+    async def _extents(self, file: File, wanted: Sequence[tuple[int, Span, int]]) -> list[tuple[int, int]]:
+        """Where in their blocks these entries begin and end; (0, 0): not to be had."""
+        tables = [self._tables.get((span.log_id, span.offset)) for _, span, _ in wanted]
+        asked = [
+            (span.offset + offsets_at(entry_id - span.first_entry_id), EXTENT_BYTES)
+            for (_, span, entry_id), table in zip(wanted, tables, strict=True)
+            if table is None
+        ]
+        answers = iter(await file.read_all(asked) if asked else ())
+        found: list[tuple[int, int]] = []
+        for (_, _, entry_id), table in zip(wanted, tables, strict=True):
+            if table is None:
+                offsets = next(answers)
+                found.append(entry_extent(offsets) if len(offsets) == EXTENT_BYTES else (0, 0))
+            else:
+                index = entry_id - table.first_entry_id
+                found.append((table.offsets[index], table.offsets[index + 1]))
+        return found
 
     async def _read_entries(
         self, file: File, place: tuple[int, int], table: BlockTable, start: int, stop: int, *, goes_on: bool

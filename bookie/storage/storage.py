@@ -229,6 +229,11 @@ class LedgerStorage:
             raise DamagedBlock("damaged, and no other replica had it")
         return await self._reader.read(ledger_id, span, first_entry_id, count_max, bytes_max)
 
+    async def pick(self, wanted: Sequence[tuple[int, Span, int]], bytes_max: int) -> list[EntryRun]:
+        """Of single entries (ledger, span, entry) those that are where they should be, within `bytes_max` in all. OSError."""
+        sound = [each for each in wanted if (each[1].log_id, each[1].offset) not in self._distrusted]
+        return await self._reader.pick(sound, bytes_max)
+
     async def close(self) -> None:
         await self._writer.close()
         await self._reader.close()

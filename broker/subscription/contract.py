@@ -4,7 +4,7 @@ A dispatcher decides who gets which entries. The driver holds the cursor, the ma
 `handle(event, now_ms)` and performs the effects in their order, at once. Rules of the driver:
 
 - One read is outstanding at most. A new `Read` replaces it: the old one may be cancelled, and its answer is ignored here, being
-  known by its `read_id`. Every read is answered once: EntriesRead, NothingToRead or ReadFailed.
+  known by its `read_id`. Every read is answered once: EntriesRead (one with picks: EntriesPicked), NothingToRead or ReadFailed.
 - `EntriesRead.mark_delete`, `acknowledged` and `ack_sets` are looked up when the event is made, after the read, not before it.
 - Every acknowledgement reaches the dispatcher: whole entries as EntriesAcknowledged (what
   `ManagedCursor.acknowledge_entries` returned), parts of a batch as BatchIndexesAcknowledged, cumulative ones and all that
@@ -12,25 +12,28 @@ A dispatcher decides who gets which entries. The driver holds the cursor, the ma
 - A dispatcher comes from `broker.subscription.dispatchers`: exclusive_dispatcher(settings), failover_dispatcher(settings,
   partition_index), shared_dispatcher(settings), key_shared_dispatcher(settings). It lives as long as the driver likes; without
   consumers it holds nothing but the consumers' type, and starts at the cursor's place when the next one comes.
+- The deliveries of one event belong together, up to what one read has: that a connection is full after one of them keeps the
+  others back no more than it would if they were one.
 - `now_ms` is the loop's time in milliseconds; `SetTimer` speaks in the same. There is one timer: a later SetTimer replaces it.
 """
 
 from array import array
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NewType, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from pyroaring import BitMap
 
 from broker.errors import ServerError
+from wire.picked_runs import Picks
 from wire.position import Position
 from wire.record import record
 from wire.run import EntryRun, RunMetadata
 
 from .delays import Delays
-
-ConsumerId = NewType("ConsumerId", int)
-"""Given by the driver, unique in a subscription and growing: of two consumers the one with the lower id came first."""
+from .states import ConsumerId as ConsumerId
+from .states import ConsumerState as ConsumerState
+from .states import DispatcherState as DispatcherState
 
 
 class KeySharedMode(IntEnum):
@@ -112,6 +115,18 @@ class EntriesRead:
     """Where `Dispatcher.needs_deliver_times` and something in the run has one (`wire.kernels.delivery_times.deliver_times`)."""
     wall_ms: int = 0
     """The time of day, in milliseconds since the epoch, where there are `deliver_times`."""
+
+
+@record(frozen=True, slots=True)
+class EntriesPicked:
+    """The answer to a Read with picks: the first of them, each part a run of one ledger, in the order of the picks.
+
+    What is neither in a part nor `gone` (it is not there any more) was not read yet, and comes after all that was.
+    """
+
+    read_id: int
+    parts: Sequence[EntriesRead]
+    gone: Picks = ()
 
 
 @record(frozen=True, slots=True)
@@ -244,6 +259,7 @@ Event: TypeAlias = (
     | WritabilityChanged
     | EntriesAvailable
     | EntriesRead
+    | EntriesPicked
     | NothingToRead
     | ReadFailed
     | EntriesAcknowledged
@@ -275,8 +291,8 @@ class Read:
     bytes_max: int
     is_replay: bool = False
     """For statistics: these entries were read before."""
-    picks: BitMap | None = None
-    """`ManagedLedger.pick(position.ledger_id, picks, bytes_max)` instead: entries of one ledger that lie far apart."""
+    picks: Picks | None = None
+    """`ManagedLedger.pick(picks, bytes_max)` instead: entries that lie far apart, `entries_max` of them or fewer."""
 
 
 @record(frozen=True, slots=True)
@@ -335,39 +351,6 @@ Effect: TypeAlias = Read | Deliver | AcknowledgeMarkers | NotifyActive | RefuseC
 
 
 # --- the machine --------------------------------------------------------------------------------------------------------
-
-
-@record(frozen=True, slots=True)
-class ConsumerState:
-    """What stats and CONSUMER_STATS ask of a consumer. `hash_ranges`: inclusive, Key_Shared only."""
-
-    consumer: ConsumerId
-    name: str
-    permits: int
-    unacked_messages: int
-    is_blocked_on_unacked: bool
-    is_active: bool
-    """True for every consumer where all are (Shared, Key_Shared)."""
-    hash_ranges: tuple[tuple[int, int], ...] = ()
-
-
-@record(frozen=True, slots=True)
-class DispatcherState:
-    """What stats ask of a subscription. `draining_hashes`: Key_Shared slots that wait for a former owner."""
-
-    unacked_messages: int
-    is_blocked_on_unacked: bool
-    entries_in_replay: int
-    active_consumer: ConsumerId | None
-    draining_hashes: int = 0
-    delayed_entries: int = 0
-    """Read, and held back until their time comes."""
-    delayed_bytes: int = 0
-    delayed_buckets: int = 0
-    read_position: Position | None = None
-    """Where it reads on; None: at the cursor's first unacknowledged entry."""
-    is_waiting: bool = False
-    """It has read all there is."""
 
 
 class Dispatcher(Protocol):

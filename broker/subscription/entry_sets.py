@@ -32,6 +32,26 @@ class EntrySet:
         """In order of ledgers; a snapshot, so that the set may change meanwhile."""
         return iter(sorted(self._by_ledger.items(), key=_ledger_id))
 
+    def ledgers_from(self, position: Position) -> Iterator[tuple[int, BitMap]]:
+        """As `ledgers`, of what is at or after the position."""
+        for ledger_id in sorted(known for known in self._by_ledger if known >= position.ledger_id):
+            entry_ids = self._by_ledger[ledger_id]
+            if ledger_id == position.ledger_id and entry_ids.min() < position.entry_id:
+                entry_ids = entry_ids - BitMap(range(position.entry_id))
+            if entry_ids:
+                yield ledger_id, entry_ids
+
+    def first_few(self, count: int) -> "EntrySet":
+        """A copy of so many of the first, or of all there are."""
+        found = EntrySet()
+        for ledger_id in sorted(self._by_ledger):
+            if count <= 0:
+                break
+            entry_ids = self._by_ledger[ledger_id][:count]
+            found.add(ledger_id, entry_ids)
+            count -= len(entry_ids)
+        return found
+
     def first(self) -> Position | None:
         if not self._by_ledger:
             return None

@@ -36,6 +36,7 @@ from .keys import Keys
 from .multiple import MultipleConsumersDispatcher
 from .readable import Readable, readable
 from .receivers import UNLIMITED, Receiver
+from .replays import picks_in
 from .selectors import AutoSplit, ConsistentHashing, ExclusiveRanges, Selector, SlotsTaken
 from .settings import DispatcherSettings
 
@@ -182,8 +183,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         first = self._keys.first_ready(rooms)
         if first is not None and not (self._was_replay and new_max > 0 and self._keys.has_none_ready(rooms)):
             each = {consumer: self._reader.entries_for(room) for consumer, room in rooms.items()}
-            wanted = self._keys.next_ready(first.ledger_id, each)
-            effects.append(self._read_again(first, wanted, len(wanted)))
+            wanted = self._keys.next_ready(each)
+            effects.append(self._read_again(wanted.ledgers(), len(wanted)))
             self._was_replay = True
         elif new_max > 0:
             self._read_new(new_max, effects)
@@ -191,9 +192,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     def _read_new(self, entries_max: int, effects: list[Effect]) -> None:
         """What is due goes first: some of it may be older than what was never read, and of the same key."""
-        first = self._due.first()
-        if first is not None:
-            read = self._read_again(first, self._due.in_ledger(first.ledger_id), entries_max)
+        if self._due:
+            read = self._read_again(self._due.ledgers(), entries_max)
             self._due_read = read.read_id
             effects.append(read)
         elif not self._held_back.delays.is_full:
@@ -259,7 +259,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._forget_unread(read, answer)
         here = BitMap(range(run.first_entry_id, run.last_entry_id + 1))
         if read.picks is not None:
-            here &= read.picks
+            here &= picks_in(read.picks, run.ledger_id)
         wanted, held = self._judge(answer, self._due.in_ledger(run.ledger_id) & here)
         found, markers = readable(answer, wanted)
         if markers:
@@ -279,7 +279,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if read.picks is None:
             wanted = self._keys.ready_in(run.ledger_id, rooms, start)
         else:
-            wanted = self._picked(run.ledger_id, rooms, start, read.picks)
+            wanted = self._picked(run.ledger_id, rooms, start, picks_in(read.picks, run.ledger_id))
         chosen, held = self._judge(answer, wanted)
         found, _ = readable(answer, chosen)
         if found.gone:

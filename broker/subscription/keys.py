@@ -65,13 +65,12 @@ class Keys:
         """Whether for one of these consumers nothing waits."""
         return any(consumer not in self._ready for consumer in consumers)
 
-    def next_ready(self, ledger_id: int, entries_max: Mapping[int, int]) -> BitMap:
-        """What waits in a ledger for nothing but these consumers; of each one the first few."""
-        found = BitMap()
+    def next_ready(self, entries_max: Mapping[int, int]) -> EntrySet:
+        """What waits for nothing but these consumers; of each one the first few."""
+        found = EntrySet()
         for consumer, limit in entries_max.items():
             if consumer in self._ready:
-                theirs = self._ready[consumer].in_ledger(ledger_id)
-                found |= theirs if len(theirs) <= limit else theirs[:limit]
+                found.update(self._ready[consumer].first_few(limit))
         return found
 
     def ready_in(self, ledger_id: int, consumers: Iterable[int], start: Position) -> BitMap:

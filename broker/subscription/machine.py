@@ -5,7 +5,7 @@ outdated end here.
 """
 
 from abc import ABC, abstractmethod
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from .contract import (
     BatchIndexesAcknowledged,
@@ -19,6 +19,7 @@ from .contract import (
     Effect,
     EntriesAcknowledged,
     EntriesAvailable,
+    EntriesPicked,
     EntriesRead,
     EntriesReturned,
     Event,
@@ -62,6 +63,9 @@ SubscriptionEvent: TypeAlias = (
 """Events that are no answer to a read and no wake-up."""
 
 
+Answer: TypeAlias = EntriesRead | EntriesPicked | NothingToRead | ReadFailed
+
+
 class Machine(ABC):
     """A dispatcher's frame."""
 
@@ -78,19 +82,10 @@ class Machine(ABC):
         match event:
             case EntriesAvailable():
                 self._reader.more_is_available()
-            case EntriesRead():
+            case EntriesRead() | EntriesPicked() | NothingToRead() | ReadFailed():
                 read = self._reader.accept(event)
                 if read is not None:
-                    self._reader.succeeded(read, event)
-                    self._on_read(read, event, effects)
-            case NothingToRead():
-                read = self._reader.accept(event)
-                if read is not None:
-                    self._reader.found_nothing(read)
-                    self._on_nothing(read)
-            case ReadFailed():
-                if self._reader.accept(event) is not None:
-                    self._reader.failed(now_ms)
+                    self._on_answer(read, event, now_ms, effects)
             case TimerFired():
                 self._timer.fired()
             case _:
@@ -98,6 +93,22 @@ class Machine(ABC):
         self._go_on(now_ms, effects)
         self._timer.arm(effects, self._reader.retry_at_ms, self._deadline_ms())
         return effects
+
+    def _on_answer(self, read: Read, answer: Answer, now_ms: int, effects: list[Effect]) -> None:
+        match answer:
+            case EntriesRead():
+                self._reader.succeeded(read, answer)
+                self._on_read(read, answer, effects)
+            case EntriesPicked():
+                self._reader.picked()
+                self._on_picked(read, answer, effects)
+            case NothingToRead():
+                self._reader.found_nothing(read)
+                self._on_nothing(read)
+            case ReadFailed():
+                self._reader.failed(now_ms)
+            case _:
+                assert_never(answer)
 
     @property
     @abstractmethod
@@ -125,6 +136,10 @@ class Machine(ABC):
     @abstractmethod
     def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
         """Give away what can be given; the reader stands after the run already."""
+
+    def _on_picked(self, read: Read, answer: EntriesPicked, effects: list[Effect]) -> None:
+        """As `_on_read`, of a read with picks."""
+        raise AssertionError("nothing was to be picked")
 
     @abstractmethod
     def _on_nothing(self, read: Read) -> None:

@@ -6,11 +6,12 @@ entries (Apache: PersistentDispatcherMultipleConsumers).
 
 from abc import abstractmethod
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import assert_never
 
 from pyroaring import BitMap
 
+from wire.picked_runs import Picks
 from wire.position import Position
 
 from .contract import (
@@ -25,6 +26,7 @@ from .contract import (
     DispatcherState,
     Effect,
     EntriesAcknowledged,
+    EntriesPicked,
     EntriesRead,
     EntriesReturned,
     Event,
@@ -322,29 +324,30 @@ class MultipleConsumersDispatcher(Machine):
         return every - held, held & every
 
     def _on_nothing(self, read: Read) -> None:
-        if read.picks is not None and read.position is not None:
-            self._forget(read.position.ledger_id, read.picks)
+        if read.picks is not None:
+            self._forget(read.picks)
         elif read.is_replay and read.position is not None:
             self._forget_gone(read.position, _END)
 
-    def _read_again(self, first: Position, wanted: BitMap, entries_max: int) -> Read:
+    def _read_again(self, waiting: Iterable[tuple[int, BitMap]], entries_max: int) -> Read:
         """See `replays.replay`."""
-        return replay(self._reader, first, wanted, entries_max, self._settings.dispatcher_max_read_batch_size)
+        return replay(self._reader, waiting, entries_max, self._settings.dispatcher_max_read_batch_size)
 
     def _forget_unread(self, read: Read, answer: EntriesRead) -> None:
         """What was to be read again and comes before the run is not there."""
-        run = answer.run
-        if read.picks is not None:
-            before = read.picks & BitMap(range(run.first_entry_id))
-            if before:
-                self._forget(run.ledger_id, before)
-        elif read.position is not None:
-            self._forget_gone(read.position, Position(run.ledger_id, run.first_entry_id))
+        if read.picks is None and read.position is not None:
+            self._forget_gone(read.position, Position(answer.run.ledger_id, answer.run.first_entry_id))
 
-    def _forget(self, ledger_id: int, entry_ids: BitMap) -> None:
+    def _on_picked(self, read: Read, answer: EntriesPicked, effects: list[Effect]) -> None:
+        self._forget(answer.gone)
+        for part in answer.parts:
+            self._on_read(read, part, effects)
+
+    def _forget(self, gone: Picks) -> None:
         """These could not be picked, as `_forget_gone`."""
-        self._drop(ledger_id, entry_ids, BitMap())
-        self._redeliveries.forget(ledger_id, entry_ids)
+        for ledger_id, entry_ids in gone:
+            self._drop(ledger_id, entry_ids, BitMap())
+            self._redeliveries.forget(ledger_id, entry_ids)
 
     def _forget_gone(self, start: Position, end: Position) -> None:
         """A replay found no entries in [start, end): their ledger was deleted, so they are acknowledged or given up."""

@@ -3,11 +3,10 @@
 Decides no reading by itself: a dispatcher asks `is_idle`, then calls `read_on` or `replay`.
 """
 
-from pyroaring import BitMap
-
+from wire.picked_runs import Picks
 from wire.position import Position
 
-from .contract import EntriesRead, NothingToRead, Read, ReadFailed
+from .contract import EntriesPicked, EntriesRead, NothingToRead, Read, ReadFailed
 from .settings import DispatcherSettings
 
 
@@ -61,11 +60,12 @@ class Reader:
     def replay(self, position: Position, entries_max: int) -> Read:
         return self._read(position, entries_max, True)
 
-    def pick(self, ledger_id: int, picks: BitMap) -> Read:
-        """Entries that were read before, scattered over a ledger."""
-        return self._read(Position(ledger_id, picks.min()), len(picks), True, picks)
+    def pick(self, picks: Picks) -> Read:
+        """Entries that were read before, scattered over the log."""
+        ledger_id, first = picks[0]
+        return self._read(Position(ledger_id, first.min()), sum(len(entry_ids) for _, entry_ids in picks), True, picks)
 
-    def accept(self, answer: EntriesRead | NothingToRead | ReadFailed) -> Read | None:
+    def accept(self, answer: EntriesRead | EntriesPicked | NothingToRead | ReadFailed) -> Read | None:
         """The read that this answers; None when it is outdated."""
         read = self._outstanding
         if read is None or read.read_id != answer.read_id:
@@ -77,13 +77,15 @@ class Reader:
         """Goes on after the run; a dispatcher that does not give all of it away sets `position` back."""
         self._backoff_ms = 0
         run = answer.run
-        if read.picks is not None:
-            return
         self._messages_per_entry += (answer.metadata.message_count / run.count - self._messages_per_entry) / 4
         self._messages_per_entry = max(1.0, self._messages_per_entry)
         if not read.is_replay:
             self.position = Position(run.ledger_id, run.last_entry_id + 1)
             self.is_at_end = answer.is_last
+
+    def picked(self) -> None:
+        """The place where it reads on has nothing to do with that."""
+        self._backoff_ms = 0
 
     def found_nothing(self, read: Read) -> None:
         if not read.is_replay:
@@ -115,7 +117,7 @@ class Reader:
             self.is_at_end = False
         self._outstanding = None
 
-    def _read(self, position: Position | None, entries_max: int, is_replay: bool, picks: BitMap | None = None) -> Read:
+    def _read(self, position: Position | None, entries_max: int, is_replay: bool, picks: Picks | None = None) -> Read:
         assert self._outstanding is None, "one read at a time"
         self._read_id += 1
         bytes_max = self._settings.dispatcher_max_read_size_bytes

@@ -1,10 +1,14 @@
 """How to read again what waits for redelivery or has come due: it may be scattered, and reads are of consecutive entries.
 
-Where at least every second entry of a stretch is wanted, the stretch is read. Otherwise the entries are picked one by one.
+Where the first that waits are the larger part of a stretch, the stretch is read. Otherwise as many entries as a read has are
+picked one by one, wherever they lie: so a round through the log takes few reads, however long the log is.
 """
+
+from collections.abc import Iterable
 
 from pyroaring import BitMap
 
+from wire.picked_runs import Picks
 from wire.position import Position
 
 from .contract import Read
@@ -12,20 +16,32 @@ from .reader import Reader
 
 _SPARSE = 2
 """A window is halved until at least one in that many of its entries is wanted."""
-PICKED_SPREAD_MAX = 1 << 14
-"""Over how many entries a pick may go: those between cost a few nanoseconds each."""
 
 
-def replay(reader: Reader, first: Position, wanted: BitMap, entries_max: int, spread_max: int) -> Read:
-    """Up to `entries_max` of the wanted entries of a ledger, from `first`, which is one of them; of a stretch, `spread_max`."""
-    if first.entry_id > wanted.min():
-        wanted = wanted - BitMap(range(first.entry_id))
+def replay(reader: Reader, waiting: Iterable[tuple[int, BitMap]], entries_max: int, spread_max: int) -> Read:
+    """Up to `entries_max` of what waits, from the first one on, by ledger, ascending; of a stretch, `spread_max`."""
+    picks = first_of(waiting, entries_max)
+    ledger_id, wanted = picks[0]
     length = window(wanted, entries_max, spread_max)
-    if length < min(entries_max, len(wanted)):
-        picks = (wanted & BitMap(range(first.entry_id, first.entry_id + PICKED_SPREAD_MAX)))[:entries_max]
-        if wanted.range_cardinality(first.entry_id, first.entry_id + length) < len(picks):
-            return reader.pick(first.ledger_id, picks)
-    return reader.replay(first, length)
+    first = wanted.min()
+    if wanted.range_cardinality(first, first + length) < sum(len(entry_ids) for _, entry_ids in picks):
+        return reader.pick(picks)
+    return reader.replay(Position(ledger_id, first), length)
+
+
+def first_of(waiting: Iterable[tuple[int, BitMap]], count: int) -> Picks:
+    """So many, or all there are."""
+    picks: list[tuple[int, BitMap]] = []
+    for ledger_id, entry_ids in waiting:
+        if count <= 0:
+            break
+        picks.append((ledger_id, entry_ids[:count]))  # a copy: what waits may change while it is read
+        count -= len(entry_ids)
+    return picks
+
+
+def picks_in(picks: Picks, ledger_id: int) -> BitMap:
+    return next((entry_ids for each, entry_ids in picks if each == ledger_id), BitMap())
 
 
 def window(wanted: BitMap, entries_max: int, spread_max: int) -> int:

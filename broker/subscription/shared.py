@@ -8,11 +8,12 @@ from wire.position import Position
 from wire.run import FLAG_CHUNK
 
 from .chunks import Chunk, ChunkedMessages, chunk_of
-from .contract import AcknowledgeMarkers, ConsumerAdded, Effect, EntriesRead, Read, RefuseConsumer
+from .contract import AcknowledgeMarkers, ConsumerAdded, Effect, EntriesPicked, EntriesRead, Read, RefuseConsumer
 from .entry_sets import EntrySet, union
 from .multiple import MultipleConsumersDispatcher
 from .readable import Readable, Span, readable
 from .receivers import Receiver
+from .replays import picks_in
 from .settings import DispatcherSettings
 from .turns import Turns
 
@@ -79,8 +80,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             return
         entries_max = self._reader.entries_for(room)
         if first is not None:
-            waiting = self._replay.in_ledger(first.ledger_id)
-            effects.append(self._read_again(first, waiting, entries_max))
+            effects.append(self._read_again(self._replay.ledgers_from(first), entries_max))
         else:
             effects.append(self._reader.read_on(self._entries_max(room)))
 
@@ -93,6 +93,13 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             self._picked_to = None
         return self._replay.first()
 
+    def _on_picked(self, read: Read, answer: EntriesPicked, effects: list[Effect]) -> None:
+        self._forget(answer.gone)
+        for part in answer.parts:
+            self._on_read(read, part, effects)
+            if self._picked_to != Position(part.run.ledger_id, part.run.last_entry_id + 1):
+                return  # no room for the rest of it: nor for what follows, which is picked again
+
     def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
         run = answer.run
         wanted = None
@@ -100,7 +107,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             self._forget_unread(read, answer)
             wanted = self._replay.in_ledger(run.ledger_id)
             if read.picks is not None:
-                wanted = wanted & read.picks
+                wanted = wanted & picks_in(read.picks, run.ledger_id)
         waiting = wanted
         wanted, held = self._judge(answer, wanted)
         found, markers = readable(answer, wanted)

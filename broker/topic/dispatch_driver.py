@@ -23,6 +23,7 @@ from broker.subscription.contract import (
     Dispatcher,
     Effect,
     EntriesAcknowledged,
+    EntriesPicked,
     EntriesRead,
     Event,
     NothingToRead,
@@ -36,8 +37,10 @@ from broker.subscription.contract import (
     WallClockRead,
     WritabilityChanged,
 )
+from broker.subscription.replays import first_of
 from managed_ledger.contract import ManagedLedgerError
 from wire.kernels.metadata import key_hashes, scan
+from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import FLAG_BATCH, FLAG_DELAYED, EntryRun, RunMetadata
 
@@ -69,7 +72,7 @@ class ReadableLog(Protocol):
     def last_confirmed(self) -> Position: ...
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
-    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None: ...
+    async def pick(self, wanted: Picks, bytes_max: int) -> Picked: ...
 
 
 class StoredIndex(Protocol):
@@ -283,19 +286,26 @@ class DispatchDriver:
 
     async def _read(self, read: Read, position: Position) -> None:
         try:
-            if read.picks is None:
-                run = await self._ledger.read(position, read.entries_max, read.bytes_max)
-            else:
-                run = await self._ledger.pick(position.ledger_id, read.picks[: read.entries_max], read.bytes_max)
-            if run is not None:
-                await self._cursor.load_acknowledged(run.ledger_id, run.first_entry_id, run.last_entry_id)
+            answer = await self._found(read, position) if read.picks is None else await self._picked(read, read.picks)
         except ManagedLedgerError as error:
             _log.warning("%s: reading at %s failed: %s: %s", self._label, position, type(error).__name__, error)
-            answer: Event = ReadFailed(read.read_id)
-        else:
-            answer = NothingToRead(read.read_id) if run is None else self._entries_read(read, run)
+            answer = ReadFailed(read.read_id)
         self._reading = None
         self.handle(answer)
+
+    async def _found(self, read: Read, position: Position) -> Event:
+        run = await self._ledger.read(position, read.entries_max, read.bytes_max)
+        if run is None:
+            return NothingToRead(read.read_id)
+        await self._cursor.load_acknowledged(run.ledger_id, run.first_entry_id, run.last_entry_id)
+        return self._entries_read(read, run)
+
+    async def _picked(self, read: Read, picks: Picks) -> Event:
+        picked = await self._ledger.pick(first_of(picks, read.entries_max), read.bytes_max)
+        for run in picked.runs:
+            if not self._cursor.is_loaded(run.ledger_id, run.first_entry_id, run.last_entry_id):
+                await self._cursor.load_acknowledged(run.ledger_id, run.first_entry_id, run.last_entry_id)
+        return EntriesPicked(read.read_id, [self._entries_read(read, run) for run in picked.runs], picked.gone)
 
     async def _read_compacted(self, read: Read, position: Position) -> None:
         assert self.compacted is not None, "only then a place is in what is compacted"

@@ -33,6 +33,9 @@ class ReadOnlyFile:
     async def read_piece(self, offset: int, size: int) -> Buffer:
         return await self.read(offset, size)
 
+    async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        return [await self.read(offset, size) for offset, size in places]
+
     async def close(self) -> None:
         os.close(self._descriptor)
 

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Sequence
 
-from bookkeeper.ledgers import LedgerReader, LedgerStore
+from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
 from managed_ledger.tasks import take_error
 
-HANDLES_MAX = 32
+HANDLES_MAX = 512
+"""Some kilobytes each. Who picks what is due out of a long log reads hundreds of ledgers in turn."""
 
 
 class LedgerHandles:
@@ -28,6 +30,25 @@ class LedgerHandles:
         else:
             self._handles.move_to_end(ledger_id)
         return await asyncio.shield(handle)
+
+    async def get_all(self, ledger_ids: Sequence[int]) -> dict[int, LedgerReader]:
+        """Of these, those that can be opened."""
+        found, opening = dict[int, LedgerReader](), list[int]()
+        for ledger_id in ledger_ids:
+            handle = self._handles.get(ledger_id)
+            if handle is None or not handle.done() or handle.cancelled() or handle.exception() is not None:
+                opening.append(ledger_id)
+                continue
+            self._handles.move_to_end(ledger_id)
+            found[ledger_id] = handle.result()
+        for ledger_id, opened in zip(
+            opening, await asyncio.gather(*map(self.get, opening), return_exceptions=True) if opening else (), strict=True
+        ):
+            if isinstance(opened, BaseException) and not isinstance(opened, LedgerError):
+                raise opened
+            if not isinstance(opened, BaseException):
+                found[ledger_id] = opened
+        return found
 
     def keep(self, reader: LedgerReader) -> None:
         """A ledger that was just recovered need not be opened again."""

@@ -1,17 +1,18 @@
-"""PickedReads: entries that are scattered over a ledger, as one run (`wire.picked_runs`), for who reads some of them again.
+"""PickedReads: entries that are scattered over a log, as runs of them alone (`wire.picked_runs`), for who reads some again.
 
-What lies close together is fetched together and the rest of it thrown away: a read costs more than the bytes between. Several
-fetches are under way at once, so that a far bookie is not waited for once per entry. Nothing of this is kept in the cache, and
-no place is noted: who picks does not read on.
+What lies close together is fetched together and the rest of it thrown away: a read costs more than the bytes between. What lies
+alone is asked for all at once, of who can give it so; the rest is fetched several at a time, so that a far bookie is not waited
+for once per entry. Nothing of this is kept in the cache, and no place is noted: who picks does not read on.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from pyroaring import BitMap
 
 from managed_ledger.errors import ManagedLedgerError
-from wire.picked_runs import picked_run
+from wire.picked_runs import Picked, Picks, picked_runs
 from wire.position import Position
 from wire.run import EntryRun
 
@@ -19,11 +20,21 @@ GAP_BYTES = 16 << 10
 """So far apart, two entries are still fetched together."""
 FETCHED_OVER_PICKED = 4
 """So many times the bytes asked for may be fetched for what lies between; large entries may be where the mean is small."""
-FETCHES_MAX = 8
+FETCHES_MAX = 16
 """At a time, for one pick."""
 
 Fetch = Callable[[Position, int], Awaitable[EntryRun | Position]]
 """The entries from a position on, at least one, at most so many; or where to go on, when it cannot be read and is skipped."""
+FetchAll = Callable[[Sequence[Position], int], Awaitable[Sequence[EntryRun]]]
+"""Of these entries, within about so many bytes, those that can be had in one go, a run each; nothing is said of the others."""
+
+
+class Group(NamedTuple):
+    """What is fetched together."""
+
+    ledger_id: int
+    first: int
+    last: int
 
 
 def groups(wanted: BitMap, gap_max: int) -> list[tuple[int, int]]:
@@ -33,74 +44,122 @@ def groups(wanted: BitMap, gap_max: int) -> list[tuple[int, int]]:
     return [(ids[start], ids[stop - 1]) for start, stop in zip([0, *breaks], [*breaks, len(ids)], strict=True)]
 
 
-def within(wanted: BitMap, entry_bytes: int, bytes_max: int) -> BitMap:
-    """As many of the first as fit, going by the mean size of an entry; at least one."""
-    return wanted[: max(1, bytes_max // max(entry_bytes, 1))]
+def within(wanted: Picks, entry_bytes: Sequence[int], bytes_max: int) -> Picks:
+    """As many of the first as fit, going by the mean size of an entry in each ledger; at least one."""
+    found: list[tuple[int, BitMap]] = []
+    for (ledger_id, entry_ids), size in zip(wanted, entry_bytes, strict=True):
+        count = max(bytes_max // max(size, 1), not found)
+        if count:
+            found.append((ledger_id, entry_ids[:count]))
+        if count < len(entry_ids):
+            break
+        bytes_max -= len(entry_ids) * size
+    return found
 
 
 class _Pick:
     """One at work: what was fetched, by group."""
 
-    def __init__(self, ledger_id: int, wanted: BitMap, fetch: Fetch, gap_max: int, bytes_max: int) -> None:
-        self._ledger_id = ledger_id
+    def __init__(self, wanted: Picks, found: Sequence[Group], fetch: Fetch, bytes_max: int) -> None:
         self._wanted = wanted
+        self._ids = dict(wanted)
+        self._groups = found
         self._fetch = fetch
-        self._spans = spans = groups(wanted, gap_max)
         self._next = 0
         self._bytes_left = bytes_max
-        self._is_whole = [False] * len(spans)
-        self.parts: list[list[EntryRun]] = [[] for _ in spans]
-        self.failures: dict[int, ManagedLedgerError] = {}
+        self._is_whole = [False] * len(found)
+        self._parts: list[list[EntryRun]] = [[] for _ in found]
+        self._failures: dict[int, ManagedLedgerError] = {}
+
+    async def begin(self, fetch_all: FetchAll) -> int:
+        """With those that lie alone. How many groups are left for `work`."""
+        alone = {(ledger_id, first): index for index, (ledger_id, first, last) in enumerate(self._groups) if first == last}
+        if len(alone) < 2:
+            return len(self._groups)
+        for run in await fetch_all([Position(*each) for each in alone], self._bytes_left):
+            index = alone[run.ledger_id, run.first_entry_id]
+            self._parts[index], self._is_whole[index] = [run], True
+            self._bytes_left -= run.size_bytes
+        return self._is_whole.count(False)
 
     async def work(self) -> None:
         """Group after group, until there is none left that nobody works at, one has failed, or it is enough."""
-        while self._next < len(self._spans) and not self.failures and self._bytes_left > 0:
+        while self._next < len(self._groups) and not self._failures and self._bytes_left > 0:
             index, self._next = self._next, self._next + 1
+            if self._is_whole[index]:
+                continue
             try:
                 await self._fetch_group(index)
             except ManagedLedgerError as error:
-                self.failures[index] = error
+                self._failures[index] = error
 
     async def _fetch_group(self, index: int) -> None:
-        entry_id, last = self._spans[index]
+        ledger_id, entry_id, last = self._groups[index]
         while entry_id <= last:
-            if self._bytes_left <= 0 and self.parts[index]:
+            if self._bytes_left <= 0 and self._parts[index]:
                 return
-            entry_id = self._wanted.next_set_bit(entry_id)  # what nobody wants need not be readable
-            found = await self._fetch(Position(self._ledger_id, entry_id), last + 1 - entry_id)
+            entry_id = self._ids[ledger_id].next_set_bit(entry_id)  # what nobody wants need not be readable
+            found = await self._fetch(Position(ledger_id, entry_id), last + 1 - entry_id)
             if isinstance(found, EntryRun):
-                self.parts[index].append(found)
+                self._parts[index].append(found)
                 self._bytes_left -= found.size_bytes
                 entry_id = found.last_entry_id + 1
-            elif found.ledger_id == self._ledger_id:
+            elif found.ledger_id == ledger_id:
                 entry_id = found.entry_id
             else:
                 break
         self._is_whole[index] = True
 
-    def fetched(self) -> list[EntryRun]:
-        """All that comes before the first that was not fetched. ManagedLedgerError: that failed, and there is nothing else."""
-        whole = next((index for index, is_whole in enumerate(self._is_whole) if not is_whole), len(self.parts))
-        found = [part for parts in self.parts[: whole + 1] for part in parts]
-        if not found and whole in self.failures:
-            raise self.failures[whole]
-        return found
+    def picked(self) -> Picked:
+        """All that comes before the first that was not fetched. ManagedLedgerError: that failed, and it is the first of all."""
+        whole = next((index for index, is_whole in enumerate(self._is_whole) if not is_whole), len(self._groups))
+        if not whole and 0 in self._failures and not self._parts[0]:
+            raise self._failures[0]
+        parts: dict[int, list[EntryRun]] = {}
+        for group, fetched in zip(self._groups[: whole + 1], self._parts, strict=False):
+            parts.setdefault(group.ledger_id, []).extend(fetched)
+        runs: list[EntryRun] = []
+        gone: list[tuple[int, BitMap]] = []
+        for ledger_id, entry_ids in self._before(whole):
+            theirs = parts.get(ledger_id, [])
+            runs.extend(picked_runs(theirs, entry_ids))
+            for part in theirs:
+                entry_ids.remove_range(part.first_entry_id, part.last_entry_id + 1)
+            if entry_ids:
+                gone.append((ledger_id, entry_ids))
+        return Picked(runs, gone)
+
+    def _before(self, whole: int) -> Picks:
+        """What was wanted before the end of what was fetched; copies."""
+        if whole == len(self._groups):
+            return [(ledger_id, entry_ids.copy()) for ledger_id, entry_ids in self._wanted]
+        last, first, _ = self._groups[whole]
+        fetched = self._parts[whole]
+        end = fetched[-1].last_entry_id + 1 if fetched else first
+        return [
+            (ledger_id, entry_ids & BitMap(range(end)) if ledger_id == last else entry_ids.copy())
+            for ledger_id, entry_ids in self._wanted
+            if ledger_id <= last
+        ]
 
 
-async def pick(ledger_id: int, wanted: BitMap, entry_bytes: int, bytes_max: int, fetch: Fetch) -> EntryRun | None:
-    """Those of the wanted entries that can be had now: the first ones, in about `bytes_max`. None: they are not there any more.
+async def pick(wanted: Picks, entry_bytes: Sequence[int], bytes_max: int, fetch: Fetch, fetch_all: FetchAll) -> Picked:
+    """Those of the wanted entries that can be had now: the first ones, in about `bytes_max`. `entry_bytes`: the mean by ledger.
 
     ManagedLedgerError when the first of them cannot be read.
     """
-    if not wanted:
-        return None
     chosen = within(wanted, entry_bytes, bytes_max)
-    work = _Pick(ledger_id, chosen, fetch, GAP_BYTES // max(entry_bytes, 1), FETCHED_OVER_PICKED * bytes_max)
-    workers = min(FETCHES_MAX, len(work.parts))
-    if workers == 1:
+    found = [
+        Group(ledger_id, first, last)
+        for (ledger_id, entry_ids), size in zip(chosen, entry_bytes, strict=False)
+        for first, last in groups(entry_ids, GAP_BYTES // max(size, 1))
+    ]
+    work = _Pick(chosen, found, fetch, FETCHED_OVER_PICKED * bytes_max)
+    left = await work.begin(fetch_all)
+    if left == 1:
         await work.work()
-    else:
+    elif left:
         async with asyncio.TaskGroup() as tasks:
-            for _ in range(workers):
+            for _ in range(min(FETCHES_MAX, left)):
                 tasks.create_task(work.work())
-    return picked_run(work.fetched(), chosen)
+    return work.picked()

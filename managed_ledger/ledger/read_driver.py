@@ -9,12 +9,20 @@ Owns the reads under way. What has been read by all that are near the end goes f
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyroaring import BitMap
 
-from bookkeeper.ledgers import EntryLost, LedgerError, LedgerReader, LedgerStore, LedgerWriter, NoSuchLedger
+from bookkeeper.ledgers import (
+    EntryLost,
+    LedgerError,
+    LedgerReader,
+    LedgerStore,
+    LedgerWriter,
+    NoSuchLedger,
+    ScatteredReads,
+)
 from managed_ledger.cache.entry_cache import CachedLog
 from managed_ledger.cache.pieces import Pieces
 from managed_ledger.cache.places import ReadingPlaces
@@ -22,6 +30,7 @@ from managed_ledger.errors import ManagedLedgerError
 from managed_ledger.meters import LedgerMeters
 from managed_ledger.settings import ManagedLedgerSettings
 from managed_ledger.tasks import take_error
+from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import EntryRun
 from wire.run_parts import cut
@@ -60,6 +69,7 @@ class LedgerReads:
         self._writer_of = writer_of
         self._settings = settings
         self._loop = asyncio.get_running_loop()
+        self._ledgers = ledgers
         self._handles = LedgerHandles(ledgers)
         self._fetches: dict[Position, asyncio.Task[EntryRun]] = {}
         self._places = ReadingPlaces()
@@ -94,19 +104,45 @@ class LedgerReads:
         finally:
             self.lost.tell()
 
-    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None:
+    async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
         """See `managed_ledger.contract.ManagedLedger.pick`."""
-        span = self._sequence.span(ledger_id)
-        if span is None:
-            return None
-        entry_bytes = span.size_bytes // max(span.entries, 1)
+        there, gone, entry_bytes = list[tuple[int, BitMap]](), list[tuple[int, BitMap]](), list[int]()
+        for ledger_id, entry_ids in wanted:
+            span = self._sequence.span(ledger_id)
+            known = BitMap() if span is None else entry_ids & BitMap(range(span.entries))
+            if span is not None and known:
+                there.append((ledger_id, known))
+                entry_bytes.append(span.size_bytes // max(span.entries, 1))
+            if len(known) < len(entry_ids):
+                gone.append((ledger_id, entry_ids - known))
         try:
-            run = await pick(ledger_id, wanted & BitMap(range(span.entries)), entry_bytes, bytes_max, self._fetch_some)
+            picked = await pick(there, entry_bytes, bytes_max, self._fetch_some, self._fetch_all)
         finally:
             self.lost.tell()
-        if run is not None:
+        for run in picked.runs:
             self._meters.missed(run.count, run.size_bytes)
-        return run
+        return Picked(picked.runs, [*gone, *picked.gone])
+
+    async def _fetch_all(self, places: Sequence[Position], bytes_max: int) -> Sequence[EntryRun]:
+        """Where the ledgers can be read so; what is lost, cannot be opened or is damaged is left to `_fetch_some`."""
+        found, wanted = list[EntryRun](), dict[int, list[int]]()
+        for ledger_id, entry_id in places:
+            run = self._cache.peek(ledger_id, entry_id, 1)
+            if run is not None:
+                found.append(run)
+            elif self.lost.after(Position(ledger_id, entry_id)).entry_id == entry_id:
+                wanted.setdefault(ledger_id, []).append(entry_id)
+        if not wanted or not isinstance(self._ledgers, ScatteredReads):
+            return found
+        writers = {ledger_id: writer for ledger_id in wanted if (writer := self._writer_of(ledger_id)) is not None}
+        sources = writers | await self._handles.get_all([ledger_id for ledger_id in wanted if ledger_id not in writers])
+        size = min(bytes_max, PIECE_BYTES)
+        await self._take_room(size)
+        try:
+            found += await self._ledgers.pick([(source, wanted[each]) for each, source in sources.items()], size)
+        finally:
+            self._in_flight.give_back(size)
+        return found
 
     async def _fetch_some(self, position: Position, entries_max: int) -> EntryRun | Position:
         place = self.lost.after(position)

@@ -1,12 +1,14 @@
 """Reads of blocks against what was written: any part, whatever is known of the block, and no more of the file than needed."""
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie.storage.block_v1 import DamagedBlock, encode_block, head_size
+from bookie.reading import is_what_it_says
+from bookie.storage.block_v1 import BLOCK_HEADER_BYTES, EXTENT_BYTES, DamagedBlock, encode_block, head_size
 from bookie.storage.log_reader import LogReader
 from bookie.storage.span import Span
 from tests.bookie.runs import entries_of, sealed
@@ -35,6 +37,9 @@ class OneFile:
         return found
 
     read_piece = read
+
+    async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        return [await self.read(*each) for each in places]
 
     async def close(self) -> None:
         pass
@@ -109,3 +114,41 @@ def test_a_block_of_another_place_is_damage() -> None:
         asyncio.run(reader.read(1, Span(11, 5, 1, OFFSET, span.size_bytes), 11, 1, MANY))
     with pytest.raises(DamagedBlock):
         asyncio.run(reader.read(1, Span(10, 5, 1, OFFSET, span.size_bytes + 1), 10, MANY, MANY))
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(0, 400), min_size=1, max_size=30), st.sets(st.integers(0, 29)), st.booleans(), st.integers(0, 9))
+def test_what_is_picked_of_a_block_is_what_was_written_and_costs_its_offsets_and_itself(
+    sizes: list[int], wanted: set[int], is_known: bool, cut: int
+) -> None:
+    """Of a span that is part of its block an entry may be taken for another: its ids tell."""
+    run, span, file, reader = written(sizes)
+    if is_known:
+        asyncio.run(reader.read(1, span, 10, 1, 1))
+    cut = min(cut, run.count - 1)
+    part = span.entries(10 + cut, run.count - cut)
+    ids = [10 + each for each in sorted(wanted) if cut <= each < run.count]
+    file.reads.clear()
+    found = asyncio.run(reader.pick([(1, part, entry_id) for entry_id in ids], MANY))
+    sound = {each.first_entry_id: entries_of(each)[each.first_entry_id] for each in found if is_what_it_says(each)}
+    whole = entries_of(run)
+    assert sound == {entry_id: whole[entry_id] for entry_id in sound}
+    if is_known or not cut:
+        assert list(sound) == ids
+        assert file.reads == [EXTENT_BYTES] * (0 if is_known else len(ids)) + [len(whole[entry_id]) for entry_id in ids]
+
+
+@settings(deadline=None)
+@given(st.binary(min_size=8, max_size=8), st.integers(0, 19), st.integers(0, 2000))
+def test_offsets_that_are_damaged_lead_to_nothing_that_is_not_there(offsets: bytes, index: int, missing: int) -> None:
+    _, span, file, reader = written([100] * 20)
+    at = OFFSET + BLOCK_HEADER_BYTES + 4 * index
+    file.data = (file.data[:at] + offsets + file.data[at + 8 :])[: len(file.data) - missing]
+    for each in asyncio.run(reader.pick([(1, span, entry_id) for entry_id in range(10, 30)], MANY)):
+        assert len(each.buffer) == each.size_bytes <= span.size_bytes
+
+
+def test_no_more_is_picked_than_there_is_room_for() -> None:
+    _, span, _, reader = written([100] * 20)
+    found = asyncio.run(reader.pick([(1, span, entry_id) for entry_id in range(10, 30)], 3 * 136 + 100))
+    assert [each.first_entry_id for each in found] == [10, 11, 12]

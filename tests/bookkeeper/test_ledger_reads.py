@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 from collections import Counter
+from collections.abc import Sequence
 from random import Random
 from typing import ClassVar
 
@@ -10,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.client import BookKeeper
-from bookkeeper.ledgers import EntryLost, LedgerUnreadable
+from bookkeeper.client import BookKeeper, ClosedLedger
+from bookkeeper.ledgers import EntryLost, LedgerReader, LedgerUnreadable, LedgerWriter
 from bookkeeper.reader import EntryReader, ReadPolicy
 from bookkeeper.replica_read import ReplicaRead, read_sequence
 from metadata.memory import MemoryStore
@@ -155,5 +156,49 @@ def test_a_cancelled_speculative_read_leaves_nothing_running() -> None:
         read.cancel()
         await asyncio.wait([read])
         assert len(asyncio.all_tasks()) == 1
+
+    run(scenario())
+
+
+class Picking(FakeBookie):
+    """Reads far apart in one go, too."""
+
+    async def pick(self, wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
+        await self._may_hang("pick")
+        return [await self.read(ledger_id, entry_id, 1, bytes_max) for ledger_id, entry_ids in wanted for entry_id in entry_ids]
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 2, 2)])
+def test_what_is_picked_is_verified_and_what_is_damaged_slow_or_at_a_bookie_that_cannot_is_left_to_single_reads(
+    sizes: tuple[int, int, int],
+) -> None:
+    async def scenario() -> None:
+        cluster = Cluster(*sizes)
+        cluster.bookies.update({name: Picking() for name in cluster.bookies})
+        cluster.settings = dataclasses.replace(cluster.settings, managed_ledger_read_entry_timeout_seconds=1)
+        client = cluster.client()
+        await client.initialise()
+        writers = [await client.create({}), await client.create({})]
+        for writer in writers:
+            for number in range(10):
+                await writer.append(batch(b"%d" % number))
+        await writers[0].close()
+        closed = await client.open(writers[0].ledger_id)
+        wanted: list[tuple[LedgerReader | LedgerWriter, list[int]]] = [(closed, [0, 3, 8]), (writers[1], [2, 9])]
+
+        async def picked() -> list[tuple[int, int]]:
+            runs = await client.pick(wanted, 1 << 20)
+            assert all(payloads_of(run) == [b"%d" % run.first_entry_id] for run in runs)
+            return sorted((run.ledger_id, run.first_entry_id) for run in runs)
+
+        every = sorted((source.ledger_id, entry_id) for source, entry_ids in wanted for entry_id in entry_ids)
+        assert await picked() == every
+        assert isinstance(closed, ClosedLedger)
+        cluster.bookies[next(iter(closed.entries.asked_first([3])))].rot(writers[0].ledger_id, 3)
+        assert await picked() == [each for each in every if each != (writers[0].ledger_id, 3)]
+        for bookie in cluster.bookies.values():
+            bookie.hangs.add("pick")
+        assert await picked() == []
+        await client.close()
 
     run(scenario())

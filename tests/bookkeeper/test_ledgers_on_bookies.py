@@ -8,6 +8,7 @@ import pytest
 
 from bookie.bookie import Bookie
 from bookkeeper.client import BookKeeper
+from bookkeeper.ledgers import LedgerReader
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
 from simulation.clock import SimClock
@@ -31,6 +32,8 @@ class Host:
     def __init__(self, world: World, seed: int, sizes: tuple[int, int, int]) -> None:
         self.world, self.seed = world, seed
         self.settings = BookKeeperSettings(*sizes)
+        self.settings_sizes = sizes
+        self.picked = 0
         self.shared = SharedTree()
         self.acknowledged: dict[int, int] = {}
         self.found: dict[int, tuple[int, int]] = {}
@@ -81,6 +84,17 @@ class Host:
             read = payloads_of(await reader.read(entry_id, 1000, 1 << 20))
             assert read == [payload(ledger_id, entry_id + at) for at in range(len(read))]
             entry_id += len(read)
+        await self._check_picks(client, reader)
+
+    async def _check_picks(self, client: BookKeeper, reader: LedgerReader) -> None:
+        """What comes at once is right, and is all there is where one bookie has everything."""
+        wanted = Random(self.seed).sample(range(reader.last_entry_id + 1), (reader.last_entry_id + 1) // 3)
+        found = {run.first_entry_id: payloads_of(run) for run in await client.pick([(reader, sorted(wanted))], 1 << 20)}
+        assert found == {entry_id: [payload(reader.ledger_id, entry_id)] for entry_id in found}
+        assert found.keys() <= set(wanted)
+        if len(self.settings_sizes) == self.settings_sizes.count(1):
+            assert found.keys() == set(wanted)
+        self.picked += len(found)
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 3, 2), (3, 2, 2)])
@@ -98,5 +112,6 @@ def test_acknowledged_entries_survive_kills_and_power_cuts(seed: int, sizes: tup
             else:
                 host.process.cut_power()
         assert sum(host.acknowledged.values()) > 0
+        assert host.picked > 0
 
     run(scenario, seed)

@@ -6,7 +6,7 @@ A client (`FakeLedgerStore`) can be killed: nothing that it has not been told is
 import asyncio
 from array import array
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from bookkeeper.ledgers import (
     DEFAULT_QUORUMS,
@@ -68,6 +68,9 @@ class FakeLedgers:
         self.deleted: list[int] = []
         self.next_id = 0
         self.reads = 0
+        self.picks = 0
+        self.at_once: Container[int] = ()
+        """Entries that are given in one go, if they can be read."""
         self.creates = 0
         self.step_s = step_s
 
@@ -116,6 +119,18 @@ class FakeLedgerStore:
         if ledger.last_entry_id is None:
             ledger.last_entry_id = ledger.stored_last
         return FakeReader(self, ledger)
+
+    async def pick(self, wanted: Sequence[tuple[LedgerReader | LedgerWriter, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
+        await self.step()
+        self.shared.picks += 1
+        found: list[EntryRun] = []
+        for source, entry_ids in wanted:
+            ledger = self.shared.ledgers.get(source.ledger_id)
+            for entry_id in entry_ids:
+                is_there = ledger is not None and not ledger.is_away and entry_id not in ledger.lost
+                if ledger is not None and is_there and entry_id in self.shared.at_once:
+                    found.append(ledger.read(entry_id, 1, bytes_max))
+        return found
 
     async def delete(self, ledger_id: int) -> None:
         await self.step()

@@ -1,6 +1,7 @@
 """Scattered entries of a ledger in one run: those that are there, all of them before its end, and none but those asked for."""
 
 import asyncio
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +14,7 @@ from managed_ledger.contract import EARLIEST, ManagedLedgerError
 from managed_ledger.ledger import picked_reads
 from managed_ledger.ledger.picked_reads import GAP_BYTES, groups, within
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
+from wire.picked_runs import Picked, Picks
 from wire.run import EntryRun
 
 from .ledger_world import MANY, World, append, append_each, run, small
@@ -20,11 +22,27 @@ from .ledger_world import MANY, World, append, append_each, run, small
 LARGE = {"managed_ledger_max_entries_per_ledger": 10_000}
 
 
-def found_in(picked: EntryRun | None) -> dict[int, bytes]:
-    if picked is None:
-        return {}
-    ids = range(picked.first_entry_id, picked.last_entry_id + 1)
-    return {entry_id: payload for entry_id in ids if (payload := bytes(picked.payload(entry_id)))}
+def found_in(picked: Picked) -> dict[int, bytes]:
+    """Of ledger 1, or of the only one."""
+    return {entry_id: payload for (_, entry_id), payload in by_place(picked).items()}
+
+
+def by_place(picked: Picked) -> dict[tuple[int, int], bytes]:
+    """In the order in which they came."""
+    found: dict[tuple[int, int], bytes] = {}
+    for each in picked.runs:
+        for entry_id in range(each.first_entry_id, each.last_entry_id + 1):
+            if payload := bytes(each.payload(entry_id)):
+                found[each.ledger_id, entry_id] = payload
+    return found
+
+
+def gone_in(picked: Picked) -> set[int]:
+    return {entry_id for _, entry_ids in picked.gone for entry_id in entry_ids}
+
+
+def of_one(entry_ids: Iterable[int]) -> Picks:
+    return [(1, BitMap(entry_ids))]
 
 
 def expected(wanted: set[int] | BitMap) -> dict[int, bytes]:
@@ -63,7 +81,7 @@ def test_what_is_wanted_comes_and_nothing_else(wanted: set[int], in_memory: bool
     async def scenario() -> None:
         world, ledger = await opened(400, in_memory=in_memory)
         world.shared.step_s = 0.001 if is_slow else 0.0
-        assert found_in(await ledger.pick(1, BitMap(wanted), MANY)) == expected(wanted)
+        assert found_in(await ledger.pick(of_one(wanted), MANY)) == expected(wanted)
 
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(picked_reads, "GAP_BYTES", gap_bytes)
@@ -74,11 +92,11 @@ def test_what_lies_close_together_is_one_read_and_what_is_in_memory_none() -> No
     async def scenario() -> None:
         world, ledger = await opened(400)
         before = world.shared.reads
-        await ledger.pick(1, BitMap(range(0, 400, 7)), MANY)
+        await ledger.pick(of_one(range(0, 400, 7)), MANY)
         assert world.shared.reads == before + 1
         world, ledger = await opened(400, in_memory=True)
         before = world.shared.reads
-        await ledger.pick(1, BitMap(range(0, 400, 7)), MANY)
+        await ledger.pick(of_one(range(0, 400, 7)), MANY)
         assert world.shared.reads == before
 
     run(scenario())
@@ -93,7 +111,7 @@ def test_a_pick_is_no_place_from_which_a_reader_goes_on() -> None:
         for _ in range(5):
             await append(ledger, *(bytes(1000) for _ in range(100)))
         ledger = await world.reopen()
-        await ledger.pick(1, BitMap([3, 200]), MANY)
+        await ledger.pick(of_one([3, 200]), MANY)
         assert (world.ledgers.cached_bytes, ledger.reads._places.slowest(EARLIEST)) == (0, None)
 
     run(scenario())
@@ -115,7 +133,7 @@ def test_reads_of_one_pick_are_under_way_at_once_but_only_so_many() -> None:
 
         ledger.reads._fetch = counted  # type: ignore[method-assign, assignment]
         wanted = BitMap(range(0, 400, 11))
-        assert found_in(await ledger.pick(1, wanted, MANY)) == expected(wanted)
+        assert found_in(await ledger.pick(of_one(wanted), MANY)) == expected(wanted)
         assert at_once == picked_reads.FETCHES_MAX
 
     with pytest.MonkeyPatch.context() as changed:
@@ -140,11 +158,12 @@ def test_what_is_lost_is_skipped_or_ends_the_run_before_it_and_nobody_else_suffe
         world.shared.ledgers[1].lost |= lost
         if not skips and min(wanted) in lost:
             with pytest.raises(ManagedLedgerError, match="cannot be read"):
-                await ledger.pick(1, BitMap(wanted), MANY)
+                await ledger.pick(of_one(wanted), MANY)
             return
         stop = 100 if skips else min(wanted & lost, default=100)
-        found = found_in(await ledger.pick(1, BitMap(wanted), MANY))
-        assert found == expected({number for number in wanted - lost if number < stop})
+        picked = await ledger.pick(of_one(wanted), MANY)
+        assert found_in(picked) == expected({number for number in wanted - lost if number < stop})
+        assert gone_in(picked) == (wanted & lost if skips else set())
         assert ledger.reads.lost.count == (len(wanted & lost) if skips else 0)
 
     with pytest.MonkeyPatch.context() as changed:
@@ -153,17 +172,21 @@ def test_what_is_lost_is_skipped_or_ends_the_run_before_it_and_nobody_else_suffe
 
 
 def test_the_first_ones_come_when_all_would_be_too_many_bytes() -> None:
-    assert within(BitMap(range(0, 1000, 10)), 100, 450) == BitMap([0, 10, 20, 30])
-    assert within(BitMap([5, 6]), 1000, 1) == BitMap([5])
+    assert within(of_one(range(0, 1000, 10)), [100], 450) == of_one([0, 10, 20, 30])
+    assert within(of_one([5, 6]), [1000], 1) == of_one([5])
+    two = [(1, BitMap([1, 2])), (4, BitMap([7, 8, 9]))]
+    assert within(two, [100, 10], 215) == [(1, BitMap([1, 2])), (4, BitMap([7]))]
+    assert within(two, [100, 10], 209) == of_one([1, 2])
+    assert within(two, [0, 0], 5) == two
 
     async def scenario() -> None:
         world = World(small(**LARGE))
         ledger = await world.open()
         for _ in range(10):
             await append(ledger, *(bytes(1000) for _ in range(10)))
-        found = await ledger.pick(1, BitMap(range(0, 100, 5)), 4500)
-        assert found is not None
-        assert (found.first_entry_id, found.last_entry_id) == (0, 15)
+        found = await ledger.pick(of_one(range(0, 100, 5)), 4500)
+        assert list(found_in(found)) == [0, 5, 10, 15]
+        assert not found.gone
 
     run(scenario())
 
@@ -179,7 +202,7 @@ def test_large_entries_among_small_ones_do_not_all_come_at_once(gap_bytes: int) 
             await append(ledger, bytes(100_000) if number % 50 == 7 else b"x")
         wanted, times = BitMap(range(7, 1000, 50)), 0
         while wanted:
-            found = found_in(await ledger.pick(1, wanted, 100_000))
+            found = found_in(await ledger.pick(of_one(wanted), 100_000))
             assert found.keys() == set(wanted[: len(found)])
             assert 1 <= len(found) <= picked_reads.FETCHED_OVER_PICKED + picked_reads.FETCHES_MAX
             wanted -= BitMap(found)
@@ -194,7 +217,73 @@ def test_large_entries_among_small_ones_do_not_all_come_at_once(gap_bytes: int) 
 def test_of_a_ledger_that_is_trimmed_nothing_comes() -> None:
     async def scenario() -> None:
         _, ledger = await opened(10)
-        assert await ledger.pick(77, BitMap([1]), MANY) is None
-        assert await ledger.pick(1, BitMap([10, 11]), MANY) is None
+        assert await ledger.pick([(77, BitMap([1]))], MANY) == Picked([], [(77, BitMap([1]))])
+        assert await ledger.pick(of_one([10, 11]), MANY) == Picked([], of_one([10, 11]))
+        picked = await ledger.pick([(1, BitMap([3, 10])), (77, BitMap([1]))], MANY)
+        assert (found_in(picked), picked.gone) == (expected({3}), [(1, BitMap([10])), (77, BitMap([1]))])
 
     run(scenario())
+
+
+LEDGER_ENTRIES = 40
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.sets(st.integers(0, 199), min_size=1, max_size=40),
+    st.sets(st.integers(0, LEDGER_ENTRIES), max_size=40),
+    st.sets(st.integers(0, 199), max_size=10),
+    st.booleans(),
+    st.sampled_from([0, GAP_BYTES]),
+)
+def test_picks_of_many_ledgers_come_in_order_up_to_the_first_that_cannot_be_read_however_they_are_had(
+    wanted: set[int], at_once: set[int], lost: set[int], skips: bool, gap_bytes: int
+) -> None:
+    """What one go gives, what has to be fetched alone, and what is in a ledger that is written: it makes no difference."""
+
+    async def scenario() -> None:
+        world = World(
+            small(managed_ledger_max_entries_per_ledger=LEDGER_ENTRIES, auto_skip_non_recoverable_data=skips),
+        )
+        ledger = await world.open()
+        await append_each(ledger, 200)
+        if len(wanted) % 2:
+            ledger = await world.reopen()
+        ledgers = [each.ledger_id for each in ledger.ledgers() if each.entries]
+        place = {number: (ledgers[number // LEDGER_ENTRIES], number % LEDGER_ENTRIES) for number in range(200)}
+        world.shared.at_once = at_once
+        for number in lost:
+            world.shared.ledgers[place[number][0]].lost.add(place[number][1])
+        picks = [(each, BitMap(place[n][1] for n in wanted if place[n][0] == each)) for each in ledgers]
+        picks = [each for each in picks if each[1]]
+        stop = 200 if skips else min(wanted & lost, default=200)
+        if stop == min(wanted):
+            with pytest.raises(ManagedLedgerError, match="cannot be read"):
+                await ledger.pick(picks, MANY)
+            return
+        picked = await ledger.pick(picks, MANY)
+        came = [number for number in sorted(wanted - lost) if number < stop]
+        assert by_place(picked) == {place[number]: b"%d" % number for number in came}
+        assert list(by_place(picked)) == [place[number] for number in came]
+        gone = {(each, entry_id) for each, ids in picked.gone for entry_id in ids}
+        assert gone == {place[number] for number in wanted & lost if skips}
+
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(picked_reads, "GAP_BYTES", gap_bytes)
+        run(scenario())
+
+
+def test_what_lies_alone_in_many_ledgers_is_asked_for_in_one_go() -> None:
+    async def scenario() -> None:
+        world = World(small(managed_ledger_max_entries_per_ledger=LEDGER_ENTRIES))
+        await append_each(await world.open(), 200)
+        ledger = await world.reopen()
+        world.shared.at_once = range(LEDGER_ENTRIES)
+        before = world.shared.reads, world.shared.picks
+        picks = [(each.ledger_id, BitMap([1, 30])) for each in ledger.ledgers() if each.entries]
+        assert len(by_place(await ledger.pick(picks, MANY))) == 10
+        assert (world.shared.reads, world.shared.picks) == (before[0], before[1] + 1)
+
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(picked_reads, "GAP_BYTES", 0)
+        run(scenario())

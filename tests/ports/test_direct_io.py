@@ -56,6 +56,9 @@ def test_any_part_is_read_as_it_was_written(tmp_path: Path, pages: int) -> None:
             size = rng.choice([0, 1, PAGE, COPIED_BYTES_MAX, 300_000, 3 * ROOM_BYTES])
             read = file.read if rng.random() < 0.5 else file.read_piece
             assert await read(PAGE + begin, size) == data[begin : begin + size]
+        places = [(rng.randrange(len(data) + PAGE), rng.choice([0, 8, PAGE, 300_000])) for _ in range(20)]
+        found = await file.read_all([(PAGE + begin, size) for begin, size in places])
+        assert found == [data[begin : begin + size] for begin, size in places]
 
     on_file(tmp_path / "f", scenario)
 

@@ -9,7 +9,6 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
-from pyroaring import BitMap
 
 from bookkeeper.paths import ledger_path
 from broker.topic.contract import SubscriptionType
@@ -18,6 +17,7 @@ from managed_ledger.cursor.properties import APACHE_BUCKET, bucket_ledgers
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from metadata.store import Delete
 from simulation.history import Stop
+from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import EntryRun
 
@@ -49,9 +49,9 @@ class ReadEntries:
             self.count += 0 if run is None else run.count
             return run
 
-        async def counted_pick(log: StoredManagedLedger, ledger_id: int, wanted: BitMap, size: int) -> EntryRun | None:
-            self.count += len(wanted)
-            return await pick(log, ledger_id, wanted, size)
+        async def counted_pick(log: StoredManagedLedger, wanted: Picks, size: int) -> Picked:
+            self.count += sum(len(entry_ids) for _, entry_ids in wanted)
+            return await pick(log, wanted, size)
 
         monkeypatch.setattr(StoredManagedLedger, "read", counted_read)
         monkeypatch.setattr(StoredManagedLedger, "pick", counted_pick)

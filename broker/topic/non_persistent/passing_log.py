@@ -8,10 +8,9 @@ entry (`EntryRun.is_passing`), as Apache has it. Nothing here waits, and nothing
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from pyroaring import BitMap
-
 from bookkeeper.ledgers import Quorums
 from managed_ledger.contract import LATEST, LedgerFacts, ManagedCursor, Skipped
+from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
@@ -64,9 +63,9 @@ class PassingLog:
         offsets = batch.offsets[: max(1, self._entries_at_once_max()) + 1]
         return EntryRun(after.ledger_id, after.entry_id, batch.buffer, offsets, batch.header_bytes, is_passing=True)
 
-    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None:
+    async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
         """Nothing that has passed can be had again."""
-        return None
+        return Picked((), wanted)
 
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         """All that is left of the run under way, also beyond both bounds: what is not taken now is lost."""

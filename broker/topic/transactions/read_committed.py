@@ -5,9 +5,8 @@ Decides nothing: up to where, the buffer says. Costs one call per read where not
 
 from collections.abc import Callable
 
-from pyroaring import BitMap
-
 from managed_ledger.contract import ManagedLedger
+from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import EntryRun
 
@@ -41,9 +40,9 @@ class ReadCommitted:
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         return self._cut(self._ledger.read_cached(position, entries_max, bytes_max))
 
-    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None:
+    async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
         """As `ManagedLedger.pick`; what was read before is decided."""
-        return await self._ledger.pick(ledger_id, wanted, bytes_max)
+        return await self._ledger.pick(wanted, bytes_max)
 
     def _cut(self, run: EntryRun | None) -> EntryRun | None:
         """By the limit as it is after the read."""

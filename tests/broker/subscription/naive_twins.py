@@ -13,6 +13,7 @@ from broker.subscription.contract import (
     ConsumerRemoved,
     CursorReset,
     EntriesAcknowledged,
+    EntriesPicked,
     EntriesRead,
     Event,
     MarkDeleteMoved,
@@ -160,6 +161,8 @@ class NaiveMultiple:
             self.consumers[event.consumer] = NaiveConsumer(event.consumer, event.name, event.priority_level, event.is_writable)
         elif isinstance(event, EntriesRead) and read is not None:
             given = self.give(event, read.is_replay)
+        elif isinstance(event, EntriesPicked):
+            given = [each for part in event.parts for each in self.give(part, True)]
         elif consumer is not None and not isinstance(event, EntriesAcknowledged):
             self.take_of_consumer(event, consumer)
         else:

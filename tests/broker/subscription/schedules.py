@@ -22,6 +22,7 @@ from broker.subscription.contract import (
     Effect,
     EntriesAcknowledged,
     EntriesAvailable,
+    EntriesPicked,
     EntriesRead,
     Event,
     KeySharedPolicy,
@@ -282,7 +283,7 @@ class Schedule:
         outstanding = self.machine._reader.outstanding
         if self.trace is not None:
             self.trace.append(f"{self.now_ms:>6} {event}")
-        is_answer = isinstance(event, EntriesRead | NothingToRead | ReadFailed)
+        is_answer = isinstance(event, EntriesRead | EntriesPicked | NothingToRead | ReadFailed)
         is_current = is_answer and outstanding is not None and outstanding.read_id == event.read_id  # type: ignore[union-attr]
         effects = self.machine.handle(event, self.now_ms)
         if self.trace is not None:

@@ -16,6 +16,7 @@ from broker.subscription.contract import (
     Dispatcher,
     EntriesAcknowledged,
     EntriesAvailable,
+    EntriesPicked,
     EntriesRead,
     Event,
     NothingToRead,
@@ -144,17 +145,19 @@ class Group:
         unacknowledged = (each for each in range(self.confirmed) if each not in self.acknowledged)
         first = next(unacknowledged, self.confirmed) if read.position is None else read.position.entry_id
         if read.picks is not None:
-            first = read.picks.min()
+            ((_, picks),) = read.picks
+            return EntriesPicked(read.read_id, [self._run(read.read_id, each, each + 1) for each in picks[:RUN_ENTRIES]])
         last = min(self.confirmed, first + min(RUN_ENTRIES, read.entries_max))
-        if first >= last:
-            return NothingToRead(read.read_id)
+        return self._run(read.read_id, first, last) if first < last else NothingToRead(read.read_id)
+
+    def _run(self, read_id: int, first: int, last: int) -> EntriesRead:
         buffer, offsets = bytearray(), array("I", [0])
         for piece in self.pieces[first:last]:
             buffer += bytes(36) + section(piece)
             offsets.append(len(buffer))
         run = EntryRun(LEDGER, first, buffer, offsets)
         hashes = array("I", map(key_hash, self.pieces[first:last]))
-        return EntriesRead(read.read_id, run, scan(run), Position(-1, -1), BitMap(self.acknowledged), {}, hashes)
+        return EntriesRead(read_id, run, scan(run), Position(-1, -1), BitMap(self.acknowledged), {}, hashes)
 
     def _feed(self, event: Event) -> None:
         for effect in self.dispatcher.handle(event, 0):

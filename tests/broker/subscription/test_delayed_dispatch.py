@@ -22,6 +22,7 @@ from broker.subscription.contract import (
     Effect,
     EntriesAcknowledged,
     EntriesAvailable,
+    EntriesPicked,
     EntriesRead,
     Event,
     MarkDeleteMoved,
@@ -105,8 +106,11 @@ class Wait:
             self.handle(self._with_times(self.log.answer(read, min(entries_max, read.entries_max))))
 
     def _with_times(self, answer: Event) -> Event:
-        if not isinstance(answer, EntriesRead):
-            return answer
+        if isinstance(answer, EntriesPicked):
+            return replace(answer, parts=[self._entries_with_times(part) for part in answer.parts])
+        return self._entries_with_times(answer) if isinstance(answer, EntriesRead) else answer
+
+    def _entries_with_times(self, answer: EntriesRead) -> EntriesRead:
         run = answer.run
         times = [self.times[Position(run.ledger_id, entry_id)] for entry_id in range(run.first_entry_id, run.last_entry_id + 1)]
         return replace(answer, deliver_times=array("q", times), wall_ms=self.wall_ms) if max(times) >= 0 else answer

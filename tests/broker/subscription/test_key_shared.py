@@ -15,6 +15,7 @@ from broker.subscription.contract import (
     Effect,
     EntriesAcknowledged,
     EntriesAvailable,
+    EntriesPicked,
     EntriesRead,
     Event,
     KeySharedMode,
@@ -69,16 +70,21 @@ class Topic:
         """Answer the read that is under way."""
         read, self.read = self.read, None
         assert read is not None
-        first = read.position.entry_id if read.position is not None else 0
-        keys = self.keys[first : first + read.entries_max]
-        if not keys:
-            self.feed(NothingToRead(read.read_id))
+        if read.picks is not None:
+            ((_, picks),) = read.picks
+            self.feed(EntriesPicked(read.read_id, [self._run(read.read_id, each, each + 1) for each in picks]))
             return
+        first = read.position.entry_id if read.position is not None else 0
+        answer = self._run(read.read_id, first, first + read.entries_max)
+        self.feed(answer if answer.run.count else NothingToRead(read.read_id))
+
+    def _run(self, read_id: int, first: int, end: int) -> EntriesRead:
+        keys = self.keys[first:end]
         self.entries_read += len(keys)
         count = len(keys)
         run = EntryRun(LEDGER, first, b"", array("I", bytes(4 * count + 4)))
         metadata = RunMetadata(array("I", [1] * count), array("B", bytes(count)), 0, count)
-        self.feed(EntriesRead(read.read_id, run, metadata, Position(-1, -1), BitMap(), {}, array("I", keys)))
+        return EntriesRead(read_id, run, metadata, Position(-1, -1), BitMap(), {}, array("I", keys))
 
     def settle(self) -> list[tuple[int, int]]:
         """Answer reads until there are none; what was delivered meanwhile."""

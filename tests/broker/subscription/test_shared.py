@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyroaring import BitMap
 
@@ -17,6 +18,7 @@ from broker.subscription.contract import (
     Effect,
     EntriesAcknowledged,
     EntriesAvailable,
+    EntriesPicked,
     EntriesRead,
     Event,
     MarkDeleteMoved,
@@ -253,8 +255,8 @@ def test_scattered_redeliveries_are_picked_and_dense_ones_are_read_as_they_stand
     take(dispatcher, NothingToRead(read.read_id))
     nacked = [0, 1, 3, 90, 400]
     (replay,) = reads(take(dispatcher, RedeliveryRequested(consumer(1), [Position(LEDGER, entry) for entry in nacked])))
-    assert (replay.position, replay.picks) == (Position(LEDGER, 0), BitMap(nacked))
-    take(dispatcher, NothingToRead(replay.read_id))
+    assert (replay.position, replay.picks) == (Position(LEDGER, 0), [(LEDGER, BitMap(nacked))])
+    take(dispatcher, EntriesPicked(replay.read_id, (), replay.picks or ()))
     (replay,) = reads(take(dispatcher, RedeliveryRequested(consumer(1), [Position(LEDGER, entry) for entry in (5, 6, 8)])))
     assert (replay.position, replay.entries_max, replay.picks) == (Position(LEDGER, 5), 4, None)
 
@@ -267,11 +269,56 @@ def test_what_cannot_be_picked_any_more_is_forgotten_and_nothing_else() -> None:
     nacked = [0, 1, 90, 400]
     (replay,) = reads(take(dispatcher, RedeliveryRequested(consumer(1), [Position(LEDGER, entry) for entry in nacked])))
     take(dispatcher, RedeliveryRequested(consumer(1), [Position(LEDGER, 50)]))
-    assert replay.picks == BitMap(nacked)
-    effects = take(dispatcher, read_answer(replay, 90, [1] * 311))
+    assert replay.picks == [(LEDGER, BitMap(nacked))]
+    gone = [(LEDGER, BitMap([0, 1]))]
+    effects = take(dispatcher, EntriesPicked(replay.read_id, [read_answer(replay, 90, [1] * 311)], gone))
     (delivered,) = [effect for effect in effects if isinstance(effect, Deliver)]
     assert list(delivered.indexes) == [0, 310]
     assert dispatcher.state().entries_in_replay == 1, "what came back meanwhile"
+
+
+def test_one_pick_goes_over_as_many_ledgers_as_it_takes_and_the_next_one_goes_on_behind_it() -> None:
+    unlimited = DispatcherSettings(max_unacked_messages_per_consumer=0, max_unacked_messages_per_subscription=0)
+    dispatcher, read = with_consumers((60 * 40_001 + 1000, 0), settings=unlimited)
+    waiting = [(ledger_id, entry_id) for ledger_id in range(LEDGER, LEDGER + 60) for entry_id in (3, 5000, 40_000)]
+    for ledger_id in range(LEDGER, LEDGER + 60):
+        whole = read_answer(read, 0, [1] * 40_001)
+        (read,) = reads(take(dispatcher, replace(whole, run=replace(whole.run, ledger_id=ledger_id))))
+    take(dispatcher, NothingToRead(read.read_id))
+    (pick,) = reads(take(dispatcher, RedeliveryRequested(consumer(1), [Position(*each) for each in waiting])))
+    assert pick.picks is not None
+    assert [(ledger_id, entry_id) for ledger_id, ids in pick.picks for entry_id in ids] == waiting[:100]
+    parts = [one_picked(pick, Position(*each)) for each in waiting[:70]]  # no more of it was read now
+    (pick,) = reads(take(dispatcher, EntriesPicked(pick.read_id, parts)))
+    assert pick.picks is not None
+    assert [(ledger_id, entry_id) for ledger_id, ids in pick.picks for entry_id in ids] == waiting[70:170]
+    (pick,) = reads(
+        take(dispatcher, EntriesPicked(pick.read_id, [one_picked(pick, Position(*each)) for each in waiting[70:170]]))
+    )
+    assert dispatcher.state().entries_in_replay == 10
+
+
+def one_picked(read: Read, position: Position) -> EntriesRead:
+    answer = read_answer(read, position.entry_id, [1])
+    return replace(answer, run=replace(answer.run, ledger_id=position.ledger_id))
+
+
+def test_who_has_no_room_for_all_that_was_picked_gets_the_rest_of_it_first() -> None:
+    dispatcher, read = with_consumers((100, 0))
+    take(dispatcher, read_answer(read, 0, [1] * 100))
+    nacked = [0, 30, 60, 90]
+    take(dispatcher, RedeliveryRequested(consumer(1), [Position(LEDGER, entry) for entry in nacked]))
+    (pick,) = reads(take(dispatcher, PermitsAdded(consumer(1), 2)))
+    assert pick.picks == [(LEDGER, BitMap([0, 30]))]
+    take(dispatcher, EntriesPicked(pick.read_id, [one_picked(pick, Position(LEDGER, entry)) for entry in (0, 30)]))
+    (pick,) = reads(take(dispatcher, PermitsAdded(consumer(1), 50)))
+    assert pick.picks == [(LEDGER, BitMap([60, 90]))]
+    take(dispatcher, WritabilityChanged(consumer(1), False))
+    assert (
+        take(dispatcher, EntriesPicked(pick.read_id, [one_picked(pick, Position(LEDGER, entry)) for entry in (60, 90)])) == []
+    )
+    (pick,) = reads(take(dispatcher, WritabilityChanged(consumer(1), True)))
+    assert pick.picks == [(LEDGER, BitMap([60, 90]))]
 
 
 def test_f24_a_time_out_and_then_a_refusal_of_one_message_count_once_each_and_only_when_it_was_out() -> None:

@@ -7,11 +7,14 @@ from random import Random
 
 from pyroaring import BitMap
 
-from broker.subscription.contract import EntriesRead, NothingToRead, Read
+from broker.subscription.contract import EntriesPicked, EntriesRead, NothingToRead, Read
+from broker.subscription.replays import first_of
 from wire.position import Position
 from wire.run import FLAG_MARKER, EntryRun, RunMetadata
 
 BEFORE_ALL = Position(-1, -1)
+EMPTY_MAX = 6
+"""Few, so that a pick comes in several runs (`wire.picked_runs`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +83,16 @@ class TopicLog:
     def unacked(self) -> list[Entry]:
         return [entry for entry in self.entries if entry.position not in self.acked and not entry.is_marker]
 
-    def answer(self, read: Read, entries_max: int) -> EntriesRead | NothingToRead:
+    def answer(self, read: Read, entries_max: int) -> EntriesRead | EntriesPicked | NothingToRead:
         """As a driver answers: consecutive entries of one ledger, looked up now."""
         mark_delete = self.mark_delete()
-        if read.picks is not None and read.position is not None:
-            return self._picked(read.read_id, read.position.ledger_id, read.picks[:entries_max])
+        if read.picks is not None:
+            parts = [
+                self._picked(read.read_id, ledger_id, part)
+                for ledger_id, picks in first_of(read.picks, entries_max)
+                for part in _far_apart(picks)
+            ]
+            return EntriesPicked(read.read_id, parts)
         start = self._done
         if read.position is not None:
             start = self.place.get(read.position, -1)
@@ -117,6 +125,13 @@ class TopicLog:
         ack_sets = {at.entry_id: (left,) for at, left in self.left.items() if at.ledger_id == ledger_id}
         hashes = array("I", [entry.key_hash for entry in found])
         return EntriesRead(read_id, run, metadata, mark_delete, acknowledged, ack_sets, hashes, is_last)
+
+
+def _far_apart(picks: BitMap) -> list[BitMap]:
+    """Some entries of a ledger as they come in runs: another one after a gap."""
+    ids = picks.to_array()
+    breaks = [place for place in range(1, len(ids)) if ids[place] - ids[place - 1] > EMPTY_MAX]
+    return [BitMap(ids[start:stop]) for start, stop in zip([0, *breaks], [*breaks, len(ids)], strict=True)]
 
 
 def publish_some(log: TopicLog, rng: Random, hashes: list[int]) -> None:

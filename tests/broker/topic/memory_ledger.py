@@ -18,7 +18,7 @@ from managed_ledger.contract import (
     Skipped,
 )
 from wire.kernels.entries import seal
-from wire.picked_runs import picked_run
+from wire.picked_runs import Picked, Picks, picked_runs
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
@@ -265,11 +265,14 @@ class MemoryLedger:
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         return self._read(position, entries_max) if self.is_in_memory else None
 
-    async def pick(self, ledger_id: int, wanted: BitMap, bytes_max: int) -> EntryRun | None:
+    async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
         await asyncio.sleep(self.read_seconds())
         if self.read_error is not None:
             raise self.read_error
-        return picked_run([run for run in self._all() if run.ledger_id == ledger_id], wanted)
+        runs = [picked_runs([run for run in self._all() if run.ledger_id == each], entry_ids) for each, entry_ids in wanted]
+        there = {(run.ledger_id, entry) for run in self._all() for entry in range(run.first_entry_id, run.last_entry_id + 1)}
+        gone = [(each, BitMap(entry for entry in ids if (each, entry) not in there)) for each, ids in wanted]
+        return Picked([run for each in runs for run in each], [each for each in gone if each[1]])
 
     def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
         key = len(self._listeners)

@@ -99,6 +99,8 @@ class ConsumerEnd:
     """Of the test, at the moment of delivery."""
     ask: Callable[[], Coroutine[Any, Any, bool]] = _there
     """Whether its peer is alive."""
+    _fills_up: bool = False
+    """In this turn of the loop: what one read picked is delivered together."""
 
     async def is_alive(self) -> bool:
         return await self.ask()
@@ -111,7 +113,7 @@ class ConsumerEnd:
         ack_sets: Mapping[int, Sequence[int]] | None,
         consumer_epoch: int | None,
     ) -> None:
-        assert self.is_writable
+        assert self.is_writable or self._fills_up
         for place, index in enumerate(indexes):
             count = 0 if redelivery_counts is None else redelivery_counts[place]
             words = None if ack_sets is None or index not in ack_sets else tuple(ack_sets[index])
@@ -119,6 +121,12 @@ class ConsumerEnd:
             self.check(position)
             self.got.append(Delivery(position, count, words, consumer_epoch, bytes(run.payload(position.entry_id))))
         self.is_writable = len(self.got) < self.room
+        if not self.is_writable and not self._fills_up:
+            self._fills_up = True
+            asyncio.get_running_loop().call_soon(self._is_full)
+
+    def _is_full(self) -> None:
+        self._fills_up = False
 
     def active_changed(self, is_active: bool) -> None:
         self.heard.append(("active", is_active))
