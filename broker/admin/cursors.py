@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from managed_ledger.contract import LATEST
+from metadata.paths import encode_name
 from wire.position import Position
 
 from ..errors import BrokerError, ServerError
@@ -21,6 +22,7 @@ from ..topic.contract import Topic
 from .answers import Refusal, json_answer, no_content, nothing, read_json
 from .each_partition import on_parts, where_subscribed
 from .endpoints import Access, Endpoint, Handler, Query, Text
+from .hole_pages import hole_page
 from .internal_stats import internal_stats_json
 from .ledger_metadata import ledger_metadata_texts
 from .messages import message_answer
@@ -66,6 +68,14 @@ class CursorRoutes:
                 self.internal_stats,
                 Access(Kind.TOPIC, "GET_STATS"),
                 (*query, Query("metadata", bool, False, "with what the metadata store has of each ledger")),
+                answer=dict[str, Any],
+            ),
+            Endpoint(
+                "GET",
+                _SUBSCRIPTION + "/holes",
+                self.holes,
+                Access(Kind.TOPIC, "GET_STATS"),
+                (*query, Query("ledgerId", int, -1, "from this position on"), Query("entryId", int, 0)),
                 answer=dict[str, Any],
             ),
             Endpoint("DELETE", TOPIC + "/truncate", self.truncate, Access(Kind.TENANT_ADMIN), query),
@@ -204,6 +214,15 @@ class CursorRoutes:
                 if ledger["ledgerId"] in texts:
                     ledger["metadata"] = texts[ledger["ledgerId"]]
         return json_answer(stats)
+
+    async def holes(self, request: Request) -> Response:
+        """Tells what a subscription has acknowledged from a position on, all of it, a page at a time. Not Apache's."""
+        topic, subscription = await self._one(request, "Holes are of partitions: ask for one of them")
+        log, query = topic.operations.log, request.state.query
+        cursor = log.cursors.get(encode_name(subscription))
+        if cursor is None:
+            raise Refusal(404, f"Subscription {subscription} is not durable")
+        return json_answer(await hole_page(cursor, log.ledgers(), Position(query["ledgerId"], query["entryId"])))
 
     async def truncate(self, request: Request) -> Response:
         """Lets go of everything that is stored of a topic."""

@@ -14,6 +14,13 @@ if _BUNDLED.is_dir():  # of an installed wheel; in a checkout the same packages 
     sys.path.append(str(_BUNDLED))
 
 
+def decoder() -> str:
+    """ "compiled" where the kernels are, "numpy" where it does their work, some three times as slow."""
+    from .decode.compiled import kernel
+
+    return "numpy" if kernel is None else "compiled"
+
+
 def __getattr__(name: str) -> Any:
     """`DefaultSource` alone, and only when it is asked for: the pure parts have to be importable without PySpark."""
     if name != "DefaultSource":

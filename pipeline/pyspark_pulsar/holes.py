@@ -1,66 +1,167 @@
-"""What a subscription has not acknowledged, as ranges of ledgers: from the places that internal stats tell of its cursor. Pure.
+"""What a subscription has not acknowledged: ranges of ledgers, and inside of them runs of entries that are done. Pure.
 
-An entry of which some messages of its batch are acknowledged is in the ranges. Which of them are left our brokers tell
-(`parts`); where they do not, as Apache's, all count as not acknowledged.
+Of very many holes a range for each would cost more than what is between them: the longest runs part ranges, and the others are
+left out row by row. Brokers tell holes as text, ours of very many a page at a time. An entry of which some messages of its
+batch are acknowledged is in the ranges. Which of them are left our brokers tell (`parts_in`); where they do not, as Apache's,
+all count as not acknowledged.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import NoSuchPosition
+import numpy
+
+from .decode.octets import Places
 from .positions import Ledger, LedgerRange, Place, end_of, ranges_between
 
+RANGES_MAX = 10_000
+"""Of one topic, and one more for each ledger."""
 _WORD = (1 << 64) - 1
 _RANGE = re.compile(r"([(\[])(\d+):(-?\d+)\.\.(\d+):(-?\d+)([)\]])")
 
 
-def unacknowledged(topic: str, subscription: str, ledgers: Sequence[Ledger], cursor: Mapping[str, Any]) -> list[LedgerRange]:
-    """In order. NoSuchPosition where brokers tell of fewer holes than there are, so that they would be read as messages."""
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Entries of one ledger: `starts[i] <= e < ends[i]`, ascending and apart."""
+
+    starts: Places
+    ends: Places
+
+    def has(self, entry_ids: Places) -> Any:
+        """Of each whether it is in a run."""
+        at = numpy.searchsorted(self.starts, entry_ids, "right") - 1
+        return (
+            (at >= 0) & (entry_ids < self.ends[numpy.maximum(at, 0)]) if len(self.starts) else numpy.zeros(len(entry_ids), bool)
+        )
+
+    def between(self, first_entry_id: int, end_entry_id: int) -> "Runs":
+        begin = int(numpy.searchsorted(self.ends, first_entry_id, "right"))
+        return self.chosen(slice(begin, int(numpy.searchsorted(self.starts, end_entry_id))))
+
+    def chosen(self, which: Any) -> "Runs":
+        return Runs(self.starts[which], self.ends[which])
+
+
+@dataclass(frozen=True, slots=True)
+class Unacknowledged:
+    """Of one subscription. `done`: by ledger, entries that are in a range and are not wanted; `parts`: of batches that are
+    acknowledged in part what is left, the first message the lowest bit."""
+
+    ranges: list[LedgerRange]
+    parts: Mapping[Place, int] = field(default_factory=dict)
+    done: Mapping[int, Runs] = field(default_factory=dict)
+
+
+def is_all_told(cursor: Mapping[str, Any]) -> bool:
+    """Whether the text of internal stats has all holes: ours show some of very many, and of some say how many they were."""
+    shown = str(cursor["individuallyDeletedMessages"]).count("..")
+    told = cursor.get("partlyAcknowledged", {"batches": 0, "left": {}})
+    is_in_segments = bool(cursor.get("holeSegments", {}).get("inUse"))
+    stated = int(cursor.get("totalNonContiguousDeletedMessagesRange", shown))
+    return stated <= shown and told["batches"] <= len(told["left"]) and not is_in_segments
+
+
+def start_of(cursor: Mapping[str, Any]) -> Place:
+    """The entry after mark-delete."""
     ledger_id, _, entry_id = str(cursor["markDeletePosition"]).partition(":")
-    start = Place(int(ledger_id), int(entry_id) + 1)
-    done = list(_ranges(str(cursor["individuallyDeletedMessages"])))
-    stated = int(cursor.get("totalNonContiguousDeletedMessagesRange", len(done)))
-    if stated > len(done):
-        raise NoSuchPosition(
-            f"{topic}: subscription {subscription} has {stated} ranges of acknowledged messages; its broker tells {len(done)}: "
-            "acknowledge what is before them first"
-        )
-    return [part for each in ranges_between(ledgers, start, end_of(ledgers)) for part in _without(each, done)]
+    return Place(int(ledger_id), int(entry_id) + 1)
 
 
-def parts(topic: str, subscription: str, cursor: Mapping[str, Any]) -> dict[Place, int]:
-    """Of batches that are acknowledged in part: the messages that are left, the first one the lowest bit. NoSuchPosition where
-    not all batches are told."""
-    told: Mapping[str, Any] = cursor.get("partlyAcknowledged", {"batches": 0, "left": {}})
-    found = {}
-    for text, words in told["left"].items():
-        ledger_id, _, entry_id = text.partition(":")
-        found[Place(int(ledger_id), int(entry_id))] = sum((word & _WORD) << 64 * at for at, word in enumerate(words))
-    if told["batches"] > len(found):
-        raise NoSuchPosition(
-            f"{topic}: subscription {subscription} has {told['batches']} batches of which a part is acknowledged; its broker "
-            f"tells {len(found)}: acknowledge the rest of some first"
-        )
-    return found
+def runs_in(texts: Iterable[str], ledgers: Sequence[Ledger]) -> dict[int, Runs]:
+    """Of pages of acknowledged ranges, in order."""
+    starts: dict[int, list[Places]] = {}
+    ends: dict[int, list[Places]] = {}
+    for text in texts:
+        found = numpy.array(list(_pieces(text, ledgers)), numpy.int64).reshape(-1, 3)
+        for ledger_id in numpy.unique(found[:, 0]).tolist():
+            these = found[found[:, 0] == ledger_id]
+            starts.setdefault(ledger_id, []).append(these[:, 1])
+            ends.setdefault(ledger_id, []).append(these[:, 2])
+    return {
+        ledger_id: _sorted(numpy.concatenate(starts[ledger_id]), numpy.concatenate(ends[ledger_id])) for ledger_id in starts
+    }
 
 
-def _ranges(text: str) -> Iterator[tuple[Place, Place]]:
-    """First and last acknowledged entry of each; Apache's are open at one end or at both."""
+def _sorted(starts: Places, ends: Places) -> Runs:
+    """Ascending, and those that touch are one: a window of a page may end amid a run."""
+    order = numpy.argsort(starts, kind="stable")
+    starts, ends = starts[order], numpy.maximum.accumulate(ends[order])
+    begins = numpy.flatnonzero(numpy.concatenate([[True], starts[1:] > ends[:-1]]))
+    return Runs(starts[begins], ends[numpy.concatenate([begins[1:] - 1, [len(ends) - 1]])])
+
+
+def _pieces(text: str, ledgers: Sequence[Ledger]) -> Iterator[tuple[int, int, int]]:
+    """Ledger, first entry and end of each; Apache's ranges are open at one end or at both, and some go over several ledgers."""
     for opening, first_ledger, first, last_ledger, last, closing in _RANGE.findall(text):
         lower = Place(int(first_ledger), int(first) + (opening == "("))
-        yield lower, Place(int(last_ledger), int(last) - (closing == ")"))
-
-
-def _without(whole: LedgerRange, done: Sequence[tuple[Place, Place]]) -> Iterator[LedgerRange]:
-    at = whole.first_entry_id
-    for lower, upper in sorted(done):
-        if upper < whole.first or lower > whole.last:
+        upper = Place(int(last_ledger), int(last) + (closing == "]"))
+        if lower.ledger_id == upper.ledger_id:
+            yield lower.ledger_id, lower.entry_id, upper.entry_id
             continue
-        begin = lower.entry_id if lower.ledger_id == whole.ledger_id else whole.first_entry_id
-        end = upper.entry_id + 1 if upper.ledger_id == whole.ledger_id else whole.end_entry_id
-        if at < begin:
-            yield whole.part(at, begin)
+        for each in ranges_between(ledgers, lower, upper):
+            yield each.ledger_id, each.first_entry_id, each.end_entry_id
+
+
+def unacknowledged(
+    ledgers: Sequence[Ledger], start: Place, done: Mapping[int, Runs], parts: Mapping[Place, int], ranges_max: int = RANGES_MAX
+) -> Unacknowledged:
+    """From `start` on, what is not done, in order."""
+    parting = _parting(done.values(), ranges_max)
+    found: list[LedgerRange] = []
+    inside: dict[int, Runs] = {}
+    for whole in ranges_between(ledgers, start, end_of(ledgers)):
+        runs = done.get(whole.ledger_id)
+        if runs is None:
+            found.append(whole)
+            continue
+        are_long = runs.ends - runs.starts >= parting
+        found += _without(whole, runs.chosen(are_long))
+        if not bool(are_long.all()):
+            inside[whole.ledger_id] = runs.chosen(~are_long)
+    return Unacknowledged(found, parts, inside)
+
+
+def _parting(done: Iterable[Runs], ranges_max: int) -> int:
+    """How long a run has to be to part a range: that many are, at most."""
+    lengths = numpy.concatenate([numpy.zeros(0, numpy.int64), *(each.ends - each.starts for each in done)])
+    if len(lengths) <= ranges_max:
+        return 0
+    longest = numpy.sort(lengths)[-ranges_max - 1 :]
+    return int(longest[0]) + 1
+
+
+def _without(whole: LedgerRange, runs: Runs) -> Iterator[LedgerRange]:
+    at = whole.first_entry_id
+    for begin, end in zip(runs.starts.tolist(), runs.ends.tolist(), strict=True):
+        if at < min(begin, whole.end_entry_id):
+            yield whole.part(at, min(begin, whole.end_entry_id))
         at = max(at, end)
     if at < whole.end_entry_id:
         yield whole.part(at, whole.end_entry_id)
+
+
+def parts_in(left: Mapping[str, Sequence[int]]) -> dict[Place, int]:
+    """As brokers tell them: words of 64 bits by position. Ascending."""
+    found = {}
+    for text, words in left.items():
+        ledger_id, _, entry_id = text.partition(":")
+        found[Place(int(ledger_id), int(entry_id))] = sum((word & _WORD) << 64 * at for at, word in enumerate(words))
+    return dict(sorted(found.items()))
+
+
+def of_ranges(found: Unacknowledged, ranges: Sequence[LedgerRange]) -> Unacknowledged:
+    """What is about these ranges of it: what one task has to know."""
+    done: dict[int, Runs] = {}
+    for ledger_id in dict.fromkeys(each.ledger_id for each in ranges):
+        these = [each for each in ranges if each.ledger_id == ledger_id]
+        runs = found.done.get(ledger_id)
+        if runs is not None:
+            done[ledger_id] = runs.between(these[0].first_entry_id, these[-1].end_entry_id)
+    first, last = ranges[0].first, ranges[-1].last
+    places = list(found.parts)
+    of_these = places[bisect_left(places, first) : bisect_right(places, last)]
+    parts = {place: found.parts[place] for place in of_these}
+    return Unacknowledged(list(ranges), parts, {ledger_id: runs for ledger_id, runs in done.items() if len(runs.starts)})

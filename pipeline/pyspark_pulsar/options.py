@@ -19,6 +19,7 @@ VALUES = ("SCHEMA", "RAW")
 WAYS = ("AUTO", "BROKER")
 SPLIT_BYTES = 64 << 20
 CHUNK_DISTANCE = 10_000
+CLOCKS_AHEAD_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ class SourceOptions:
     """Of a batch: whether Spark hands over a query's filters. It refuses to where its own setting does not allow it."""
     chunk_distance_max: int
     """How many entries before a message's last chunk its others are looked for, where they are not in the same split."""
+    clocks_ahead_ms: int
+    """How far a publisher's clock may be ahead of the brokers', where ledgers are left out because of a starting time."""
     messages_per_trigger_max: int | None
     bytes_per_trigger_max: int | None
     subscription: str
@@ -103,6 +106,7 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
         verifies_checksums=options.flag("verifyChecksums", True),
         pushes_filters=options.flag("filterPushdown", False),
         chunk_distance_max=options.number("maxChunkDistance", 1) or CHUNK_DISTANCE,
+        clocks_ahead_ms=CLOCKS_AHEAD_MS if (ahead := options.number("clockDifferenceMs")) is None else ahead,
         messages_per_trigger_max=options.number("maxMessagesPerTrigger", 1),
         bytes_per_trigger_max=options.number("maxBytesPerTrigger", 1),
         subscription=options.text("predefinedSubscription" if is_stream else "unacknowledgedBy"),
@@ -141,6 +145,7 @@ _KNOWN = (
         "splitBytes",
         "verifyChecksums",
         "maxChunkDistance",
+        "clockDifferenceMs",
         "filterPushdown",
     ),
     *("maxMessagesPerTrigger", "maxBytesPerTrigger", "unacknowledgedBy", "predefinedSubscription", "pulsar.client.authParams"),

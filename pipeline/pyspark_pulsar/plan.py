@@ -81,6 +81,9 @@ def tasks_of(splits: Sequence[Split], split_bytes: int) -> list[tuple[Split, ...
     return [*tasks, tuple(packed)] if packed else tasks
 
 
-def since(ledgers: Sequence[Ledger], starting_time_ms: int | None) -> list[Ledger]:
-    """Without the ledgers that were closed before that time: nothing in them was published later."""
-    return [each for each in ledgers if starting_time_ms is None or not 0 < each.closed_at_ms < starting_time_ms]
+def since(ledgers: Sequence[Ledger], starting_time_ms: int | None, ahead_ms: int) -> list[Ledger]:
+    """Without the ledgers that were closed before that time: nothing in them was published later.
+
+    A ledger is closed by a broker's clock and a message published by its client's, which may be ahead by `ahead_ms`.
+    """
+    return [each for each in ledgers if starting_time_ms is None or not 0 < each.closed_at_ms < starting_time_ms - ahead_ms]

@@ -12,6 +12,7 @@ from .decode.plain import plain_columns
 from .decode.rows import Rows
 from .decode.typed import Schema, typed_columns
 from .errors import Undecodable
+from .holes import Runs
 from .options import Between
 from .positions import Place
 
@@ -23,7 +24,7 @@ Parts = Mapping[Place, int]
 class Wanted:
     """`columns` in their order. `schema` is that of the typed ones, None for bytes; `written_as` gives those of messages.
 
-    Of entries that are not in `parts` all messages are wanted.
+    Of entries that are not in `parts` all messages are wanted, and of those that are in `done`, by ledger, none.
     """
 
     columns: tuple[str, ...]
@@ -32,12 +33,13 @@ class Wanted:
     schema: Schema | None = None
     written_as: Callable[[int], Schema | None] = lambda version: None
     parts: Parts = field(default_factory=dict)
+    done: Mapping[int, Runs] = field(default_factory=dict)
 
     @property
     def is_everything(self) -> bool:
         """Whether all rows are wanted, with their values as bytes."""
         is_typed = self.schema is not None and bool({"key", "value"} & set(self.columns))
-        return self.between == Between() and not self.parts and not is_typed
+        return self.between == Between() and not self.parts and not self.done and not is_typed
 
 
 def wanted_batch(rows: Rows, topic: str, wanted: Wanted) -> Any:
@@ -49,6 +51,8 @@ def wanted_batch(rows: Rows, topic: str, wanted: Wanted) -> Any:
     kept = _within(rows, wanted.between)
     if wanted.parts:
         kept &= _in_part(rows, wanted.parts)
+    if wanted.done:
+        kept &= ~_done(rows, wanted.done)[rows.entries]
     made, reasons = _typed(rows, wanted)
     if not reasons and not rows.has_errors:
         return batch_of(rows, topic, wanted.columns, kept, made)
@@ -92,6 +96,16 @@ def _within(rows: Rows, between: Between) -> Flags:
     if between.ending_index is not None:
         kept &= (rows.indexes >= 0) & (rows.indexes < between.ending_index)
     return kept
+
+
+def _done(rows: Rows, done: Mapping[int, Runs]) -> Flags:
+    """Of each entry of the block."""
+    found = numpy.zeros(rows.block.count, numpy.bool_)
+    for ledger_id in numpy.unique(rows.block.ledger_ids).tolist():
+        if ledger_id in done:
+            these = rows.block.ledger_ids == ledger_id
+            found[these] = done[ledger_id].has(rows.block.entry_ids[these])
+    return found
 
 
 def _in_part(rows: Rows, parts: Parts) -> Flags:

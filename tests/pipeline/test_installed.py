@@ -1,13 +1,19 @@
-"""The package by itself, as `pip install ./pipeline` leaves it: nothing of the checkout beside it, no compiled kernels."""
+"""The package by itself: as `pip install ./pipeline` leaves it, and a source distribution of it, without the checkout.
 
+With compiled kernels where there is a compiler, and without.
+"""
+
+import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tests.clients.python_client import published
+from tests.clients.python_client import names, published
 from tests.clients.server_process import Ready
 from tests.pipeline.spark_process import missing
 from tests.started_process import ROOT
@@ -19,6 +25,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import pyspark_pulsar
 assert pyspark_pulsar.__file__.startswith(sys.argv[1])
+print(pyspark_pulsar.decoder())
 given = dict(zip(("service.url", "admin.url", "topic"), sys.argv[2:]))
 source = pyspark_pulsar.DefaultSource(given)
 reader = source.reader(source.schema())
@@ -29,25 +36,60 @@ for partition in reader.partitions():
 _JOB = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('pyspark_pulsar.jobs', run_name='__main__')"
 
 
-def test_the_package_reads_a_topic_and_has_the_jobs_without_the_checkout(
-    standalone: Ready, options: dict[str, str], topic: str, tmp_path: Path
-) -> None:
-    published(standalone, topic, 20, batching=True)
-    installed = tmp_path / "installed"
-    for name in ("pipeline", "wire"):  # a build writes beside its sources
+_SOURCE = "from setuptools import build_meta; import sys; print(build_meta.build_sdist(sys.argv[1]))"
+_PIP = (sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy: a build writes beside its sources."""
+    for name in ("pipeline", "wire"):
         shutil.copytree(
             ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*.so", "__pycache__", "build", "*.egg-info")
         )
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation"]
-    run([*pip, "--target", str(installed), str(tmp_path / "pipeline")], tmp_path)
-    words = [sys.executable, "-I", "-c", _READ, str(installed), options["service.url"], options["admin.url"], topic]
-    assert run(words, tmp_path).split() == [f"m{number}" for number in range(20)]
-    jobs = run([sys.executable, "-I", "-c", _JOB, str(installed), "--help"], tmp_path)
+    return tmp_path
+
+
+def test_the_package_of_a_source_distribution_reads_a_topic_by_compiled_kernels(
+    checkout: Path, standalone: Ready, options: dict[str, str], topic: str, tmp_path: Path
+) -> None:
+    published(standalone, topic, 20, batching=True)
+    run([sys.executable, "-c", _SOURCE, str(tmp_path)], checkout / "pipeline")
+    (source,) = tmp_path.glob("*.tar.gz")
+    run([*_PIP, "--target", str(tmp_path / "installed"), str(source)], tmp_path)
+    has_compiler = shutil.which("cc") is not None
+    assert read(tmp_path, options, topic) == ["compiled" if has_compiler else "numpy", *names(0, 20)]
+
+
+def test_the_package_without_kernels_reads_a_topic_and_has_the_jobs(
+    checkout: Path, standalone: Ready, options: dict[str, str], topic: str, tmp_path: Path
+) -> None:
+    published(standalone, topic, 20, batching=True)
+    run([*_PIP, "--target", str(tmp_path / "installed"), str(checkout / "pipeline")], tmp_path, {"CC": "/no/compiler"})
+    assert read(tmp_path, options, topic) == ["numpy", *names(0, 20)]
+    jobs = run([sys.executable, "-I", "-c", _JOB, str(tmp_path / "installed"), "--help"], tmp_path)
     assert all(job in jobs for job in ("land", "reconcile", "replay", "audit", "dead-letters"))
 
 
-def run(words: list[str], directory: Path) -> str:
+def test_the_kernels_of_a_wheel_are_those_that_the_pipeline_looks_for() -> None:
+    asked = {
+        name
+        for path in (ROOT / "pipeline" / "pyspark_pulsar").rglob("*.py")
+        for name in re.findall(r"compiled\(\"(\w+)\"\)", path.read_text())
+    }
+    (packed,) = re.findall(r"^KERNELS = \((.*)\)", (ROOT / "pipeline" / "setup.py").read_text(), re.MULTILINE)
+    assert asked == set(re.findall(r"\w+", packed))
+
+
+def read(directory: Path, options: dict[str, str], topic: str) -> list[str]:
+    """What decodes, and what was read."""
+    words = [sys.executable, "-I", "-c", _READ, str(directory / "installed")]
+    return run([*words, options["service.url"], options["admin.url"], topic], directory).split()
+
+
+def run(words: list[str], directory: Path, more: Mapping[str, str] | None = None) -> str:
     """What it printed."""
-    ended = subprocess.run(words, cwd=directory, capture_output=True, text=True, timeout=300, check=False)
+    environment = {**os.environ, **(more or {})}
+    ended = subprocess.run(words, cwd=directory, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout

@@ -56,10 +56,12 @@ def test_a_start_that_was_deleted_and_one_that_never_was_are_told_apart_by_name(
         check_start("topic-a", ledgers, fine)
 
 
-def test_ledgers_closed_before_the_starting_time_are_not_read() -> None:
+def test_ledgers_closed_before_the_starting_time_are_not_read_but_for_what_clocks_may_be_ahead() -> None:
     ledgers = [Ledger(1, 1, 1, 100), Ledger(2, 1, 1, 200), Ledger(3, 1, 1)]
-    assert [each.ledger_id for each in since(ledgers, 200)] == [2, 3]
-    assert since(ledgers, None) == ledgers
+    assert [each.ledger_id for each in since(ledgers, 200, 0)] == [2, 3]
+    assert [each.ledger_id for each in since(ledgers, 201, 0)] == [3]
+    assert [each.ledger_id for each in since(ledgers, 230, 30)] == [2, 3]
+    assert since(ledgers, 200, 100) == since(ledgers, None, 0) == ledgers
 
 
 @pytest.mark.parametrize("text", ["", "5", "-1:0", "1:2:3", "1:-1", "one:2", "1:" + "9" * 19, "Latest"])

@@ -1,17 +1,18 @@
 """What only the admin REST tells: the ledgers of topics. Small answers, asked again while brokers are away."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
+from urllib.parse import quote
 
-from ..errors import NoSuchPosition, NoSuchTopic
-from ..holes import parts, unacknowledged
+from ..errors import NoSuchPosition, NoSuchTopic, Refused
+from ..holes import RANGES_MAX, Unacknowledged, is_all_told, parts_in, runs_in, start_of, unacknowledged
 from ..ledger_places import parse_places
 from ..names import admin_path, cursor_name
 from ..options import Access
-from ..positions import Ledger, LedgerRange, Place
+from ..positions import Ledger, Place, parse_place
 from .admin_session import AdminSession
 from .brokers import tried_again
 
@@ -72,24 +73,48 @@ def _ledger(found: Mapping[str, Any]) -> Ledger:
     return Ledger(ledger_id, int(found["entries"]), int(found["size"]), int(found.get("timestamp", 0)), places)
 
 
-@dataclass(frozen=True, slots=True)
-class Unacknowledged:
-    """Of one subscription: ranges of entries, and of batches that are acknowledged in part what is left (`holes.parts`)."""
-
-    ranges: list[LedgerRange]
-    parts: Mapping[Place, int]
-
-
-def unacknowledged_of(topic: str, subscription: str, access: Access, with_places: bool) -> Unacknowledged:
+def unacknowledged_of(
+    topic: str, subscription: str, access: Access, with_places: bool, ranges_max: int = RANGES_MAX
+) -> Unacknowledged:
     """What it has not acknowledged now. NoSuchTopic, NoSuchPosition where there is no such subscription."""
     with AdminSession(access) as session:
         stats = _internal_stats(session, topic, access, with_places)
-    cursor = stats["cursors"].get(cursor_name(subscription))
-    if cursor is None:
-        raise NoSuchPosition(
-            f"{topic}: there is no subscription {subscription}; it has {', '.join(stats['cursors']) or 'none'}"
-        )
-    return Unacknowledged(unacknowledged(topic, subscription, _ledgers(stats), cursor), parts(topic, subscription, cursor))
+        cursor = stats["cursors"].get(cursor_name(subscription))
+        if cursor is None:
+            raise NoSuchPosition(
+                f"{topic}: there is no subscription {subscription}; it has {', '.join(stats['cursors']) or 'none'}"
+            )
+        ledgers, start = _ledgers(stats), start_of(cursor)
+        texts, left = [str(cursor["individuallyDeletedMessages"])], cursor.get("partlyAcknowledged", {"left": {}})["left"]
+        if not is_all_told(cursor):
+            pages = _hole_pages(session, topic, subscription, access, start)
+            texts, left = [], {}
+            for page in pages:
+                texts.append(page["individuallyDeletedMessages"])
+                left |= page["partlyAcknowledged"]
+    return unacknowledged(ledgers, start, runs_in(texts, ledgers), parts_in(left), ranges_max)
+
+
+def _hole_pages(
+    session: AdminSession, topic: str, subscription: str, access: Access, start: Place
+) -> Iterator[Mapping[str, Any]]:
+    """All of a subscription's holes from there on (`.../holes`, which Magnetar's brokers have). NoSuchPosition without."""
+    path = f"/admin/v2/{admin_path(topic)}/subscription/{quote(subscription, safe='')}/holes"
+    at: Place | None = start
+    while at is not None:
+        target = f"{path}?ledgerId={at.ledger_id}&entryId={at.entry_id}"
+        try:
+            page = tried_again(topic, access, partial(session.get, topic, target))
+        except NoSuchTopic:
+            raise NoSuchPosition(
+                f"{topic}: subscription {subscription} has more holes than its broker shows in internal stats, and it has no "
+                f"{path} to tell them all: acknowledge what is before them first"
+            ) from None
+        yield page
+        following = parse_place(page["next"]) if page["next"] else None
+        if following is not None and following <= at:
+            raise Refused(f"{topic}: {access.admin_url} tells holes up to {following}, after those up to {at}")
+        at = following
 
 
 def asked(topic: str, access: Access, path: str) -> Mapping[str, Any]:

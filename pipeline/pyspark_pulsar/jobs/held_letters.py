@@ -15,6 +15,8 @@ from ..positions import LedgerRange, Place
 
 _CONSUMER_ID = 1
 _ACKNOWLEDGED_AT_ONCE_MAX = 1000
+_RANGES_MAX = 1 << 60
+"""Each range by itself: letters are looked at a range at a time."""
 
 
 def is_there(topic: str, subscription: str, options: SourceOptions) -> bool:
@@ -25,7 +27,7 @@ def is_there(topic: str, subscription: str, options: SourceOptions) -> bool:
 
 def left(topic: str, subscription: str, options: SourceOptions) -> list[LedgerRange]:
     """What it has not acknowledged now."""
-    return unacknowledged_of(topic, subscription, options.access, options.reads_bookies).ranges
+    return unacknowledged_of(topic, subscription, options.access, options.reads_bookies, _RANGES_MAX).ranges
 
 
 class HeldLetters:

@@ -39,7 +39,9 @@ def _ranges(topic: str, options: SourceOptions) -> list[LedgerRange]:
     if options.fails_on_data_loss or start == EARLIEST:
         check_start(topic, ledgers, start)
     _check_end(topic, ledgers, end)
-    return ranges_between(since(ledgers, options.between.starting_time_ms), start, min(end, end_of(ledgers)))
+    return ranges_between(
+        since(ledgers, options.between.starting_time_ms, options.clocks_ahead_ms), start, min(end, end_of(ledgers))
+    )
 
 
 def _check_end(topic: str, ledgers: list[Ledger], end: Place) -> None:

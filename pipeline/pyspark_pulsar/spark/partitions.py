@@ -12,9 +12,10 @@ from ..client.registry import schema_version
 from ..client.split_reader import SplitReader
 from ..client.split_rows import rows_of_split
 from ..decode.typed import Schema
+from ..holes import Unacknowledged, of_ranges
 from ..options import SourceOptions
 from ..plan import Split, tasks_of
-from ..rows_wanted import Parts, Wanted, wanted_batch
+from ..rows_wanted import Wanted, wanted_batch
 from ..stream_offsets import Backlog
 
 
@@ -22,24 +23,32 @@ from ..stream_offsets import Backlog
 class SplitPartition(InputPartition):
     """What travels to a task: places and no data. Several splits where topics are many and small.
 
-    `parts`: by topic, of the batches of which a part alone is wanted, the wanted messages (`holes.parts`).
+    `left`: by topic, what of these splits is not wanted, where a subscription says it.
     """
 
     splits: tuple[Split, ...]
-    parts: Mapping[str, Parts]
+    left: Mapping[str, Unacknowledged]
 
 
 def partitions_of(
-    splits: Sequence[Split], split_bytes: int, parts: Mapping[str, Parts] = MappingProxyType({})
+    splits: Sequence[Split], split_bytes: int, left: Mapping[str, Unacknowledged] = MappingProxyType({})
 ) -> list[InputPartition]:
-    found = tasks_of(splits, split_bytes)
-    return [SplitPartition(each, {split.topic: parts[split.topic] for split in each if split.topic in parts}) for each in found]
+    return [SplitPartition(each, _left_of(each, left)) for each in tasks_of(splits, split_bytes)]
+
+
+def _left_of(splits: Sequence[Split], left: Mapping[str, Unacknowledged]) -> dict[str, Unacknowledged]:
+    """The places alone, without the ranges, which the splits have."""
+    found = {}
+    for topic in dict.fromkeys(each.topic for each in splits if each.topic in left):
+        ranges = [piece for each in splits if each.topic == topic for piece in each.ranges]
+        found[topic] = replace(of_ranges(left[topic], ranges), ranges=[])
+    return found
 
 
 def read(partition: Any, asked: "Asked") -> Iterator[Any]:
     """Arrow record batches. Of an empty plan Spark makes one partition of nothing."""
     for split in getattr(partition, "splits", ()):
-        yield from batches_of(split, asked, partition.parts.get(split.topic, {}))
+        yield from batches_of(split, asked, partition.left.get(split.topic, Unacknowledged([])))
 
 
 _SAMPLE_ENTRIES = 8
@@ -65,11 +74,11 @@ class Asked:
     schema: Schema | None
 
 
-def batches_of(split: Split, asked: Asked, parts: Parts) -> Iterator[Any]:
+def batches_of(split: Split, asked: Asked, left: Unacknowledged) -> Iterator[Any]:
     """Arrow record batches of one split."""
     options = asked.options
     written_as = functools.lru_cache(_VERSIONS_KEPT_MAX)(functools.partial(schema_version, split.topic, options.access))
-    wanted = Wanted(asked.columns, options.between, options.mode, asked.schema, written_as, parts)
+    wanted = Wanted(asked.columns, options.between, options.mode, asked.schema, written_as, left.parts, left.done)
     for rows in rows_of_split(split, options):
         batch = wanted_batch(rows, split.topic, wanted)
         if batch.num_rows:

@@ -85,13 +85,15 @@ class PulsarReader(DataSourceReader):
             topic: unacknowledged_of(topic, options.subscription, options.access, options.reads_bookies) for topic in topics
         }
         splits = [split for topic, left in found.items() for split in splits_of(topic, left.ranges, options.split_bytes)]
-        return partitions_of(splits, options.split_bytes, {topic: left.parts for topic, left in found.items() if left.parts})
+        return partitions_of(
+            splits, options.split_bytes, {topic: left for topic, left in found.items() if left.parts or left.done}
+        )
 
     def _splits(self, topic: str, ledgers: Sequence[Ledger]) -> Iterator[Split]:
         options = self._options
         start, end = options.starting.of(topic), min(options.ending.of(topic), end_of(ledgers))
         check_start(topic, ledgers, start, options.fails_on_data_loss)
-        recent = since(ledgers, options.between.starting_time_ms)
+        recent = since(ledgers, options.between.starting_time_ms, options.clocks_ahead_ms)
         return splits_of(topic, ranges_between(recent, start, end), options.split_bytes)
 
     def read(self, partition: Any) -> Iterator[Any]:

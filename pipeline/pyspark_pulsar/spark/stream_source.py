@@ -41,7 +41,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         check_start(topic, ledgers, place, options.fails_on_data_loss)
         if place != EARLIEST:
             return begun(ledgers, place)
-        recent = since(ledgers, options.between.starting_time_ms)
+        recent = since(ledgers, options.between.starting_time_ms, options.clocks_ahead_ms)
         return begun(recent, EARLIEST) if recent else end_of(ledgers)
 
     def getDefaultReadLimit(self) -> ReadLimit:

@@ -1,0 +1,60 @@
+"""All holes of one cursor, a page at a time, for whoever needs them exactly: internal stats show only some of very many.
+
+Not Apache's. A page is what is acknowledged from a position on, what mark-delete has passed included, as it is while the page
+is made; how far it goes is in it. Holes that are on disk only are loaded for it. Owns nothing, changes nothing.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pyroaring import BitMap
+
+from managed_ledger.contract import LedgerFacts, ManagedCursor, ranges
+from wire.position import Position
+
+RANGES_MAX = 10_000
+"""After so many of ranges, or batches in part, a page ends; it has at most twice as many."""
+_WINDOW_ENTRIES = 10_000
+
+
+async def hole_page(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts], start: Position) -> dict[str, Any]:
+    """`next`: where the next page begins, "" where this one is the last. ManagedLedgerError: holes that cannot be read."""
+    found: list[str] = []
+    parts: dict[str, list[int]] = {}
+    batches = cursor.partly_acknowledged()
+    following = ""
+    for ledger_id, first, last in _windows(ledgers, start):
+        if len(found) >= RANGES_MAX or len(parts) >= RANGES_MAX:
+            following = f"{ledger_id}:{first}"
+            break
+        await cursor.load_acknowledged(ledger_id, first, last)
+        found += (
+            f"({ledger_id}:{begin - 1}..{ledger_id}:{end}]" for begin, end in _acknowledged(cursor, ledger_id, first, last)
+        )
+        at = bisect_left(batches, Position(ledger_id, first), key=lambda each: each[0])
+        until = bisect_left(batches, Position(ledger_id, last + 1), key=lambda each: each[0])
+        for position, _ in batches[at:until]:
+            words = cursor.unacknowledged_batch_indexes(position)
+            if words is not None:
+                parts[str(position)] = list(words)
+    return {"individuallyDeletedMessages": f"[{','.join(found)}]", "partlyAcknowledged": parts, "next": following}
+
+
+def _windows(ledgers: Sequence[LedgerFacts], start: Position) -> Iterator[tuple[int, int, int]]:
+    """Ledger, first and last entry of each."""
+    for ledger in ledgers:
+        if ledger.ledger_id < start.ledger_id:
+            continue
+        begin = max(0, start.entry_id) if ledger.ledger_id == start.ledger_id else 0
+        for first in range(begin, ledger.entries, _WINDOW_ENTRIES):
+            yield ledger.ledger_id, first, min(first + _WINDOW_ENTRIES, ledger.entries) - 1
+
+
+def _acknowledged(cursor: ManagedCursor, ledger_id: int, first: int, last: int) -> Iterator[tuple[int, int]]:
+    window = BitMap(range(first, last + 1))
+    mark = cursor.mark_delete
+    done = cursor.acknowledged_in(ledger_id) & window
+    if mark >= Position(ledger_id, first):
+        done |= window if mark.ledger_id > ledger_id else window & BitMap(range(first, mark.entry_id + 1))
+    return ranges(done)
