@@ -5,18 +5,20 @@ a feature that is not there is left out. Buckets of latencies and sizes are not 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from operator import add
 
 from managed_ledger.meters import LedgerMeters
 
 from ..metrics_settings import MetricsSettings
 from ..service.topic_name import TopicName
+from ..topic.delayed_index.stats import IndexMetric, summed
 from ..topic.dispatch_throttle import LEVELS
 from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
 from ..topic.transactions.facts import PendingAckCounts
 from .compactions import COMPACTION, compaction_row
 from .metrics_cursors import CURSOR
+from .metrics_delayed import IndexTables
+from .metrics_table import Table
 from .metrics_text import LATENCY_ENDS, escaped
 from .metrics_transactions import (
     ACKNOWLEDGED,
@@ -117,31 +119,21 @@ NOT_SUMMED = {
 """Of a namespace or a broker: the largest."""
 
 Row = Sequence[float]
-ROWS_LET_GO = 500
-
-
-@dataclass(slots=True)
-class Table:
-    """Series of the same names: a label each, and a row of values in the order of `names`."""
-
-    names: Sequence[tuple[str, str]]
-    series: list[str] = field(default_factory=list)
-    rows: list[Sequence[float]] = field(default_factory=list)
-
-    def add(self, label: str, row: Sequence[float]) -> None:
-        self.series.append(label)
-        self.rows.append(row)
-
-    def let_go(self) -> bool:
-        """Some of what was told: of 10,000 topics all at once it takes a twentieth of a second. False: nothing is left."""
-        del self.series[-ROWS_LET_GO:], self.rows[-ROWS_LET_GO:]
-        return bool(self.series)
 
 
 class Totals:
     """Of a namespace or of the broker, over its topics."""
 
-    __slots__ = ("evictions", "pending_acks", "subscriptions", "topic_count", "topics", "transactions", "written")
+    __slots__ = (
+        "delayed_index",
+        "evictions",
+        "pending_acks",
+        "subscriptions",
+        "topic_count",
+        "topics",
+        "transactions",
+        "written",
+    )
 
     def __init__(self) -> None:
         self.topic_count = 0
@@ -151,6 +143,7 @@ class Totals:
         self.evictions = [0, 0]
         self.transactions: list[float] = [0] * len(BUFFER)
         self.pending_acks: PendingAckCounts | None = None
+        self.delayed_index: list[IndexMetric] = []
 
     def include(self, other: "Totals") -> None:
         self.topic_count += other.topic_count
@@ -194,6 +187,7 @@ class Tables:
         self.evictions = Table(_EVICTIONS)
         self.consumers, self.producers = Table(_CONSUMER), Table(_PRODUCER)
         self.cursors = Table(CURSOR)
+        self.delayed_index = IndexTables()
         self.transactions, self.acknowledged, self.commits = Table(BUFFER), Table(ACKNOWLEDGED), Table(COMMIT_LATENCY)
         self.by_namespace: dict[str, Totals] = {}
         self.broker = Totals()
@@ -218,12 +212,18 @@ class Tables:
             totals.add_evictions(stats.quota_evictions)
             if self._with_topics:
                 self._add_evictions(label, stats.quota_evictions)
+        delayed = [each.delayed_index for each in stats.subscriptions.values() if each.delayed_index]
+        if delayed:
+            self._add_delayed(label, delayed, totals)
         for name, subscription in stats.subscriptions.items():
             self._add_subscription(f'{label},subscription="{escaped(name)}"', subscription, totals)
         if self._with_topics and self._settings.expose_producer_level_metrics_in_prometheus:
-            for publisher in stats.publishers:
-                who = f'{label},producer_name="{escaped(publisher.producer_name)}",producer_id="{publisher.producer_id}"}} '
-                self.producers.add(who, producer_row(publisher))
+            self._add_producers(label, stats.publishers)
+
+    def _add_producers(self, label: str, publishers: Sequence[PublisherStats]) -> None:
+        for publisher in publishers:
+            who = f'{label},producer_name="{escaped(publisher.producer_name)}",producer_id="{publisher.producer_id}"}} '
+            self.producers.add(who, producer_row(publisher))
 
     def finish(self) -> None:
         """All topics are in: the broker's totals follow, and without series of topics those of namespaces."""
@@ -236,6 +236,7 @@ class Tables:
                 self.written.add(label, totals.written)
                 self.subscriptions.add(label, totals.subscriptions)
                 self._add_evictions(label[:-2], totals.evictions)
+                self.delayed_index.add(label[:-2], totals.delayed_index)
                 if any(totals.transactions):
                     self.transactions.add(label, totals.transactions)
                 if totals.pending_acks is not None:
@@ -244,7 +245,7 @@ class Tables:
     def all(self) -> tuple[Table, ...]:
         per_subscription = (self.subscriptions, self.backlog_sizes, self.throttled, self.acknowledged, self.commits)
         per_topic = (self.topics, self.written, self.compactions, self.evictions, self.transactions)
-        return (*per_topic, *per_subscription, self.consumers, self.producers, self.cursors)
+        return (*per_topic, *per_subscription, self.consumers, self.producers, self.cursors, *self.delayed_index.all())
 
     def _label(self, namespace: str, topic: TopicName) -> str:
         """Without its end, so that more can follow."""
@@ -258,6 +259,12 @@ class Tables:
         add_to(totals.transactions, row, ())
         if self._with_topics:
             self.transactions.add(label + "} ", row)
+
+    def _add_delayed(self, label: str, delayed: Sequence[Sequence[IndexMetric]], totals: Totals) -> None:
+        of_topic = summed(delayed)
+        totals.delayed_index = summed((totals.delayed_index, of_topic))
+        if self._with_topics:
+            self.delayed_index.add(label, of_topic)
 
     def _add_written(self, label: str, row: Row, totals: Totals) -> None:
         add_to(totals.written, row, ())
@@ -274,6 +281,7 @@ class Tables:
         if stats.pending_acks is not None:
             self._add_pending_acks(label, stats.pending_acks)
         self.subscriptions.add(label + "} ", row)
+        self.delayed_index.add(label, stats.delayed_index)
         if self._settings.expose_subscription_backlog_size_in_prometheus:
             self.backlog_sizes.add(label + "} ", (stats.backlog_size,))
         if any(stats.dispatch_throttled_events):

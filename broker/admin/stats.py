@@ -19,6 +19,7 @@ from ..errors import BrokerError
 from ..service.lookups import Advertised, broker_id
 from ..topic.compaction_stats import CompactionStats
 from ..topic.contract import Topic
+from ..topic.delayed_index.stats import IndexMetric
 from ..topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
 from .compactions import compaction_json
 from .endpoints import Query
@@ -66,7 +67,7 @@ _OF_TOPIC_APART = (
 )  # fmt: skip
 _OF_SUBSCRIPTION_APART = (
     "consumers", "mark_delete_position", "active_consumer_name", "key_shared_mode", "dispatch_throttled_events",
-    "read_position", "is_waiting", "pending_acks",
+    "read_position", "is_waiting", "pending_acks", "delayed_index",
 )  # fmt: skip
 _SUBSCRIPTION_NEUTRAL: Mapping[str, Any] = {
     "chunkedMessageRate": 0.0,
@@ -162,6 +163,14 @@ def partitioned_stats_json(
     }
 
 
+def _index_sums(parts: Iterable[Mapping[str, Mapping[str, Any]]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for part in parts:
+        for key, each in part.items():
+            found[key] = {**each, "value": each["value"] + (found[key]["value"] if key in found else 0.0)}
+    return found
+
+
 def _holes(cursor: ManagedCursor) -> dict[str, int]:
     """The size is that of the cursor's last write to its ledger."""
     stats = cursor.hole_stats()
@@ -193,6 +202,7 @@ def _subscription(stats: SubscriptionStats) -> dict[str, Any]:
     body["consumers"] = [_consumer(one) for one in stats.consumers]
     body["msgBacklogNoDelayed"] = stats.msg_backlog - stats.msg_delayed
     body["durable"] = stats.is_durable
+    body["bucketDelayedIndexStats"] = {each.key: _metric(each) for each in stats.delayed_index}
     body |= zip(_THROTTLED, stats.dispatch_throttled_events, strict=True)
     if stats.active_consumer_name:
         body["activeConsumerName"] = stats.active_consumer_name
@@ -201,6 +211,12 @@ def _subscription(stats: SubscriptionStats) -> dict[str, Any]:
         for one in body["consumers"]:
             one["drainingHashes"] = []
     return {**_SUBSCRIPTION_NEUTRAL, **body}
+
+
+def _metric(each: IndexMetric) -> dict[str, Any]:
+    """Apache's TopicMetricBean."""
+    labels = {"labelsAndValues": list(each.labels)} if each.labels else {}
+    return {"name": each.name, "value": float(each.value), **labels}
 
 
 def _oldest(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -223,6 +239,7 @@ def _merged(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
         "durable": is_durable,
         "allowOutOfOrderDelivery": bool(first.get("allowOutOfOrderDelivery")),
         "subscriptionProperties": dict(first.get("subscriptionProperties") or {}),
+        "bucketDelayedIndexStats": _index_sums([one.get("bucketDelayedIndexStats") or {} for one in parts]),
         "consumers": _by_name(parts, "consumers", "consumerName", _SUMMED_OF_CONSUMER),
     }
     return body

@@ -45,6 +45,7 @@ from wire.position import Position
 from wire.run import FLAG_BATCH, FLAG_DELAYED, EntryRun, RunMetadata
 
 from .compacted_reading import CompactedReading
+from .delayed_index.stats import IndexMetric
 from .dispatch_throttle import DispatchThrottle
 from .scanned_runs import ScannedRuns
 
@@ -79,6 +80,7 @@ class StoredIndex(Protocol):
     """As much of `delayed_index.DelayedIndex` as it takes."""
 
     def stir(self) -> None: ...
+    def metrics(self) -> Sequence[IndexMetric]: ...
     def close(self) -> None: ...
 
 

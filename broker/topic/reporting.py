@@ -140,6 +140,7 @@ def subscription_stats(subscription: Subscription, ledgers: Sequence[LedgerFacts
         draining_hashes_count=0 if state is None else state.draining_hashes,
         msg_delayed=0 if state is None else state.delayed_entries,
         delayed_message_index_size_in_bytes=0 if state is None else state.delayed_bytes,
+        delayed_index=() if subscription.index is None else subscription.index.metrics(),
         read_position="" if state is None or state.read_position is None else str(state.read_position),
         is_waiting=state is not None and state.is_waiting,
         dispatch_throttled_events=subscription.throttled_times.counts(),

@@ -6,10 +6,11 @@ bytes per second, counters count since the topic was loaded, times are in millis
 As in Apache `msg_backlog` counts entries (batches).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from .compaction_stats import CompactionStats
+from .delayed_index.stats import IndexMetric
 from .transactions.facts import PendingAckCounts
 
 
@@ -99,6 +100,8 @@ class SubscriptionStats:
     """Entries that wait for their delivery time; part of `msg_backlog`."""
     delayed_message_index_size_in_bytes: int = 0
     """Of memory, for these; of a topic, for all its subscriptions."""
+    delayed_index: Sequence[IndexMetric] = ()
+    """Of what of them is stored; none where nothing was since it was loaded."""
     read_position: str = ""
     """Where its dispatcher reads on; empty: at the first unacknowledged entry."""
     is_waiting: bool = False

@@ -39,7 +39,7 @@ from .contract import (
     SubscriptionType,
 )
 from .delayed_index.index_driver import index_of
-from .dispatch_driver import DispatchDriver
+from .dispatch_driver import DispatchDriver, StoredIndex
 from .dispatch_throttle import DispatchLimit, DispatchThrottle, SharedDispatchLimits, ThrottledTimes
 from .errors import broker_error
 from .places import batch_size, first_published_at_or_after, last_message
@@ -122,6 +122,10 @@ class Subscription:
     def dispatcher(self) -> Dispatcher | None:
         return None if self._driver is None else self._driver.dispatcher
 
+    @property
+    def index(self) -> StoredIndex | None:
+        return None if self._driver is None else self._driver.index
+
     def handle(self, event: Event) -> None:
         if self._driver is not None:
             self._driver.handle(event)
@@ -166,17 +170,15 @@ class Subscription:
         if self._driver is None or self.type is not subscription_type:
             self._stop_dispatching()
             self.type = subscription_type
-            host = self._host
-            dispatcher = make_dispatcher(subscription_type, self._dispatcher_settings, host.partition_index)
+            host, settings = self._host, self._dispatcher_settings
+            dispatcher = make_dispatcher(subscription_type, settings, host.partition_index)
             dispatcher.handle(self._limits(), 0)
             dispatcher.handle(self._delays(), 0)
             log = host.transactions.committed
             place = self.transactions.cursor
             self._driver = DispatchDriver(dispatcher, log, place, host.scanned, self._label, host.storage_failed, self._wall_ms)
             self._driver.limit(self._throttle)
-            self._driver.index = index_of(
-                host, self.cursor, place, self.name, self._driver, self._dispatcher_settings, self._wall_ms
-            )
+            self._driver.index = index_of(host, self.cursor, place, self.name, self._driver, settings, self._wall_ms)
             self._driver.on_unacked = None if self._unacked is None else partial(self._unacked.count, self)
         return self._driver
 

@@ -70,6 +70,12 @@ def names(served: Served) -> dict[str, int]:
     return bucket_ledgers(served.cursor("sub").cursor_properties)
 
 
+def index_stats(served: Served) -> dict[str, float]:
+    """By Apache's keys."""
+    found = served.topic().stats().subscriptions["sub"].delayed_index
+    return {each.key.removeprefix("pulsar_delayed_message_index"): each.value for each in found}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_a_kill_what_is_due_comes_though_the_backlog_is_not_read_again(
     kind: SubscriptionType, read_entries: ReadEntries
@@ -85,6 +91,10 @@ def test_after_a_kill_what_is_due_comes_though_the_backlog_is_not_read_again(
         await client.receive(10)
         assert client.deliveries == 0
         assert names(client.served)
+        told = index_stats(client.served)
+        assert told["_bucket_total"] == len(names(client.served)) == told["_bucket_op_countstate_succeed_type_create"]
+        assert told["_loaded"] == MANY - 1
+        assert told["_bucket_snapshot_size_bytes"] > 0
 
     async def after(client: Session) -> None:
         read_entries.count = 0
@@ -94,6 +104,8 @@ def test_after_a_kill_what_is_due_comes_though_the_backlog_is_not_read_again(
         assert client.deliveries == MANY // 40
         assert read_entries.count < MANY // 4
         assert client.served.delayed("sub") == MANY - 1 - MANY // 40
+        told = index_stats(client.served)
+        assert told["_bucket_op_countstate_succeed_type_load"] == told["_bucket_op_latency_ms_counttype_load"] > 0
 
     async def scenario(world: World) -> None:
         served = Served(world, SMALL_BUCKETS)

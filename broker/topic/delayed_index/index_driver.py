@@ -7,7 +7,7 @@ leaves behind is found by the next load, but for an empty ledger that was made i
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,7 @@ from ports.logs import line
 from ..dispatch_driver import DispatchDriver, ReadPlace
 from ..subscription_host import SubscriptionHost
 from .loading import IndexLoader
+from .stats import CREATE, DELETE, LOAD, MERGE, IndexMetric, IndexStats, OperationCounts, index_metrics
 from .storage import BucketContent, BucketTooLarge, custom_metadata
 
 CHECK_SECONDS = 1.0
@@ -76,6 +77,7 @@ class DelayedIndex:
         )
         self._segment_count = settings.delayed_delivery_max_indexes_per_bucket_snapshot_segment
         self._loader = IndexLoader(ledgers, host.ledger, place, driver.handle, wall_ms, self._label)
+        self._operations: dict[str, OperationCounts] = {}
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._working: asyncio.Task[bool] | None = None
@@ -97,6 +99,14 @@ class DelayedIndex:
     def stir(self) -> None:
         """Look at it soon."""
         self._look_in(CHECK_SECONDS)
+
+    def metrics(self) -> Sequence[IndexMetric]:
+        """None as long as there was nothing to store."""
+        if not self.buckets and not self._operations:
+            return ()
+        delays, size_bytes = self._dispatcher.delays, sum(bucket.size_bytes for bucket in self.buckets)
+        loaded = 0 if delays is None else len(delays)
+        return index_metrics(IndexStats(len(self.buckets), loaded, size_bytes, self._operations))
 
     def close(self) -> None:
         """What is being written is given up at the next occasion. Closing twice is fine."""
@@ -148,6 +158,9 @@ class DelayedIndex:
     async def _load(self, names: Mapping[str, int]) -> bool:
         loader, self._is_loading = self._loader, True
         await loader.load(names)
+        good = {bucket.key for bucket in loader.good}
+        for key in names:
+            self._counts(LOAD).ended(loader.seconds.get(key, 0.0), is_good=key in good)
         left = await loader.unacknowledged()
         self.buckets, self._useless, self._stored_to = loader.good, loader.useless, loader.stored_to
         end = loader.end
@@ -158,7 +171,20 @@ class DelayedIndex:
         _log.info(line("delayed messages loaded", of=self._label, buckets=len(loader.good), entries=loader.entries))
         return True
 
+    def _counts(self, kind: str) -> OperationCounts:
+        """One has begun."""
+        counts = self._operations.setdefault(kind, OperationCounts())
+        counts.begun += 1
+        return counts
+
     async def _store(self, step: Store, content: BucketContent) -> bool:
+        counts, began, before = self._counts(MERGE if step.replaced else CREATE), self._loop.time(), self.buckets
+        goes_on = await self._write(step, content)
+        counts.ended(self._loop.time() - began, is_good=self.buckets is not before)
+        return goes_on
+
+    async def _write(self, step: Store, content: BucketContent) -> bool:
+        """Whether to go on at once; it is among `buckets` if it was stored."""
         try:
             await content.gather()
             writer = await unbroken(self._named_ledger(content))
@@ -228,11 +254,14 @@ class DelayedIndex:
         return not self._useless
 
     async def _delete(self, ledger_id: int) -> bool:
+        counts, began = self._counts(DELETE), self._loop.time()
         try:
             await self._ledgers.delete(ledger_id)
         except LedgerError as error:
+            counts.ended(0.0, is_good=False)
             _log.warning(line("bucket not deleted", of=self._label, ledger=ledger_id, error=error))
             return False
+        counts.ended(self._loop.time() - began, is_good=True)
         return True
 
 

@@ -6,7 +6,8 @@ entry, before the last one that was found, of which nothing was found. A bucket 
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from pyroaring import BitMap
 
@@ -46,6 +47,8 @@ class IndexLoader:
         self.end: Position | None = None
         """After the last entry that was found."""
         self.entries = 0
+        self.seconds: dict[str, float] = {}
+        """By key, what it took to open and read each."""
         self._ledgers = ledgers
         self._log = log
         self._place = place
@@ -61,11 +64,18 @@ class IndexLoader:
         failed: set[str] = set()
         for until in (self._wall_ms(), None):
             for bucket in opened:
-                if bucket.key not in failed and not await self._read(bucket, until):
-                    failed.add(bucket.key)
+                with self._timed(bucket.key):
+                    if bucket.key not in failed and not await self._read(bucket, until):
+                        failed.add(bucket.key)
         for bucket in opened:
             if bucket.key not in failed:
                 self._judge(bucket)
+
+    @contextmanager
+    def _timed(self, key: str) -> Iterator[None]:
+        began = asyncio.get_running_loop().time()
+        yield
+        self.seconds[key] = self.seconds.get(key, 0.0) + asyncio.get_running_loop().time() - began
 
     async def _open(self, key: str, ledger_id: int) -> StoredBucket | None:
         try:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from broker.admin.metrics import MetricsRoutes
+from broker.admin.metrics_table import ROWS_LET_GO, Table
 from broker.admin.metrics_text import labels
-from broker.admin.metrics_topics import ROWS_LET_GO, Table
 from broker.metrics_settings import MetricsSettings
 from broker.topic.contract import SubscriptionType
 from managed_ledger.meters import CursorFacts, CursorMeters, LedgerMeters, SharedMeters, Writes
