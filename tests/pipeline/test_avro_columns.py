@@ -240,6 +240,23 @@ def test_a_symbol_that_is_not_wanted_is_the_default_one_or_an_error() -> None:
     assert (found[0], broken) == ("A", [False, True])
 
 
+def test_a_null_where_none_is_wanted_is_told_of_the_records_that_have_it_alone() -> None:
+    def of(kind: Any) -> dict[str, Any]:
+        fields = [{"name": "name", "type": kind}, {"name": "names", "type": {"type": "array", "items": kind}}]
+        return {"type": "record", "name": "R", "fields": fields}
+
+    written, wanted = of(["null", "string"]), of("string")
+    records = [
+        {"name": "a", "names": []},
+        {"name": None, "names": []},
+        {"name": "b", "names": ["c", None]},
+        {"name": "d", "names": ["e"]},
+    ]
+    found, broken = columns([encoded(written, each) for each in records], written, wanted)
+    assert broken == [False, True, True, False]
+    assert [found[0], found[3]] == [records[0], records[3]]
+
+
 def test_a_fixed_of_another_size_is_none() -> None:
     with pytest.raises(UnusableSchema, match="fixed F cannot be read from fixed F"):
         columns([b"ab"], {"type": "fixed", "name": "F", "size": 2}, {"type": "fixed", "name": "F", "size": 3})

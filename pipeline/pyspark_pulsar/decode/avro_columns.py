@@ -297,19 +297,22 @@ def _next_blocks(cursor: Cursor, active: Places, left: Places) -> Places:
 
 
 def _union(cursor: Cursor, written: Node, wanted: Node | None) -> Any:
-    """Each branch by itself, of the records that have it; then all in their order again."""
+    """Each branch by itself, of the records that have it; then all in their order again.
+
+    A null where none is wanted is told of the records that have it: others of the same definition can be read.
+    """
     chosen = cursor.long()
     is_bad = (chosen < 0) | (chosen >= len(written.parts))
     cursor.go_to(cursor.at, is_bad)
     chosen = numpy.where(cursor.broken, 0, chosen)
     present = numpy.unique(chosen).tolist()
     if len(present) == 1:
-        return _value(cursor, written.parts[present[0]].node, wanted)
+        return _branch(cursor, written.parts[present[0]].node, wanted)
     rows, columns = [], []
     for branch in present:
         these = numpy.flatnonzero(chosen == branch)
         part = cursor.part(these)
-        columns.append(_value(part, written.parts[branch].node, wanted))
+        columns.append(_branch(part, written.parts[branch].node, wanted))
         cursor.take_back(these, part)
         rows.append(these)
     if wanted is None:
@@ -317,6 +320,13 @@ def _union(cursor: Cursor, written: Node, wanted: Node | None) -> Any:
     if not present:
         return pyarrow.nulls(0, arrow_type(wanted))
     return pyarrow.concat_arrays(columns).take(pyarrow.array(numpy.argsort(numpy.concatenate(rows), kind="stable")))
+
+
+def _branch(cursor: Cursor, written: Node, wanted: Node | None) -> Any:
+    if written.kind == "null" and wanted is not None and wanted.kind not in ("null", "union"):
+        cursor.go_to(cursor.at, numpy.ones(cursor.count, numpy.bool_))
+        return pyarrow.nulls(cursor.count, arrow_type(wanted))
+    return _value(cursor, written, wanted)
 
 
 def _into_union(cursor: Cursor, written: Node, wanted: Node) -> Any:
