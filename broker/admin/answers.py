@@ -22,6 +22,7 @@ from ..service.errors import (
     BundleUnsettled,
     NamespaceNotFound,
     NoSuchBroker,
+    NoSuchListener,
     PartitionsChanged,
     TopicConflict,
 )
@@ -95,7 +96,7 @@ async def on_broker_error(request: Request, error: Exception) -> Response:
             return refusal(404, "Namespace not found" if topic else "Namespace does not exist")
         case TopicConflict():
             return refusal(409, "This topic already exists")
-        case BundleNotFound() | NotDynamic() | BadDynamicValue():
+        case BundleNotFound() | NotDynamic() | BadDynamicValue() | NoSuchListener():
             return refusal(412, error.message)
         case BundleUnsettled():
             return refusal(503, error.message)

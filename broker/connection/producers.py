@@ -35,6 +35,8 @@ from .settings import ConnectionSettings
 
 log = logging.getLogger(__name__)
 
+_TOPIC_EPOCH_MAX = 1 << 62
+
 
 class Producers:
     """Of one connection."""
@@ -85,7 +87,7 @@ class Producers:
             name_is_generated=not command.producer_name or not command.user_provided_producer_name,
             epoch=signed(command.epoch),
             access_mode=AccessMode(command.producer_access_mode),
-            topic_epoch=signed(command.topic_epoch) if command.HasField("topic_epoch") else None,
+            topic_epoch=_topic_epoch(command) if command.HasField("topic_epoch") else None,
             is_encrypted=command.encrypted,
             metadata=metadata_of(command.metadata),
             address=self._link.address,
@@ -218,6 +220,14 @@ def _revoke(handle: ProducerHandle, reason: str) -> None:
     handle.closed(reason)
     if handle.producer is not None:
         handle.producer.close()
+
+
+def _topic_epoch(command: api.CommandProducer) -> int:
+    """Given by a broker before. From the greatest of all there would be no next one for anybody (in Apache it is negative)."""
+    epoch = signed(command.topic_epoch)
+    if epoch > _TOPIC_EPOCH_MAX:
+        raise BrokerError(ServerError.NOT_ALLOWED, f"Topic epoch {epoch} was not given to anybody")
+    return epoch
 
 
 def _is_beyond(run: SendRun, bytes_max: int) -> bool:

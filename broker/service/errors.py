@@ -67,3 +67,10 @@ class NoSuchBroker(BrokerError):
 
     def __init__(self, broker: str) -> None:
         super().__init__(ServerError.NOT_ALLOWED, f"Broker {broker[:200]} is not registered: see /admin/v2/brokers")
+
+
+class NoSuchListener(BrokerError):
+    """A lookup names a listener that is not advertised: METADATA fails that lookup alone (`lookups.address_for`)."""
+
+    def __init__(self, listener: str) -> None:
+        super().__init__(ServerError.METADATA, f"the broker do not have {listener[:100]} listener")

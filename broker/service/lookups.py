@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import BrokerError, ServerError
+from .errors import NoSuchListener
 
 BROKERS = "/loadbalance/brokers"
 """Where the brokers of a cluster are registered, by their ids."""
@@ -51,11 +51,11 @@ def address_for(listener: str, default: Advertised, listeners: Mapping[str, Adve
     """The addresses of the listener that was asked for.
 
     Apache refuses an unknown one with ServiceNotReady, on which C++ and Go clients close the connection with everything on
-    it; MetadataError fails the one lookup.
+    it; NoSuchListener fails the one lookup.
     """
     if not listener:
         return default
     found = listeners.get(listener)
     if found is None:
-        raise BrokerError(ServerError.METADATA, f"the broker do not have {listener[:100]} listener")
+        raise NoSuchListener(listener)
     return found

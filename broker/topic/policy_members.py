@@ -157,11 +157,11 @@ def inactive_json(policy: InactiveTopicPolicy) -> dict[str, Any]:
 
 
 def parse_auto_topic_creation(value: Any, name: str) -> AutoTopicCreation:
-    """AutoTopicCreationOverride; a partitioned type wants a number of partitions."""
+    """AutoTopicCreationOverride; a partitioned type wants a number of partitions. Apache stores any where none may be made."""
     fields = parse_object(value, name)
     is_allowed = parse_flag(fields.get("allowAutoTopicCreation", False), "allowAutoTopicCreation")
     topic_type = fields.get("topicType") or "non-partitioned"
-    if topic_type not in ("partitioned", "non-partitioned"):
+    if is_allowed and topic_type not in ("partitioned", "non-partitioned"):
         raise _unreadable("topicType", "partitioned or non-partitioned", topic_type)
     return AutoTopicCreation(
         is_allowed, max(1, _number(fields, "defaultNumPartitions", 1)) if topic_type == "partitioned" else 0

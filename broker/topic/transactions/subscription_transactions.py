@@ -63,7 +63,7 @@ class SubscriptionTransactions:
         self._log: PendingAckLog | None = None
         self._turn = asyncio.Lock()
         self._is_recovered = not subscription.cursor.durable
-        self._is_new = False
+        self._is_new = self._is_deleted = False
         self._began: dict[TxnId, Position] = {}
         """Where in the log the first acknowledgement of each open transaction is, or a little before."""
         self._ending: dict[TxnId, asyncio.Future[Position]] = {}
@@ -185,6 +185,8 @@ class SubscriptionTransactions:
     async def _make_log(self) -> None:
         if self._log is not None:  # by whoever had the turn before
             return
+        if self._is_deleted:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
         if self._logs is None:
             raise BrokerError(ServerError.NOT_ALLOWED, "Transactions are not enabled.")
         name = self._subscription.name
@@ -310,12 +312,14 @@ class SubscriptionTransactions:
                 log.warning(line("a pending-ack log was not closed cleanly", log=self._log.ledger.name, error=error))
 
     async def delete(self) -> None:
-        """The subscription is deleted, and its log with it. ManagedLedgerError."""
-        found = None if self._log is None else self._log.ledger
-        if found is None and self._logs is not None and self._subscription.cursor.durable:
-            found = await self._logs.pending_acks(self._subscription.name, False)
-        if found is not None:
-            await found.delete()
+        """The subscription is deleted, and its log with it; none is made any more. ManagedLedgerError."""
+        async with self._turn:
+            found = None if self._log is None else self._log.ledger
+            if found is None and self._logs is not None and self._subscription.cursor.durable:
+                found = await self._logs.pending_acks(self._subscription.name, False)
+            if found is not None:
+                await found.delete()
+            self._is_deleted = True
 
 
 def _acked(acknowledgement: Acknowledgement) -> list[Acked]:

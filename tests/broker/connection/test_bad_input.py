@@ -310,6 +310,16 @@ def test_longs_of_producers_and_seeks_have_a_sign() -> None:
     play(scenario)
 
 
+def test_an_epoch_after_which_there_is_no_other_is_refused() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            found = await peer.ask(producer(topic_epoch=(1 << 63) - 1, producer_access_mode=api.Exclusive))
+            assert found.error.error == api.NotAllowedError
+            await peer.produce(topic_epoch=5, producer_access_mode=api.Exclusive)
+
+    play(scenario)
+
+
 def test_a_seek_into_a_batch_larger_than_any_is_refused() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:

@@ -12,6 +12,7 @@ from managed_ledger.contract import ManagedLedgerError
 from ports.promise import Promise
 from tests.broker.topic.topic_world import ConsumerEnd, ack_run, run
 from tests.broker.topic.transaction_world import ONE, THREE, TWO, TransactionWorld, body
+from tests.managed_ledger.ledger_world import NAME
 from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
@@ -322,5 +323,24 @@ def test_what_there_cannot_be_is_refused_with_all_that_came_with_it(entry_id: in
         await end(world, ONE, COMMIT)
         consumer.close()
         assert len(await delivered_to_the_next(world, SubscriptionType.SHARED)) == 10
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_no_log_is_made_for_a_subscription_that_is_deleted_meanwhile(steps: int) -> None:
+    """It was made after the subscription was gone, and stayed when the topic was deleted, too."""
+
+    async def scenario() -> None:
+        world, consumer, sink = await opened()
+        acknowledging = asyncio.create_task(consumer.acknowledge_in(ONE, acks(sink.positions[0])))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await consumer.unsubscribe(True)
+        await asyncio.wait([acknowledging])
+        assert not acknowledging.cancelled()
+        assert acknowledging.exception() is None or isinstance(acknowledging.exception(), BrokerError)
+        await asyncio.sleep(1)
+        assert not await world.storage.ledgers.exists(f"{NAME}{LOG}")
 
     run(scenario)
