@@ -76,7 +76,7 @@ class Bench:
     @property
     def memory(self) -> Table:
         """In as many tasks as the topic is read by."""
-        tasks = max(1, self.rows * self.size >> 26)
+        tasks = max(1, self.rows * self.size >> 27)
         return Table("memory", {"rows": str(self.rows), "size": str(self.size), "tasks": str(tasks)})
 
     def check(self, spark: Spark, source: Table, expected: Sequence[str]) -> None:

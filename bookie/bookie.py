@@ -23,6 +23,7 @@ from bookie.journal.mark import JournalMark
 from bookie.ledgers import Ledgers, LedgerState
 from bookie.limbo import find_loss, forget_loss
 from bookie.log_reads import LogReads
+from bookie.placed_entries import PlacedEntries, placed_entries
 from bookie.ranges import joined_ranges
 from bookie.read_failures import unreadable
 from bookie.reading import is_what_it_says, last_add_confirmed, pick_tables, read_tables
@@ -92,15 +93,8 @@ class Bookie:
         """Check whose the directories are, load what is stored, replay the journal. BookieStartError: it must not run."""
         settings = self._settings
         self.needs_limbo = await find_loss(self._disk, settings, was_known=self._was_known)
-        cookie, new = await claim_directories(
-            self._disk,
-            settings.journal_directory,
-            settings.ledger_directory,
-            CHECKPOINT,
-            self._instance_id,
-            self._rng,
-            self._stripe,
-        )
+        where = (settings.journal_directory, settings.ledger_directory, CHECKPOINT)
+        cookie, new = await claim_directories(self._disk, *where, self._instance_id, self._rng, self._stripe)
         if new:
             await self._storage.create()
         self._ledgers.load(await self._storage.load())
@@ -213,6 +207,11 @@ class Bookie:
         known = [each for each in wanted if each[0] in self._ledgers]
         found, stored = pick_tables(self._flusher.tables, known)
         return [run for run in (*found, *await self._log_reads.pick(stored, bytes_max)) if is_what_it_says(run)]
+
+    async def placed(self, ledger_id: int, first_entry_id: int, end_entry_id: int) -> list[PlacedEntries]:
+        """Where of [first, end) those are that can be read from entry logs. ENOLEDGER."""
+        self._known(ledger_id)
+        return await placed_entries(self._storage, self._flusher.tables, ledger_id, first_entry_id, end_entry_id)
 
     async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         """See `BookieClient.fence`. The fence is durable before this answers, whatever the answer."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from bookie.bookie import Bookie
 from bookie.errors import WrongDirectory
+from bookie.placed_entries import PlacedEntries
 from bookie.settings import BookieSettings
 from bookie.storage.storage import CHECKPOINT
 from bookie.stripes import stripe_settings
@@ -98,6 +99,9 @@ class StripedBookie:
             if theirs:
                 found += await stripe.pick(theirs, bytes_max - sum(run.size_bytes for run in found))
         return found
+
+    async def placed(self, ledger_id: int, first_entry_id: int, end_entry_id: int) -> list[PlacedEntries]:
+        return await self._of(ledger_id).placed(ledger_id, first_entry_id, end_entry_id)
 
     async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         return await self._of(ledger_id).fence(ledger_id, master_key)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from bookie.disk_watch import Room
 from bookie.garbage import GarbageCollector
 from bookie.server.listener import BookieListener
+from bookie.server.local_reads import LocalReads
 from bookie.server.registration import STATE_SECONDS, BookieIdentity, Registration, check_cookie, store_cookie
 from bookie.server.security.security import Security
 from bookie.server.security.settings import BookieSecuritySettings
@@ -96,6 +97,7 @@ class BookieServer:
         self._web: asyncio.Server | TlsPort | None = None
         self._web_tls: RenewedTls | None = None
         self._web_cluster: WebCluster | None = None
+        self._local_reads: LocalReads | None = None
 
     async def start(self) -> None:
         """Whose the directories are comes first, and that clients find the bookie last.
@@ -155,6 +157,7 @@ class BookieServer:
     async def _serve(self, host: str, port: int) -> None:
         self.listener = BookieListener(self.bookie, self._settings, self._security)
         await self.listener.listen(host if host.startswith(LOOPBACK) else None, port)
+        self._serve_local_reads()
         self._registration = Registration(self._store, self._sessions, ROOT, self.identity)
         await self._registration.start(self.bookie.read_only_reason)
         collector = GarbageCollector(
@@ -165,6 +168,17 @@ class BookieServer:
             asyncio.create_task(self._tell_state(collector), name="bookie state"),
         ]
         await self._serve_web(collector)
+
+    def _serve_local_reads(self) -> None:
+        if not self._settings.allow_local_reads:
+            return
+        reads = LocalReads(self.bookie, self.listener.stats)
+        try:
+            reads.listen()
+        except OSError as error:
+            log.warning(line("no local reads: entries are read over the port alone", error=error))
+            return
+        self._local_reads, self.listener.operations.local_reads = reads, reads.told
 
     async def _serve_web(self, collector: GarbageCollector) -> None:
         settings = self._web_settings
@@ -221,6 +235,8 @@ class BookieServer:
             task.cancel()
         await asyncio.wait(self._tasks)
         await self.listener.close()
+        if self._local_reads is not None:
+            await self._local_reads.close()
         await self._peers.close()
         await self.bookie.stop()
 

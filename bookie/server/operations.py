@@ -66,6 +66,8 @@ class Operations:
         self._bookie = bookie
         self._confirmations = confirmations
         self._batch_read_bytes_max = batch_read_bytes_max
+        self.local_reads: tuple[bytes, bytes] | None = None
+        """Name and token of the socket where they are asked for; None: there is none."""
 
     async def read_run(self, run: ReadRun, peer: Peer) -> None:
         """Answer each read of a run, in order."""
@@ -141,7 +143,9 @@ class Operations:
             case DescribeDisk():
                 usage = await self._bookie.usage()
                 total = usage.total_bytes if operation.wants_total else None
-                return answers.disk_described(BookieCode.EOK, total, usage.free_bytes if operation.wants_free else None)
+                free = usage.free_bytes if operation.wants_free else None
+                local = self.local_reads if operation.wants_local_reads else None
+                return answers.disk_described(BookieCode.EOK, total, free, local)
             case Authenticate():
                 return answers.authenticated(AUTHENTICATION_OFF, b"")
             case Add() | BatchRead() | StartTls() | Rejected():

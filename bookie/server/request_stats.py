@@ -52,6 +52,8 @@ class RequestStats:
         self.operations = {name: OpStats() for name in NAMES}
         self.adds, self.reads = self.operations[ADD], self.operations[READ]
         self.read_bytes = self.written_bytes = 0
+        self.local_entries = 0
+        """Of which somebody on this machine was told where they are; their bytes are in `read_bytes`."""
 
     def of(self, operation: Operation) -> OpStats | None:
         """None: such requests are not counted."""

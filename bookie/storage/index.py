@@ -43,6 +43,15 @@ class Index(LedgerRanges[Span]):
         """Every span, in no order that means anything."""
         return (span for ranges in self._ledgers.values() for span in ranges)
 
+    def spans_between(self, ledger_id: int, first_entry_id: int, end_entry_id: int) -> list[Span]:
+        """Those that have entries of [first, end), by entry."""
+        ranges = self._ledgers.get(ledger_id)
+        if ranges is None or first_entry_id >= end_entry_id:
+            return []
+        begun = ranges.find(first_entry_id)
+        behind = ranges.between(first_entry_id + 1, end_entry_id - 1)
+        return behind if begun is None else [begun, *behind]
+
     def state_of(self, ledger_id: int) -> int:
         """A number that is another one once something of the ledger was written or moved."""
         return hash(tuple(self._ledgers.get(ledger_id, ())))

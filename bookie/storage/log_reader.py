@@ -133,6 +133,19 @@ class LogReader:
                 found.append((table.offsets[index], table.offsets[index + 1]))
         return found
 
+    async def table(self, ledger_id: int, span: Span) -> BlockTable:
+        """Of the span's block: read alone where it is not known."""
+        place = (span.log_id, span.offset)
+        table = self._tables.get(place)
+        if table is not None:
+            self._tables.move_to_end(place)
+            return table
+        table = decode_table(await self._read_head(await self._file(span.log_id), span, span.first_entry_id, 1, 0))
+        _check(table, ledger_id, span)
+        self._remember(place, table)
+        await self._close_surplus()
+        return table
+
     async def _read_entries(
         self, file: File, place: tuple[int, int], table: BlockTable, start: int, stop: int, *, goes_on: bool
     ) -> tuple[Buffer, "array[int]"]:

@@ -17,7 +17,7 @@ from bookie.ledgers import LedgerState
 from bookie.memtable import Memtable
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.storage import files_v1 as form
-from bookie.storage.block_v1 import DamagedBlock
+from bookie.storage.block_v1 import BlockTable, DamagedBlock
 from bookie.storage.compaction_plan import LogUse
 from bookie.storage.files_v1 import Checkpoint, LogExtent
 from bookie.storage.index import Index
@@ -233,6 +233,19 @@ class LedgerStorage:
         """Of single entries (ledger, span, entry) those that are where they should be, within `bytes_max` in all. OSError."""
         sound = [each for each in wanted if (each[1].log_id, each[1].offset) not in self._distrusted]
         return await self._reader.pick(sound, bytes_max)
+
+    def sound_spans(self, ledger_id: int, first_entry_id: int, end_entry_id: int) -> list[Span]:
+        """Those that have entries of [first, end), but for what is known to be damaged."""
+        found = self.index.spans_between(ledger_id, first_entry_id, end_entry_id)
+        return [span for span in found if (span.log_id, span.offset) not in self._distrusted]
+
+    async def table(self, ledger_id: int, span: Span) -> BlockTable:
+        """Of the span's block. OSError or DamagedBlock."""
+        return await self._reader.table(ledger_id, span)
+
+    def log_path(self, span: Span) -> str:
+        """The file that the span's block is in."""
+        return f"{self._directory}/{log_name(span.log_id)}"
 
     async def close(self) -> None:
         await self._writer.close()

@@ -36,6 +36,7 @@ def metrics_text(
         ("bookie_JOURNAL_DIRS", "gauge", len(bookie.stripes)),
         ("bookie_WRITE_BYTES", "counter", requests.written_bytes),
         ("bookie_READ_BYTES", "counter", requests.read_bytes),
+        ("bookie_local_read_entries", "counter", requests.local_entries),
         ("bookkeeper_server_ACTIVE_CONNECTIONS", "gauge", connections),
         *_sum(_samples(stripe) for stripe in bookie.stripes),
     ]

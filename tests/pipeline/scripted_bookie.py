@@ -11,9 +11,20 @@ from collections.abc import Mapping
 import crc32c
 
 from tests.pipeline.scripted_server import ScriptedServer
+from tests.wire.bookie_samples import frame
+from wire.generated import bookie_protocol_pb2 as api
 
 NO_ENTRY = 2
 _HEAD = struct.Struct(">Iiqq")
+_READ_BYTES = 24
+"""Of a read of version 2. Anything else is of version 3, and answered as by a bookie that hands over no files."""
+_NO_FILES = frame(
+    api.Response(
+        header=api.BKPacketHeader(version=api.VERSION_THREE, operation=api.GET_BOOKIE_INFO, txnId=1),
+        status=api.EOK,
+        getBookieInfoResponse=api.GetBookieInfoResponse(status=api.EOK),
+    ).SerializeToString()
+)
 
 
 def stored(ledger_id: int, entry_id: int, section: bytes) -> bytes:
@@ -39,8 +50,11 @@ class ScriptedBookie(ScriptedServer):
         buffer = b""
         while data := connection.recv(1 << 16):
             buffer += data
-            requests = [buffer[at : at + 24] for at in range(0, len(buffer) - 23, 24)]
-            buffer = buffer[24 * len(requests) :]
+            while len(buffer) >= 4 and len(buffer) >= (end := 4 + int.from_bytes(buffer[:4])) != _READ_BYTES:
+                connection.sendall(_NO_FILES)
+                buffer = buffer[end:]
+            requests = [buffer[at : at + _READ_BYTES] for at in range(0, len(buffer) - _READ_BYTES + 1, _READ_BYTES)]
+            buffer = buffer[_READ_BYTES * len(requests) :]
             for request in reversed(requests):  # no order is promised
                 if not self._answer(connection, request):
                     return

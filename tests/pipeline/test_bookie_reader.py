@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pipeline.pyspark_pulsar.client import bookie_reader, split_reader, split_rows
+from pipeline.pyspark_pulsar.client import bookie_reader, nearby_bookie, split_reader, split_rows
 from pipeline.pyspark_pulsar.client.bookie_connection import BookieConnection
 from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader, NeedsBroker, nearest
 from pipeline.pyspark_pulsar.decode import plain
@@ -126,7 +126,8 @@ def test_many_small_ranges_are_asked_for_together_and_what_lies_between_them_is_
         connected.append(address)
         return BookieConnection(address, timeout_seconds)
 
-    monkeypatch.setattr(bookie_reader, "BookieConnection", counted)
+    for module in (bookie_reader, nearby_bookie):
+        monkeypatch.setattr(module, "BookieConnection", counted)
     ranges = ((0, 1), (2, 5), (6, 7), (8, 9), (11, 12))
     entries = [entry for first, end in ranges for entry in range(first, end)]
     with ScriptedBookie({**ENTRIES, (7, 11): DAMAGED}) as bookie, ScriptedBroker(SECTIONS) as broker:

@@ -86,10 +86,11 @@ class ListEntries:
 
 @dataclass(frozen=True, slots=True)
 class DescribeDisk:
-    """How large the disk is and how much of it is free."""
+    """How large the disk is and how much of it is free; and where local reads are asked for."""
 
     wants_total: bool
     wants_free: bool
+    wants_local_reads: bool = False
 
 
 @dataclass(frozen=True, slots=True)

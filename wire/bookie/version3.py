@@ -98,9 +98,18 @@ class Version3Answers:
             listed.availabilityOfEntriesOfLedger = availability
         return _framed(response)
 
-    def disk_described(self, code: BookieCode, total_bytes: int | None = None, free_bytes: int | None = None) -> bytes:
+    def disk_described(
+        self,
+        code: BookieCode,
+        total_bytes: int | None = None,
+        free_bytes: int | None = None,
+        local_reads: tuple[bytes, bytes] | None = None,
+    ) -> bytes:
+        """`local_reads`: the name of a socket, and the token of those who may ask there."""
         response, status = self._response(code)
         info = api.GetBookieInfoResponse(status=status, totalDiskCapacity=total_bytes, freeDiskSpace=free_bytes)
+        if local_reads is not None:
+            info.localReads.socket, info.localReads.token = local_reads
         response.getBookieInfoResponse.CopyFrom(info)
         return _framed(response)
 
@@ -193,7 +202,8 @@ def _decode_force(message: api.ForceLedgerRequest, answers: Version3Answers) -> 
 
 def _decode_disk(message: api.GetBookieInfoRequest, answers: Version3Answers) -> Operation:
     flags = api.GetBookieInfoRequest
-    return DescribeDisk(bool(message.requested & flags.TOTAL_DISK_CAPACITY), bool(message.requested & flags.FREE_DISK_SPACE))
+    wanted = (flags.TOTAL_DISK_CAPACITY, flags.FREE_DISK_SPACE, flags.LOCAL_READS)
+    return DescribeDisk(*(bool(message.requested & each) for each in wanted))
 
 
 _Decoder = Callable[..., Operation]

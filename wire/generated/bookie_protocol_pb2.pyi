@@ -274,14 +274,16 @@ class GetBookieInfoRequest(_message.Message):
         __slots__ = ()
         TOTAL_DISK_CAPACITY: _ClassVar[GetBookieInfoRequest.Flags]
         FREE_DISK_SPACE: _ClassVar[GetBookieInfoRequest.Flags]
+        LOCAL_READS: _ClassVar[GetBookieInfoRequest.Flags]
     TOTAL_DISK_CAPACITY: GetBookieInfoRequest.Flags
     FREE_DISK_SPACE: GetBookieInfoRequest.Flags
+    LOCAL_READS: GetBookieInfoRequest.Flags
     REQUESTED_FIELD_NUMBER: _ClassVar[int]
     requested: int
     def __init__(self, requested: _Optional[int] = ...) -> None: ...
 
 class GetBookieInfoResponse(_message.Message):
-    __slots__ = ("status", "totalDiskCapacity", "freeDiskSpace", "journalIoUtil", "ledgerIoUtil", "cpuUsedRate", "writeBytePerSecond")
+    __slots__ = ("status", "totalDiskCapacity", "freeDiskSpace", "journalIoUtil", "ledgerIoUtil", "cpuUsedRate", "writeBytePerSecond", "localReads")
     STATUS_FIELD_NUMBER: _ClassVar[int]
     TOTALDISKCAPACITY_FIELD_NUMBER: _ClassVar[int]
     FREEDISKSPACE_FIELD_NUMBER: _ClassVar[int]
@@ -289,6 +291,7 @@ class GetBookieInfoResponse(_message.Message):
     LEDGERIOUTIL_FIELD_NUMBER: _ClassVar[int]
     CPUUSEDRATE_FIELD_NUMBER: _ClassVar[int]
     WRITEBYTEPERSECOND_FIELD_NUMBER: _ClassVar[int]
+    LOCALREADS_FIELD_NUMBER: _ClassVar[int]
     status: StatusCode
     totalDiskCapacity: int
     freeDiskSpace: int
@@ -296,7 +299,16 @@ class GetBookieInfoResponse(_message.Message):
     ledgerIoUtil: int
     cpuUsedRate: int
     writeBytePerSecond: int
-    def __init__(self, status: _Optional[_Union[StatusCode, str]] = ..., totalDiskCapacity: _Optional[int] = ..., freeDiskSpace: _Optional[int] = ..., journalIoUtil: _Optional[int] = ..., ledgerIoUtil: _Optional[int] = ..., cpuUsedRate: _Optional[int] = ..., writeBytePerSecond: _Optional[int] = ...) -> None: ...
+    localReads: LocalReads
+    def __init__(self, status: _Optional[_Union[StatusCode, str]] = ..., totalDiskCapacity: _Optional[int] = ..., freeDiskSpace: _Optional[int] = ..., journalIoUtil: _Optional[int] = ..., ledgerIoUtil: _Optional[int] = ..., cpuUsedRate: _Optional[int] = ..., writeBytePerSecond: _Optional[int] = ..., localReads: _Optional[_Union[LocalReads, _Mapping]] = ...) -> None: ...
+
+class LocalReads(_message.Message):
+    __slots__ = ("socket", "token")
+    SOCKET_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    socket: bytes
+    token: bytes
+    def __init__(self, socket: _Optional[bytes] = ..., token: _Optional[bytes] = ...) -> None: ...
 
 class GetListOfEntriesOfLedgerRequest(_message.Message):
     __slots__ = ("ledgerId",)

@@ -5,12 +5,12 @@ Version 2 of the bookie protocol: a request `u32 20 | u32 header | i64 ledger | 
 """
 
 import socket
-from dataclasses import dataclass
 
 import numpy
 
-from ..decode.octets import PADDING_BYTES, Flags, Octets, Places, sizes_at, words_at
+from ..decode.octets import PADDING_BYTES, Octets, Places, sizes_at, words_at
 from ..decode.rooms import Rooms
+from .bookie_answers import Answers, TooMuch
 from .connection import Lost, received
 
 _READ = 2 << 24 | 2 << 16
@@ -25,25 +25,6 @@ _CONNECT_SECONDS_MAX = 5.0
 """A bookie that is reached answers at once; one that is not is not waited for: the broker has its entries too."""
 
 
-class TooMuch(Exception):
-    """Answers that would not fit; `entry_bytes`: how many those that came have, on average."""
-
-    def __init__(self, entry_bytes: int) -> None:
-        super().__init__(f"entries of {entry_bytes} bytes")
-        self.entry_bytes = entry_bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """Stored entries `data[starts[i]:ends[i]]`, in the order of their ids. `is_there`: the code says that the bookie has it."""
-
-    data: Octets
-    starts: Places
-    ends: Places
-    entry_ids: Places
-    is_there: Flags
-
-
 class BookieConnection:
     """From the socket on; `close` at the end. Lost for whatever goes wrong."""
 
@@ -56,6 +37,22 @@ class BookieConnection:
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             raise Lost(f"bookie {address}: {error}") from None
+
+    def question(self, frame: bytes) -> bytes:
+        """The body of the one frame that answers this one, while no entries are asked for."""
+        try:
+            self._socket.sendall(frame)
+        except OSError as error:
+            raise Lost(f"bookie {self.address}: {error}") from None
+        return self._exactly(int.from_bytes(self._exactly(4)))
+
+    def _exactly(self, size: int) -> bytes:
+        if size > _SPARE_BYTES:
+            raise Lost(f"bookie {self.address} sends a frame of {size} bytes")
+        found, filled = bytearray(size), 0
+        while filled < size:
+            filled += received(self._socket, memoryview(found)[filled:], f"bookie {self.address}")
+        return bytes(found)
 
     def ask(self, ledger_id: int, entry_ids: Places) -> None:
         """Reads of these entries, whose answers are to be taken before others are asked for."""

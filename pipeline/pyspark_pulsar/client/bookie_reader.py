@@ -21,8 +21,10 @@ from ..decode.sections import Block
 from ..ledger_places import DIGEST_BYTES, LedgerPlaces
 from ..options import Access
 from ..positions import LedgerRange
-from .bookie_connection import Answers, BookieConnection, TooMuch
+from .bookie_answers import Answers, TooMuch
+from .bookie_connection import BookieConnection
 from .connection import Lost
+from .nearby_bookie import NearbyBookie
 
 _WINDOW_BYTES = 4 << 20
 """Bytes of entries that are asked for at a time, about: a task's memory is a few times this."""
@@ -56,7 +58,7 @@ class BookieReader:
         self._places, self._wanted, self._access, self._verifies = places, wanted, access, verifies_checksums
         self._next_entry_id = wanted[0].first_entry_id
         self._entry_bytes = max(1, sum(each.size_bytes for each in wanted) // sum(each.count for each in wanted))
-        self._connections: dict[str, BookieConnection] = {}
+        self._connections: dict[str, NearbyBookie] = {}
         self._failed: dict[str, str] = {} if failed is None else failed
         """Bookies that are not asked again, and why; readers of one task share it."""
 
@@ -212,11 +214,11 @@ class BookieReader:
         fits: Flags = stated == numpy.array(found, numpy.int64)
         return fits
 
-    def _connection(self, bookie: str) -> BookieConnection:
+    def _connection(self, bookie: str) -> NearbyBookie:
         if bookie in self._failed:
             raise Lost(self._failed[bookie])
         if bookie not in self._connections:
-            self._connections[bookie] = BookieConnection(bookie, self._access.timeout_seconds)
+            self._connections[bookie] = NearbyBookie(bookie, self._access.timeout_seconds)
         return self._connections[bookie]
 
     def _drop(self, bookie: str, reason: str) -> None:

@@ -17,6 +17,7 @@ from ..options import SourceOptions
 from ..plan import Split, tasks_of
 from ..rows_wanted import Wanted, wanted_batch
 from ..stream_offsets import Backlog
+from .worker_memory import leave_modules_to_themselves
 
 
 @dataclass
@@ -47,6 +48,7 @@ def _left_of(splits: Sequence[Split], left: Mapping[str, Unacknowledged]) -> dic
 
 def read(partition: Any, asked: "Asked") -> Iterator[Any]:
     """Arrow record batches. Of an empty plan Spark makes one partition of nothing."""
+    leave_modules_to_themselves()
     for split in getattr(partition, "splits", ()):
         yield from batches_of(split, asked, partition.left.get(split.topic, Unacknowledged([])))
 

@@ -22,6 +22,7 @@ from ..plan import Split, since, splits_of
 from ..positions import Ledger, check_start, end_of, ranges_between
 from .columns import columns_in, registry_schema, schema_of
 from .partitions import Asked, partitions_of, read
+from .worker_memory import leave_modules_to_themselves
 
 
 class PulsarSource(DataSource):
@@ -32,6 +33,7 @@ class PulsarSource(DataSource):
         return "pulsar"
 
     def schema(self) -> StructType:
+        leave_modules_to_themselves()
         return schema_of(parse_options(self.options, is_stream=False))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -71,6 +73,7 @@ class PulsarReader(DataSourceReader):
         self._only: frozenset[str] | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
+        leave_modules_to_themselves()
         options = self._options
         topics = [each for each in topics_of(options) if self._only is None or each in self._only]
         if options.subscription:

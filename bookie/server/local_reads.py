@@ -1,0 +1,109 @@
+"""LocalReads: hands the files of a bookie to readers on its machine, and says where in them entries are.
+
+Who may read over the bookie's port is told a socket and a token there (GET_BOOKIE_INFO); so nobody reads here who may not
+there. It reads no entry and knows no more than what has been flushed: for anything else readers come to the port.
+Why, and what it is safe against: docs/adr/0030-reads-on-one-machine.md.
+"""
+
+import secrets
+from collections.abc import Sequence
+
+from bookie.placed_entries import PlacedEntries
+from bookie.server.request_stats import RequestStats
+from bookie.striped_bookie import AnyBookie
+from ports.local_port import LocalAnswer, LocalPeer, LocalPort, close_all, open_to_share
+from wire.bookie.local_reads import (
+    ANSWER_BYTES_MAX,
+    REQUEST_BYTES_MAX,
+    TOKEN_BYTES,
+    Segment,
+    decode_request,
+    encode_answer,
+    entries_within,
+)
+from wire.bookie_codes import BookieError
+
+_COUNT_BYTES = 4
+
+
+class LocalReads:
+    """Of one bookie. `told`: the name of the socket, and the token with which a request begins."""
+
+    def __init__(self, bookie: AnyBookie, stats: RequestStats) -> None:
+        self._bookie, self._stats = bookie, stats
+        self._token = secrets.token_bytes(TOKEN_BYTES)
+        name = f"magnetar-bookie-{secrets.token_hex(8)}"
+        self.told = (name.encode(), self._token)
+        self._port = LocalPort(name, REQUEST_BYTES_MAX, self._answer)
+
+    def listen(self) -> None:
+        """OSError where there are no such sockets."""
+        self._port.listen()
+
+    async def close(self) -> None:
+        await self._port.close()
+
+    async def _answer(self, message: bytes, peer: LocalPeer) -> LocalAnswer | None:
+        request = decode_request(message, self._token)
+        if request is None:
+            return None
+        ledger_id, ranges = request
+        found = _Found(peer)
+        try:
+            await self._find(ledger_id, ranges, found)
+        except BookieError:
+            pass  # it has no such ledger, or not all of it: its port says what is the matter
+        except BaseException:
+            close_all(found.descriptors)
+            raise
+        self._stats.local_entries += found.entries
+        self._stats.read_bytes += found.entries_bytes
+        return LocalAnswer(encode_answer(found.segments), found.descriptors)
+
+    async def _find(self, ledger_id: int, ranges: Sequence[tuple[int, int]], found: "_Found") -> None:
+        for first, end in ranges:
+            for placed in await self._bookie.placed(ledger_id, first, end):
+                if not found.take(placed):
+                    return
+
+
+class _Found:
+    """What fits one answer."""
+
+    def __init__(self, peer: LocalPeer) -> None:
+        self._peer = peer
+        self._size = _COUNT_BYTES
+        self.segments: list[Segment] = []
+        self.descriptors: list[int] = []
+        self.entries = self.entries_bytes = 0
+
+    def take(self, placed: PlacedEntries) -> bool:
+        """False: there is no room for more."""
+        first = placed.first_entry_id - placed.table.first_entry_id
+        wanted = placed.end_entry_id - placed.first_entry_id
+        count = min(wanted, entries_within(ANSWER_BYTES_MAX - self._size))
+        if count <= 0:
+            return False
+        file = self._file(placed.path)
+        if file is None:
+            return True
+        segment = Segment(file, placed.place, placed.first_entry_id, placed.table.offsets[first : first + count + 1])
+        self._size += segment.size_bytes
+        self.segments.append(segment)
+        self.entries += count
+        self.entries_bytes += segment.offsets[-1] - segment.offsets[0]
+        return count == wanted
+
+    def _file(self, path: str) -> int | None:
+        """None: it is gone, as a compaction has put it in another's place, or the peer has too many."""
+        files = self._peer.files
+        if path in files:
+            return files.index(path)
+        if not self._peer.has_room:
+            return None
+        try:
+            self.descriptors.append(open_to_share(path))
+        except OSError:
+            return None
+        files.append(path)
+        return len(files) - 1
