@@ -91,6 +91,8 @@ class ProducerHandle:
 
     def refuse(self, sequence_ids: Iterable[int], code: ServerError, message: str) -> None:
         """Messages that the topic does not see."""
+        if self.is_closed:
+            return
         frames = self._errors(sequence_ids, code, message)
         if self._done == self._published:
             self._link.answer(frames)
@@ -149,7 +151,9 @@ class ProducerHandle:
 
     def _answered(self) -> None:
         while self._refused and self._refused[0][0] <= self._done:
-            self._link.answer(self._refused.popleft()[1])
+            frames = self._refused.popleft()[1]
+            if not self.is_closed:
+                self._link.answer(frames)
         if self._done == self._published and self._on_drained is not None:
             on_drained, self._on_drained = self._on_drained, None
             on_drained()

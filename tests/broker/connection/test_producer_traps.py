@@ -10,6 +10,7 @@ from tests.broker.connection.peer import (
     settle,
 )
 from wire.generated import pulsar_api_pb2 as api
+from wire.generated.pulsar_api_pb2 import BaseCommand
 
 # ---- 6, 7: receipts and send errors
 
@@ -113,5 +114,24 @@ def test_a_waiting_producer_that_is_fenced_out_gets_an_error_for_its_request() -
             peer.topic().producers[-1].sink.refused(ServerError.PRODUCER_FENCED, "fenced")
             found = (await peer.answer()).error
             assert (found.request_id, found.error) == (77, api.ProducerFenced)
+
+    play(scenario)
+
+
+def test_a_message_that_was_refused_is_not_told_after_the_end_of_its_producer() -> None:
+    """The client sends it again with the others that were not answered; an error for no producer is nobody's."""
+
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            taken = await peer.produce()
+            taken.is_held = True
+            peer.send(send(1, 0), message())
+            peer.send(send(1, 1, num_messages=0), message())
+            taken.sink.closed("fenced out")
+            taken.release()
+            await settle()
+            assert [each.type for each in peer.answers() if each.type != BaseCommand.SEND_RECEIPT] == [
+                BaseCommand.CLOSE_PRODUCER
+            ]
 
     play(scenario)
