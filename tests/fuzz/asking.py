@@ -141,8 +141,8 @@ def end_on_subscription(rng: Random, peer: Peer, known: Knowledge) -> Asked:
 
 
 def _end_there(rng: Random, told: Any) -> None:
-    """Of coordinators that there are none of: whoever may say this of others' transactions is a broker, and believed. An open one
-    that is aborted so, and committed by its coordinator, is never answered."""
+    """Of coordinators that there are none of: whoever may say this of others' transactions is a broker, and believed. One that
+    is open, is aborted so, and is committed by its coordinator, is never answered."""
     told.txnid_most_bits = rng.choice([each for each in odd.WORDS if each > 15])
     told.txnid_least_bits = rng.choice(odd.WORDS)
     if not odd.is_odd(rng, 12):

@@ -8,6 +8,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 
+from wire.generated.pulsar_api_pb2 import BaseCommand
+
 from .account import Account
 from .asked import Asked
 from .knowledge import Knowledge, Peer
@@ -76,12 +78,13 @@ class SeedRun:
         line.send(batch)
 
     def _batch(self, line: Line) -> list[Asked]:
-        """What the broker finds in one read; what follows the end of a connection would not be read."""
+        """What the broker finds in one read. What follows the end of a connection would not be read, and whoever closes a
+        producer and asks for another one by the same number at once cannot tell whose the answers are."""
         batch: list[Asked] = []
         for _ in range(self._rng.randrange(1, BATCH_MAX + 1)):
             batch.append(next_asked(self._rng, line.account.peer, self.known))
             line.account.sends(batch[-1])
-            if batch[-1].ends:
+            if batch[-1].ends or (command := batch[-1].command) is None or command.type == BaseCommand.CLOSE_PRODUCER:
                 break
         return batch
 
