@@ -8,7 +8,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from pipeline.pyspark_pulsar.client import bookie_reader, split_rows
+from pipeline.pyspark_pulsar.client import bookie_reader, nearby_bookie, split_rows
 from pipeline.pyspark_pulsar.client.admin import ledgers_of_all
 from pipeline.pyspark_pulsar.client.bookie_connection import BookieConnection
 from pipeline.pyspark_pulsar.client.brokers import topics_of
@@ -111,7 +111,8 @@ def test_bookies_that_cannot_be_reached_are_replaced_by_brokers(site: Site, monk
         asked.add(address)
         raise Lost(f"bookie {address}: refused")
 
-    monkeypatch.setattr(bookie_reader, "BookieConnection", refused)
+    for module in (bookie_reader, nearby_bookie):
+        monkeypatch.setattr(module, "BookieConnection", refused)
     assert read(site) == sorted(names(0, COUNT))
     assert len(asked) == 3
 
@@ -126,7 +127,8 @@ def test_a_bookie_that_is_killed_while_it_is_read_is_replaced_by_the_others(
         connected.append(address)
         return BookieConnection(address, timeout_seconds)
 
-    monkeypatch.setattr(bookie_reader, "BookieConnection", told)
+    for module in (bookie_reader, nearby_bookie):
+        monkeypatch.setattr(module, "BookieConnection", told)
     monkeypatch.setattr(bookie_reader, "_WINDOW_ENTRIES_MAX", 5)
     monkeypatch.setattr(split_rows, "SplitReader", never)
     found = values_of(site)
