@@ -118,7 +118,9 @@ class Consumer:
         self.answered = BitMap(plan.unseen)
         """Acknowledged, and the answer came."""
         self.early, self.again, self.redelivered = 0, BitMap(), 0
-        self.late: list[int] = []
+        self.late: list[tuple[int, bool]] = []
+        """Milliseconds, and whether it came due when the server was there, not while it was down."""
+        self._up_ms = 0
         self.first_at: float | None = None
         self.only_counts = False
         """And acknowledges no more."""
@@ -131,7 +133,7 @@ class Consumer:
         self._client = RawClient(ready.broker_url)
         self._client.subscribe(TOPIC, "s", CommandSubscribe.Shared)
         self._client.flow(PERMITS)
-        self._stop, self.first_at, self.late = False, None, []
+        self._stop, self.first_at, self.late, self._up_ms = False, None, [], now_ms()
         self._open.clear()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -194,7 +196,8 @@ class Consumer:
         self.again |= came & self.answered
         self.came |= came
         for number in came & self._plan.due:
-            self.late.append(at - self._plan.times[number])
+            due = self._plan.times[number]
+            self.late.append((at - due, due >= self._up_ms))
         self.early += sum(self._plan.times[number] > at for number in numbers)
 
 
@@ -216,10 +219,19 @@ def until_known(ready: Ready, least: int, began: float) -> float:
     return time.perf_counter() - began
 
 
-def lateness(late: list[int]) -> dict[str, int]:
-    ordered = sorted(late) or [0]
+def lateness(late: list[tuple[int, bool]]) -> dict[str, Any]:
+    """Of all, with those that came due while the server was down, and of the others alone."""
+    while_up = [each for each, was_up in late if was_up]
     return {
         "came": len(late),
+        **_quantiles([each for each, _ in late]),
+        "came_due_while_it_was_up": {"came": len(while_up), **_quantiles(while_up)},
+    }
+
+
+def _quantiles(late: list[int]) -> dict[str, int]:
+    ordered = sorted(late) or [0]
+    return {
         "late_ms_p50": round(statistics.median(ordered)),
         "late_ms_p99": ordered[len(ordered) * 99 // 100],
         "late_ms_worst": ordered[-1],

@@ -23,7 +23,8 @@ ENTRIES_MAX = 1_000_000
 _SHARES_MIN, _SHARES_MAX = 16, 48
 """The next bucket has a sixteenth of all that waits; at most that much is read from the log after a crash."""
 _ENTRIES_USUAL = 300_000
-"""If that is more, a bucket has so many, since they are in memory twice while it is written; or at least a forty-eighth."""
+"""If that is more, a bucket has so many, since they are in memory three times while it is written; or a forty-eighth. None has
+more: who comes at full speed is followed by one bucket after the other."""
 START = Position(-1, 0)
 
 
@@ -87,7 +88,9 @@ def next_step(
         return None
     count = len(delays)
     wanted = rule.count_min if is_quiet else max(min(count // _SHARES_MIN, _ENTRIES_USUAL), count // _SHARES_MAX)
-    return _store(waiting, stored_to, reached, min(max(wanted, rule.count_min), rule.count_max), rule.count_max)
+    most = min(rule.count_max, max(rule.count_min, _ENTRIES_USUAL, count // _SHARES_MAX))
+    lost = _lost(buckets, waiting, min(rule.count_min, most), most)
+    return lost or _store(waiting, stored_to, reached, min(max(wanted, rule.count_min), rule.count_max), most)
 
 
 def _store(waiting: "Waiting", start: Position, reached: Position, count_min: int, count_max: int) -> Store | None:
@@ -95,9 +98,23 @@ def _store(waiting: "Waiting", start: Position, reached: Position, count_min: in
     for end in (Position(reached.ledger_id, 0), reached):
         count = waiting.between(start, end)
         if count > count_max:
-            return Store(start, waiting.after(start, count_max))
+            cut = waiting.after(start, count_max)
+            following = Position(cut.ledger_id + 1, 0)
+            whole = Position(cut.ledger_id, 0) if waiting.between(cut, following) else following
+            return Store(start, whole if waiting.between(start, whole) >= count_min else cut)
         if count >= count_min:
             return Store(start, end)
+    return None
+
+
+def _lost(buckets: Sequence[Bucket], waiting: "Waiting", count_min: int, count_max: int) -> Store | None:
+    """What no bucket is about, before one that is there: the one that was could not be read."""
+    at = START
+    for bucket in sorted(buckets, key=lambda bucket: bucket.first):
+        found = _store(waiting, at, bucket.first, count_min, count_max) if at < bucket.first else None
+        if found is not None:
+            return found
+        at = max(at, bucket.end)
     return None
 
 

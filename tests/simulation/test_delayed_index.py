@@ -244,6 +244,32 @@ def test_without_its_bucket_what_waits_is_read_from_the_log(kind: SubscriptionTy
     run(scenario)
 
 
+def test_what_a_lost_bucket_named_is_stored_again_and_not_read_at_every_load(read_entries: ReadEntries) -> None:
+    async def load(client: Session) -> None:
+        read_entries.count = 0
+        await client.subscribe()
+        await client.receive(5)
+        assert (client.deliveries, client.served.delayed("sub")) == (0, MANY)
+
+    async def scenario(world: World) -> None:
+        served = Served(world, {**SMALL_BUCKETS, **SMALL_LEDGERS})
+        await served.server.start()
+        await served.client(hold_back)
+        lost = min(names(served).values())
+        assert len(names(served)) > 1, "it is not all that there is"
+        served.server.process.kill()
+        served.server.tree.apply([Delete(ledger_path(lost))], 0, served.now_ms())
+        await served.server.start()
+        await served.client(load)
+        assert read_entries.count >= 40
+        assert lost not in names(served).values()
+        await served.restart(Stop.KILL)
+        await served.client(load)
+        assert read_entries.count < 40
+
+    run(scenario)
+
+
 def test_a_bucket_about_whole_ledgers_has_the_name_that_apache_gives_it() -> None:
     async def work(client: Session) -> None:
         positions = await hold_back(client)

@@ -153,7 +153,7 @@ class DelayedIndex:
                 self._failed(error)
             return
         give_back_free_memory()  # many megabytes were copied beside an index that grows
-        self._look_in(CHECK_SECONDS if task.result() else RETRY_SECONDS)
+        self._look_in(0.0 if task.result() else RETRY_SECONDS)  # more may have come than one bucket has
 
     async def _load(self, names: Mapping[str, int]) -> bool:
         loader, self._is_loading = self._loader, True
@@ -221,7 +221,7 @@ class DelayedIndex:
         self.buckets = [known for known in self.buckets if known not in step.replaced]
         self._useless |= {replaced.key: replaced.ledger_id for replaced in step.replaced}
         if not step.replaced:
-            self._stored_to, self._stored_at = step.end, self._loop.time()
+            self._stored_to, self._stored_at = max(self._stored_to, step.end), self._loop.time()
         self.buckets.append(await self._named_as_apache_does(step, bucket))
         _log.info(line("delayed messages stored", of=self._label, ledger=bucket.ledger_id, bytes=bucket.size_bytes))
 

@@ -150,7 +150,32 @@ def test_the_end_of_a_ledger_is_the_end_of_a_bucket_where_that_is_enough() -> No
 
 def test_what_is_too_much_for_one_bucket_is_cut() -> None:
     assert step(waits({3: 700, 4: 900}), [], START, Position(4, 900)) == Store(START, Position(4, 0))
-    assert step(waits({3: 700, 4: 900}), [], Position(3, 100), Position(5, 0)) == Store(Position(3, 100), Position(4, 400))
+    assert step(waits({3: 700, 4: 900}), [], Position(3, 100), Position(5, 0)) == Store(Position(3, 100), Position(4, 0))
+    assert step(waits({3: 50, 4: 1900}), [], START, Position(5, 0)) == Store(START, Position(4, 950))
+    assert step(waits({3: 1900}), [], Position(3, 100), Position(4, 0)) == Store(Position(3, 100), Position(3, 1100))
+
+
+def test_of_very_many_that_came_at_once_a_bucket_has_the_usual_number_and_the_next_one_follows() -> None:
+    """They are in memory several times while one is written."""
+    delays = waits(dict.fromkeys(range(3, 23), 50_000))
+    first = next_step([], delays, START, Position(23, 0), BucketRule(), is_quiet=False)
+    assert first == Store(START, Position(9, 0))
+    known = [bucket(1, (3, 0), (8, 49_999))]
+    assert next_step(known, delays, Position(9, 0), Position(23, 0), BucketRule(), is_quiet=False) == Store(
+        Position(9, 0), Position(15, 0)
+    )
+
+
+def test_what_a_lost_bucket_was_about_is_stored_again_before_anything_new() -> None:
+    delays = waits({3: 200, 4: 200, 5: 200, 6: 300})
+    known = [bucket(1, (3, 0), (3, 199)), bucket(3, (5, 0), (5, 199))]
+    found = step(delays, known, Position(6, 0), Position(6, 300))
+    assert found == Store(Position(3, 200), Position(5, 0))
+    again = [*known, bucket(4, (4, 0), (4, 199))]
+    assert step(delays, again, Position(6, 0), Position(6, 300)) == Store(Position(6, 0), Position(6, 300))
+    assert step(delays, again[1:], Position(6, 0), Position(6, 0)) == Store(START, Position(4, 0))
+    delays.remove(3, BitMap(range(101)))
+    assert step(delays, again[1:], Position(6, 0), Position(6, 0)) is None, "too few: they are read again"
 
 
 def test_a_bucket_is_of_no_use_when_nothing_waits_between_its_ends() -> None:
