@@ -18,15 +18,16 @@ from pipeline.pyspark_pulsar.decode.batches import messages_of
 from pipeline.pyspark_pulsar.decode.octets import padded, varints_at
 from pipeline.pyspark_pulsar.decode.protobuf_columns import Fields, scan
 from pipeline.pyspark_pulsar.decode.rows import rows_of
-from tests.pipeline.sections import batch, block, metadata, pairs, single, with_index
+from tests.pipeline.sections import batch, block, metadata, single, with_index
 from wire.errors import RemoteError
-from wire.generated.pulsar_api_pb2 import SingleMessageMetadata
+from wire.generated.pulsar_api_pb2 import KeyValue, SingleMessageMetadata
 from wire.payloads import batch_messages, message_metadata, payload_section, split_section, stored_broker_entry_metadata
 
 COLUMNS = [name for name in SCHEMA.names if name != "error"]
 _texts = st.text(alphabet="abcé", max_size=20)
 _values = st.one_of(st.binary(max_size=40), st.just(b"x" * 100), st.just(b"y" * 12), st.just(b"z" * 13))
-_properties = st.dictionaries(_texts, _texts, max_size=3)
+_properties = st.lists(st.tuples(st.sampled_from(["a", "b", ""]) | _texts, _texts), max_size=4)
+"""Names can come again."""
 _messages = st.tuples(_values, st.none() | _texts, _properties, st.integers(0, 1 << 42), st.booleans())
 
 
@@ -54,9 +55,12 @@ def _entries(draw: st.DrawFn) -> bytes:
     return with_index(section, draw(st.integers(100, 1 << 40))) if draw(st.booleans()) else section
 
 
-def _single(message: tuple[bytes, str | None, dict[str, str], int, bool]) -> dict[str, Any]:
+def _single(message: tuple[bytes, str | None, list[tuple[str, str]], int, bool]) -> dict[str, Any]:
     _, key, properties, event_time, null = message
-    found: dict[str, Any] = {"properties": pairs(**properties), "event_time": event_time}
+    found: dict[str, Any] = {
+        "properties": [KeyValue(key=name, value=value) for name, value in properties],
+        "event_time": event_time,
+    }
     return found | ({} if key is None else {"partition_key": key}) | ({"null_value": True} if null else {})
 
 
@@ -81,7 +85,7 @@ def naive(sections: tuple[bytes, ...], topic: str = "t") -> list[dict[str, Any]]
                 {
                     "key": one.partition_key.encode() if one.HasField("partition_key") else None,
                     "value": None if one.null_value else body,
-                    "properties": [(pair.key, pair.value) for pair in one.properties],
+                    "properties": _last_of_each([(pair.key, pair.value) for pair in one.properties]),
                     "topic": topic,
                     "message_id": {"ledger_id": 7, "entry_id": entry_id, "batch_index": place if count else -1},
                     "index": None if broker is None else broker.index - max(count, 1) + 1 + place,
@@ -93,6 +97,11 @@ def naive(sections: tuple[bytes, ...], topic: str = "t") -> list[dict[str, Any]]
                 }
             )
     return rows
+
+
+def _last_of_each(properties: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    last = {name: place for place, (name, _) in enumerate(properties)}
+    return [each for place, each in enumerate(properties) if last[each[0]] == place]
 
 
 def decoded(sections: tuple[bytes, ...]) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from pipeline.pyspark_pulsar.decode.rows import rows_of
 from pipeline.pyspark_pulsar.sink.entries import COMPRESSIONS, Entry, Limits, Stamp, TxnId, entries_of
 from pipeline.pyspark_pulsar.sink.errors import WrongFrame
 from pipeline.pyspark_pulsar.sink.frame_rows import check_columns, outgoing
+from pipeline.pyspark_pulsar.sink.frame_types import usual
 from pipeline.pyspark_pulsar.sink.messages import encoded, encoded_messages, wire_keys
 from pipeline.pyspark_pulsar.sink.pieces import sizes_of
 from pipeline.pyspark_pulsar.sink.routing import java_string_hash, murmur3, partitions_of
@@ -94,6 +95,34 @@ def test_a_slice_of_a_batch_is_its_rows(written: list[dict[str, Any]], start: in
     frame = pyarrow.RecordBatch.from_pylist(written, FRAME).slice(min(start, len(written) - 1))
     assert [row["key"] for row in read(entries(frame))] == frame.column("key").to_pylist()
     assert [row["properties"] for row in read(entries(frame))] == frame.column("properties").to_pylist()
+
+
+def test_texts_and_bytes_with_large_offsets_are_the_usual_ones() -> None:
+    """As Spark hands them over with spark.sql.execution.arrow.useLargeVarTypes."""
+
+    def fields(text: Any, octets: Any) -> Any:
+        inner = pyarrow.struct([("text", text), ("number", pyarrow.int32())])
+        pairs = pyarrow.map_(text, pyarrow.struct([("octets", octets)]))
+        return pyarrow.schema([("key", octets), ("value", inner), ("list", pyarrow.list_(inner)), ("map", pairs)])
+
+    rows: list[dict[str, Any]] = [
+        {
+            "key": b"k",
+            "value": {"text": "grün", "number": 1},
+            "list": [{"text": None, "number": 2}, None],
+            "map": [("a", {"octets": b"x"})],
+        },
+        {"key": None, "value": None, "list": None, "map": None},
+        {"key": b"", "value": {"text": "", "number": None}, "list": [], "map": [("b", None)]},
+    ]
+    large = pyarrow.RecordBatch.from_pylist(rows, fields(pyarrow.large_string(), pyarrow.large_binary()))
+    small = pyarrow.RecordBatch.from_pylist(rows, fields(pyarrow.string(), pyarrow.binary()))
+    found = usual(large)
+    assert found.schema == small.schema
+    found.validate(full=True)
+    assert found.equals(small)
+    assert usual(large.slice(1, 2)).to_pylist() == rows[1:]
+    assert usual(small) is small
 
 
 def test_an_entry_says_its_first_and_last_row_its_transaction_and_the_key_of_its_first_message() -> None:

@@ -139,11 +139,29 @@ def _from_base64(key: bytes) -> bytes:
 
 
 def _properties(rows: Rows, topic: str) -> Any:
-    counts = numpy.bincount(rows.properties.rows, minlength=rows.count)
-    offsets = numpy.zeros(rows.count + 1, numpy.int32)
-    numpy.cumsum(counts, out=offsets[1:])
+    of_rows = rows.properties.rows
     keys, values = _pairs(rows)
+    repeated = _repeated(of_rows, keys, rows.count)
+    if repeated is not None:
+        keys, values, of_rows = keys.filter(~repeated), values.filter(~repeated), of_rows[~repeated]
+    offsets = numpy.zeros(rows.count + 1, numpy.int32)
+    numpy.cumsum(numpy.bincount(of_rows, minlength=rows.count), out=offsets[1:])
     return pyarrow.MapArray.from_arrays(pyarrow.array(offsets), keys, values)
+
+
+def _repeated(of_rows: Places, keys: Any, count: int) -> Flags | None:
+    """Names that come again in the same message: the last one counts, as with Apache's Java client. Spark's maps have each name
+    once, and do not look whether that is so. None where there is none."""
+    if len(of_rows) < 2 or not bool((of_rows[1:] == of_rows[:-1]).any()):
+        return None
+    codes = numpy.asarray(keys.dictionary_encode().indices).astype(numpy.int64)
+    pairs = of_rows * (int(codes.max()) + 1) + codes
+    last = len(pairs) - 1 - numpy.unique(pairs[::-1], return_index=True)[1]
+    if len(last) == len(pairs):
+        return None
+    found = numpy.ones(len(pairs), numpy.bool_)
+    found[last] = False
+    return found
 
 
 def _pairs(rows: Rows) -> tuple[Any, Any]:
