@@ -1,10 +1,16 @@
-"""What is asked of a broker in the same way, be it of Apache's or one of ours: who owns what, who is to own it."""
+"""What is asked of a broker in the same way, be it of Apache's or one of ours: who owns what, who is to own it.
+
+`both_ways` is a fixture for tests that have one of `brokers`, a broker of each kind; they import it.
+"""
 
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import permutations
 from pathlib import Path
 from zlib import crc32
+
+import pytest
 
 from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
 from tests.clients.broker_process import BrokerProcess
@@ -27,6 +33,21 @@ def ours_and_apaches(
         assert first.stop() == 0, first.log.read_text()
 
 
+Either = BrokerProcess | ApacheBrokerProcess
+
+
+@pytest.fixture(params=[0, 1], ids=["ours first", "Apache's first"])
+def both_ways(request: pytest.FixtureRequest, brokers: tuple[Either, Either]) -> tuple[Either, Either]:
+    """Both, in either order; what the first one is meant to do the test says."""
+    first, second = list(permutations(brokers))[request.param]
+    return first, second
+
+
+def path_of(topic: str) -> str:
+    """Of the admin REST."""
+    return f"/admin/v2/{topic.replace('://', '/')}"
+
+
 def bundle_of(topic: str, asked: Broker) -> str:
     """Its range."""
     found = crc32(topic.encode())
@@ -45,7 +66,7 @@ def settle(topic: str, broker: Broker) -> None:
     unloads the topic meanwhile has it store a mark from before them, and they come again."""
 
     def is_settled() -> bool:
-        cursors = get(broker, f"/admin/v2/{topic.replace('://', '/')}/internalStats")["cursors"]
+        cursors = get(broker, f"{path_of(topic)}/internalStats")["cursors"]
         return all(cursor["state"] != "SwitchingLedger" for cursor in cursors.values())
 
     until(is_settled)
@@ -53,7 +74,7 @@ def settle(topic: str, broker: Broker) -> None:
 
 def create_partitioned(topic: str, partitions: int, asked: Broker) -> list[str]:
     """The names of its partitions."""
-    url = f"{asked.ready.web_url}/admin/v2/{topic.replace('://', '/')}/partitions"
+    url = f"{asked.ready.web_url}{path_of(topic)}/partitions"
     request = urllib.request.Request(url, f"{partitions}".encode(), {"Content-Type": "application/json"}, method="PUT")
     with urllib.request.urlopen(request, timeout=30) as answer:
         assert answer.status == 204

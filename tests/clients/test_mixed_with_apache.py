@@ -8,7 +8,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from itertools import permutations
 
 import pulsar
 import pytest
@@ -19,9 +18,11 @@ from tests.clients.apache_broker_process import ApacheBrokerProcess
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import Broker, get, id_of, leader_of, owner_of, receive_all
 from tests.clients.compacted_topics import compact, compacted_ledger, fill, read_compacted, table_of
-from tests.clients.mixed_brokers import bundle_of, create_partitioned, move, ours_and_apaches, settle
+from tests.clients.mixed_brokers import both_ways, bundle_of, create_partitioned, move, ours_and_apaches, settle
 from tests.clients.python_client import TIMEOUT_MS, names, publish, quiet_client, receive, until
 from tests.clients.test_cluster_load import Publishing
+
+__all__ = ["both_ways"]  # a fixture
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -38,13 +39,6 @@ def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[
     settings = (f"managedLedgerMaxUnackedRangesToPersist={HOLES_MAX}", "loadBalancerSheddingEnabled=false", *set_options())
     with ours_and_apaches(directory, storage, settings, SETTINGS) as both:
         yield both
-
-
-@pytest.fixture(params=[0, 1], ids=["from ours", "from Apache's"])
-def both_ways(request: pytest.FixtureRequest, brokers: tuple[Broker, Broker]) -> tuple[Broker, Broker]:
-    """The first to serve the topic, and the other."""
-    first, second = list(permutations(brokers))[request.param]
-    return first, second
 
 
 def client_of(broker: Broker) -> "closing[pulsar.Client]":

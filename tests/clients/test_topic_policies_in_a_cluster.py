@@ -5,7 +5,6 @@ A policy that is set at one broker is read, and in force, at the other. Beside t
 
 from collections.abc import Iterator
 from contextlib import closing
-from itertools import permutations
 
 import pulsar
 import pytest
@@ -14,8 +13,10 @@ from tests.clients.aborted_beside_apache import SETTINGS, aborted_goes_over_and_
 from tests.clients.apache_broker_process import ApacheBrokerProcess
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import Broker, get, post
-from tests.clients.mixed_brokers import bundle_of, move, ours_and_apaches
+from tests.clients.mixed_brokers import both_ways, bundle_of, move, ours_and_apaches, path_of
 from tests.clients.python_client import quiet_client, until
+
+__all__ = ["both_ways"]  # a fixture
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
@@ -29,17 +30,6 @@ def brokers(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[
     settings = {**SETTINGS, **SEGMENTED, "loadBalancerSheddingEnabled": "false"}
     with ours_and_apaches(directory, storage, set_options(**settings), settings) as both:
         yield both
-
-
-@pytest.fixture(params=[0, 1], ids=["events at ours", "events at Apache's"])
-def both_ways(request: pytest.FixtureRequest, brokers: tuple[Broker, Broker]) -> tuple[Broker, Broker]:
-    """The one that serves the events, and the other."""
-    first, second = list(permutations(brokers))[request.param]
-    return first, second
-
-
-def path_of(topic: str) -> str:
-    return f"/admin/v2/{topic.replace('://', '/')}"
 
 
 def elsewhere_than_events(topic: str, asked: Broker) -> str:
@@ -62,6 +52,7 @@ def second_producer_is_refused(client: pulsar.Client, topic: str) -> bool:
 def test_a_policy_is_in_force_where_the_topic_is_whoever_serves_the_events(
     both_ways: tuple[Broker, Broker], topic: str
 ) -> None:
+    """The events are at the first."""
     events_at, topic_at = both_ways
     name = elsewhere_than_events(topic, topic_at)
     move(EVENTS, events_at)
