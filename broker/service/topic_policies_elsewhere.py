@@ -3,13 +3,16 @@
 Owns one connection for the reading and one for each write.
 """
 
+from array import array
 from collections.abc import Callable
 from typing import Any
 
 from wire.frames import encode
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.kernels.metadata import scan
 from wire.position import Position
+from wire.run import EntryRun
 
 from .lookups import Advertised, Answer
 from .neighbour_link import NeighbourLink, lookup
@@ -91,7 +94,7 @@ class _Link(NeighbourLink):
         match command.type:
             case BaseCommand.MESSAGE:
                 self._on_message(_position(command.message.message_id), payload)
-                self._unread += 1
+                self._unread += _messages_in(payload)
                 if self._unread >= _PERMITS // 2:
                     self.send(_flow(self._unread))
                     self._unread = 0
@@ -101,6 +104,12 @@ class _Link(NeighbourLink):
                 self.end("the topic was unloaded there")
             case _:
                 super().handle(command, payload)
+
+
+def _messages_in(section: memoryview) -> int:
+    """As many as its broker takes from our permits: an entry may be a batch."""
+    entry = EntryRun(0, 0, section, array("I", (0, len(section))), 0)
+    return scan(entry).message_counts[0]
 
 
 def _position(message_id: Any) -> Position:

@@ -77,12 +77,15 @@ class _Reading:
             self._on_message(Position(run.ledger_id, entry_id), run.payload(entry_id))
         if indexes:
             last = Position(run.ledger_id, run.first_entry_id + indexes[-1])
-            asyncio.get_running_loop().call_soon(self._go_on, last, len(indexes))  # not while the dispatcher is at it
+            asyncio.get_running_loop().call_soon(self._go_on, last)  # not while the dispatcher is at it
 
-    def _go_on(self, last: Position, permits: int) -> None:
+    def _go_on(self, last: Position) -> None:
+        """Permits count messages: an entry takes as many as it says that it has, and Apache's brokers write batches."""
         if self.consumer is not None:
             self.consumer.acknowledge(Acknowledgement(True, (last,), ((),), (0,)))
-            self.consumer.flow(permits)
+            used = _PERMITS - self.consumer.stats().available_permits
+            if used > 0:
+                self.consumer.flow(used)
 
     def active_changed(self, is_active: bool) -> None:
         """Whether it is the active one: a reader alone always is."""

@@ -24,6 +24,7 @@ from tests.certificates import Authority, need_openssl
 from wire.frames import encode, next_frame
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.payloads import payload_section
 
 PLUGINS = "org.apache.pulsar.client.impl.auth.Authentication"
 DONE = b"HTTP/1.1 204 No Content\r\n\r\n"
@@ -286,6 +287,49 @@ def test_topic_policies_are_asked_for_with_credentials_which_are_shown_again_whe
         assert connect.feature_flags.supports_auth_refresh
         (response,) = [each.auth_response.response for each in peer.heard if each.type == BaseCommand.AUTH_RESPONSE]
         assert (response.auth_method_name, response.auth_data) == ("token", b"second")
+
+    run(scenario)
+
+
+class Batches(Policies):
+    """Nine batches of 65, once it is allowed to send; then it waits for the same number of permits."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: None)
+        self.given_back: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._is_told = False
+
+    def _answer(self, command: BaseCommand) -> None:
+        super()._answer(command)
+        if command.type != BaseCommand.FLOW:
+            return
+        if self._is_told:
+            self.given_back.set_result(command.flow.message_permits)
+            return
+        self._is_told = True
+        metadata = api.MessageMetadata(producer_name="p", sequence_id=1, publish_time=1, num_messages_in_batch=65)
+        assert isinstance(self._transport, asyncio.Transport)
+        for number in range(9):
+            told = api.CommandMessage(consumer_id=1, message_id=api.MessageIdData(ledger_id=7, entry_id=number))
+            self._transport.write(encode(BaseCommand(type=BaseCommand.MESSAGE, message=told), payload_section(metadata, b"x")))
+
+
+def test_what_is_read_elsewhere_gives_back_as_many_permits_as_its_batches_have_messages() -> None:
+    """Apache's brokers write batches: one permit for each of them came to an end, and the reading with it."""
+
+    async def scenario() -> None:
+        peer = Batches()
+        server = await asyncio.get_running_loop().create_server(lambda: peer, "127.0.0.1", 0)
+        there = Advertised(f"pulsar://127.0.0.1:{server.sockets[0].getsockname()[1]}", "")
+        events = EventLogElsewhere("t", Answer(there), neighbours("Token", "token:one"), lambda: "name")
+        try:
+            await events.read(lambda position, section: None, lambda reason: None)
+            async with asyncio.timeout(20):
+                assert await peer.given_back == 8 * 65
+        finally:
+            events.close()
+            server.close()
+            await server.wait_closed()
 
     run(scenario)
 
