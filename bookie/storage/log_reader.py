@@ -9,7 +9,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from bookie.reading import stop_within
+from bookie.reading import is_what_it_says, stop_within
 from bookie.storage.block_v1 import (
     BLOCK_HEADER_BYTES,
     EXTENT_BYTES,
@@ -32,6 +32,8 @@ from ports.disk import Disk, File
 from wire.run import Buffer, EntryRun
 
 LANE = "entry-log-reads"
+TABLE_BYTES_FOR_ONE_MAX = 8192
+"""Of a larger table only its offsets are read for a single entry, if that leads to it."""
 TABLE_OVERHEAD_BYTES = 320
 """What CPython pays for a table beside its offsets."""
 
@@ -70,6 +72,11 @@ class LogReader:
         table = self._tables.get(place)
         head: Buffer = b""
         goes_on = self._ahead.goes_on(ledger_id, first_entry_id)
+        if table is None and count_max == 1 and not goes_on and head_size(span.count) > TABLE_BYTES_FOR_ONE_MAX:
+            alone = await self.pick([(ledger_id, span, first_entry_id)], span.size_bytes)
+            if alone and is_what_it_says(alone[0]):
+                self._ahead.was_read(ledger_id, first_entry_id)
+                return alone[0]
         if table is None:
             wanted = self._ahead.widened(count_max, bytes_max) if goes_on else (count_max, bytes_max)
             head = await self._read_head(file, span, first_entry_id, *wanted)

@@ -89,6 +89,23 @@ def test_a_single_entry_of_an_unknown_block_costs_its_table_and_itself() -> None
     assert file.reads == [head_size(50), 1036]
 
 
+@pytest.mark.parametrize("what", ["whole", "part", "damaged"])
+def test_a_single_entry_of_a_large_block_costs_its_offsets_and_itself_unless_they_lead_elsewhere(what: str) -> None:
+    run, span, file, reader = written([100] * 3000)
+    if what == "part":
+        span = span.entries(1000, 500)
+    if what == "damaged":
+        at = OFFSET + BLOCK_HEADER_BYTES + 4 * 1100
+        file.data = file.data[: at + 1] + b"x" + file.data[at + 2 :]
+        with pytest.raises(DamagedBlock):
+            asyncio.run(reader.read(1, span, 1110, 1, MANY))
+        return
+    part = asyncio.run(reader.read(1, span, 1110, 1, MANY))
+    assert entries_of(part) == entries_of(run.entries(1110, 1))
+    if what == "whole":
+        assert file.reads == [EXTENT_BYTES, 136]
+
+
 def test_what_a_later_block_holds_again_is_not_read_from_the_older_one() -> None:
     run, span, _, reader = written([10] * 20)
     part = asyncio.run(reader.read(1, span.entries(15, 4), 15, MANY, MANY))
