@@ -68,6 +68,8 @@ class Producers:
     async def _attach(self, handle: ProducerHandle, command: api.CommandProducer) -> None:
         name = handle.topic = TopicName.parse(command.topic)
         request = self._request(command)
+        if name.is_written_by_brokers and request.access_mode is not AccessMode.SHARED:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"Nobody has {name} alone: brokers write to it")
         topic = await self._service.topic(name, may_create=True)
         handle.schema_version = await producer_schema(self._service, name, command)
         producer = await topic.add_producer(request, handle)

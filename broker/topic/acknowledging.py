@@ -177,7 +177,7 @@ def by_ledger(ledger_ids: "array[int]", entry_ids: "array[int]") -> Iterator[tup
 
 def impossible(position: Position, ack_set: Sequence[int], batch_size: int) -> str | None:
     """Why there can be no such entry, nor a batch of that size: it is kept as so many bits. Apache makes room for any."""
-    if not 0 <= position.entry_id <= _ENTRY_ID_MAX:
+    if not (0 <= position.entry_id <= _ENTRY_ID_MAX and position.ledger_id >= 0):
         return f"entry {position} cannot be"
     if batch_size > MESSAGES_PER_ENTRY_MAX or len(ack_set) > ACK_SET_WORDS_MAX:
         return f"a batch of {max(batch_size, 64 * len(ack_set))} messages cannot be; {MESSAGES_PER_ENTRY_MAX} is the most"

@@ -329,3 +329,18 @@ def test_a_seek_into_a_batch_larger_than_any_is_refused() -> None:
             assert consumer.seeks == []
 
     play(scenario)
+
+
+@pytest.mark.parametrize("name", ["__change_events", "__transaction_buffer_snapshot"])
+def test_nobody_has_a_log_of_the_brokers_alone(name: str) -> None:
+    """Transactions of its namespace were never ended, nor policies stored, while an exclusive producer was there."""
+
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            topic = f"persistent://public/default/{name}"
+            for mode in (api.Exclusive, api.WaitForExclusive, api.ExclusiveWithFencing):
+                found = await peer.ask(producer(topic=topic, producer_access_mode=mode))
+                assert found.error.error == api.NotAllowedError
+            await peer.produce(topic=topic)
+
+    play(scenario)

@@ -312,11 +312,11 @@ def test_a_reader_acknowledges_in_transactions_without_a_log() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize(("entry_id", "size"), [(0, (1 << 31) - 1), (1 << 40, 0), (-1, 0)])
-def test_what_there_cannot_be_is_refused_with_all_that_came_with_it(entry_id: int, size: int) -> None:
+@pytest.mark.parametrize(("ledger_id", "entry_id", "size"), [(3, 0, (1 << 31) - 1), (3, 1 << 40, 0), (3, -1, 0), (-1, 0, 0)])
+def test_what_there_cannot_be_is_refused_with_all_that_came_with_it(ledger_id: int, entry_id: int, size: int) -> None:
     async def scenario() -> None:
         world, consumer, sink = await opened()
-        asked = sink.positions[0]._replace(entry_id=entry_id)
+        asked = Position(ledger_id, entry_id)
         with pytest.raises(BrokerError, match="cannot be") as refused:
             await consumer.acknowledge_in(ONE, acks(sink.positions[1], asked, ack_set=(2,) if size else (), size=size))
         assert refused.value.code is ServerError.NOT_ALLOWED
