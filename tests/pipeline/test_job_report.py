@@ -79,6 +79,8 @@ def test_of_sparks_stacks_the_line_is_told_that_says_why() -> None:
     assert reason(ours) == "DataLost: t: gone"
     full = "Job aborted\n at x\nCaused by: java.io.IOException: No space left on device\n at y"
     assert reason(full) == "java.io.IOException: No space left on device"
+    thrown = "An error occurred while calling o35.mkdirs.\n: x.FileAlreadyExistsException: /a is not a directory\n\tat y\n"
+    assert reason(thrown) == "x.FileAlreadyExistsException: /a is not a directory"
     assert reason("something else\n at z") == "something else"
     assert reason("") == "nobody says why"
 
@@ -88,5 +90,7 @@ def test_an_audit_takes_the_options_of_the_source(capsys: pytest.CaptureFixture[
     audit = ["audit", "--admin-url", "http://127.0.0.1:9"]
     assert main([*audit, "--option", "pollTimeoutMs=200"]) == 2
     assert "asked again for 0.2 s" in capsys.readouterr().err
+    assert main([*audit, "--max-backlog", "-1"]) == 2
+    assert "--max-backlog -1: expected a whole number from 0 on" in capsys.readouterr().err
     assert main([*audit, "--option", "colour=red"]) == 2
     assert "option colour: not known" in capsys.readouterr().err

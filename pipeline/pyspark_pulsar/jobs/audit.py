@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ..client.admin import asked
-from ..errors import NoSuchTopic
+from ..errors import NoSuchTopic, WrongOption
 from ..names import admin_path, cursor_name
 from ..options import Access, parse_options
 from .progress import Progress
@@ -23,6 +23,8 @@ def add_arguments(job: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, options: Mapping[str, str], progress: Progress) -> Report:
     """Topics that vanish meanwhile are left out. Refused, Unreachable, WrongOption."""
+    if arguments.max_backlog is not None and arguments.max_backlog < 0:
+        raise WrongOption(f"--max-backlog {arguments.max_backlog}: expected a whole number from 0 on")
     access = parse_options({**options, "topics": "every"}, is_stream=False).access  # the options of the source, of no topic
     topics = [topic for namespace in _namespaces(access, arguments.namespace) for topic in _topics(access, namespace)]
     if arguments.dry_run:
