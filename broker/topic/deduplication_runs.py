@@ -7,12 +7,12 @@ is looked at entry by entry.
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import compress, groupby
 
 from wire.errors import MalformedPayload
 from wire.generated.pulsar_api_pb2 import MessageMetadata
 from wire.int64 import signed
-from wire.kernels.metadata import scan
+from wire.kernels.metadata import keyed_batches, scan
 from wire.kernels.sequences import highest_if_ascending, last_sequence_ids
 from wire.payloads import message_metadata, split_section
 from wire.run import FLAG_CHUNK, FLAG_MARKER, Buffer, EntryBatch, EntryRun, SendRun
@@ -96,10 +96,11 @@ def _last_ids(run: SendRun) -> "array[int]":
     entries = run.entries
     if entries.message_count == entries.count or all(run.highest_sequence_ids):
         return run.highest_sequence_ids
-    scanned = scan(EntryRun(0, 0, entries.buffer, entries.offsets, entries.header_bytes))
+    stored = EntryRun(0, 0, entries.buffer, entries.offsets, entries.header_bytes)
+    scanned = scan(stored)
     lasts = last_sequence_ids(run.sequence_ids, run.highest_sequence_ids, scanned.message_counts)
-    for index, highest in enumerate(run.highest_sequence_ids):
-        if not highest and lasts[index] != run.sequence_ids[index] and has_gaps(_section(run, index)):
+    for index in compress(range(entries.count), keyed_batches(stored)):
+        if not run.highest_sequence_ids[index] and has_gaps(_section(run, index)):
             lasts[index] = run.sequence_ids[index]
     return lasts
 

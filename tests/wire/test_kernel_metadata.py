@@ -302,3 +302,18 @@ def test_whatever_protobuf_writes_is_read(
         FLAG_UNPARSEABLE: False,
     }
     assert found.flags[0] == sum(flag for flag, is_set in expected.items() if is_set)
+
+
+@BOTH
+def test_batches_of_several_messages_with_a_partition_key_are_marked(kernel: ModuleType) -> None:
+    bodies = [
+        with_fields(partition_key="k", num_messages_in_batch=2),
+        with_fields(partition_key="", num_messages_in_batch=2),
+        with_fields(partition_key="k", num_messages_in_batch=1),
+        with_fields(partition_key="k"),
+        with_fields(num_messages_in_batch=2),
+        with_fields(ordering_key=b"k", num_messages_in_batch=2),
+        b"\xff\xff\xff\xff",
+    ]
+    assert kernel.keyed_batches(stored(bodies)) == bytes((1, 1, 0, 0, 0, 0, 0))
+    assert kernel.keyed_batches(stored([])) == b""

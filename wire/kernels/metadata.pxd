@@ -58,3 +58,7 @@ cdef long long _key_hash(octets_in data, words_out fields) except -1
 @cython.locals(count=Py_ssize_t, header_bytes=Py_ssize_t, offsets=counts_out, data=octets_in, fields=words_out,
                found=counts_out, index=Py_ssize_t)
 cpdef object key_hashes(object run)
+
+@cython.locals(count=Py_ssize_t, header_bytes=Py_ssize_t, offsets=counts_out, data=octets_in, fields=words_out,
+               found=octets_out, index=Py_ssize_t)
+cpdef object keyed_batches(object run)

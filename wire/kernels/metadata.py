@@ -361,3 +361,21 @@ def key_hashes(run: EntryRun) -> "array[int]":
         else:
             found[index] = _no_key_hash
     return hashes
+
+
+def keyed_batches(run: EntryRun) -> bytearray:
+    """1 for each entry that is a batch of several messages with a partition key: that of the first one, or of all of them."""
+    _check(run)
+    count = len(run.offsets) - 1
+    header_bytes = run.header_bytes
+    offsets = counts_of(run.offsets)
+    data = octets_of(run.buffer)
+    parsed = _WORD * _FIELDS
+    fields = words_of(parsed)
+    answer = bytearray(count)
+    found = room_in(answer)
+    for index in range(count):
+        if _read_metadata(data, offsets[index] + header_bytes, offsets[index + 1], fields):
+            if fields[8] and fields[15] > 1:
+                found[index] = 1
+    return answer
