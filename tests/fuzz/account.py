@@ -213,16 +213,9 @@ class Account:
                 peer.consumers.pop(asked.unsubscribe.consumer_id, None)
 
     def _closed(self, producer_id: int, number: int) -> None:
-        """All that it sent is answered before."""
+        """What it sent is answered before, or never: it may have been fenced out while it was closed."""
         self.peer.producers.pop(producer_id, None)
-        is_asked_again = any(
-            each.command.type == BaseCommand.CLOSE_PRODUCER and each.command.close_producer.producer_id == producer_id
-            for owed in self._owed.values()
-            for each in owed
-        )
-        left = None if is_asked_again else self._sent.pop(producer_id, None)
-        if left:
-            self._finding(f"producer {producer_id} was closed before {len(left)} of its messages were answered")
+        self._sent.pop(producer_id, None)
         self._waive(BaseCommand.PRODUCER, "producer_id", producer_id, number)
         self._waiting = {key: each for key, each in self._waiting.items() if each.command.producer.producer_id != producer_id}
 
