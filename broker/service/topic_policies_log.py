@@ -80,7 +80,7 @@ class _Reading:
             asyncio.get_running_loop().call_soon(self._go_on, last)  # not while the dispatcher is at it
 
     def _go_on(self, last: Position) -> None:
-        """Permits count messages: an entry takes as many as it says that it has, and Apache's brokers write batches."""
+        """Permits count messages: an entry takes as many as it says that it has, and anybody may write batches."""
         if self.consumer is not None:
             self.consumer.acknowledge(Acknowledgement(True, (last,), ((),), (0,)))
             used = _PERMITS - self.consumer.stats().available_permits

@@ -315,7 +315,7 @@ class Batches(Policies):
 
 
 def test_what_is_read_elsewhere_gives_back_as_many_permits_as_its_batches_have_messages() -> None:
-    """Apache's brokers write batches: one permit for each of them came to an end, and the reading with it."""
+    """Whoever may write there may write batches: one permit for each of them came to an end, and the reading with it."""
 
     async def scenario() -> None:
         peer = Batches()
