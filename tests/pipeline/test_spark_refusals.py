@@ -68,6 +68,7 @@ def test_with_the_right_token_over_tls_a_frame_is_written_and_read_and_with_a_wr
         ({"topics": "a"}, "only one"),
         ({"failOnDataLoss": "perhaps"}, "option failOnDataLoss=perhaps: expected true or false"),
         ({"columns": "value,price"}, "option columns: price: not there"),
+        ({"columns": "value,key,value"}, "option columns: value: there twice"),
         ({"schemaVersion": "7"}, "option schemaVersion=7: .* has no such version"),
         ({"unacknowledgedBy": "nobody"}, "{topic}: there is no subscription nobody"),
         ({"startingOffsets": '{"other": "earliest"}'}, "it has a place of other, which is not read"),

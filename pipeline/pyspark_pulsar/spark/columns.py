@@ -4,6 +4,7 @@ Spark gives no hint which columns a query uses; a schema (or the option `columns
 to make no others.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow
@@ -78,6 +79,7 @@ def schema_of(options: SourceOptions) -> StructType:
     unknown = [name for name in options.columns if name not in SCHEMA.names]
     if unknown:
         raise WrongOption(f"option columns: {', '.join(unknown)}: not there; there are {', '.join(SCHEMA.names)}")
+    _check_once("option columns", options.columns)
     every = [name for name in SCHEMA.names if name != "error" or options.mode == "PERMISSIVE"]
     whole = from_arrow_schema(arrow_schema(registry_schema(options)))
     return StructType([whole[name] for name in options.columns or every])
@@ -92,4 +94,12 @@ def columns_in(schema: StructType, of_topics: Schema | None) -> tuple[str, ...]:
         if field.dataType != ours[field.name].dataType:
             expected = ours[field.name].dataType.simpleString()
             raise WrongOption(f"schema: column {field.name} is {expected}, not {field.dataType.simpleString()}")
-    return tuple(field.name for field in schema.fields)
+    _check_once("schema", schema.names)
+    return tuple(schema.names)
+
+
+def _check_once(what: str, names: Sequence[str]) -> None:
+    """Spark would take the batches of such columns for damaged."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise WrongOption(f"{what}: {', '.join(twice)}: there twice; name a column once, select it as often as you like")

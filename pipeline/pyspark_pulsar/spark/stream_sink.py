@@ -24,7 +24,10 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, given: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         if overwrite:
-            raise WrongOption('outputMode complete: a topic can only be appended to; use "append" or "update"')
+            raise WrongOption(
+                'outputMode complete: a topic can only be appended to; use "append", or foreachBatch, which writes each batch '
+                "of an aggregation as a frame"
+            )
         self._options = checked_options(given, schema, overwrite)
 
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
