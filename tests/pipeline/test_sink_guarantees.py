@@ -7,7 +7,6 @@ import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,7 +16,7 @@ import pytest
 
 from pipeline.pyspark_pulsar.client.admin import ledgers_of
 from pipeline.pyspark_pulsar.errors import NoSuchTopic, Refused
-from pipeline.pyspark_pulsar.sink import commits, publisher, task
+from pipeline.pyspark_pulsar.sink import commits, publisher
 from pipeline.pyspark_pulsar.sink.commit_log import CommitLog, log_topic
 from pipeline.pyspark_pulsar.sink.commit_records import Decision
 from pipeline.pyspark_pulsar.sink.entries import Entry
@@ -243,13 +242,12 @@ def test_an_attempt_that_does_not_get_its_name_ends_and_says_who_has_it(
     standalone: Ready, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = options(standalone, made(standalone, topic, deduplicates=True), "deduplication")
-    monkeypatch.setattr(task, "_NAME_SECONDS", 0.0)
-    monkeypatch.setattr(publisher, "_NAME_PAUSE_SECONDS", 0.1)
-    brief = replace(chosen, access=replace(chosen.access, timeout_seconds=2.0))
-    with closing(quiet_client(standalone.broker_url)) as client:
+    having: Any = Publisher._having_name
+    with closing(quiet_client(standalone.broker_url)) as client, monkeypatch.context() as patched:
         client.create_producer(topic, producer_name="q-0")
-        with pytest.raises(TakenOver, match=r"Producer with name 'q-0' is already connected .* waited for 2 s"):
-            ran(brief, "q", 0, frame(0, 100))
+        patched.setattr(Publisher, "_having_name", lambda self, seconds: having(self, seconds / 1000))
+        with pytest.raises(TakenOver, match=r"Producer with name 'q-0' is already connected .* waited for 0\.6 s"):
+            ran(chosen, "q", 0, frame(0, 100))
     ran(chosen, "q", 0, frame(0, 100))
     assert values(standalone, topic) == numbers(100)
 
