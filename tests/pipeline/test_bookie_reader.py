@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from pipeline.pyspark_pulsar.client import bookie_reader, nearby_bookie, split_reader, split_rows
+from pipeline.pyspark_pulsar.client import bookie_reader, nearby_bookie, split_reader, split_rows, witness
 from pipeline.pyspark_pulsar.client.bookie_connection import BookieConnection
 from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader, NeedsBroker, nearest
 from pipeline.pyspark_pulsar.decode import plain
@@ -26,7 +26,8 @@ WANTED = [f"{each}:{half}" for each in range(COUNT) for half in "ab"]
 
 @pytest.fixture(autouse=True, params=["as it is installed", "by numpy alone"])
 def small_windows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several of them in a dozen entries, with the compiled kernels and without them."""
+    """Several of them in a dozen entries, with the compiled kernels and without them; and nobody has vouched for any bookie."""
+    monkeypatch.setattr(witness, "_known", {})
     monkeypatch.setattr(bookie_reader, "_WINDOW_ENTRIES_MAX", 5)
     if request.param == "by numpy alone":
         monkeypatch.setattr(bookie_reader, "entries_kernel", None)
@@ -138,7 +139,7 @@ def test_many_small_ranges_are_asked_for_together_and_what_lies_between_them_is_
         assert texts == [f"{entry}:{half}" for entry in entries for half in "ab"]
         assert sorted(set(bookie.asked)) == entries
         assert len(connected) == 1
-        assert broker.starts == [(7, 8)]  # of the window in which one is damaged
+        assert broker.starts == [(7, 0), (7, 8)]  # whether it is the right bookie; of the window in which one is damaged
 
 
 def options(broker: ScriptedBroker) -> SourceOptions:
@@ -154,7 +155,49 @@ def through_both(bookie: ScriptedBookie, broker: ScriptedBroker) -> list[str]:
 def test_the_broker_gives_what_is_left() -> None:
     with ScriptedBookie({**ENTRIES, (7, 6): DAMAGED}) as bookie, ScriptedBroker(SECTIONS) as broker:
         assert through_both(bookie, broker) == WANTED
-        assert broker.starts == [(7, 5)]
+        assert broker.starts == [(7, 0), (7, 5)]
+
+
+FOREIGN = {(7, each): stored(7, each, batch([single(b"another cluster's")], each)) for each in range(COUNT)}
+
+
+def test_another_clusters_bookie_with_the_same_address_and_ledger_is_not_believed() -> None:
+    with ScriptedBookie(FOREIGN) as bookie, ScriptedBroker(SECTIONS) as broker:
+        assert through_both(bookie, broker) == WANTED
+        assert broker.starts == [(7, 0), (7, 0)]
+
+
+def test_of_several_bookies_each_is_compared_before_anything_of_it_is_handed_out() -> None:
+    with ScriptedBookie(ENTRIES) as one, ScriptedBookie(FOREIGN) as two, ScriptedBroker(SECTIONS) as broker:
+        wanted = LedgerRange(7, 0, COUNT, 1000, places(1, (0, (one, two))))
+        found = split_rows.rows_of_split(Split("persistent://public/default/t", (wanted,)), options(broker))
+        assert [each["value"].decode() for rows in found for each in batch_of(rows, "t", ["value"]).to_pylist()] == WANTED
+        assert set(broker.starts) == {(7, 0), (7, 1)}
+    with (
+        ScriptedBookie({**ENTRIES, (7, 6): DAMAGED}) as one,
+        ScriptedBookie(FOREIGN) as two,
+        ScriptedBroker(SECTIONS) as broker,
+    ):
+        wanted = LedgerRange(7, 6, 7, 100, places(2, (0, (one, two))))
+        found = split_rows.rows_of_split(Split("persistent://public/default/t", (wanted,)), options(broker))
+        assert [each["value"].decode() for rows in found for each in batch_of(rows, "t", ["value"]).to_pylist()] == WANTED[
+            12:14
+        ]
+
+
+def test_a_bookie_is_compared_once_in_a_while() -> None:
+    with ScriptedBookie(ENTRIES) as bookie, ScriptedBroker(SECTIONS) as broker:
+        for _ in range(3):
+            assert through_both(bookie, broker) == WANTED
+        assert broker.starts == [(7, 0)]
+
+
+def test_what_the_broker_puts_before_an_entry_makes_no_difference() -> None:
+    index = bytes.fromhex("0e02 00000002 1005")
+    entries = {place: stored(*place, index + each) for place, each in SECTIONS.items()}
+    with ScriptedBookie(entries) as bookie, ScriptedBroker(SECTIONS) as broker:
+        assert through_both(bookie, broker) == WANTED
+        assert broker.starts == [(7, 0)]
 
 
 def test_messages_of_transactions_come_through_the_broker_which_knows_their_end(monkeypatch: pytest.MonkeyPatch) -> None:

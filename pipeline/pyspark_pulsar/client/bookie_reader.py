@@ -25,6 +25,7 @@ from .bookie_answers import Answers, TooMuch
 from .bookie_connection import BookieConnection
 from .connection import Lost
 from .nearby_bookie import NearbyBookie
+from .witness import Witness
 
 _WINDOW_BYTES = 4 << 20
 """Bytes of entries that are asked for at a time, about: a task's memory is a few times this."""
@@ -54,6 +55,7 @@ class BookieReader:
         access: Access,
         verifies_checksums: bool,
         failed: dict[str, str] | None = None,
+        witness: Witness | None = None,
     ) -> None:
         self._places, self._wanted, self._access, self._verifies = places, wanted, access, verifies_checksums
         self._next_entry_id = wanted[0].first_entry_id
@@ -61,6 +63,9 @@ class BookieReader:
         self._connections: dict[str, NearbyBookie] = {}
         self._failed: dict[str, str] = {} if failed is None else failed
         """Bookies that are not asked again, and why; readers of one task share it."""
+        self._witness = witness
+        self._gave: dict[str, int] = {}
+        """Of bookies that nobody has vouched for, the first entry that is to be handed out."""
 
     @property
     def left(self) -> list[LedgerRange]:
@@ -134,8 +139,29 @@ class BookieReader:
         for rows in rows_in_parts(block, self._verifies):
             if rows.has_transactions:
                 raise NeedsBroker("it has messages of transactions")
+            self._check_bookies(rows.block)
             self._next_entry_id = int(rows.block.entry_ids[-1]) + 1
             yield rows
+
+    def _came_from(self, bookie: str, block: Block) -> Block:
+        if self._witness is not None and not self._witness.knows(bookie):
+            self._gave.setdefault(bookie, int(block.entry_ids[0]))
+        return block
+
+    def _check_bookies(self, block: Block) -> None:
+        """That who gave it is of the topic's cluster: another one may have that address here, and a ledger of that id."""
+        while self._gave:
+            bookie, entry_id = self._gave.popitem()
+            row = int(numpy.searchsorted(block.entry_ids, entry_id))
+            if row == block.count:
+                self._gave[bookie] = entry_id  # it comes in a later part
+                return
+            assert self._witness is not None
+            section = block.data[block.starts[row] : block.ends[row]].tobytes()
+            if not self._witness.vouches(bookie, self._places.ledger_id, entry_id, section):
+                reason = f"bookie {bookie} is not the one that the topic's ledgers name, or nobody can say so"
+                self._drop(bookie, reason)
+                raise NeedsBroker(reason)
 
     def _sound_block(self, bookie: str, entries: Places) -> Block:
         """From that bookie as it was asked; what it does not have, or has damaged, from the others, an entry at a time."""
@@ -149,9 +175,12 @@ class BookieReader:
             return _joined([self._from_others(int(entry), bookie) for entry in entries])
         block, is_sound = self._opened(answers)
         if bool(is_sound.all()):
-            return block
+            return self._came_from(bookie, block)
         kept = {int(block.entry_ids[row]): row for row in numpy.flatnonzero(is_sound).tolist()}
-        parts = [_one(block, kept[entry]) if entry in kept else self._from_others(entry, bookie) for entry in entries.tolist()]
+        parts = [
+            self._came_from(bookie, _one(block, kept[entry])) if entry in kept else self._from_others(entry, bookie)
+            for entry in entries.tolist()
+        ]
         return _joined(parts)
 
     def _from_others(self, entry_id: int, failed: str) -> Block:
@@ -174,7 +203,7 @@ class BookieReader:
                 if connection is not None:
                     connection.close()
             if bool(is_sound.all()):
-                return block
+                return self._came_from(bookie, block)
         raise NeedsBroker(f"entry {self._places.ledger_id}:{entry_id}: {reason}")
 
     def _opened(self, answers: Answers) -> tuple[Block, Flags]:

@@ -14,6 +14,7 @@ from .admin import ledgers_of
 from .bookie_reader import BookieReader, NeedsBroker
 from .split_reader import SplitReader
 from .whole_messages import whole_messages
+from .witness import Witness
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +67,8 @@ def _from_bookies(
     topic: str, wanted: list[LedgerRange], places: LedgerPlaces, options: SourceOptions, failed: dict[str, str]
 ) -> Generator[Rows, None, list[LedgerRange]]:
     """Of one ledger. What could not be had is the generator's return value."""
-    reader = BookieReader(places, wanted, options.access, options.verifies_checksums, failed)
+    witness = Witness(topic, options.access)
+    reader = BookieReader(places, wanted, options.access, options.verifies_checksums, failed, witness)
     try:
         yield from reader
     except NeedsBroker as reason:
