@@ -10,7 +10,7 @@ from .knowledge import Knowledge
 from .plain_client import PlainClient, Refused
 
 PERMITS = 1 << 30
-QUIET_SECONDS, UNCLEAR_SECONDS = 10.0, 0.2
+QUIET_SECONDS, UNCLEAR_SECONDS = 30.0, 0.2
 """How long nothing comes before it is taken that nothing will; the second where something may keep it back for good."""
 _LOG_OF_ACKS = "__transaction_pending_ack"
 _THERE = (200, 422)

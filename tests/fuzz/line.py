@@ -13,7 +13,7 @@ from .account import Account
 from .asked import Asked
 from .moods import PING
 
-SETTLE_SECONDS_MAX = 20.0
+SETTLE_SECONDS_MAX = 60.0
 LOOSE_SECONDS = 0.1
 """How long it is looked what comes of bytes that are no command: half a frame brings nothing."""
 

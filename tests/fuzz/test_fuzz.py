@@ -9,29 +9,34 @@ from tests.fuzz.admin_fuzz import AdminFuzz
 from tests.fuzz.fuzz import fuzz, summary
 from tests.fuzz.watched_server import WatchedServer
 
-SEEDS = range(12)
+SEEDS = 8
+SMALL = (
+    "brokerDeduplicationEnabled=true",
+    "managedLedgerMaxEntriesPerLedger=10",
+    "managedLedgerMinLedgerRolloverTimeMinutes=0",
+)
 
 
-@pytest.mark.parametrize("settings", [(), ("brokerDeduplicationEnabled=true", "acknowledgmentAtBatchIndexLevelEnabled=true")])
+@pytest.mark.parametrize(("first", "settings"), [(0, ()), (SEEDS, SMALL)], ids=["as it is", "small ledgers"])
 def test_whatever_clients_send_is_answered_once_and_costs_nobody_else_anything(
-    tmp_path: Path, settings: tuple[str, ...]
+    tmp_path: Path, first: int, settings: tuple[str, ...]
 ) -> None:
     server = WatchedServer(tmp_path, settings)
     with server.process:
-        report = asyncio.run(fuzz(server, server.start(), SEEDS))
+        report = asyncio.run(fuzz(server, server.start(), range(first, first + SEEDS)))
         assert server.process.stop() == 0
     assert report.findings == [], "\n".join(summary(report))
     assert server.said() == []
-    assert report.seeds == len(SEEDS)
-    assert report.stored > 100
-    assert report.bystander_messages > 100
+    assert report.seeds == SEEDS
+    assert report.stored > 20
+    assert report.bystander_messages > 20
 
 
 def test_whatever_is_asked_over_rest_is_no_failure_of_ours(tmp_path: Path) -> None:
     server = WatchedServer(tmp_path)
     with server.process:
         host, _, web_port = server.start()
-        report = AdminFuzz(host, web_port).run(range(2))
+        report = AdminFuzz(host, web_port).run(range(1))
         assert server.process.stop() == 0
     assert report.findings + server.said() == []
-    assert report.statuses[200] + report.statuses[204] > 50
+    assert report.statuses[200] + report.statuses[204] > 30
