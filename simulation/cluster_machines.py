@@ -232,6 +232,7 @@ class BookieMachine(Machine):
         fixed = {
             "advertisedAddress": host,
             "bookiePort": str(BOOKIE_PORT),
+            "allowLocalReads": "false",  # these are sockets of the machine that the simulation runs on
             "journalDirectory": JOURNAL,
             "ledgerDirectories": LEDGERS,
         }
