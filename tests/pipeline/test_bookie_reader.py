@@ -7,7 +7,7 @@ import pytest
 from pipeline.pyspark_pulsar.client import bookie_reader, nearby_bookie, split_reader, split_rows, witness
 from pipeline.pyspark_pulsar.client.bookie_connection import BookieConnection
 from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader, NeedsBroker, nearest
-from pipeline.pyspark_pulsar.decode import plain
+from pipeline.pyspark_pulsar.decode import plain, rows
 from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.ledger_places import Ensemble, LedgerPlaces, parse_places
 from pipeline.pyspark_pulsar.options import Access, SourceOptions, parse_options
@@ -183,6 +183,18 @@ def test_of_several_bookies_each_is_compared_before_anything_of_it_is_handed_out
         assert [each["value"].decode() for rows in found for each in batch_of(rows, "t", ["value"]).to_pylist()] == WANTED[
             12:14
         ]
+
+
+def test_each_is_compared_too_where_a_window_comes_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry in each: the second bookie's first one is in a later part than the first one's."""
+    monkeypatch.setattr(rows, "PART_BYTES_MAX", 1)
+    for bookies in ((FOREIGN, ENTRIES), (ENTRIES, FOREIGN), (ENTRIES, ENTRIES)):
+        with ScriptedBookie(bookies[0]) as one, ScriptedBookie(bookies[1]) as two, ScriptedBroker(SECTIONS) as broker:
+            wanted = LedgerRange(7, 0, COUNT, 1000, places(1, (0, (one, two))))
+            found = split_rows.rows_of_split(Split("persistent://public/default/t", (wanted,)), options(broker))
+            assert [each["value"].decode() for part in found for each in batch_of(part, "t", ["value"]).to_pylist()] == WANTED
+            if bookies == (ENTRIES, ENTRIES):
+                assert broker.starts == [(7, 0), (7, 1)]
 
 
 def test_a_bookie_is_compared_once_in_a_while() -> None:

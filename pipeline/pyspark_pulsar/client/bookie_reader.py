@@ -84,6 +84,7 @@ class BookieReader:
                 except TooMuch as error:
                     # what is under way is let go with its connections: else it would have to be held
                     self._close()
+                    self._gave.clear()
                     self._entry_bytes = max(2 * self._entry_bytes, error.entry_bytes)
         finally:
             self._close()
@@ -150,12 +151,10 @@ class BookieReader:
 
     def _check_bookies(self, block: Block) -> None:
         """That who gave it is of the topic's cluster: another one may have that address here, and a ledger of that id."""
-        while self._gave:
-            bookie, entry_id = self._gave.popitem()
+        last = int(block.entry_ids[-1])
+        for bookie, entry_id in [each for each in self._gave.items() if each[1] <= last]:  # the others' come in a later part
+            del self._gave[bookie]
             row = int(numpy.searchsorted(block.entry_ids, entry_id))
-            if row == block.count:
-                self._gave[bookie] = entry_id  # it comes in a later part
-                return
             assert self._witness is not None
             section = block.data[block.starts[row] : block.ends[row]].tobytes()
             if not self._witness.vouches(bookie, self._places.ledger_id, entry_id, section):
