@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bookie.memtable import Memtable
-from bookie.ranges import NO_ENTRY
+from bookie.reading import first_newer
 from bookie.storage.block_v1 import BlockTable, DamagedBlock
 from bookie.storage.span import Span
 from bookie.storage.storage import LedgerStorage
@@ -25,7 +25,7 @@ async def placed_entries(
     storage: LedgerStorage, tables: Sequence[Memtable], ledger_id: int, first_entry_id: int, end_entry_id: int
 ) -> list[PlacedEntries]:
     """Of [first, end) those that can be read there; nothing from the first entry on that a memtable has, which may be newer."""
-    end = min(end_entry_id, first_in_memory(tables, ledger_id))
+    end = min(end_entry_id, first_newer(tables, ledger_id, -1))
     found = []
     for span in storage.sound_spans(ledger_id, first_entry_id, end):
         try:
@@ -39,7 +39,3 @@ async def placed_entries(
 def _placed(path: str, span: Span, table: BlockTable, first_entry_id: int, end_entry_id: int) -> PlacedEntries:
     first, end = max(first_entry_id, span.first_entry_id), min(end_entry_id, span.last_entry_id + 1)
     return PlacedEntries(path, span.offset, table, first, end)
-
-
-def first_in_memory(tables: Sequence[Memtable], ledger_id: int) -> int:
-    return min((table.first_after(ledger_id, -1) for table in tables), default=NO_ENTRY)

@@ -21,9 +21,9 @@ FILES_MAX = 128
 
 @dataclass(slots=True)
 class LocalPeer:
-    """`files`: the paths of those that were handed over, in that order."""
+    """`files`: the paths of those that were handed over, with their numbers."""
 
-    files: list[str] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)
 
     @property
     def has_room(self) -> bool:

@@ -14,6 +14,7 @@ from bookie.striped_bookie import AnyBookie
 from ports.local_port import LocalAnswer, LocalPeer, LocalPort, close_all, open_to_share
 from wire.bookie.local_reads import (
     ANSWER_BYTES_MAX,
+    ANSWER_HEAD_BYTES,
     REQUEST_BYTES_MAX,
     TOKEN_BYTES,
     Segment,
@@ -22,8 +23,6 @@ from wire.bookie.local_reads import (
     entries_within,
 )
 from wire.bookie_codes import BookieError
-
-_COUNT_BYTES = 4
 
 
 class LocalReads:
@@ -72,7 +71,7 @@ class _Found:
 
     def __init__(self, peer: LocalPeer) -> None:
         self._peer = peer
-        self._size = _COUNT_BYTES
+        self._size = ANSWER_HEAD_BYTES
         self.segments: list[Segment] = []
         self.descriptors: list[int] = []
         self.entries = self.entries_bytes = 0
@@ -97,13 +96,12 @@ class _Found:
     def _file(self, path: str) -> int | None:
         """None: it is gone, as a compaction has put it in another's place, or the peer has too many."""
         files = self._peer.files
-        if path in files:
-            return files.index(path)
-        if not self._peer.has_room:
-            return None
-        try:
-            self.descriptors.append(open_to_share(path))
-        except OSError:
-            return None
-        files.append(path)
-        return len(files) - 1
+        if path not in files:
+            if not self._peer.has_room:
+                return None
+            try:
+                self.descriptors.append(open_to_share(path))
+            except OSError:
+                return None
+            files[path] = len(files)
+        return files[path]

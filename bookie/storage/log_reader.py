@@ -80,9 +80,7 @@ class LogReader:
         if table is None:
             wanted = self._ahead.widened(count_max, bytes_max) if goes_on else (count_max, bytes_max)
             head = await self._read_head(file, span, first_entry_id, *wanted)
-            table = decode_table(head)
-            _check(table, ledger_id, span)
-            self._remember(place, table)
+            table = self._learned(ledger_id, span, head)
             if goes_on:
                 self._ahead.keep(place, 0, head)
         else:
@@ -147,10 +145,16 @@ class LogReader:
         if table is not None:
             self._tables.move_to_end(place)
             return table
-        table = decode_table(await self._read_head(await self._file(span.log_id), span, span.first_entry_id, 1, 0))
-        _check(table, ledger_id, span)
-        self._remember(place, table)
+        head = await self._read_head(await self._file(span.log_id), span, span.first_entry_id, 1, 0)
+        table = self._learned(ledger_id, span, head)
         await self._close_surplus()
+        return table
+
+    def _learned(self, ledger_id: int, span: Span, head: Buffer) -> BlockTable:
+        """The table in the first bytes of the span's block. DamagedBlock."""
+        table = decode_table(head)
+        _check(table, ledger_id, span)
+        self._remember((span.log_id, span.offset), table)
         return table
 
     async def _read_entries(

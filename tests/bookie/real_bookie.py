@@ -20,8 +20,14 @@ from tests.bookie.runs import KEY
 from wire.run import EntryRun
 
 
+def small_settings(directory: Path) -> BookieSettings:
+    """A few runs fill several entry logs."""
+    settings = BookieSettings((f"{directory}/journal",), (f"{directory}/ledgers",), journal_max_size_mb=16)
+    return dataclasses.replace(settings, log_size_limit=300_000, compaction_rate_by_bytes=0)
+
+
 class RealBookie:
-    """Serves from `with` on. Entry logs are small, so that a few runs fill several."""
+    """Serves from `with` on, with `small_settings`."""
 
     def __init__(self, directory: Path, *, hands_over_files: bool = True) -> None:
         self._directory, self._hands_over_files = directory, hands_over_files
@@ -43,9 +49,7 @@ class RealBookie:
 
     async def _start(self) -> None:
         self.disk = RealDisk()
-        settings = BookieSettings((f"{self._directory}/journal",), (f"{self._directory}/ledgers",), journal_max_size_mb=16)
-        settings = dataclasses.replace(settings, log_size_limit=300_000, compaction_rate_by_bytes=0)
-        self.bookie = Bookie(self.disk, settings, RealClock(), RealRng())
+        self.bookie = Bookie(self.disk, small_settings(self._directory), RealClock(), RealRng())
         await self.bookie.start()
         self.listener = BookieListener(self.bookie, BookieServerSettings())
         await self.listener.listen("127.0.0.1", 0)

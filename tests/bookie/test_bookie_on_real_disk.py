@@ -1,7 +1,6 @@
 """A bookie on the disk of this machine: what was added and fenced is there after a restart."""
 
 import asyncio
-import dataclasses
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -9,13 +8,13 @@ import pytest
 
 from bookie.bookie import Bookie
 from bookie.garbage import GarbageCollector
-from bookie.settings import BookieSettings
 from bookie.web.app import bookie_app, port_of, serve_bookie_web
 from bookie.web.routes import BookieRoutes
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from ports.real_disk import RealDisk
 from ports.rng import RealRng
+from tests.bookie.real_bookie import small_settings
 from tests.bookie.runs import KEY, entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError
 
@@ -25,8 +24,7 @@ def with_bookies(path: Path, scenario: Callable[[Callable[[], Awaitable[Bookie]]
 
     async def run() -> None:
         disk = RealDisk()
-        settings = BookieSettings((f"{path}/journal",), (f"{path}/ledgers",), journal_max_size_mb=16)
-        settings = dataclasses.replace(settings, log_size_limit=300_000, compaction_rate_by_bytes=0)
+        settings = small_settings(path)
 
         async def start() -> Bookie:
             bookie = Bookie(disk, settings, RealClock(), RealRng())

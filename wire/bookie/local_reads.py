@@ -20,6 +20,8 @@ ANSWER_BYTES_MAX = 128 << 10
 _HEAD = struct.Struct("<q")
 _RANGE_BYTES = 16
 _COUNT = struct.Struct("<I")
+ANSWER_HEAD_BYTES = _COUNT.size
+"""Before the segments."""
 _SEGMENT = struct.Struct("<IIQq")
 
 
