@@ -27,15 +27,20 @@ _RESPONSES: dict[int, tuple[Any, str, Any]] = {
 """By command: the type of its response, the field that this is in, and its message."""
 
 
+def _body_of(command: BaseCommand) -> Any:
+    """The part that its type names."""
+    return next(value for field, value in command.ListFields() if field.number == command.type)
+
+
 def request_id(command: BaseCommand) -> int:
     """Of any command that has one."""
-    body: Any = next(value for field, value in command.ListFields() if field.number == command.type)
+    body = _body_of(command)
     return int(body.request_id)
 
 
 def action_of(command: BaseCommand) -> TxnAction:
     """BrokerError where none is said, or one that nobody knows: neither is a wish to commit. Apache ends the connection."""
-    body: Any = next(value for field, value in command.ListFields() if field.number == command.type)
+    body = _body_of(command)
     if not body.HasField("txn_action"):
         raise BrokerError(ServerError.NOT_ALLOWED, f"{BaseCommand.Type.Name(command.type)} without an action")
     return TxnAction(body.txn_action)
