@@ -40,6 +40,7 @@
 | data_integrity_checking | dataIntegrityChecking | with the next one only: `bookie.limbo` |
 | data_integrity_stamp_missing_cookies | dataIntegrityStampMissingCookies | |
 | compaction_rate_by_bytes | compactionRateByBytes (bytes/s) | the only throttle; 0: none |
+| allow_local_reads | none: our own allowLocalReads | |
 """
 
 from dataclasses import dataclass
@@ -116,6 +117,8 @@ class BookieSettings:
     data_integrity_stamp_missing_cookies: bool = False
     local_consistency_check_on_startup: bool = False
     """Read everything that is stored before the start, and do not start when something is damaged."""
+    allow_local_reads: bool = True
+    """Who is on the same machine, and may read what the bookie has, is handed the files with entries (docs/adr/0030)."""
 
     def __post_init__(self) -> None:
         self._check_directories()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from bookie.disk_watch import Room
 from bookie.garbage import GarbageCollector
 from bookie.server.listener import BookieListener
-from bookie.server.local_reads import LocalReads
+from bookie.server.local_reads import LocalReads, begun_local_reads
 from bookie.server.registration import STATE_SECONDS, BookieIdentity, Registration, check_cookie, store_cookie
 from bookie.server.security.security import Security
 from bookie.server.security.settings import BookieSecuritySettings
@@ -170,15 +170,8 @@ class BookieServer:
         await self._serve_web(collector)
 
     def _serve_local_reads(self) -> None:
-        if not self._settings.allow_local_reads:
-            return
-        reads = LocalReads(self.bookie, self.listener.stats)
-        try:
-            reads.listen()
-        except OSError as error:
-            log.warning(line("no local reads: entries are read over the port alone", error=error))
-            return
-        self._local_reads, self.listener.operations.local_reads = reads, reads.told
+        reads = begun_local_reads(self.bookie, self._bookie_settings, self.listener.stats)
+        self._local_reads, self.listener.operations.local_reads = reads, None if reads is None else reads.told
 
     async def _serve_web(self, collector: GarbageCollector) -> None:
         settings = self._web_settings

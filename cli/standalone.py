@@ -9,10 +9,12 @@ from functools import partial
 
 from bookie.errors import BookieStartError
 from bookie.garbage import GarbageCollector
+from bookie.server.local_reads import LocalCounts, LocalReads, begun_local_reads
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie, make_bookie
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.paths import AVAILABLE, INSTANCE_ID, ROOT, ledger_path
+from broker.service.bookies_inside import BookieInside
 from cli.broker_parts import BROKER_SETTINGS, BrokerParts
 from cli.configuration import Configuration
 from cli.server_settings import ServerSettings
@@ -41,6 +43,7 @@ class Standalone:
         self._make_bookie = partial(make_bookie, disk, self._bookie_settings, clock, rng)
         self._bookies: dict[str, AnyBookie] = {}
         self._collector: asyncio.Task[None] | None = None
+        self._local_reads: LocalReads | None = None
         self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
         self.server_settings = self._parts.server_settings
         self.managed_ledgers = self._parts.managed_ledgers
@@ -68,6 +71,16 @@ class Standalone:
         collector = GarbageCollector(bookie, self.store, ledger_path, ROOT, wait_seconds)
         self._collector = asyncio.create_task(collector.run(), name="bookie garbage collection")
 
+    def hand_over_files(self) -> None:
+        """Of entries, to readers on this machine whom the admin REST lets; where the settings allow that, once it has started.
+
+        By itself, since these are sockets of the machine: a simulated one has none.
+        """
+        counts = LocalCounts()
+        self._local_reads = reads = begun_local_reads(self._bookies[BOOKIE_ID], self._bookie_settings, counts)
+        if reads is not None:
+            self.service.bookies_inside = {BOOKIE_ID: BookieInside(*reads.told, lambda: counts.local_entries)}
+
     async def serve(self, web_port: int | None, web_port_tls: int | None = None) -> None:
         """Once it is known where the web server listens."""
         advertised = self._parts.advertised(self.server_settings.known_as, web_port, web_port_tls)
@@ -81,6 +94,8 @@ class Standalone:
         if self._collector is not None:
             self._collector.cancel()
             await asyncio.wait([self._collector])
+        if self._local_reads is not None:
+            await self._local_reads.close()
         for bookie in self._bookies.values():
             await bookie.stop()
 

@@ -79,6 +79,7 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
     store = await EmbeddedStore.open(str(directory / "metadata"), clock, fail)
     standalone = Standalone(configuration, str(directory), disk, clock, RealRng(), store)
     await standalone.start()
+    standalone.hand_over_files()
     web = bound_web_ports(standalone.server_settings, standalone.tls_settings)
     await standalone.serve(web.number, web.tls_number)
     await web.serve(standalone.service, store, standalone.security, standalone.tls, standalone.coordinators)

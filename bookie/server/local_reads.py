@@ -1,17 +1,22 @@
 """LocalReads: hands the files of a bookie to readers on its machine, and says where in them entries are.
 
 Who may read over the bookie's port is told a socket and a token there (GET_BOOKIE_INFO); so nobody reads here who may not
-there. It reads no entry and knows no more than what has been flushed: for anything else readers come to the port.
+there. Of a bookie without a port, inside a standalone, the admin REST tells them to super-users. It reads no entry and knows no
+more than what has been flushed: for anything else readers come to the port, or to the broker.
 Why, and what it is safe against: docs/adr/0030-reads-on-one-machine.md.
 """
 
+import logging
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from bookie.placed_entries import PlacedEntries
-from bookie.server.request_stats import RequestStats
+from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie
 from ports.local_port import LocalAnswer, LocalPeer, LocalPort, close_all, open_to_share
+from ports.logs import line
 from wire.bookie.local_reads import (
     ANSWER_BYTES_MAX,
     ANSWER_HEAD_BYTES,
@@ -24,11 +29,41 @@ from wire.bookie.local_reads import (
 )
 from wire.bookie_codes import BookieError
 
+log = logging.getLogger("magnetar")
+
+
+class Counts(Protocol):
+    """Of what was told: added to here."""
+
+    local_entries: int
+    read_bytes: int
+
+
+@dataclass(slots=True)
+class LocalCounts:
+    """Of a bookie that has no port, and so no `RequestStats`."""
+
+    local_entries: int = 0
+    read_bytes: int = 0
+
+
+def begun_local_reads(bookie: AnyBookie, settings: BookieSettings, stats: Counts) -> "LocalReads | None":
+    """Listening. None: they are not wanted, or there are no such sockets here, which is logged."""
+    if not settings.allow_local_reads:
+        return None
+    reads = LocalReads(bookie, stats)
+    try:
+        reads.listen()
+    except OSError as error:
+        log.warning(line("no local reads: nobody is handed the files with entries", error=error))
+        return None
+    return reads
+
 
 class LocalReads:
     """Of one bookie. `told`: the name of the socket, and the token with which a request begins."""
 
-    def __init__(self, bookie: AnyBookie, stats: RequestStats) -> None:
+    def __init__(self, bookie: AnyBookie, stats: Counts) -> None:
         self._bookie, self._stats = bookie, stats
         self._token = secrets.token_bytes(TOKEN_BYTES)
         name = f"magnetar-bookie-{secrets.token_hex(8)}"

@@ -25,8 +25,6 @@ class BookieServerSettings:
     """Of a whole frame, its length field included. Apache: 5242880; Pulsar sets this, for its largest message."""
     max_batch_read_size: int = 5 * 1024 * 1024
     server_sock_keepalive: bool = True
-    allow_local_reads: bool = True
-    """Who is on the same machine, and may read over the port, is handed the files with entries (docs/adr/0030)."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.bookie_port <= 65535:

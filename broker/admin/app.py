@@ -66,7 +66,7 @@ def admin_app(
         *AbsentRoutes().routes(),
         *AffinityRoutes(service, store).routes(),
         *BundleRoutes(service).routes(),
-        *BookieRoutes(store).routes(),
+        *BookieRoutes(service, store).routes(),
         *BrokerRoutes(service, store, version).routes(),
         *BrokerStatsRoutes(service).routes(),
         *ClusterRoutes(store).routes(),

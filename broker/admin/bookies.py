@@ -1,4 +1,8 @@
-"""Routes for bookies and where they stand (Apache: Bookies). The places are at /bookies, which placement of ledgers follows."""
+"""Routes for bookies and where they stand (Apache: Bookies). The places are at /bookies, which placement of ledgers follows.
+
+One is our own: `local-reads`, by which readers on the machine get at the files of a bookie that is inside this process. A file
+has entries of all topics, so it is for super-users (docs/adr/0030-reads-on-one-machine.md).
+"""
 
 from typing import Any
 
@@ -7,6 +11,7 @@ from starlette.responses import Response
 
 from metadata.store import MetadataStore
 
+from ..service.broker_service import BrokerService
 from .answers import Refusal, json_answer, no_content
 from .bodies import BookieInfo, plain
 from .documents import Documents
@@ -20,14 +25,15 @@ _INFO = "/admin/v2/bookies/racks-info"
 class BookieRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, store: MetadataStore) -> None:
-        self._store, self._documents = store, Documents(store)
+    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
+        self._service, self._store, self._documents = service, store, Documents(store)
 
     def routes(self) -> list[Endpoint]:
         one, group = _INFO + "/{bookie}", (Query("group", description="The group in which the bookie is to be."),)
         groups = dict[str, dict[str, BookieInfo]]
         return [
             Endpoint("GET", "/admin/v2/bookies/all", self.all, SUPER_USER, answer=dict[str, list[dict[str, str]]]),
+            Endpoint("GET", "/admin/v2/bookies/local-reads", self.local_reads, SUPER_USER, answer=dict[str, dict[str, str]]),
             Endpoint("GET", _INFO, self.places, SUPER_USER, answer=groups),
             Endpoint("GET", one, self.place, SUPER_USER, answer=BookieInfo),
             Endpoint("POST", one, self.set_place, SUPER_USER, group, BookieInfo),
@@ -40,6 +46,14 @@ class BookieRoutes:
         for path in _KNOWN:
             found.update(dict.fromkeys(name for name in await self._store.children(path) if name != "readonly"))
         return json_answer({"bookies": [{"bookieId": name} for name in sorted(found)]})
+
+    async def local_reads(self, request: Request) -> Response:
+        """Of each bookie in this process that hands over its files: the abstract socket, and the token (hexadecimal)."""
+        inside = self._service.bookies_inside
+        told = {name: {"socket": each.socket_name.decode(), "token": each.token.hex()} for name, each in inside.items()}
+        answer = json_answer(told)
+        answer.headers["Cache-Control"] = "no-store"  # a secret of this process
+        return answer
 
     async def places(self, request: Request) -> Response:
         """By group and bookie."""

@@ -25,12 +25,19 @@ class Ensemble:
 
 @dataclass(frozen=True, slots=True)
 class LedgerPlaces:
-    """Of a closed ledger: nothing is added to it, and nobody has to be asked what is certain in it."""
+    """Of a closed ledger nothing is added to it, and nobody has to be asked what is certain in it."""
 
     ledger_id: int
     write_quorum: int
     digest: str
     ensembles: tuple[Ensemble, ...]
+    is_closed: bool = True
+    inside: frozenset[str] = frozenset()
+    """The bookies that are inside a broker's process: nobody, or somebody else, listens at their addresses."""
+
+    @property
+    def bookies(self) -> frozenset[str]:
+        return frozenset(name for each in self.ensembles for name in each.bookies)
 
     def replicas(self, entry_id: int) -> tuple[str, ...]:
         """Bookies that have the entry, in the order of the ensemble."""
@@ -49,7 +56,7 @@ class LedgerPlaces:
 def parse_places(ledger_id: int, text: str) -> LedgerPlaces | None:
     """Of the text that internal stats have (LedgerMetadataImpl.toSafeString).
 
-    None where the ledger is not closed, its bookies go by names that are no addresses, or its digest needs the password.
+    None where the ledger is being recovered, its bookies go by names that are no addresses, or its digest needs the password.
     """
     head, _, rest = text.partition("ensembles={")
     members = dict(_MEMBER.findall(head))
@@ -57,14 +64,14 @@ def parse_places(ledger_id: int, text: str) -> LedgerPlaces | None:
     is_addressed = all(each.bookies and all(_ADDRESS.fullmatch(bookie) for bookie in each.bookies) for each in ensembles)
     quorum, digest = members.get("writeQuorumSize", ""), members.get("digestType", "")
     if (
-        members.get("state") != "CLOSED"
+        members.get("state") not in ("CLOSED", "OPEN")
         or digest not in DIGEST_BYTES
         or not ensembles
         or not is_addressed
         or not quorum.isdigit()
     ):
         return None
-    return LedgerPlaces(ledger_id, int(quorum), digest, ensembles)
+    return LedgerPlaces(ledger_id, int(quorum), digest, ensembles, members["state"] == "CLOSED")
 
 
 def _ensembles(text: str) -> Iterator[Ensemble]:

@@ -8,11 +8,12 @@ import pytest
 from bookie.settings import BookieSettings
 from ports.settings import BadSetting, build_settings, fold
 
-KEYS = Path(__file__).parents[2] / "conf" / "apache-bookkeeper-keys.txt"
+CONF = Path(__file__).parents[2] / "conf"
 
 
-def test_every_field_is_a_key_of_apaches() -> None:
-    known = {fold(key) for key in KEYS.read_text().split()}
+def test_every_field_is_a_key_of_apaches_or_one_of_our_own() -> None:
+    lists = ("apache-bookkeeper-keys.txt", "own-keys.txt")
+    known = {fold(key) for name in lists for key in (CONF / name).read_text().split()}
     assert [field.name for field in dataclasses.fields(BookieSettings) if fold(field.name) not in known] == []
 
 

@@ -1,6 +1,7 @@
 """A ledger straight from bookies that fail as a script says: its entries once and in order, sound, or the broker is asked."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -234,12 +235,13 @@ TEXT = (
 def test_places_are_read_from_what_brokers_tell() -> None:
     found = parse_places(3, TEXT.format(state="CLOSED", digest="CRC32C", first="h:1, i:2"))
     assert found == LedgerPlaces(3, 2, "CRC32C", (Ensemble(0, ("h:1", "i:2")), Ensemble(70, ("h:3181", "10.0.0.1:3182"))))
+    assert parse_places(3, TEXT.format(state="OPEN", digest="CRC32C", first="h:1, i:2")) == replace(found, is_closed=False)
     assert (found.replicas(1), found.replicas(70)) == (("i:2", "h:1"), ("h:3181", "10.0.0.1:3182"))
 
 
 @pytest.mark.parametrize(
     ("state", "digest", "first"),
-    [("OPEN", "CRC32C", "h:1"), ("CLOSED", "MAC", "h:1"), ("CLOSED", "CRC32C", "bookie-1"), ("CLOSED", "CRC32C", "")],
+    [("IN_RECOVERY", "CRC32C", "h:1"), ("CLOSED", "MAC", "h:1"), ("CLOSED", "CRC32C", "bookie-1"), ("CLOSED", "CRC32C", "")],
 )
 def test_what_cannot_be_read_straight_has_no_places(state: str, digest: str, first: str) -> None:
     assert parse_places(3, TEXT.format(state=state, digest=digest, first=first)) is None

@@ -8,12 +8,14 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import NoSuchPosition, NoSuchTopic, Refused
-from ..holes import RANGES_MAX, Unacknowledged, is_all_told, parts_in, runs_in, start_of, unacknowledged
+from ..holes import RANGES_MAX, Unacknowledged, is_all_told, runs_in, start_of, unacknowledged
 from ..ledger_places import parse_places
 from ..names import admin_path, cursor_name
 from ..options import Access
+from ..partly import parts_in
 from ..positions import Ledger, Place, parse_place
 from .admin_session import AdminSession
+from .bookies_inside import placed
 from .brokers import tried_again
 
 _SESSIONS_MAX = 8
@@ -26,7 +28,7 @@ def ledgers_of(topic: str, access: Access, with_places: bool = False) -> list[Le
     `with_places`: and where their entries are, as far as the broker tells.
     """
     with AdminSession(access) as session:
-        return _ledgers(_internal_stats(session, topic, access, with_places))
+        return placed(_ledgers(_internal_stats(session, topic, access, with_places)), access)
 
 
 def ledgers_of_all(
@@ -39,7 +41,7 @@ def ledgers_of_all(
     with ThreadPoolExecutor(len(shares)) as workers:
         parts = list(workers.map(lambda share: _ledgers_of_share(share, access, with_places, skips_absent), shares))
     found = dict(itertools.chain.from_iterable(each.items() for each in parts))
-    return {topic: found[topic] for topic in topics if topic in found}
+    return {topic: placed(found[topic], access) for topic in topics if topic in found}
 
 
 def _ledgers_of_share(topics: Iterable[str], access: Access, with_places: bool, skips_absent: bool) -> dict[str, list[Ledger]]:
@@ -61,8 +63,9 @@ def _internal_stats(session: AdminSession, topic: str, access: Access, with_plac
 
 def _ledgers(body: Mapping[str, Any]) -> list[Ledger]:
     found = [_ledger(each) for each in body["ledgers"]]
-    if found and not found[-1].entries:  # Apache has the open ledger's numbers elsewhere
-        found[-1] = Ledger(found[-1].ledger_id, int(body["currentLedgerEntries"]), int(body["currentLedgerSize"]))
+    if found and not found[-1].entries:  # the open ledger's numbers are elsewhere
+        entries, size = int(body["currentLedgerEntries"]), int(body["currentLedgerSize"])
+        found[-1] = Ledger(found[-1].ledger_id, entries, size, places=found[-1].places)
     return found
 
 
@@ -84,15 +87,21 @@ def unacknowledged_of(
             raise NoSuchPosition(
                 f"{topic}: there is no subscription {subscription}; it has {', '.join(stats['cursors']) or 'none'}"
             )
-        ledgers, start = _ledgers(stats), start_of(cursor)
-        texts, left = [str(cursor["individuallyDeletedMessages"])], cursor.get("partlyAcknowledged", {"left": {}})["left"]
-        if not is_all_told(cursor):
-            pages = _hole_pages(session, topic, subscription, access, start)
-            texts, left = [], {}
-            for page in pages:
-                texts.append(page["individuallyDeletedMessages"])
-                left |= page["partlyAcknowledged"]
-    return unacknowledged(ledgers, start, runs_in(texts, ledgers), parts_in(left), ranges_max)
+        ledgers, start = placed(_ledgers(stats), access), start_of(cursor)
+        if is_all_told(cursor):
+            texts, left = [str(cursor["individuallyDeletedMessages"])], cursor.get("partlyAcknowledged", {"left": {}})["left"]
+            parts = parts_in([left])
+        else:
+            texts = []
+            parts = parts_in(_parts_of(_hole_pages(session, topic, subscription, access, start), texts))
+    return unacknowledged(ledgers, start, runs_in(texts, ledgers), parts, ranges_max)
+
+
+def _parts_of(pages: Iterable[Mapping[str, Any]], texts: list[str]) -> Iterator[Mapping[str, Any]]:
+    """Their batches, a page at a time; their ranges go to `texts`."""
+    for page in pages:
+        texts.append(page["individuallyDeletedMessages"])
+        yield page["partlyAcknowledged"]
 
 
 def _hole_pages(
@@ -121,3 +130,9 @@ def asked(topic: str, access: Access, path: str) -> Mapping[str, Any]:
     """Any other answer of the admin REST that is an object. NoSuchTopic for 404, Refused, Unreachable."""
     with AdminSession(access) as session:
         return tried_again(topic, access, lambda: session.get(topic, path))
+
+
+def delete_topic(topic: str, access: Access) -> None:
+    """With whatever is in it, and whoever reads it. NoSuchTopic, Refused, Unreachable."""
+    with AdminSession(access) as session:
+        tried_again(topic, access, lambda: session.delete(topic, f"/admin/v2/{admin_path(topic)}?force=true"))

@@ -29,22 +29,31 @@ class AdminSession:
 
     def get(self, topic: str, path: str) -> Mapping[str, Any]:
         """An object. NoSuchTopic for 404, Refused, Lost; `topic` is what they name."""
+        return self._body(topic, *self._asked("GET", path))
+
+    def delete(self, topic: str, path: str) -> None:
+        """As `get`."""
+        status, said = self._asked("DELETE", path)
+        if status != http.client.NO_CONTENT:
+            self._body(topic, status, said)
+
+    def _asked(self, method: str, path: str) -> tuple[int, bytes]:
         url = self._access.admin_url + path
         for _ in range(_REDIRECTS_MAX):
-            answer, said = self._answer(url)
+            answer, said = self._answer(method, url)
             if answer.status not in _REDIRECTIONS:
-                return self._body(topic, answer.status, said)
+                return answer.status, said
             url = urljoin(url, answer.headers.get("Location", ""))  # the broker that has the topic
         raise Lost(f"{self._access.admin_url}: more than {_REDIRECTS_MAX} redirects")
 
-    def _answer(self, url: str) -> tuple[http.client.HTTPResponse, bytes]:
+    def _answer(self, method: str, url: str) -> tuple[http.client.HTTPResponse, bytes]:
         parts = urlsplit(url)
         place = parts.scheme, parts.netloc
         secret = token(self._access)
         try:
             connection = self._connections.get(place) or self._connected(*place)
             target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-            connection.request("GET", target, headers={"Authorization": f"Bearer {secret}"} if secret else {})
+            connection.request(method, target, headers={"Authorization": f"Bearer {secret}"} if secret else {})
             answer = connection.getresponse()
             return answer, answer.read()
         except (OSError, http.client.HTTPException) as error:

@@ -1,4 +1,4 @@
-"""The entries of ranges of a closed ledger straight from bookies: the nearest that has them, the others where it fails.
+"""The entries of ranges of a ledger straight from bookies: the nearest that has them, the others where it fails.
 
 Brokers keep back messages of open and aborted transactions. A ledger that has messages of transactions is therefore none
 for this reader (`NeedsBroker`), and whoever asked reads on through the broker, from where this one was.
@@ -23,6 +23,7 @@ from ..options import Access
 from ..positions import LedgerRange
 from .bookie_answers import Answers, TooMuch
 from .bookie_connection import BookieConnection
+from .bookies_inside import BookieInside
 from .connection import Lost
 from .nearby_bookie import NearbyBookie
 from .witness import Witness
@@ -60,10 +61,12 @@ class BookieReader:
         self._places, self._wanted, self._access, self._verifies = places, wanted, access, verifies_checksums
         self._next_entry_id = wanted[0].first_entry_id
         self._entry_bytes = max(1, sum(each.size_bytes for each in wanted) // sum(each.count for each in wanted))
-        self._connections: dict[str, NearbyBookie] = {}
+        self._connections: dict[str, NearbyBookie | BookieInside] = {}
         self._failed: dict[str, str] = {} if failed is None else failed
         """Bookies that are not asked again, and why; readers of one task share it."""
         self._witness = witness
+        self._identities: dict[str, str] = {}
+        """Whom the witness knows them as, of those that were asked."""
         self._gave: dict[str, int] = {}
         """Of bookies that nobody has vouched for, the first entry that is to be handed out."""
 
@@ -145,9 +148,12 @@ class BookieReader:
             yield rows
 
     def _came_from(self, bookie: str, block: Block) -> Block:
-        if self._witness is not None and not self._witness.knows(bookie):
+        if self._witness is not None and not self._witness.knows(self._identity(bookie)):
             self._gave.setdefault(bookie, int(block.entry_ids[0]))
         return block
+
+    def _identity(self, bookie: str) -> str:
+        return self._identities.get(bookie, bookie)
 
     def _check_bookies(self, block: Block) -> None:
         """That who gave it is of the topic's cluster: another one may have that address here, and a ledger of that id."""
@@ -157,7 +163,7 @@ class BookieReader:
             row = int(numpy.searchsorted(block.entry_ids, entry_id))
             assert self._witness is not None
             section = block.data[block.starts[row] : block.ends[row]].tobytes()
-            if not self._witness.vouches(bookie, self._places.ledger_id, entry_id, section):
+            if not self._witness.vouches(self._identity(bookie), self._places.ledger_id, entry_id, section):
                 reason = f"bookie {bookie} is not the one that the topic's ledgers name, or nobody can say so"
                 self._drop(bookie, reason)
                 raise NeedsBroker(reason)
@@ -185,7 +191,7 @@ class BookieReader:
     def _from_others(self, entry_id: int, failed: str) -> Block:
         reason = self._failed.get(failed, f"bookie {failed} does not have it sound")
         for bookie in self._places.replicas(entry_id):
-            if bookie == failed or bookie in self._failed:
+            if bookie == failed or bookie in self._failed or bookie in self._places.inside:
                 continue
             connection = None
             try:
@@ -211,14 +217,16 @@ class BookieReader:
             return self._opened_by(entries_kernel, answers)
         digest_bytes = DIGEST_BYTES[self._places.digest]
         header = _STORED_HEADER_BYTES + digest_bytes
+        ledger_ids = numpy.full(len(answers.starts), self._places.ledger_id, numpy.int64)
         is_sound = answers.is_there & (answers.ends - answers.starts >= header)
+        if not bool(is_sound.any()):  # there may be fewer bytes than the first header has
+            return Block(answers.data, answers.starts, answers.ends, ledger_ids, answers.entry_ids), is_sound
         starts = numpy.where(is_sound, answers.starts, 0)
         ids = [words_at(answers.data, starts + at).byteswap().view(numpy.int64) for at in (0, 8)]
         is_sound &= (ids[0] == self._places.ledger_id) & (ids[1] == answers.entry_ids)
         if self._verifies and digest_bytes:
             is_sound &= self._digests_fit(answers, starts, is_sound)
-        places = numpy.full(len(starts), self._places.ledger_id, numpy.int64)
-        return Block(answers.data, starts + header, answers.ends, places, answers.entry_ids), is_sound
+        return Block(answers.data, starts + header, answers.ends, ledger_ids, answers.entry_ids), is_sound
 
     def _opened_by(self, kernel: ModuleType, answers: Answers) -> tuple[Block, Flags]:
         """The same, and a look at the checksums inside."""
@@ -242,11 +250,13 @@ class BookieReader:
         fits: Flags = stated == numpy.array(found, numpy.int64)
         return fits
 
-    def _connection(self, bookie: str) -> NearbyBookie:
+    def _connection(self, bookie: str) -> NearbyBookie | BookieInside:
         if bookie in self._failed:
             raise Lost(self._failed[bookie])
         if bookie not in self._connections:
-            self._connections[bookie] = NearbyBookie(bookie, self._access.timeout_seconds)
+            is_inside = bookie in self._places.inside
+            found = BookieInside(bookie, self._access) if is_inside else NearbyBookie(bookie, self._access.timeout_seconds)
+            self._connections[bookie], self._identities[bookie] = found, found.identity
         return self._connections[bookie]
 
     def _drop(self, bookie: str, reason: str) -> None:

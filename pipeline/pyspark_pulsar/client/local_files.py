@@ -59,7 +59,12 @@ class LocalFiles:
     def __init__(self, offer: Offer, address: str, timeout_seconds: float) -> None:
         self._address, self._token = address, offer.token
         self._descriptors: list[int] = []
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if not hasattr(socket, "AF_UNIX"):
+            raise self._lost("this machine has no such sockets")
+        try:
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        except OSError as error:
+            raise self._lost(error) from None
         self._socket.settimeout(timeout_seconds)
         try:
             self._socket.connect(b"\0" + offer.socket_name)

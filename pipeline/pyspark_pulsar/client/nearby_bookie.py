@@ -17,6 +17,7 @@ class NearbyBookie:
     """As BookieConnection: `ask`, then `answers`; `close` at the end. Lost when the port fails too."""
 
     def __init__(self, address: str, timeout_seconds: float) -> None:
+        self.identity = address
         self._connection = BookieConnection(address, timeout_seconds)
         self._files: LocalFiles | None = None
         self._ledger_id = 0

@@ -1,7 +1,8 @@
 """Whether who answers at a bookie's address is a bookie of the topic's cluster: then the broker has the same entry.
 
 The address that a ledger names may be another's on this machine: a cluster may call itself 127.0.0.1, a standalone's bookie
-listens nowhere, and every cluster has a ledger 0. An entry does not name its cluster; so the first of each bookie is compared.
+does not listen there, and every cluster has a ledger 0. An entry does not name its cluster; so the first of each bookie is
+compared.
 """
 
 import time
@@ -14,7 +15,7 @@ from .split_reader import SplitReader
 _KNOWN_SECONDS = 60.0
 """For which a process remembers, so that a task with many small topics does not ask for each."""
 _known: dict[tuple[str, str], float] = {}
-"""Until when, by service URL and bookie."""
+"""Until when, by service URL and identity of the bookie."""
 
 
 class Witness:
@@ -24,6 +25,7 @@ class Witness:
         self._topic, self._access = topic, access
 
     def knows(self, bookie: str) -> bool:
+        """By its identity: who answers by this name in one process is not who does so in another."""
         return _known.get((self._access.service_url, bookie), 0.0) > time.monotonic()
 
     def vouches(self, bookie: str, ledger_id: int, entry_id: int, section: bytes) -> bool:

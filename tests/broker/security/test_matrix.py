@@ -161,6 +161,14 @@ def test_nobody_unknown_may_use_a_route_but_those_that_are_for_anybody() -> None
     assert open_to_all <= {"GET /status.html", "GET /metrics", "GET /metrics/", "GET /docs", "GET /openapi.json"}
 
 
+def test_the_files_of_a_bookie_are_for_super_users_alone_and_for_no_proxy() -> None:
+    """They have entries of all tenants."""
+    security = Security(settings(), run(lambda _: a_store()), {}, lambda: 1_000_000.0)
+    found = dispatcher().find("GET", ["admin", "v2", "bookies", "local-reads"])
+    assert found is not None
+    assert [who.name for who in ROLES if decided(security, *found, who) == "A"] == ["admin"]
+
+
 @pytest.mark.parametrize("who", ROLES, ids=lambda who: who.name)
 def test_a_route_that_declares_nothing_is_for_super_users(who: Who) -> None:
     async def handler(request: Request) -> Any:
