@@ -6,7 +6,7 @@ All calls are made on the event loop; nothing here blocks it.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -128,8 +128,13 @@ class ManagedCursor(Protocol):
     def has_batch_indexes(self) -> bool:
         """Whether any batch is partly acknowledged, so that the common case costs nothing."""
 
-    def partly_acknowledged(self) -> Sequence[tuple[Position, tuple[int, ...]]]:
-        """Each such batch with its ack set, in order."""
+    def partly_acknowledged_count(self) -> int:
+        """How many such batches there are."""
+
+    def partly_acknowledged(
+        self, first: Position | None = None, last: Position | None = None
+    ) -> Iterator[tuple[Position, tuple[int, ...]]]:
+        """Each such batch from `first` to `last`, both with them, with its ack set, in order."""
 
     def backlog_entries(self) -> int:
         """Exact number of entries that are not acknowledged."""

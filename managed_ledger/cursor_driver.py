@@ -7,7 +7,7 @@ allows; being fenced is the managed ledger's end.
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -115,8 +115,13 @@ class MemoryCursor:
     def has_batch_indexes(self) -> bool:
         return len(self.acknowledgements.batches) > 0
 
-    def partly_acknowledged(self) -> list[tuple[Position, Words]]:
-        return self.acknowledgements.batches.items()
+    def partly_acknowledged_count(self) -> int:
+        return len(self.acknowledgements.batches)
+
+    def partly_acknowledged(
+        self, first: Position | None = None, last: Position | None = None
+    ) -> Iterator[tuple[Position, Words]]:
+        return self.acknowledgements.batches.between(first, last)
 
     def backlog_entries(self) -> int:
         return self.acknowledgements.backlog_entries()

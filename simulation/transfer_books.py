@@ -26,6 +26,7 @@ class Books:
         self._seen_early: dict[bytes, None] = {}
         self._committed: dict[Txn, bytes] = {}
         self._aborted: dict[Txn, bytes] = {}
+        self._contradicted: dict[Txn, str] = {}
 
     def opened(self, txn: Txn) -> None:
         if txn in self._opened:
@@ -41,6 +42,10 @@ class Books:
         if _txn(body) not in self._committing:
             self._seen_early[body] = None
 
+    def contradicted(self, txn: Txn, answer: str) -> None:
+        """Its client was told that some who took part had ended it the other way, which nobody has asked of them here."""
+        self._contradicted[txn] = answer
+
     def told(self, txn: Txn, token: bytes, *, is_committed: bool) -> None:
         (self._committed if is_committed else self._aborted)[txn] = token
 
@@ -50,8 +55,7 @@ class Books:
 
     def check(self, debits: Sequence[bytes], others: Sequence[bytes], left: Sequence[bytes]) -> None:
         """What readers saw of both topics, and what the subscription still has. Violation."""
-        if self._seen_early:
-            raise Violation(f"read before anybody committed it: {list(self._seen_early)[:5]}")
+        self._check_noted()
         if left:
             raise Violation(f"tokens are still there: {left[:5]}")
         if sorted(debits) != sorted(others):
@@ -70,6 +74,13 @@ class Books:
         missing = [token for token in self.tokens if token not in moved]
         if missing:
             raise Violation(f"tokens are lost: {missing[:5]}")
+
+    def _check_noted(self) -> None:
+        """What was seen to be wrong while tokens were moved."""
+        if self._seen_early:
+            raise Violation(f"read before anybody committed it: {list(self._seen_early)[:5]}")
+        if self._contradicted:
+            raise Violation(f"ended in two ways: {list(self._contradicted.items())[:2]}")
 
 
 def _txn(body: bytes) -> Txn:

@@ -207,8 +207,10 @@ class Mover(_Program):
         asked.txnid_most_bits, asked.txnid_least_bits = ending.txn
         try:
             await peer.ask(BaseCommand.END_TXN, "end_txn", asked)
-        except RequestFailed:
+        except RequestFailed as failure:
             self._unanswered = None  # its time was up
+            if "ended otherwise" in str(failure):
+                self._books.contradicted(ending.txn, str(failure))
             raise
         self._unanswered = None
         self._books.told(ending.txn, ending.token, is_committed=ending.is_committed)

@@ -12,7 +12,7 @@ from broker.topic.transactions.pending_ack_records import Acknowledged
 from broker.topic.transactions.read_committed import ReadCommitted
 from broker.topic.transactions.subscription_transactions import SubscriptionTransactions
 from broker.transaction.coordinator_driver import Coordinator
-from broker.transaction.ending_driver import Endings
+from broker.transaction.ending_driver import Ending, Endings
 from broker.transaction.machine import TransactionMachine
 from broker.transaction.snapshots import records
 from wire.transactions import TxnAction, TxnId
@@ -22,7 +22,7 @@ def _marker_before_the_log(end: Any) -> Any:
     async def broken(self: Coordinator, least: int, action: TxnAction) -> None:
         self._check()
         first = sorted(self.machine.get(least).partitions)[:1]
-        await self._endings.end(TxnId(self.id, least), action, first, [], lambda: self.machine.low_water_mark)
+        await self._endings.end(Ending(TxnId(self.id, least), action, first, lambda: self.machine.low_water_mark))
         await end(self, least, action)
 
     return broken
@@ -39,8 +39,11 @@ def _time_out_commits(abort_due: Any) -> Any:
 
 
 def _somebody_left_out(end: Any) -> Any:
-    async def broken(self: Endings, txn_id: TxnId, action: TxnAction, partitions: Any, subscriptions: Any, mark: Any) -> None:
-        await end(self, txn_id, action, partitions[1:] if txn_id.least % 3 == 1 else partitions, subscriptions, mark)
+    async def broken(self: Endings, ending: Ending) -> None:
+        topics = [each for each in ending.participants if isinstance(each, str)]
+        if ending.txn_id.least % 3 == 1:
+            ending.participants = [each for each in ending.participants if each not in topics[:1]]
+        await end(self, ending)
 
     return broken
 

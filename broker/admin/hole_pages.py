@@ -4,7 +4,6 @@ Not Apache's. A page is what is acknowledged from a position on, what mark-delet
 is made; how far it goes is in it. Holes that are on disk only are loaded for it. Owns nothing, changes nothing.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,7 +21,6 @@ async def hole_page(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts], start
     """`next`: where the next page begins, "" where this one is the last. ManagedLedgerError: holes that cannot be read."""
     found: list[str] = []
     parts: dict[str, list[int]] = {}
-    batches = cursor.partly_acknowledged()
     following = ""
     for ledger_id, first, last in _windows(ledgers, start):
         if len(found) >= RANGES_MAX or len(parts) >= RANGES_MAX:
@@ -32,12 +30,8 @@ async def hole_page(cursor: ManagedCursor, ledgers: Sequence[LedgerFacts], start
         found += (
             f"({ledger_id}:{begin - 1}..{ledger_id}:{end}]" for begin, end in _acknowledged(cursor, ledger_id, first, last)
         )
-        at = bisect_left(batches, Position(ledger_id, first), key=lambda each: each[0])
-        until = bisect_left(batches, Position(ledger_id, last + 1), key=lambda each: each[0])
-        for position, _ in batches[at:until]:
-            words = cursor.unacknowledged_batch_indexes(position)
-            if words is not None:
-                parts[str(position)] = list(words)
+        batches = cursor.partly_acknowledged(Position(ledger_id, first), Position(ledger_id, last))
+        parts |= {str(position): list(words) for position, words in batches}
     return {"individuallyDeletedMessages": f"[{','.join(found)}]", "partlyAcknowledged": parts, "next": following}
 
 

@@ -124,9 +124,9 @@ def _parts(cursor: ManagedCursor) -> dict[str, Any]:
     message that is left; and how many batches there are, should not all be shown."""
     if not cursor.has_batch_indexes():
         return {}
-    found = cursor.partly_acknowledged()
-    shown = {str(position): list(words) for position, words in islice(found, _RANGES_SHOWN_MAX)}
-    return {"partlyAcknowledged": {"batches": len(found), "left": shown}}
+    found = islice(cursor.partly_acknowledged(), _RANGES_SHOWN_MAX)
+    shown = {str(position): list(words) for position, words in found}
+    return {"partlyAcknowledged": {"batches": cursor.partly_acknowledged_count(), "left": shown}}
 
 
 def _segments(stats: HoleStats) -> dict[str, Any]:

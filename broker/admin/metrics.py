@@ -30,7 +30,7 @@ from .metrics_operations import (
     splits_text,
     usage_text,
 )
-from .metrics_text import CONTENT_TYPE, family
+from .metrics_text import CONTENT_TYPE, family, labels, samples_text
 from .metrics_topics import Tables
 from .metrics_transactions import asked_text, transactions_text
 
@@ -120,6 +120,9 @@ class MetricsRoutes:
             yield load_text(cluster, service.load.reported().usage)
             yield usage_text(cluster, service.load.reported().usage)
             yield moves_text(cluster, service.load.moves, service.load.usages)
+        if service.bookies_inside:  # by the name that a bookie in a process of its own has for it
+            told = sum(each.entries_told() for each in service.bookies_inside.values())
+            yield samples_text(labels(cluster=cluster), [("bookie_local_read_entries", "counter", told)])
 
 
 class _Pieces(Response):

@@ -58,6 +58,9 @@ def asked_text(cluster: str, meters: EndingMeters, *, with_topics: bool) -> Iter
     """What this broker's coordinators ask: a series for each topic, or for each namespace."""
     name = f"{_ASKED}_pending_requests"
     yield f"# TYPE {name} gauge\n{name}{labels(cluster=cluster)}{meters.pending}\n"
+    if meters.contradicted:
+        name = f"{_ASKED}_contradicted_total"
+        yield f"# TYPE {name} counter\n{name}{labels(cluster=cluster)}{meters.contradicted}\n"
     rows = _asked_rows(cluster, meters, with_topics)
     names = [
         (f"{_ASKED}_{word}_{what}", "counter")

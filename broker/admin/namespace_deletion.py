@@ -24,6 +24,7 @@ _LEFT_BEHIND = (
     "/admin/local-policies",
     "/admin/partitioned-topics",
     "/managed-ledgers",
+    "/schemas",
     "/loadbalance/bundle-data",
     "/loadbalance/resource-quota",
 )
@@ -50,6 +51,7 @@ class NamespaceDeletion:
         for topic in sorted(topics, key=lambda each: each.is_system):  # the system's say how the others are to be treated
             await self._delete_topic(topic)
         await unload_namespace(self._service, namespace)
+        await self._delete_schemas(namespace)
         for root in _LEFT_BEHIND:
             await self._documents.delete_tree(f"{root}/{namespace}")
         await self._documents.delete(path)
@@ -65,6 +67,11 @@ class NamespaceDeletion:
         for topic in topics:
             await self._delete_topic(topic)
         return await self._service.owners.unload(namespace, text)
+
+    async def _delete_schemas(self, namespace: NamespaceName) -> None:
+        """Those of the system's own topics, and of topics that never were: with their ledgers, which nobody else knows."""
+        for name in await self._store.children(f"/schemas/{namespace}"):
+            await self._service.schemas.delete(TopicName.of_metadata("persistent", namespace, name), "", force=True)
 
     async def _partitioned(self, namespace: NamespaceName, domain: str) -> list[TopicName]:
         return await self._service.partitioned_topics.list_in(namespace, domain)

@@ -6,7 +6,7 @@ is deleted after that, and what an interrupted run has left by the next one (`ti
 
 What is not yet compacted is kept by the cursor; until the new horizon is stored a second cursor in memory keeps it too, since
 a log is trimmed by what cursors say, not by what of it is stored. Not covered, as for every ledger (docs/adr/0012): a crash
-between the making of a ledger and its first mention.
+between the making of a ledger and its first mention. A run that is cancelled there ends when the ledger is named, or deleted.
 """
 
 import asyncio
@@ -96,9 +96,8 @@ class Compactor:
         newest = Newest(KeyTable(), self._retains_null_key)
         async for portion in self._portions(end):
             newest.note(portion)
-        writer = await self._ledgers.create(self._custom_metadata(end))
+        writer = await self._named_ledger(cursor, old, end)
         try:
-            await self._set_under_way(cursor, [writer.ledger_id] if old is None else [old, writer.ledger_id])
             await self._write(writer, newest, end)
             await writer.close()
         except (LedgerError, ManagedLedgerError, ValueError):
@@ -108,6 +107,25 @@ class Compactor:
         await self.tidy(cursor)
         table = newest.table
         return Compacted(writer.ledger_id, end, table.messages_gone, table.keys, table.size_bytes)
+
+    async def _named_ledger(self, cursor: ManagedCursor, old: int | None, end: Position) -> LedgerWriter:
+        naming = asyncio.get_running_loop().create_task(self._name_ledger(cursor, old, end))
+        try:
+            return await asyncio.shield(naming)
+        except asyncio.CancelledError:
+            await asyncio.wait([naming])
+            if not naming.cancelled():
+                naming.exception()  # it has deleted the ledger then
+            raise
+
+    async def _name_ledger(self, cursor: ManagedCursor, old: int | None, end: Position) -> LedgerWriter:
+        writer = await self._ledgers.create(self._custom_metadata(end))
+        try:
+            await self._set_under_way(cursor, [writer.ledger_id] if old is None else [old, writer.ledger_id])
+        except ManagedLedgerError:
+            await self._forget(writer.ledger_id)
+            raise
+        return writer
 
     async def tidy(self, cursor: ManagedCursor) -> None:
         """Delete what runs before have left behind. LedgerError, ManagedLedgerError: it is tried again by the next one."""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 
 KINDS = ("get", "put", "del")
+NAMESPACES_MAX = 10_000
+"""Of one more the one is forgotten that was used the longest ago: clients may ask for schemas of any name."""
 
 
 @dataclass(slots=True)
@@ -24,15 +26,22 @@ class NamespaceCounts:
 
 
 class SchemaMeters:
-    """Of one registry. There are as many namespaces as there are with schemas that somebody used."""
+    """Of one registry, by namespaces whose schemas somebody asked for."""
 
     def __init__(self) -> None:
         self.by_namespace: dict[str, NamespaceCounts] = {}
 
     def of(self, schema_id: str) -> NamespaceCounts:
         namespace = schema_id.rpartition("/")[0]
-        found = self.by_namespace.get(namespace)
-        return self.by_namespace.setdefault(namespace, NamespaceCounts()) if found is None else found
+        found = self.by_namespace.pop(namespace, None) or NamespaceCounts()
+        self.by_namespace[namespace] = found
+        if len(self.by_namespace) > NAMESPACES_MAX:
+            del self.by_namespace[next(iter(self.by_namespace))]
+        return found
+
+    def forget(self, namespace: str) -> None:
+        """It was deleted."""
+        self.by_namespace.pop(namespace, None)
 
     def ended(self, schema_id: str, kind: str, seconds: float, *, has_failed: bool) -> None:
         counts = self.of(schema_id).operations[kind]

@@ -20,9 +20,11 @@ from ..schema.registry import SchemaRegistry
 from ..schema.storage import SchemaStorage
 from ..topic.contract import OpenTopic, Topic
 from ..topic.policies import AutoTopicCreation
+from .bookies_inside import BookieInside
 from .default_partitions import DefaultPartitions
 from .dynamic_configuration import DynamicConfiguration, DynamicSettings
 from .errors import TopicConflict, TopicElsewhere, TopicNotFound
+from .gone_namespaces import GoneNamespaces
 from .heartbeat import Heartbeat, heartbeat_topic
 from .housekeeping import Housekeeping
 from .load.bundle_splits import BundleSplits
@@ -75,10 +77,14 @@ class BrokerService:
         self.partitioned_topics = PartitionedTopics(store, settings.max_num_partitions_per_partitioned_topic)
         self.system_logs = SystemLogs(self, self._load)
         self.topic_policies = TopicPolicyDocuments(store, settings.cluster_name, clock, self.system_logs.change_events)
-        self.policies = PolicyEnforcement(store, settings.cluster_name, self.topic_policies, lambda: self._topics.all)
+        self.gone_namespaces = GoneNamespaces(lambda: self._topics.names())
+        self.policies = PolicyEnforcement(
+            store, settings.cluster_name, self.topic_policies, lambda: self._topics.all, self.gone_namespaces
+        )
         self.namespace_policies = self.policies.namespaces
         registry = SchemaRegistry(SchemaStorage(store, ledgers), clock)
         self.schemas = TopicSchemas(registry, settings, self.policies.said_of)
+        self.gone_namespaces.listeners += [self.topic_policies.forget, lambda each: registry.meters.forget(str(each))]
         self._partitions = PartitionOpening(self.partitioned_topics, self.topic_exists, self._load, self._close)
         self._default_partitions = DefaultPartitions(self)
         self.deletion = PartitionedDeletion(self, self._forget)
@@ -101,6 +107,8 @@ class BrokerService:
         """Told with `close_topics`, of what somebody else has of these names; it does not fail."""
         self.neighbours = Neighbours()
         """Set by whoever made it, before it starts."""
+        self.bookies_inside: Mapping[str, BookieInside] = {}
+        """By name, those that hand over their files. Set by whoever made it, before it starts."""
         self.splits = BundleSplits(load_settings or LoadSettings(), lambda: self.owners, self.list_topics, self._topics.all)
 
     async def start(self, advertised: Advertised, owners: Owners | None = None) -> None:
@@ -320,16 +328,14 @@ class BrokerService:
         self._require_owned(topic)
         if not topic.is_system:
             await self.topic_policies.load(topic.namespace)
-        if may_create and await self._topics_max(topic.namespace) and not await self.topic_exists(topic):
+        if may_create and not await self.topic_exists(topic):
+            await self.namespaces.require_growing(topic.namespace)
             await self._require_room(topic.namespace, 1)
         return await self._topics.load(topic, create=may_create)
 
-    async def _topics_max(self, namespace: NamespaceName) -> int:
-        said = (await self.policies.of_namespace(namespace)).max_topics
-        return self.settings.max_topics_per_namespace if said is None else said
-
     async def _require_room(self, namespace: NamespaceName, more: int) -> None:
-        limit = await self._topics_max(namespace)
+        said = (await self.policies.of_namespace(namespace)).max_topics
+        limit = self.settings.max_topics_per_namespace if said is None else said
         if limit > 0 and len(await self.list_topics(namespace)) + more > limit:
             raise BrokerError(ServerError.NOT_ALLOWED, f"Exceed maximum number of topics in namespace {namespace}: {limit}")
 

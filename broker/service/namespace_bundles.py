@@ -7,7 +7,7 @@ until one of its bundles is split.
 import json
 from collections.abc import Callable
 
-from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Notification
+from metadata.store import MUST_NOT_EXIST, BadVersion, Change, MetadataError, MetadataStore, Notification
 
 from .bundles import Bundles, parse_bundles
 from .namespaces import bundles, policies_path, to_json
@@ -93,8 +93,14 @@ class NamespaceBundles:
 
     def _changed(self, notification: Notification) -> None:
         name = notification.path.removeprefix(LOCAL_POLICIES + "/")
-        if name.count("/") == 1:
-            self._stale[NamespaceName(*name.split("/"))] = None
+        if name.count("/") != 1:
+            return
+        namespace = NamespaceName(*name.split("/"))
+        if notification.change is Change.DELETED:
+            self._cached.pop(namespace, None)
+            self._stale.pop(namespace, None)
+        else:
+            self._stale[namespace] = None
 
 
 def _document(cut: Bundles) -> dict[str, object]:

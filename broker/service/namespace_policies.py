@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from metadata.store import BadVersion, MetadataError, MetadataStore, Notification
+from metadata.store import BadVersion, Change, MetadataError, MetadataStore, Notification
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
@@ -27,14 +27,19 @@ _ATTEMPTS_MAX = 10
 
 
 class NamespacePolicies:
-    """In one metadata store, as brokers of one cluster see them. `apply` puts policies in force on a namespace's topics."""
+    """In one metadata store, as brokers of one cluster see them. `apply` puts policies in force on a namespace's topics, `gone`
+    is told of one that was deleted."""
 
     def __init__(
-        self, store: MetadataStore, cluster: str, apply: Callable[[NamespaceName, TopicPolicies], Awaitable[None]]
+        self,
+        store: MetadataStore,
+        cluster: str,
+        apply: Callable[[NamespaceName, TopicPolicies], Awaitable[None]],
+        gone: Callable[[NamespaceName], None] = lambda namespace: None,
     ) -> None:
         self._store = store
         self._cluster = cluster
-        self._apply = apply
+        self._apply, self._gone = apply, gone
         self._cached: dict[str, TopicPolicies] = {}
         self._turn = asyncio.Lock()
         self._tasks: dict[asyncio.Task[None], None] = {}
@@ -44,7 +49,9 @@ class NamespacePolicies:
         """See to it that `of` knows the namespace. MetadataError when its policies cannot be read."""
         if str(namespace) not in self._cached:
             async with self._turn:
-                self._cached[str(namespace)] = await self._read(namespace)
+                found = await self._read(namespace)
+                if found is not None:
+                    self._cached[str(namespace)] = found
 
     def of(self, namespace: NamespaceName) -> TopicPolicies:
         """As they are now; after `load`."""
@@ -75,7 +82,7 @@ class NamespacePolicies:
 
     def _changed(self, notification: Notification) -> None:
         name = notification.path.removeprefix(_ROOT + "/")
-        if name in self._cached:
+        if name in self._cached or (notification.change is Change.DELETED and name.count("/") == 1):
             task = asyncio.get_running_loop().create_task(self._follow(NamespaceName.parse(name)))
             self._tasks[task] = None
             task.add_done_callback(lambda done: self._tasks.pop(done, None))
@@ -89,15 +96,21 @@ class NamespacePolicies:
     async def _refresh(self, namespace: NamespaceName) -> None:
         """One after the other, so that the last to read is the last to be in force."""
         async with self._turn:
-            if str(namespace) in self._cached:
-                self._cached[str(namespace)] = policies = await self._read(namespace)
-                await self._apply(namespace, policies)
+            found = await self._read(namespace)
+            if found is None:
+                self._cached.pop(str(namespace), None)
+                self._gone(namespace)
+                await self._apply(namespace, TopicPolicies())
+            elif str(namespace) in self._cached:
+                self._cached[str(namespace)] = found
+                await self._apply(namespace, found)
 
-    async def _read(self, namespace: NamespaceName) -> TopicPolicies:
+    async def _read(self, namespace: NamespaceName) -> TopicPolicies | None:
+        """None: there is no such; whoever wants to load a topic of it is told elsewhere. Nothing is kept of those."""
         try:
             document, _ = await self._document(namespace)
         except NamespaceNotFound:
-            return TopicPolicies()  # deleted: whoever wants to load a topic of it is told elsewhere
+            return None
         try:
             return from_namespace_document(document, self._cluster)
         except BrokerError as error:

@@ -83,6 +83,13 @@ class Namespaces:
         if not await self._store.exists(policies_path(namespace)):
             raise NamespaceNotFound(str(namespace))
 
+    async def require_growing(self, namespace: NamespaceName) -> None:
+        """NamespaceNotFound also while it is being deleted: what is made now nobody would delete (Apache: `deleted` in its
+        policies, at which brokers do not make topics)."""
+        found = await self._store.get(policies_path(namespace))
+        if found is None or _is_being_deleted(found.value):
+            raise NamespaceNotFound(str(namespace))
+
     async def create(self, namespace: NamespaceName, cluster: str, bundle_count: int) -> None:
         """With Apache's default policies; does nothing when it is there."""
         policies = default_policies(cluster, bundle_count)
@@ -104,3 +111,12 @@ class Namespaces:
             await self._store.put(path, to_json(value), MUST_NOT_EXIST)
         except BadVersion:
             return  # somebody else was first
+
+
+def _is_being_deleted(policies: bytes) -> bool:
+    """False of what cannot be read: others say that."""
+    try:
+        document = json.loads(policies)
+    except ValueError:
+        return False
+    return isinstance(document, dict) and document.get("deleted") is True

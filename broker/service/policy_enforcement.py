@@ -16,6 +16,7 @@ from ..errors import BrokerError, ServerError
 from ..topic.contract import Topic
 from ..topic.policies import EXEMPT, NOTHING_SAID, TopicPolicies
 from ..topic.policy_documents import from_topic_document
+from .gone_namespaces import GoneNamespaces
 from .namespace_policies import NamespacePolicies
 from .topic_name import NamespaceName, TopicName
 from .topic_policies import TopicPolicyDocuments
@@ -34,9 +35,14 @@ class PolicyEnforcement:
     """On the topics of one broker."""
 
     def __init__(
-        self, store: MetadataStore, cluster: str, documents: TopicPolicyDocuments, topics: Callable[[], Mapping[str, Topic]]
+        self,
+        store: MetadataStore,
+        cluster: str,
+        documents: TopicPolicyDocuments,
+        topics: Callable[[], Mapping[str, Topic]],
+        gone: GoneNamespaces,
     ) -> None:
-        self.namespaces = NamespacePolicies(store, cluster, self._namespace_changed)
+        self.namespaces = NamespacePolicies(store, cluster, self._namespace_changed, gone.gone)
         self._documents = documents
         self._topics = topics
         self._unwatch = documents.watch(self._topic_changed)

@@ -34,7 +34,12 @@ class SystemLogs:
         found = await service.lookup(topic)
         if found.address != service.advertised:
             return EventLogElsewhere(str(topic), found, service.neighbours, service.new_producer_name)
-        return ServedEventLog(await self._load(topic, True), service.new_producer_name)
+        try:
+            return ServedEventLog(await self._load(topic, is_made), service.new_producer_name)
+        except BrokerError as refusal:
+            if is_made or refusal.code is not ServerError.TOPIC_NOT_FOUND:
+                raise
+            return None  # deleted since
 
     async def change_events(self, namespace: NamespaceName, is_made: bool) -> EventLog | None:
         """Where the policies of the namespace's topics are written. Where topics have none it is as if it were not there."""

@@ -318,7 +318,7 @@ class Topic(Protocol):
 
     async def end_transaction(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
         """What was published in it is durably committed or aborted when it returns, also if it was before. What is open of
-        transactions of its coordinator up to `low_water_mark` is aborted. TRANSACTION_CONFLICT: it was aborted already."""
+        transactions of its coordinator up to `low_water_mark` is aborted. TRANSACTION_CONFLICT: it has ended the other way."""
 
     async def end_acknowledgements(self, subscription: str, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
         """As `end_transaction`, of what was acknowledged in it on a subscription; nothing happens when that is not there."""

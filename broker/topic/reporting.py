@@ -12,6 +12,7 @@ from .contract import KeySharedMode, SubscriptionType
 from .policies import QuotaType
 from .producer import TopicProducer
 from .publishers import Publishers
+from .rates import DeliveryCounters
 from .settings import SUBSCRIPTION_TYPE_NAMES
 from .stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats, TopicTraffic
 from .subscription import Subscription
@@ -48,6 +49,7 @@ def topic_stats(
     ledger: ManagedLedger,
     publishers: Publishers,
     subscriptions: Iterable[Subscription],
+    gone: DeliveryCounters,
     transactions: TransactionBuffer,
     compaction: CompactionStats | None,
     created_ms: int,
@@ -63,8 +65,8 @@ def topic_stats(
         msg_throughput_out=sum(stats.msg_throughput_out for stats in by_name.values()),
         bytes_in_counter=counters.payload_bytes,
         msg_in_counter=counters.messages,
-        bytes_out_counter=sum(stats.bytes_out_counter for stats in by_name.values()),
-        msg_out_counter=sum(stats.msg_out_counter for stats in by_name.values()),
+        bytes_out_counter=gone.payload_bytes + sum(stats.bytes_out_counter for stats in by_name.values()),
+        msg_out_counter=gone.messages + sum(stats.msg_out_counter for stats in by_name.values()),
         average_msg_size=_mean(rates.bytes.per_second, rates.messages.per_second),
         msg_chunk_published=counters.chunks > 0,
         storage_size=ledger.size_bytes,

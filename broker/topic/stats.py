@@ -125,7 +125,8 @@ class TopicTraffic:
 
 @dataclass(frozen=True, slots=True)
 class TopicStats:
-    """A topic. Out rates are the sums over its subscriptions; out counters include consumers that are gone."""
+    """A topic. Out rates are the sums over its subscriptions; out counters include consumers and subscriptions
+    that are gone."""
 
     msg_rate_in: float
     msg_throughput_in: float

@@ -27,6 +27,7 @@ from ports.clock import Clock
 from wire.position import Position
 
 from .acknowledging import Acknowledging
+from .awaited_return import AwaitedReturn
 from .compacted_reading import CompactedReading, compacted_start, last_message_of_compacted
 from .consumer import TopicConsumer
 from .contract import (
@@ -52,9 +53,6 @@ from .transactions.subscription_transactions import SubscriptionTransactions
 from .unacked_limit import BrokerUnacked
 
 _log = logging.getLogger(__name__)
-
-_READER_RETURN_SECONDS_MAX = 60.0
-"""How long a reader's place is kept after its seek has sent it away (Apache keeps it until the topic is unloaded)."""
 
 
 class Subscription:
@@ -99,6 +97,7 @@ class Subscription:
         self._throttle: DispatchThrottle | None = None
         self._unacked: BrokerUnacked | None = None
         self._held_to = 0
+        self._awaited_return = AwaitedReturn(partial(host.abandoned, self))
         self.acknowledging = Acknowledging(
             host.ledger,
             cursor,
@@ -107,7 +106,6 @@ class Subscription:
             self._acknowledged,
             batch_indexes=settings.acknowledgment_at_batch_index_level_enabled,
         )
-
         self.transactions = SubscriptionTransactions(self, host.logs_of_its_own, host.storage_failed)
 
     @property
@@ -152,6 +150,7 @@ class Subscription:
             del self._consumers[key], driver.targets[key]
             raise refusal
         self.key_shared = request.key_shared if request.type is SubscriptionType.KEY_SHARED else None
+        self._awaited_return.end()
         return consumer
 
     def _compacted_reading(self, request: SubscribeRequest) -> CompactedReading | None:
@@ -236,6 +235,7 @@ class Subscription:
 
     def end_consumers(self, reason: str | None, *, asked_by: TopicConsumer | None = None) -> None:
         """Send everybody away; whoever asked for it gets another answer. The dispatcher starts anew with the next one."""
+        self._awaited_return.end()
         self._stop_dispatching()
         for consumer in self.consumers:
             self._forget(consumer)
@@ -289,7 +289,7 @@ class Subscription:
             self.is_fenced = False
             self.end_consumers("the subscription was reset")
             if not self.cursor.durable:
-                asyncio.get_running_loop().call_later(_READER_RETURN_SECONDS_MAX, self._host.abandoned, self)
+                self._awaited_return.begin()
 
     async def reset_to_time(self, publish_time_ms: int) -> None:
         """To the first message published at that time or later; with none, to the end."""

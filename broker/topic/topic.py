@@ -182,9 +182,10 @@ class PersistentTopic:
         return topic_traffic(self.publishers, self.subscriptions.all)
 
     def stats(self) -> TopicStats:
-        subscriptions, buffer = self.subscriptions.all, self.transactions.buffer
-        compaction = self.compaction.stats
-        return topic_stats(self.ledger, self.publishers, subscriptions, buffer, compaction, self.created_ms, self.upkeep)
+        found, buffer, compaction = self.subscriptions, self.transactions.buffer, self.compaction.stats
+        return topic_stats(
+            self.ledger, self.publishers, found.all, found.gone, buffer, compaction, self.created_ms, self.upkeep
+        )
 
     def _sample(self) -> None:
         now = self._loop.time()
@@ -283,6 +284,7 @@ class PersistentTopic:
 
     async def _unload(self) -> None:
         await self.publishers.drain(_DRAIN_SECONDS_MAX)
+        await self.subscriptions.store_delays()
         await self._end_all("the topic is being unloaded")
         await self._close_ledger()
 

@@ -18,7 +18,8 @@ class Participants(Protocol):
 
     async def end_on_partition(self, topic: str, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
         """When it returns, what the transaction published there is durably committed or aborted. A topic that was deleted:
-        done. BrokerError: SERVICE_NOT_READY where the topic is not served here, or anything else; it is tried again."""
+        done. BrokerError: TRANSACTION_CONFLICT when it has ended the other way there, which stays so; SERVICE_NOT_READY where
+        the topic is not served here, or anything else: it is tried again."""
 
     async def end_on_subscription(
         self, topic: str, subscription: str, txn_id: TxnId, action: TxnAction, low_water_mark: int

@@ -16,15 +16,17 @@ from ports.logs import line
 from wire.transactions import TxnAction, TxnId
 
 from ..errors import BrokerError, ServerError
-from .ending_driver import Endings
+from .ending_driver import Ending, Endings
 from .log_driver import TransactionLog
 from .machine import Transaction, TransactionMachine
 from .meters import CoordinatorMeters
-from .records import Record, StatusChanged, TxnStatus, TxnSubscription
+from .records import Participant, Record, StatusChanged, TxnStatus, TxnSubscription
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS_MAX = 3600.0
+ANSWER_SECONDS_MAX = 20.0
+"""Who asks for an end hears by then what is left of it. Apache's clients wait for 30 s (operationTimeout)."""
 TIMEOUT_MS_MAX = 1 << 62
 """A client's number has 64 bits without a sign, of which a file with a sign keeps 63."""
 
@@ -41,6 +43,8 @@ class Coordinator:
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         """By number: those that are being ended."""
+        self._endings_of: dict[int, Ending] = {}
+        """Of these: how far they have come."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         """When it is due; uvloop's timers that are due at once do not say it."""
@@ -103,15 +107,22 @@ class Coordinator:
         await self._append(self.machine.add_subscriptions(least, subscriptions))
 
     async def end(self, least: int, action: TxnAction) -> None:
-        """When it returns everybody who took part has ended it. That it will end so is durable before anybody is asked."""
+        """When it returns everybody who took part has ended it. That it will end so is durable before anybody is asked.
+
+        SERVICE_NOT_READY: some have not, by ANSWER_SECONDS_MAX. They are asked on, and who asks for the end again waits again.
+        TRANSACTION_CONFLICT: some had been told the other end before by somebody else; all others have done it."""
         self._check()
         await self._append(self.machine.end(least, action))
         if self.machine.is_ending(least) and least not in self._tasks:
             self._begin_ending(self.machine.get(least))
         task = self._tasks.get(least)
         if task is not None:
-            await asyncio.wait([task])
+            ending = self._endings_of[least]
+            await asyncio.wait([task], timeout=ANSWER_SECONDS_MAX)
             self._check()
+            if not task.done():
+                raise ending.not_done()
+            self.machine.require_whole(least)
 
     def owner(self, least: int) -> str | None:
         """TRANSACTION_NOT_FOUND."""
@@ -125,27 +136,24 @@ class Coordinator:
     # ---- Ending
 
     def _begin_ending(self, transaction: Transaction) -> None:
-        least = transaction.least
-        self._tasks[least] = task = self._loop.create_task(self._end(transaction), name=f"end of transaction {least}")
+        least, action = transaction.least, transaction.status.action
+        assert action is not None
+        participants: list[Participant] = [*sorted(transaction.subscriptions)]  # acknowledgements first, as Apache
+        participants += sorted(transaction.partitions)
+        ending = Ending(TxnId(self.id, least), action, participants, lambda: self.machine.low_water_mark)
+        self._endings_of[least] = ending
+        self._tasks[least] = task = self._loop.create_task(self._end(transaction, ending), name=f"end of transaction {least}")
         task.add_done_callback(lambda done: self._ending_done(least, done))
 
-    async def _end(self, transaction: Transaction) -> None:
-        action = transaction.status.action
-        assert action is not None
-        await self._endings.end(
-            TxnId(self.id, transaction.least),
-            action,
-            sorted(transaction.partitions),
-            sorted(transaction.subscriptions),
-            lambda: self.machine.low_water_mark,
-        )
-        await self._append(self.machine.finish(transaction.least))
+    async def _end(self, transaction: Transaction, ending: Ending) -> None:
+        await self._endings.end(ending)
+        await self._append(self.machine.finish(transaction.least, ending.against))
         self.log.let_go(self.machine.ended(transaction.least))
         open_ms = self._clock.now_ms() - transaction.start_ms
-        self.meters.ended(max(0, open_ms), is_committed=action is TxnAction.COMMIT)
+        self.meters.ended(max(0, open_ms), is_committed=ending.action is TxnAction.COMMIT)
 
     def _ending_done(self, least: int, done: "asyncio.Task[None]") -> None:
-        del self._tasks[least]
+        del self._tasks[least], self._endings_of[least]
         failure = None if done.cancelled() else done.exception()
         if failure is not None and not isinstance(failure, BrokerError):
             log.error(line("ending a transaction failed", coordinator=self.id, number=least), exc_info=failure)

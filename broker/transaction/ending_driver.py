@@ -2,13 +2,14 @@
 
 Owns one try at a time for each participant. Nobody is asked before it is durable how the transaction ends, and nobody is left
 out: who cannot be reached, or refuses, is asked again for as long as it takes (Apache: endTxnInTransactionBuffer, which gives
-up at errors that it does not know, until the coordinator is loaded again).
+up at errors that it does not know, until the coordinator is loaded again). But for who says TRANSACTION_CONFLICT: it was told
+the other end before, by whoever may say END_TXN_ON_PARTITION, and cannot take that back. (Apache's topics say that it is done.)
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ports.logs import line
 from wire.transactions import TxnAction, TxnId
@@ -16,7 +17,7 @@ from wire.transactions import TxnAction, TxnId
 from ..errors import BrokerError, ServerError
 from .contract import Participants
 from .meters import EndingMeters
-from .records import TxnSubscription
+from .records import Participant
 
 log = logging.getLogger(__name__)
 
@@ -25,24 +26,27 @@ _LOGGED_AFTER = 3
 """Attempts; before that somebody is just being loaded or moved."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Participant:
-    """A topic that the transaction published to, or a subscription on which it acknowledged."""
-
-    topic: str
-    subscription: str | None = None
-
-    def __str__(self) -> str:
-        return self.topic if self.subscription is None else f"{self.topic} {self.subscription}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """What all of them are told. `low_water_mark`: as it is when one is asked."""
+@dataclass(slots=True)
+class Ending:
+    """What all who took part are told, and how far that has come. `low_water_mark`: as it is when one is asked."""
 
     txn_id: TxnId
     action: TxnAction
+    participants: Sequence[Participant]
     low_water_mark: Callable[[], int]
+    refusals: dict[Participant, str] = field(default_factory=dict)
+    """Of those who have not done it yet: why, the last time."""
+    against: list[Participant] = field(default_factory=list)
+    """Who had ended it the other way before, and stay with that."""
+
+    def not_done(self) -> BrokerError:
+        """For who has waited long enough. It will be done: that is stored."""
+        end = "committed" if self.action is TxnAction.COMMIT else "aborted"
+        text = f"Transaction {self.txn_id} will be {end}, but not all who took part have done it yet"
+        first = next(iter(self.refusals.items()), None)
+        if first is not None:
+            text += f": {_name(first[0])}: {first[1]}"
+        return BrokerError(ServerError.SERVICE_NOT_READY, text)
 
 
 class Endings:
@@ -54,45 +58,42 @@ class Endings:
         self._seconds_max = seconds_max
         self.meters = EndingMeters()
 
-    async def end(
-        self,
-        txn_id: TxnId,
-        action: TxnAction,
-        partitions: Sequence[str],
-        subscriptions: Sequence[TxnSubscription],
-        low_water_mark: Callable[[], int],
-    ) -> None:
-        """When it returns all have ended it. Acknowledgements first, as Apache."""
-        ending = _Ending(txn_id, action, low_water_mark)
-        participants = [_Participant(topic, name) for topic, name in subscriptions]
-        participants += [_Participant(topic) for topic in partitions]
+    async def end(self, ending: Ending) -> None:
+        """When it returns all have ended it, but for those who are `against` it."""
         async with asyncio.TaskGroup() as group:
-            for each in participants:
+            for each in ending.participants:
                 group.create_task(self._until_done(each, ending))
 
-    async def _until_done(self, participant: _Participant, ending: _Ending) -> None:
-        attempts, wait = 0, RETRY_SECONDS_MIN
+    async def _until_done(self, participant: Participant, ending: Ending) -> None:
+        attempts, wait, where = 0, RETRY_SECONDS_MIN, _name(participant)
         while True:
             refusal = await self._measured(participant, ending)
-            if refusal is None:
-                return
+            if refusal is None or refusal.code is ServerError.TRANSACTION_CONFLICT:
+                break
+            ending.refusals[participant] = refusal.message
             attempts += 1
             if attempts == _LOGGED_AFTER:
-                log.warning(line("a transaction cannot be ended yet", txn=ending.txn_id, where=participant, reason=refusal))
+                log.warning(line("a transaction cannot be ended yet", txn=ending.txn_id, where=where, reason=refusal))
             await asyncio.sleep(wait)
             wait = min(wait * 2, RETRY_SECONDS_MAX)
+        ending.refusals.pop(participant, None)
+        if refusal is not None:
+            ending.against.append(participant)
+            self.meters.contradicted += 1
+            log.warning(line("a transaction was ended otherwise before", txn=ending.txn_id, where=where, reason=refusal))
 
-    async def _measured(self, participant: _Participant, ending: _Ending) -> BrokerError | None:
+    async def _measured(self, participant: Participant, ending: Ending) -> BrokerError | None:
         loop = asyncio.get_running_loop()
         began, self.meters.pending = loop.time(), self.meters.pending + 1
         try:
             refusal = await self._answered(participant, ending)
         finally:
             self.meters.pending -= 1
-        self.meters.asked(participant.topic, ending.action, loop.time() - began, is_done=refusal is None)
+        topic = participant if isinstance(participant, str) else participant.topic
+        self.meters.asked(topic, ending.action, loop.time() - began, is_done=refusal is None)
         return refusal
 
-    async def _answered(self, participant: _Participant, ending: _Ending) -> BrokerError | None:
+    async def _answered(self, participant: Participant, ending: Ending) -> BrokerError | None:
         """None: it is done."""
         async with self._turns:
             try:
@@ -104,8 +105,12 @@ class Endings:
                 return error
         return None
 
-    def _ask(self, participant: _Participant, ending: _Ending) -> Awaitable[None]:
-        topic, mark = participant.topic, ending.low_water_mark()
-        if participant.subscription is None:
-            return self._participants.end_on_partition(topic, ending.txn_id, ending.action, mark)
-        return self._participants.end_on_subscription(topic, participant.subscription, ending.txn_id, ending.action, mark)
+    def _ask(self, participant: Participant, ending: Ending) -> Awaitable[None]:
+        mark = ending.low_water_mark()
+        if isinstance(participant, str):
+            return self._participants.end_on_partition(participant, ending.txn_id, ending.action, mark)
+        return self._participants.end_on_subscription(*participant, ending.txn_id, ending.action, mark)
+
+
+def _name(participant: Participant) -> str:
+    return participant if isinstance(participant, str) else " ".join(participant)

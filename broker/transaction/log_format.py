@@ -41,6 +41,8 @@ def encode(coordinator_id: int, record: Record, last_sequence: int, now_ms: int)
         case StatusChanged():
             change = TransactionMetadataEntry(expected_status=record.expected.name, new_status=record.new.name)
             change.metadata_op = TransactionMetadataEntry.UPDATE
+            change.partitions.extend(record.partitions)
+            change.subscriptions.extend(LoggedSubscription(topic=t, subscription=s) for t, s in record.subscriptions)
             entry.MergeFrom(change)
     return entry.SerializeToString()
 
@@ -71,6 +73,11 @@ def _record(entry: TransactionMetadataEntry) -> Record:
         case TransactionMetadataEntry.ADD_PARTITION:
             return PartitionsAdded(least, tuple(entry.partitions))
         case TransactionMetadataEntry.ADD_SUBSCRIPTION:
-            return SubscriptionsAdded(least, tuple(TxnSubscription(s.topic, s.subscription) for s in entry.subscriptions))
+            return SubscriptionsAdded(least, _subscriptions(entry))
         case _:
-            return StatusChanged(least, TxnStatus(entry.expected_status), TxnStatus(entry.new_status))
+            expected, new = TxnStatus(entry.expected_status), TxnStatus(entry.new_status)
+            return StatusChanged(least, expected, new, tuple(entry.partitions), _subscriptions(entry))
+
+
+def _subscriptions(entry: TransactionMetadataEntry) -> tuple[TxnSubscription, ...]:
+    return tuple(TxnSubscription(each.topic, each.subscription) for each in entry.subscriptions)

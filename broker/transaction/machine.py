@@ -19,6 +19,7 @@ from wire.transactions import TxnAction, TxnId
 from ..errors import BrokerError, ServerError
 from .records import (
     Opened,
+    Participant,
     PartitionsAdded,
     Place,
     Record,
@@ -36,6 +37,8 @@ ENDED_MAX = 10_000
 """Of so many that have ended it is still known how."""
 PARTICIPANTS_MAX = 10_000
 """Partitions and subscriptions of one transaction."""
+AGAINST_MAX = 10
+"""Of so many that ended it the other way is known which they are."""
 
 _NEXT = {
     (TxnStatus.OPEN, TxnStatus.COMMITTING),
@@ -59,6 +62,8 @@ class Transaction:
     partitions: dict[str, None] = field(default_factory=dict)
     subscriptions: dict[TxnSubscription, None] = field(default_factory=dict)
     places: list[Place] = field(default_factory=list)
+    against: tuple[Participant, ...] = ()
+    """Who had ended it the other way before."""
 
     @property
     def due_ms(self) -> int:
@@ -71,6 +76,7 @@ class Ended:
 
     status: TxnStatus
     owner: str | None
+    against: tuple[Participant, ...] = ()
 
 
 class TransactionMachine:
@@ -142,9 +148,11 @@ class TransactionMachine:
         return self._done(SubscriptionsAdded(least, new)) if new else None
 
     def end(self, least: int, action: TxnAction) -> StatusChanged | None:
-        """None: it is on its way to that end, or has come there. TRANSACTION_NOT_FOUND, INVALID_TXN_STATUS."""
+        """None: it is on its way to that end, or has come there. TRANSACTION_NOT_FOUND, INVALID_TXN_STATUS; and see
+        `require_whole`."""
         ended = self._ended.get(least)
         if ended is not None and ended.status.action is action:
+            self.require_whole(least)
             return None
         found = self.get(least)
         if found.status is not TxnStatus.OPEN:
@@ -158,10 +166,20 @@ class TransactionMachine:
         found = self._active.get(least)
         return found is not None and found.status in _ENDED
 
-    def finish(self, least: int) -> StatusChanged:
-        """All who took part have ended it. When the record is stored: `ended`."""
-        now = self.get(least).status
-        return self._done(StatusChanged(least, now, _ENDED[now]))
+    def finish(self, least: int, against: Sequence[Participant] = ()) -> StatusChanged:
+        """All who took part have ended it, but for those who had ended it the other way. When the record is stored: `ended`."""
+        now, named = self.get(least).status, against[:AGAINST_MAX]
+        partitions = tuple(each for each in named if isinstance(each, str))
+        subscriptions = tuple(each for each in named if not isinstance(each, str))
+        return self._done(StatusChanged(least, now, _ENDED[now], partitions, subscriptions))
+
+    def require_whole(self, least: int) -> None:
+        """BrokerError(TRANSACTION_CONFLICT) of one that has ended, as far as is known, otherwise at some who took part."""
+        ended = self._ended.get(least)
+        if ended is not None and ended.against:
+            names = ", ".join(each if isinstance(each, str) else " ".join(each) for each in ended.against)
+            text = f"Transaction {TxnId(self.coordinator_id, least)} is {ended.status.name}, but was ended otherwise at {names}"
+            raise BrokerError(ServerError.TRANSACTION_CONFLICT, text)
 
     def due(self, now_ms: int) -> list[int]:
         """Those that are open and whose time is up. Each is told once."""
@@ -188,7 +206,7 @@ class TransactionMachine:
         """Its last record is stored: where its records are, which nobody needs any more."""
         gone = self._active.pop(least)
         assert gone.status.has_ended, gone
-        self._remember(least, Ended(gone.status, gone.owner))
+        self._remember(least, Ended(gone.status, gone.owner, gone.against))
         if len(self._due) > 2 * len(self._active) + 1000:
             self._due = [each for each in self._due if each[1] in self._active]
             heapq.heapify(self._due)
@@ -201,7 +219,7 @@ class TransactionMachine:
         found = self._active.get(record.least)
         if found is None:
             if isinstance(record, StatusChanged) and record.new.has_ended:
-                self._remember(record.least, Ended(record.new, None))
+                self._remember(record.least, Ended(record.new, None, _against(record)))
             if not isinstance(record, Opened):
                 return [place]
         elif not self._is_next(found, record):
@@ -242,6 +260,7 @@ class TransactionMachine:
             case StatusChanged():
                 assert (record.expected, record.new) in _NEXT, record
                 self._active[record.least].status = record.new
+                self._active[record.least].against = _against(record)
             case _:
                 assert_never(record)
 
@@ -276,3 +295,7 @@ class TransactionMachine:
         assert not set(self._active) & set(self._ended)
         assert len(self._ended) <= ENDED_MAX
         assert all(each.status is not TxnStatus.OPEN or (each.due_ms, each.least) in self._due for each in self.active())
+
+
+def _against(record: StatusChanged) -> tuple[Participant, ...]:
+    return (*record.partitions, *record.subscriptions)

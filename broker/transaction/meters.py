@@ -46,9 +46,11 @@ class EndingCounts:
 
 @dataclass(slots=True)
 class EndingMeters:
-    """Of all coordinators of a broker. `pending`: requests that are not answered, or wait for their turn."""
+    """Of all coordinators of a broker. `pending`: requests that are not answered, or wait for their turn. `contradicted`: who
+    was asked had ended the transaction the other way before."""
 
     pending: int = 0
+    contradicted: int = 0
     by_topic: dict[str, dict[TxnAction, EndingCounts]] = field(default_factory=dict)
 
     def asked(self, topic: str, action: TxnAction, seconds: float, *, is_done: bool) -> None:

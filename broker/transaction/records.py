@@ -73,13 +73,20 @@ class SubscriptionsAdded:
     subscriptions: tuple[TxnSubscription, ...]
 
 
+Participant = str | TxnSubscription
+"""A topic that a transaction published to, or a subscription on which it acknowledged."""
+
+
 @record(frozen=True, slots=True)
 class StatusChanged:
-    """One step on the way to its end."""
+    """One step on the way to its end. `partitions` and `subscriptions`, only of the last step: they had ended it the other
+    way before they were asked. Apache's coordinators write none there, and pass over them."""
 
     least: int
     expected: TxnStatus
     new: TxnStatus
+    partitions: tuple[str, ...] = ()
+    subscriptions: tuple[TxnSubscription, ...] = ()
 
 
 Record = Opened | PartitionsAdded | SubscriptionsAdded | StatusChanged

@@ -35,7 +35,12 @@ class BatchIndexes:
         return None if bits is None else to_words(bits)
 
     def items(self) -> list[tuple[Position, Words]]:
-        return [(position, to_words(bits)) for position, bits in self._unacknowledged.items()]
+        return list(self.between(None, None))
+
+    def between(self, first: Position | None, last: Position | None) -> Iterator[tuple[Position, Words]]:
+        """Those from `first` to `last`, both with them; it is looked at no others."""
+        for position in self._unacknowledged.irange(first, last):
+            yield position, to_words(self._unacknowledged[position])
 
     def acknowledge(self, position: Position, ack_set: Sequence[int], batch_size: int) -> tuple[bool, bool]:
         """Whether anything changed, and whether the batch is wholly acknowledged now (then it is forgotten)."""

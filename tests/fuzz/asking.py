@@ -126,7 +126,7 @@ def end_transaction(rng: Random, peer: Peer, known: Knowledge) -> Asked:
 
 def end_on_partition(rng: Random, peer: Peer, known: Knowledge) -> Asked:
     told = api.CommandEndTxnOnPartition(request_id=peer.next_request(rng))
-    _end_there(rng, told)
+    _end_there(rng, told, known)
     if not odd.is_odd(rng, 12):
         told.topic = known.topic(rng)
     return _of(BaseCommand.END_TXN_ON_PARTITION, told)
@@ -134,17 +134,16 @@ def end_on_partition(rng: Random, peer: Peer, known: Knowledge) -> Asked:
 
 def end_on_subscription(rng: Random, peer: Peer, known: Knowledge) -> Asked:
     told = api.CommandEndTxnOnSubscription(request_id=peer.next_request(rng))
-    _end_there(rng, told)
+    _end_there(rng, told, known)
     if not odd.is_odd(rng, 12):
         told.subscription.topic, told.subscription.subscription = known.topic(rng), odd.text(rng, "s1")
     return _of(BaseCommand.END_TXN_ON_SUBSCRIPTION, told)
 
 
-def _end_there(rng: Random, told: Any) -> None:
-    """Of coordinators that there are none of: whoever may say this of others' transactions is a broker, and believed. One that
-    is open, is aborted so, and is committed by its coordinator, is never answered."""
-    told.txnid_most_bits = rng.choice([each for each in odd.WORDS if each > 15])
-    told.txnid_least_bits = rng.choice(odd.WORDS)
+def _end_there(rng: Random, told: Any, known: Knowledge) -> None:
+    """Whoever may say this of others' transactions is believed. One that is aborted so, and is committed by its coordinator,
+    is a conflict, which END_TXN tells."""
+    told.txnid_most_bits, told.txnid_least_bits = known.transaction(rng)
     if not odd.is_odd(rng, 12):
         told.txn_action = rng.choice((api.COMMIT, api.ABORT))
     if odd.is_odd(rng, 3):

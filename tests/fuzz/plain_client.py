@@ -12,6 +12,13 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 from .asking import BODIES
 
 ANSWER_SECONDS_MAX = 60.0
+_UNASKED = (
+    BaseCommand.ACTIVE_CONSUMER_CHANGE,
+    BaseCommand.CLOSE_CONSUMER,
+    BaseCommand.CLOSE_PRODUCER,
+    BaseCommand.PONG,
+    BaseCommand.WATCH_TOPIC_UPDATE,
+)
 
 
 class Refused(Exception):
@@ -50,7 +57,7 @@ class PlainClient(asyncio.Protocol):
                 self.deliveries.put_nowait((command, section))
             elif command.type in (BaseCommand.SEND_RECEIPT, BaseCommand.SEND_ERROR):
                 self.receipts.put_nowait(command)
-            elif command.type not in (BaseCommand.ACTIVE_CONSUMER_CHANGE, BaseCommand.PONG):
+            elif command.type not in _UNASKED:
                 self._answers.put_nowait(command)
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -7,7 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
+from managed_ledger.cursor.batch_indexes import BatchIndexes
 from managed_ledger.cursor.bits import from_words, range_count, ranges, run_end, to_words
+from wire.position import Position
 
 BLOCK = 1 << 16
 
@@ -71,3 +73,11 @@ def test_run_end_is_the_last_of_the_consecutive_numbers(bits: BitMap, first: int
 @pytest.mark.parametrize("word", [-1, 1, -(1 << 63), (1 << 64) - 1])
 def test_a_single_word_is_read_signed_or_not(word: int) -> None:
     assert from_words([word]) == BitMap(bit for bit in range(64) if word >> bit & 1)
+
+
+def test_batches_between_two_positions_are_found_without_the_others() -> None:
+    batches = BatchIndexes()
+    for ledger_id, entry_id in itertools.product((3, 5), range(4)):
+        batches.restore(Position(ledger_id, entry_id), (entry_id + 1,))
+    assert [place for place, _ in batches.between(Position(3, 2), Position(5, 0))] == [(3, 2), (3, 3), (5, 0)]
+    assert list(batches.between(None, None)) == batches.items()

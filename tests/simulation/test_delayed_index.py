@@ -270,6 +270,33 @@ def test_what_a_lost_bucket_named_is_stored_again_and_not_read_at_every_load(rea
     run(scenario)
 
 
+@pytest.mark.parametrize("how", ["stopped", "unloaded"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_after_a_polite_end_nothing_is_read_again(kind: SubscriptionType, how: str, read_entries: ReadEntries) -> None:
+    """What had come too lately for a bucket is stored on the way."""
+
+    async def before(client: Session) -> None:
+        await client.subscribe(kind=kind)
+        await client.publish(*map(texts, range(MANY)), deliver_at_ms=client.served.now_ms() + HOUR_MS)
+        assert client.served.delayed("sub") == MANY
+        assert not names(client.served), "it is not looked at yet"
+
+    async def after(client: Session) -> None:
+        read_entries.count = 0
+        await client.subscribe(kind=kind)
+        await client.receive(5)
+        assert (client.deliveries, client.served.delayed("sub"), read_entries.count) == (0, MANY, 0)
+
+    async def scenario(world: World) -> None:
+        served = Served(world, SMALL_BUCKETS)
+        await served.server.start()
+        await served.client(before)
+        await (served.restart(Stop.CLEAN) if how == "stopped" else served.unload())
+        await served.client(after)
+
+    run(scenario)
+
+
 def test_a_bucket_about_whole_ledgers_has_the_name_that_apache_gives_it() -> None:
     async def work(client: Session) -> None:
         positions = await hold_back(client)

@@ -77,6 +77,13 @@ def test_what_was_aborted_and_what_was_given_twice_are_told() -> None:
         found.opened(ONE)
 
 
+def test_one_that_was_ended_in_two_ways_is_told() -> None:
+    found = books()
+    found.contradicted(ONE, "it was ended otherwise")
+    with pytest.raises(Violation, match="two ways"):
+        found.check(GOOD, GOOD, [])
+
+
 def test_what_was_read_before_its_client_asked_for_the_commit_is_told() -> None:
     found = books()
     found.committing(ONE)

@@ -41,6 +41,8 @@ CHECK_SECONDS = 1.0
 RETRY_SECONDS = 30.0
 QUIET_SECONDS = 60.0
 """How long less than a whole bucket stays unwritten."""
+FINISH_SECONDS_MAX = 5.0
+"""So long at most a polite end waits for what is in no bucket yet: it is read from the log otherwise."""
 
 _log = logging.getLogger(__name__)
 
@@ -108,23 +110,48 @@ class DelayedIndex:
         loaded = 0 if delays is None else len(delays)
         return index_metrics(IndexStats(len(self.buckets), loaded, size_bytes, self._operations))
 
+    async def finish(self) -> None:
+        """Before a polite end: what waits and is in no bucket yet is stored, where it is enough for one."""
+        try:
+            async with asyncio.timeout(FINISH_SECONDS_MAX):
+                while await self._did_more():
+                    pass  # until there is nothing to do, or something goes wrong
+        except TimeoutError:
+            _log.warning(line("not all delayed messages stored before the end", of=self._label))
+
+    async def _did_more(self) -> bool:
+        if self._is_loading or self._is_closed:
+            return False
+        if self._working is None:
+            self._cancel_timer()
+            self._look(is_last=True)
+        working = self._working
+        if working is None:
+            return False
+        await asyncio.wait([working])
+        return not working.cancelled() and working.exception() is None and working.result()
+
     def close(self) -> None:
         """What is being written is given up at the next occasion. Closing twice is fine."""
         self._is_closed = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._cancel_timer()
         if self._is_loading and self._working is not None:
             self._working.cancel()
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def _look_in(self, seconds: float) -> None:
         if self._timer is None and self._working is None and not self._is_closed:
             self._timer = self._loop.call_later(seconds, self._look)
 
-    def _look(self) -> None:
+    def _look(self, *, is_last: bool = False) -> None:
         self._timer = None
         delays, step = self._dispatcher.delays, None
         if delays is not None and not self._useless:
-            is_quiet = self._loop.time() - self._stored_at >= QUIET_SECONDS
+            is_quiet = is_last or self._loop.time() - self._stored_at >= QUIET_SECONDS
             reached = self._dispatcher.state().read_position
             stored_to = self._stored_to if self.buckets else START
             step = next_step(self.buckets, delays, stored_to, reached, self._rule, is_quiet=is_quiet)

@@ -3,7 +3,7 @@
 Acknowledgements have no effect, as in Apache's NonPersistentSubscription.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from pyroaring import BitMap
@@ -69,8 +69,13 @@ class PassingCursor:
     def has_batch_indexes(self) -> bool:
         return False
 
-    def partly_acknowledged(self) -> tuple[()]:
-        return ()
+    def partly_acknowledged_count(self) -> int:
+        return 0
+
+    def partly_acknowledged(
+        self, first: Position | None = None, last: Position | None = None
+    ) -> Iterator[tuple[Position, tuple[int, ...]]]:
+        return iter(())
 
     def backlog_entries(self) -> int:
         return 0

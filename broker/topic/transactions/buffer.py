@@ -36,7 +36,7 @@ class Ending(Enum):
     WRITE_MARKER = "write marker"
     NOTHING = "nothing"
     CONFLICT = "conflict"
-    """It was aborted, and is to be committed."""
+    """It has ended the other way."""
 
 
 class TransactionBuffer:
@@ -50,8 +50,8 @@ class TransactionBuffer:
         """By coordinator: transactions up to it have ended everywhere."""
         self._open: OrderedDict[TxnId, _Open] = OrderedDict()
         """In the order of their first messages."""
-        self._ended: OrderedDict[TxnId, None] = OrderedDict()
-        """Lately; messages of theirs that come now are too late."""
+        self._ended: OrderedDict[TxnId, TxnAction] = OrderedDict()
+        """Lately, and how; messages of theirs that come now are too late."""
 
     @property
     def open_count(self) -> int:
@@ -121,11 +121,15 @@ class TransactionBuffer:
         if found is not None:
             found.is_ending = True
             return Ending.WRITE_MARKER
-        if action is TxnAction.COMMIT and txn_id in self.aborted:
-            return Ending.CONFLICT
-        is_known = txn_id in self._ended or txn_id in self.aborted
-        self._remember(txn_id)
-        return Ending.NOTHING if is_known or not leaves_marker else Ending.WRITE_MARKER
+        before = self.ended_by(txn_id)
+        if before is not None:
+            return Ending.NOTHING if before is action else Ending.CONFLICT
+        self._remember(txn_id, action)
+        return Ending.WRITE_MARKER if leaves_marker else Ending.NOTHING
+
+    def ended_by(self, txn_id: TxnId) -> TxnAction | None:
+        """How it has ended; None: it has not, or that is not known any more."""
+        return TxnAction.ABORT if txn_id in self.aborted else self._ended.get(txn_id)
 
     def still_open(self, txn_id: TxnId) -> None:
         """Its marker was certainly not stored."""
@@ -141,10 +145,10 @@ class TransactionBuffer:
             self.aborted_count += was_open
         else:
             self.committed_count += was_open
-        self._remember(txn_id)
+        self._remember(txn_id, action)
 
-    def _remember(self, txn_id: TxnId) -> None:
-        self._ended[txn_id] = None
+    def _remember(self, txn_id: TxnId, action: TxnAction) -> None:
+        self._ended[txn_id] = action
         if len(self._ended) > _ENDED_KEPT_MAX:
             self._ended.popitem(last=False)
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from pyroaring import BitMap
 
 from wire.position import Position
-from wire.transactions import TxnId
+from wire.transactions import TxnAction, TxnId
 
 from .facts import AckPlace
 
@@ -82,16 +82,16 @@ class PendingAcks:
         """By ledger: entries that are pending as a whole."""
         self._parts: dict[Position, _Part] = {}
         self._cumulative: TxnId | None = None
-        self._ended: OrderedDict[TxnId, None] = OrderedDict()
-        """Lately; acknowledgements of theirs that come now are too late."""
+        self._ended: OrderedDict[TxnId, TxnAction] = OrderedDict()
+        """Lately, and how; acknowledgements of theirs that come now are too late."""
 
     def takes(self, txn_id: TxnId) -> bool:
         """Whether it may still acknowledge something."""
         return txn_id not in self._ended and txn_id.least > self.low_water_marks.get(txn_id.most, -1)
 
-    def has_ended(self, txn_id: TxnId) -> bool:
-        """Lately, since the subscription was loaded."""
-        return txn_id in self._ended
+    def ended_by(self, txn_id: TxnId) -> TxnAction | None:
+        """How it has ended; None: it has not, or that is not known any more."""
+        return self._ended.get(txn_id)
 
     def __len__(self) -> int:
         return len(self._open)
@@ -191,9 +191,9 @@ class PendingAcks:
         self._open.setdefault(txn_id, TransactionAcks()).cumulative = acked
         self._cumulative = txn_id
 
-    def take(self, txn_id: TxnId) -> TransactionAcks | None:
+    def take(self, txn_id: TxnId, action: TxnAction) -> TransactionAcks | None:
         """It has ended: nothing of it is pending any more. What it had acknowledged."""
-        self._ended[txn_id] = None
+        self._ended.setdefault(txn_id, action)
         if len(self._ended) > _ENDED_KEPT_MAX:
             self._ended.popitem(last=False)
         acks = self._open.pop(txn_id, None)

@@ -226,7 +226,8 @@ class SubscriptionTransactions:
         for leftover in self.pending.low_water_mark(txn_id.most, low_water_mark):
             name = self._subscription.name
             log.warning(line("acknowledgements of a transaction that its coordinator does not know", of=name, id=leftover))
-            await self._counted_end(leftover, TxnAction.ABORT)
+            if self.pending.of(leftover) is not None:  # it may have ended since
+                await self._counted_end(leftover, TxnAction.ABORT)
         await self._tidy()
 
     async def _counted_end(self, txn_id: TxnId, action: TxnAction) -> None:
@@ -241,7 +242,8 @@ class SubscriptionTransactions:
         counts.ended(loop.time() - began, is_commit=is_commit)
 
     async def _end(self, txn_id: TxnId, action: TxnAction) -> None:
-        """Whoever asks meanwhile hears the same. Whoever asks may give up: it goes on."""
+        """Whoever asks for the same meanwhile hears the same, who asks for the other end TRANSACTION_CONFLICT. Whoever asks may
+        give up: it goes on."""
         under_way = self._ending.get(txn_id)
         if under_way is None:
             under_way = self._begin_end(txn_id, action)
@@ -251,11 +253,22 @@ class SubscriptionTransactions:
             await asyncio.shield(under_way)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
+        self._check_ended(txn_id, action)
+
+    def _check_ended(self, txn_id: TxnId, action: TxnAction) -> None:
+        """BrokerError(TRANSACTION_CONFLICT)."""
+        before = self.pending.ended_by(txn_id)
+        if before not in (None, action):
+            was, be = ("aborted", "committed") if before is TxnAction.ABORT else ("committed", "aborted")
+            message = f"Transaction {txn_id} was {was} on subscription {self._subscription.name}; it cannot be {be}"
+            raise BrokerError(ServerError.TRANSACTION_CONFLICT, message)
 
     def _begin_end(self, txn_id: TxnId, action: TxnAction) -> "asyncio.Future[Position] | None":
-        """None: it is done."""
+        """None: it is done. BrokerError(TRANSACTION_CONFLICT)."""
         acks = self.pending.of(txn_id)
-        if self._log is None or (acks is None and self.pending.has_ended(txn_id)):
+        if acks is None:
+            self._check_ended(txn_id, action)
+        if self._log is None or (acks is None and self.pending.ended_by(txn_id) is not None):
             self._apply(txn_id, action)
             return None
         # of one that is not known, too: only who owns the topic can write that, another broker may know more
@@ -275,7 +288,7 @@ class SubscriptionTransactions:
             self._failed(error)
 
     def _apply(self, txn_id: TxnId, action: TxnAction) -> None:
-        acks = self.pending.take(txn_id)
+        acks = self.pending.take(txn_id, action)
         self._began.pop(txn_id, None)
         if acks is None:
             return

@@ -225,7 +225,8 @@ class TopicTransactions:
         await self._end(txn_id, action)
         for leftover in self.buffer.low_water_mark(txn_id.most, low_water_mark):
             log.warning(line("a transaction that its coordinator does not know is aborted", topic=self._host.name, id=leftover))
-            await self._end(leftover, TxnAction.ABORT)
+            if self.buffer.limit_of(leftover) is not None:  # it may have ended since
+                await self._end(leftover, TxnAction.ABORT)
 
     async def _end(self, txn_id: TxnId, action: TxnAction) -> None:
         async with self._turn:  # after what waits to be appended
@@ -236,6 +237,7 @@ class TopicTransactions:
                     under_way = self._write_marker(txn_id, action)
         if under_way is not None:
             await self._stored(under_way)
+            self._check_ended(txn_id, action)
 
     async def _can_leave_marker(self, txn_id: TxnId) -> bool:
         """Of one without a message here. BrokerError."""
@@ -247,9 +249,17 @@ class TopicTransactions:
     def _decide(self, txn_id: TxnId, action: TxnAction, leaves_marker: bool) -> Ending:
         ending = self.buffer.ending(txn_id, action, leaves_marker=leaves_marker)
         if ending is Ending.CONFLICT:
-            message = f"Transaction {txn_id} was aborted on {self._host.name}; it cannot be committed"
-            raise BrokerError(ServerError.TRANSACTION_CONFLICT, message)
+            self._check_ended(txn_id, action)
         return ending
+
+    def _check_ended(self, txn_id: TxnId, action: TxnAction) -> None:
+        """BrokerError(TRANSACTION_CONFLICT): it has ended the other way, also while `action` waited for that."""
+        before = self.buffer.ended_by(txn_id)
+        if before not in (None, action):
+            is_aborted = before is TxnAction.ABORT
+            was, be = ("aborted", "committed") if is_aborted else ("committed", "aborted")
+            message = f"Transaction {txn_id} was {was} on {self._host.name}; it cannot be {be}"
+            raise BrokerError(ServerError.TRANSACTION_CONFLICT, message)
 
     def _write_marker(self, txn_id: TxnId, action: TxnAction) -> "asyncio.Future[EntryRun]":
         ledger = self._host.ledger

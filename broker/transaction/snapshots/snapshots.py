@@ -22,6 +22,13 @@ class Snapshots:
         self._service, self._settings, self._clock = service, settings, clock
         self._topics: dict[tuple[NamespaceName, Kind], SnapshotTopic] = {}
         self._with_schema: dict[TopicName, None] = {}
+        service.gone_namespaces.listeners.append(self._forget)
+
+    def _forget(self, namespace: NamespaceName) -> None:
+        """It was deleted; readings that are under way end by themselves."""
+        for kind in Kind:
+            self._topics.pop((namespace, kind), None)
+            self._with_schema.pop(TopicName("persistent", namespace, kind.value, -1), None)
 
     def of(self, topic: str) -> SnapshotStore | None:
         """None of a system's own: it has no transactions."""

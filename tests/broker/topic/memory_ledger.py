@@ -1,7 +1,7 @@
 """A managed ledger in memory, as plain as can be: what topics are tested on. Failures and delays are ordered by the test."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from pyroaring import BitMap
 
@@ -82,11 +82,7 @@ class MemoryCursor:
         return True
 
     def acknowledge_cumulative(
-        self,
-        position: Position,
-        ack_set: Sequence[int] = (),
-        batch_size: int = 0,
-        properties: Mapping[str, int] | None = None,
+        self, position: Position, ack_set: Sequence[int] = (), batch_size: int = 0, properties: Mapping[str, int] | None = None
     ) -> None:
         if position > self._ledger.last_confirmed:
             raise InvalidCursorPosition(str(position))
@@ -116,14 +112,19 @@ class MemoryCursor:
         return BitMap([p.entry_id for p in self._acked if p.ledger_id == ledger_id])
 
     def unacknowledged_batch_indexes(self, position: Position) -> tuple[int, ...] | None:
-        words = self._batches.get(position)
-        return None if words is None else tuple(words)
+        return tuple(self._batches[position]) if position in self._batches else None
 
     def has_batch_indexes(self) -> bool:
         return bool(self._batches)
 
-    def partly_acknowledged(self) -> list[tuple[Position, tuple[int, ...]]]:
-        return sorted((position, tuple(words)) for position, words in self._batches.items())
+    def partly_acknowledged_count(self) -> int:
+        return len(self._batches)
+
+    def partly_acknowledged(
+        self, first: Position | None = None, last: Position | None = None
+    ) -> Iterator[tuple[Position, tuple[int, ...]]]:
+        every = sorted((position, tuple(words)) for position, words in self._batches.items())
+        return (each for each in every if (first is None or first <= each[0]) and (last is None or each[0] <= last))
 
     def backlog_entries(self) -> int:
         return sum(not self.is_acknowledged(p) for p in self._ledger.positions())

@@ -1,6 +1,8 @@
 """Redelivery, seeking, the last message id."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -196,6 +198,43 @@ def test_a_reader_that_does_not_come_back_after_a_seek_is_forgotten() -> None:
         assert len(world.topic.stats().subscriptions) == 1
         await asyncio.sleep(120)
         assert not world.topic.stats().subscriptions
+
+    run(scenario)
+
+
+def test_a_reader_is_waited_for_from_its_last_seek_on() -> None:
+    """The wait for an earlier one threw its place away, and it began at its first place again."""
+
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(4)
+        reader, _ = await world.consumer(durable=False, start=EARLIEST)
+        await reader.seek(Position(3, 1), ())
+        back, _ = await world.consumer(durable=False, start=EARLIEST)
+        await asyncio.sleep(50)
+        await back.seek(Position(3, 2), ())
+        await asyncio.sleep(20)
+        _, again = await world.consumer(durable=False, start=EARLIEST)
+        assert again.entries == [2, 3]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("end", ["deleted", "unloaded"])
+def test_a_topic_that_has_ended_does_not_wait_for_readers_that_sought(end: str) -> None:
+    """Each seek kept it in memory for a minute."""
+
+    async def scenario() -> None:
+        world = TopicWorld()
+        await world.publish_many(4)
+        reader, _ = await world.consumer(durable=False, start=EARLIEST)
+        await reader.seek(Position(3, 2), ())
+        await (world.topic.delete(force=True) if end == "deleted" else world.topic.close())
+        topic = weakref.ref(world.topic)
+        del world, reader
+        await asyncio.sleep(1)
+        gc.collect()
+        assert topic() is None
 
     run(scenario)
 

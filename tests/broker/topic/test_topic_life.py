@@ -324,6 +324,22 @@ def test_subscription_stats_say_what_is_outstanding() -> None:
     run(scenario)
 
 
+def test_what_was_delivered_stays_counted_when_its_subscription_goes() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        reader, _ = await world.consumer(subscription="reader", durable=False)
+        await world.consumer()
+        await world.publish(payload(batch=3), payload())
+        reader.close()
+        assert world.topic.stats().msg_out_counter == 8
+        await world.topic.delete_subscription("s", force=True)
+        stats = world.topic.stats()
+        assert (stats.subscriptions, stats.msg_out_counter) == ({}, 8)
+        assert stats.bytes_out_counter == 2 * len(payload(batch=3)) + 2 * len(payload())
+
+    run(scenario)
+
+
 def test_the_active_consumer_of_failover_is_named() -> None:
     async def scenario() -> None:
         world = TopicWorld()

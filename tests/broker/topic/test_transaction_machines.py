@@ -177,7 +177,7 @@ class Acknowledgers:
             self.twin.setdefault(txn_id, set()).update(messages)
 
     def end(self, txn_id: TxnId, action: TxnAction) -> None:
-        taken = self.pending.take(txn_id)
+        taken = self.pending.take(txn_id, action)
         was = self.twin.pop(txn_id, set())
         assert set(taken.bits if taken else ()) == {position for position, _ in was}
         if action is COMMIT:

@@ -221,6 +221,33 @@ def test_what_its_coordinator_has_forgotten_is_returned_and_comes_too_late_after
     run(scenario)
 
 
+@pytest.mark.parametrize("first", [COMMIT, ABORT])
+@pytest.mark.parametrize("meanwhile", ["nothing", "killed", "at once"])
+def test_one_that_has_ended_is_not_ended_otherwise_and_who_asks_is_told(first: TxnAction, meanwhile: str) -> None:
+    async def scenario() -> None:
+        world, consumer, sink = await opened(count=3)
+        await consumer.acknowledge_in(ONE, acks(sink.positions[0]))
+        other = ABORT if first is COMMIT else COMMIT
+        if meanwhile == "at once":
+            told = await asyncio.gather(end(world, ONE, first), end(world, ONE, other), return_exceptions=True)
+            assert [type(each) for each in told] == [type(None), BrokerError]
+        else:
+            await end(world, ONE, first)
+        if meanwhile == "killed":
+            await world.kill()
+            await world.open()
+        with pytest.raises(BrokerError, match="on subscription s; it cannot be") as refused:
+            await end(world, ONE, other)
+        assert refused.value.code is ServerError.TRANSACTION_CONFLICT
+        await end(world, ONE, first)
+        if meanwhile != "killed":
+            consumer.close()
+        left = sink.positions[1:3] if first is COMMIT else sink.positions[:3]
+        assert await delivered_to_the_next(world, SubscriptionType.SHARED) == left
+
+    run(scenario)
+
+
 async def ended_twice(world: TransactionWorld) -> tuple[Promise[Position], list["asyncio.Task[None]"]]:
     """A commit that is asked for a second time while its record is written, which is over when the promise is."""
     subscription = world.topic.subscriptions.get("s")

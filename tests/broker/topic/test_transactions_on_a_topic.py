@@ -169,6 +169,29 @@ def test_an_end_is_repeated_without_harm_and_a_commit_of_what_was_aborted_is_ref
     run(scenario)
 
 
+def test_what_was_committed_stays_committed_and_of_two_ends_at_once_only_the_first_is_done() -> None:
+    async def scenario() -> None:
+        world = TransactionWorld()
+        await world.open()
+        producer, _ = await world.producer()
+        _, sink = await world.consumer()
+        for txn_id in (ONE, TWO, THREE):
+            send(producer, str(txn_id.least), txn_id)
+        await asyncio.sleep(1)
+        await world.topic.end_transaction(ONE, COMMIT, -1)
+        with pytest.raises(BrokerError, match=r"was committed on .*; it cannot be aborted") as refused:
+            await world.topic.end_transaction(ONE, ABORT, -1)
+        assert refused.value.code is ServerError.TRANSACTION_CONFLICT
+        ends = [(TWO, ABORT), (TWO, COMMIT), (THREE, COMMIT), (THREE, ABORT)]
+        told = await asyncio.gather(*(world.topic.end_transaction(*each, -1) for each in ends), return_exceptions=True)
+        assert [type(each) for each in told] == [type(None), BrokerError, type(None), BrokerError]
+        await asyncio.sleep(1)
+        assert texts(sink) == ["1", "3"]
+        assert world.log.entry_count == 6, "one marker each"
+
+    run(scenario)
+
+
 def test_what_comes_for_a_transaction_that_has_ended_is_refused() -> None:
     async def scenario() -> None:
         world = TransactionWorld()

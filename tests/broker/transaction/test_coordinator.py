@@ -6,12 +6,14 @@ import random
 import pytest
 import uvloop
 
+from broker.admin.metrics_transactions import asked_text
 from broker.errors import BrokerError, ServerError
+from broker.transaction.coordinator_driver import ANSWER_SECONDS_MAX
 from broker.transaction.log_driver import MAX_SEQUENCE
 from broker.transaction.records import TxnStatus, TxnSubscription
 from tests.broker.transaction.coordinator_world import ABORT, COMMIT, CoordinatorWorld, T, refusal
 from tests.managed_ledger.ledger_world import run
-from wire.transactions import TxnId
+from wire.transactions import TxnAction, TxnId
 
 S = TxnSubscription(T, "s")
 
@@ -146,6 +148,73 @@ def test_who_cannot_be_reached_is_asked_until_it_has_ended_the_transaction() -> 
         world.participants.before = refuse
         await coordinator.end(0, COMMIT)
         assert world.participants.asked[T, txn_id] == 5, "three refusals, one that never answered"
+        await coordinator.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("action", [COMMIT, ABORT])
+def test_who_had_ended_it_otherwise_is_named_and_holds_nothing_up(action: TxnAction) -> None:
+    """Whoever may say END_TXN_ON_PARTITION may do that. The coordinator asked on for ever, and END_TXN had no answer."""
+
+    async def scenario() -> None:
+        world = CoordinatorWorld()
+        coordinator = await world.load()
+        txn_id = await coordinator.open(None, 60_000)
+        await coordinator.add_partitions(0, [T, T + "2"])
+        await coordinator.add_subscriptions(0, [S])
+
+        async def refuse(name: str) -> None:
+            if name in (T, f"{T} s"):
+                raise BrokerError(ServerError.TRANSACTION_CONFLICT, "it has ended")
+
+        world.participants.before = refuse
+        for _ in range(2):
+            with pytest.raises(BrokerError, match=f"otherwise at {T}, {T} s") as told:
+                await coordinator.end(0, action)
+            assert told.value.code is ServerError.TRANSACTION_CONFLICT
+        assert world.participants.ended == {(T + "2", txn_id): action}
+        assert set(world.participants.asked.values()) == {1}
+        assert coordinator.machine.active_count == len(coordinator._tasks) == len(coordinator._endings_of) == 0
+        assert coordinator.log.ledger.cursors["transaction.subscription"].backlog_entries() == 0
+        told_to_operators = "".join(asked_text("c", coordinator._endings.meters, with_topics=False))
+        assert 'pulsar_txn_tb_client_contradicted_total{cluster="c"} 2' in told_to_operators
+        other = await coordinator.open(None, 60_000)
+        assert coordinator.machine.low_water_mark == other.least - 1 == 0
+        coordinator = await world.restart()
+        with pytest.raises(BrokerError, match=f"otherwise at {T}, {T} s"):
+            await coordinator.end(0, action)
+        assert set(world.participants.asked.values()) == {1}
+        await coordinator.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("is_refusing", [True, False])
+def test_who_asks_for_an_end_is_answered_in_time_with_the_name_of_who_has_not_done_it(is_refusing: bool) -> None:
+    async def scenario() -> None:
+        world = CoordinatorWorld()
+        coordinator = await world.load()
+        txn_id = await coordinator.open(None, 60_000)
+        await coordinator.add_partitions(0, [T, T + "2"])
+
+        async def absent(name: str) -> None:
+            if name == T and is_refusing:
+                raise BrokerError(ServerError.SERVICE_NOT_READY, "not now")
+            if name == T:
+                await asyncio.get_running_loop().create_future()
+
+        world.participants.before = absent
+        began = asyncio.get_running_loop().time()
+        reason = "not now" if is_refusing else "no answer within 3.0 s"
+        with pytest.raises(BrokerError, match=f"will be committed, but .* yet: {T}: {reason}") as told:
+            await coordinator.end(0, COMMIT)
+        assert told.value.code is ServerError.SERVICE_NOT_READY
+        assert asyncio.get_running_loop().time() - began <= ANSWER_SECONDS_MAX + 1
+        assert await refusal(coordinator.end(0, ABORT)) is ServerError.INVALID_TXN_STATUS
+        world.participants.before = None
+        await coordinator.end(0, COMMIT)
+        assert world.participants.ended == {(T, txn_id): COMMIT, (T + "2", txn_id): COMMIT}
         await coordinator.close()
 
     run(scenario())

@@ -10,6 +10,7 @@ from broker.errors import BrokerError, ServerError
 from broker.transaction.log_format import decode, encode
 from broker.transaction.machine import ENDED_MAX, TransactionMachine
 from broker.transaction.records import Opened, Place, Record, StatusChanged, TxnStatus, TxnSubscription
+from wire.generated.transaction_log_pb2 import TransactionMetadataEntry
 from wire.position import Position
 from wire.transactions import TxnAction
 
@@ -159,6 +160,14 @@ def test_batches_that_apache_wrote_are_read() -> None:
     entries = [encode(3, record, 5, 0) for record in records]
     body = b"".join(b"\x0a" + bytes([len(entry)]) + entry for entry in entries)
     assert decode(memoryview(b"\x0e\x01\x00\x01" + body)) == [(record, 5) for record in records]
+
+
+def test_an_end_names_those_who_had_ended_it_otherwise_in_a_record_that_apache_reads() -> None:
+    last = StatusChanged(5, TxnStatus.COMMITTING, TxnStatus.COMMITTED, ("t",), (TxnSubscription("t", "s"),))
+    assert decode(memoryview(encode(3, last, 5, 0))) == [(last, 5)]
+    entry = TransactionMetadataEntry.FromString(encode(3, last, 5, 0))
+    assert entry.metadata_op == TransactionMetadataEntry.UPDATE
+    assert (entry.expected_status, entry.new_status) == (1, 2)
 
 
 class Twin:
