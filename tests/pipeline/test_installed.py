@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -38,6 +39,14 @@ _JOB = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module
 
 _SOURCE = "from setuptools import build_meta; import sys; print(build_meta.build_sdist(sys.argv[1]))"
 _PIP = (sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation")
+
+
+def test_what_the_package_needs_comes_with_prepare_spark_alone() -> None:
+    """What tests need beside it hid once that pyarrow did not."""
+    about = tomllib.loads((ROOT / "pipeline" / "pyproject.toml").read_text())["project"]
+    needed = {re.split(r"[<>=]", each)[0] for each in (*about["dependencies"], *about["optional-dependencies"]["spark"])}
+    locks = [(ROOT / f"{lock}.lock").read_text() for lock in ("requirements", "requirements-spark")]
+    assert sorted(needed - set(re.findall(r"^([a-z0-9-]+)==", "".join(locks), re.MULTILINE))) == []
 
 
 @pytest.fixture

@@ -1,14 +1,18 @@
 """dead-letters, on topics that Apache's client filled by its dead letter policy: why, and back again, each once."""
 
+import io
+from contextlib import closing
 from pathlib import Path
 
 import pulsar
 import pytest
 
+from pipeline.pyspark_pulsar.jobs import command_line
 from pipeline.pyspark_pulsar.jobs.held_letters import HeldLetters, left
+from pipeline.pyspark_pulsar.jobs.progress import Progress
 from pipeline.pyspark_pulsar.options import parse_options
 from pipeline.pyspark_pulsar.positions import Place
-from tests.clients.python_client import ask, published, quiet_client, receive, until
+from tests.clients.python_client import ask, publish, published, quiet_client, receive, until
 from tests.clients.server_process import Ready
 from tests.pipeline.dead_letter_client import dead_letters
 from tests.pipeline.job_process import JobProcess, run_job, urls, written_report
@@ -117,6 +121,84 @@ def test_letters_go_to_another_topic_where_the_original_does_not_deduplicate(sta
     assert "REAL_TOPIC" in unknown.complaint
 
 
+def test_letters_outside_of_the_range_are_left_though_others_of_their_batch_are_sent(standalone: Ready, topic: str) -> None:
+    """By index and by time; ten letters are one entry, which is acknowledged as a whole."""
+    to, letters = made(standalone, topic, deduplicates=True), made(standalone, f"{topic}-work-DLQ")
+    published(standalone, letters, 30, batching=True)
+    sending = job(standalone, letters, "--redrive", "--to", to)
+    index = ["--option", "startingIndex=15"]
+    first = run_job([*sending, *index])
+    assert (first.code, first.facts["sent"], first.facts["letters"]) == (0, 15, 15), first.complaint
+    times = [each["publish_time"].timestamp() for each in messages(standalone, letters, ("publish_time",))]
+    past = run_job([*sending, "--option", f"endingTime={round(min(times) * 1000)}"])
+    assert (past.code, past.facts["sent"], past.facts["entries acknowledged"]) == (0, 0, 0), past.complaint
+    assert run_job([*sending, *index]).facts["sent"] == 0  # what of a batch was sent is known
+    rest = run_job([*sending, "--option", "endingIndex=15"])
+    assert (rest.code, rest.facts["sent"]) == (0, 15), rest.complaint
+    assert sorted(each["value"].decode() for each in messages(standalone, to)) == sorted(f"m{each}" for each in range(30))
+
+
+def test_letters_of_a_batch_that_were_acknowledged_are_not_sent(standalone: Ready, options: dict[str, str], topic: str) -> None:
+    """Somebody looked at them by hand, on the job's own subscription."""
+    to, letters = made(standalone, topic, deduplicates=True), made(standalone, f"{topic}-work-DLQ")
+    with closing(quiet_client(standalone.broker_url)) as client:
+        consumer = client.subscribe(letters, "redrive", pulsar.ConsumerType.Shared, batch_index_ack_enabled=True)
+        publish(client, letters, 10, batching=True)
+        for number in range(10):
+            message = consumer.receive(timeout_millis=60_000)
+            if number not in (1, 8):
+                consumer.acknowledge(message)
+        consumer.close()
+    source = parse_options({**options, "topic": letters}, is_stream=False)
+    until(lambda: list(left(letters, "redrive", source).parts.words) == [0b100000010])
+    assert run_job(job(standalone, letters)).facts["letters"] == 2
+    sent = run_job(job(standalone, letters, "--redrive", "--to", to))
+    assert (sent.code, sent.facts["sent"], sent.facts["entries acknowledged"]) == (0, 2, 1), sent.complaint
+    assert [each["value"] for each in messages(standalone, to)] == [b"m1", b"m8"]
+    assert left(letters, "redrive", source).ranges == []
+
+
+def test_a_redrive_tells_how_many_entries_are_looked_at(standalone: Ready, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of one topic too, which may have many."""
+    to, letters = made(standalone, topic, deduplicates=True), made(standalone, f"{topic}-work-DLQ")
+    published(standalone, letters, 5)
+    terminal = io.StringIO()
+    monkeypatch.setattr(command_line, "Progress", lambda what: Progress(what, terminal, always=True))
+    ended = run_job(job(standalone, letters, "--redrive", "--to", to))
+    assert ended.code == 0, ended.complaint
+    assert terminal.getvalue().endswith("] 5/5\n")
+
+
+def test_letters_before_those_that_another_choice_sent_are_no_repeats(standalone: Ready, topic: str) -> None:
+    """By another property that says the cause: the same condition means others then."""
+    to, letters = made(standalone, topic, deduplicates=True), made(standalone, f"{topic}-work-DLQ")
+    client = quiet_client(standalone.broker_url)
+    try:
+        producer = client.create_producer(letters, batching_enabled=False)
+        producer.send(b"first", properties={"b": "full"})
+        producer.send(b"second", properties={"a": "full"})
+    finally:
+        client.close()
+    for cause, value in (("a", b"second"), ("b", b"first")):
+        ended = run_job(job(standalone, letters, "--redrive", "--to", to, "--cause", cause, "--where", "cause=full"))
+        assert (ended.code, ended.facts["sent"]) == (0, 1), ended.complaint
+        assert messages(standalone, to)[-1]["value"] == value
+
+
+def test_what_a_redrive_would_pass_over_is_refused(standalone: Ready, topic: str) -> None:
+    letters = made(standalone, f"{topic}-work-DLQ")
+    for words, said in (
+        (["--option", "startingOffsets=latest"], "option startingOffsets: "),
+        (["--option", "unacknowledgedBy=s"], "option unacknowledgedBy=s: "),
+        (["--guarantee", "transactions"], "--guarantee transactions: expected deduplication or at-least-once"),
+        (["--subscription", ""], "--subscription: a name"),
+        (["--to", letters], f"--to {letters}: the letters are there already"),
+    ):
+        ended = run_job(job(standalone, letters, "--redrive", *words))
+        assert ended.code == 2
+        assert said in ended.complaint
+
+
 def test_letters_that_somebody_else_holds_are_left_alone(standalone: Ready, topic: str) -> None:
     letters = made(standalone, f"{topic}-work-DLQ")
     client = quiet_client(standalone.broker_url)
@@ -137,9 +219,10 @@ def test_acknowledgements_outlive_a_topic_that_moves(standalone: Ready, options:
     published(standalone, topic, 5)
     source = parse_options({**options, "topic": topic, "pollTimeoutMs": "300000"}, is_stream=False)
     with HeldLetters(topic, "redrive", source) as held:
-        [ledger] = {each.ledger_id for each in left(topic, "redrive", source)}
+        [ledger] = {each.ledger_id for each in left(topic, "redrive", source).ranges}
         held.acknowledge([Place(ledger, 1)])
         ask(standalone, f"{topic.replace('://', '/')}/unload", {}, "PUT")
         held.acknowledge([Place(ledger, 3)])
-        entries = [entry for each in left(topic, "redrive", source) for entry in range(each.first_entry_id, each.end_entry_id)]
+        ranges = left(topic, "redrive", source).ranges
+        entries = [entry for each in ranges for entry in range(each.first_entry_id, each.end_entry_id)]
         assert entries == [0, 2, 4]

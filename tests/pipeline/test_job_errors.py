@@ -76,6 +76,38 @@ def test_landing_where_nothing_can_be_written(
     )
     assert code == 2
     assert f"{topic}-absent" in complaint
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["file"]
+
+
+@pytest.mark.parametrize("to", ["hdfs://127.0.0.1:9/landed", "lake://landed", " "])
+def test_a_place_that_cannot_be_looked_at_is_named(spark: SparkProcess, standalone: Ready, topic: str, to: str) -> None:
+    made(standalone, topic)
+    words = ["land", *urls(standalone), "--topics", topic, "--to", to]
+    code, _, complaint = spark.run(f"{JOBS}:command", words=words)
+    assert code == 2
+    assert f"--to {to}".strip() in complaint
+
+
+@pytest.mark.parametrize(
+    ("written", "said"), [("", "PATH_NOT_FOUND"), ("text", "is not a Parquet file"), ("other", "no column key, value")]
+)
+def test_a_side_that_is_no_landed_copy_is_named_with_the_remedy(
+    spark: SparkProcess, standalone: Ready, topic: str, tmp_path: Path, written: str, said: str
+) -> None:
+    made(standalone, topic)
+    place = tmp_path / "landed"
+    if written == "text":
+        place.mkdir()
+        (place / "file.parquet").write_text("no Parquet")
+    if written == "other":
+        spark.run(f"{JOBS}:land_twice", to=str(tmp_path))
+        (tmp_path / "data").rename(place)
+    words = ["reconcile", *urls(standalone), "--expected", topic, "--found", f"parquet:{place}"]
+    code, _, complaint = spark.run(f"{JOBS}:command", words=words)
+    assert code == 2
+    assert f"parquet:{place}: " in complaint
+    assert said in complaint
+    assert "parquet:DIRECTORY/data" in complaint
 
 
 def test_a_full_disk_ends_a_landing_which_goes_on_when_there_is_room(
@@ -95,7 +127,7 @@ def test_a_full_disk_ends_a_landing_which_goes_on_when_there_is_room(
         assert code == 2
         assert f"{topic} to {to}: ended before its first batch" in complaint
         assert "No space left on device" in complaint
-        assert list((to / "data").glob("batch=*")) == []
+        assert list((to / "data").iterdir()) == []
         filler.unlink()
         code, out, complaint = spark.run(f"{JOBS}:command", words=words)
         assert (code, json.loads(out or "{}").get("messages")) == (0, 2000), complaint

@@ -183,6 +183,8 @@ def test_what_cannot_be_replayed_ends_with_an_error_that_names_it(standalone: Re
     assert f"{topic}: position {beyond} is beyond" in complaint(*replay(standalone, topic, to, "--ending-offsets", beyond))
     assert "--speed" in complaint(*replay(standalone, topic, to, "--speed", "-1"))
     assert "would never end" in complaint(*replay(standalone, topic, topic))
+    assert "option unacknowledgedBy=s: " in complaint(*replay(standalone, topic, to, "--option", "unacknowledgedBy=s"))
+    assert "--sink-option createTopic: expected" in complaint(*replay(standalone, topic, to, "--sink-option", "createTopic"))
 
 
 def test_a_message_in_chunks_is_copied_whole_or_named_where_it_is_too_large_for_that(standalone: Ready, topic: str) -> None:

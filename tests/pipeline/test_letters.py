@@ -33,11 +33,12 @@ def letters(*properties: dict[str, str], topic: str = f"{TOPIC}-work-DLQ") -> li
 def test_a_letter_tells_its_topic_subscription_origin_and_redeliveries() -> None:
     java = {"REAL_TOPIC": TOPIC, "REAL_SUBSCRIPTION": "own", "ORIGIN_MESSAGE_ID": "3:4:-1", "RECONSUMETIMES": "16"}
     cpp = {"REAL_TOPIC": TOPIC, "ORIGIN_MESSAGE_ID": "(3,5,-1,0)", "error": "no such customer"}
-    first, second, third = letters(java, cpp, {"a": "b", "RECONSUMETIMES": "often"})
+    first, second, third, fourth = letters(java, cpp, {"a": "b", "RECONSUMETIMES": "often"}, {"RECONSUMETIMES": "9" * 5000})
     assert (first.topic, first.subscription, first.origin, first.redeliveries) == (TOPIC, "own", "3:4:-1", 16)
     assert (second.subscription, second.redeliveries, second.cause) == ("work", -1, "no such customer")
     assert second.place == f"{TOPIC}-work-DLQ 5:1:-1"
     assert (third.topic, third.subscription, third.cause, third.redeliveries) == ("", "", NO_CAUSE, -1)
+    assert fourth.redeliveries == -1
 
 
 def test_a_name_that_clients_do_not_make_tells_no_subscription() -> None:

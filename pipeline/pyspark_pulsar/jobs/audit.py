@@ -1,6 +1,7 @@
 """audit: backlog, age and holes of all subscriptions of all topics, by the admin REST alone; no Spark."""
 
 import argparse
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -23,16 +24,19 @@ def add_arguments(job: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, options: Mapping[str, str], progress: Progress) -> Report:
     """Topics that vanish meanwhile are left out. Refused, Unreachable, WrongOption."""
+    if arguments.namespace and not re.fullmatch(r"[^/]+/[^/]+", arguments.namespace):
+        raise WrongOption(f"--namespace {arguments.namespace}: expected tenant/namespace")
     if arguments.max_backlog is not None and arguments.max_backlog < 0:
         raise WrongOption(f"--max-backlog {arguments.max_backlog}: expected a whole number from 0 on")
     access = parse_options({**options, "topics": "every"}, is_stream=False).access  # the options of the source, of no topic
-    topics = [topic for namespace in _namespaces(access, arguments.namespace) for topic in _topics(access, namespace)]
+    topics = _topics_in(access, arguments.namespace) if arguments.namespace else _all_topics(access)
     if arguments.dry_run:
         return Report("audit", {"admin": access.admin_url, "topics": len(topics)})
     rows = []
     for number, topic in enumerate(topics):
         progress.say(number, len(topics))
         rows += list(_subscriptions(access, topic))
+    progress.say(len(topics), len(topics))
     progress.end()
     rows.sort(key=lambda row: (-row[4], row[1], row[0]))
     over = [] if arguments.max_backlog is None else [row for row in rows if row[4] > arguments.max_backlog]
@@ -50,16 +54,24 @@ def run(arguments: argparse.Namespace, options: Mapping[str, str], progress: Pro
     )
 
 
-def _namespaces(access: Access, only: str) -> Iterator[str]:
-    if only:
-        yield only
-        return
-    for tenant in _list(access, "tenants"):
-        yield from _list(access, f"namespaces/{quote(tenant)}")
+def _all_topics(access: Access) -> list[str]:
+    namespaces = [each for tenant in _list(access, "tenants") for each in _left(access, f"namespaces/{quote(tenant)}")]
+    return [topic for each in namespaces for topic in _left(access, f"persistent/{quote(each)}")]
 
 
-def _topics(access: Access, namespace: str) -> list[str]:
-    return _list(access, f"persistent/{namespace}")
+def _topics_in(access: Access, namespace: str) -> list[str]:
+    try:
+        return _list(access, f"persistent/{quote(namespace)}")
+    except NoSuchTopic:
+        raise NoSuchTopic(f"--namespace {namespace}: there is none at {access.admin_url}") from None
+
+
+def _left(access: Access, path: str) -> list[str]:
+    """Nothing of a tenant or a namespace that was deleted since the list was made."""
+    try:
+        return _list(access, path)
+    except NoSuchTopic:
+        return []
 
 
 def _list(access: Access, path: str) -> list[str]:

@@ -3,20 +3,29 @@
 import argparse
 import functools
 import json
+import logging
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import PipelineError, WrongOption
 from . import audit, dead_letters, land, reconcile, replay
+from .interruptible import Interruption
+from .name_values import pairs
 from .progress import Progress
 from .report import Report, write
 from .spark_errors import reason
 
-_FINE, _FOUND, _FAILED = 0, 1, 2
-_SPARKS = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+_FINE, _FOUND, _FAILED, _INTERRUPTED = 0, 1, 2, 130
+_SPARKS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "OFF",  # what goes wrong is told once, by us
+}
 _WITH_SPARK: tuple[tuple[str, str, Any], ...] = (
     ("reconcile", "what was lost, duplicated, reordered or altered between two sides", reconcile),
     ("land", "new messages of topics to Parquet, each batch at one stroke", land),
@@ -32,17 +41,23 @@ def main(words: Sequence[str]) -> int:
     arguments = _parser().parse_args(words)
     try:
         _check_report(arguments.report)
-        report: Report = arguments.run(arguments, _options(arguments))
-        written = write(report, Path(arguments.report)) if arguments.report else []
+        found: Report = arguments.run(arguments, _options(arguments))
+        report = replace(found, is_dry_run=arguments.dry_run)
+        print(json.dumps(report.as_json()["facts"], indent=2, default=str), flush=True)
+        written = _written(report, arguments.report)
     except PipelineError as error:
         return _failed(arguments, str(error))
     except OSError as error:
         return _failed(arguments, f"{type(error).__name__}: {error}")
+    except ImportError as error:
+        return _failed(arguments, f"{error}: pip install 'magnetar-pipeline[spark]', where Spark does not bring it")
+    except KeyboardInterrupt:
+        _failed(arguments, "interrupted; the same words again go on where it was")
+        return _INTERRUPTED
     except Exception as error:  # Spark's own, whose types are of many modules: told in its words, with ours inside
         if not type(error).__module__.startswith(("pyspark", "py4j")):
             raise
         return _failed(arguments, reason(str(error)))
-    print(json.dumps(report.as_json()["facts"], indent=2, default=str))
     for place in written:
         print(place, file=sys.stderr)
     return _FINE if report.is_fine else _FOUND
@@ -52,20 +67,31 @@ def _failed(arguments: argparse.Namespace, why: str) -> int:
     """An error that does not say of which topics it is does so here: a token that is refused, say."""
     topics = getattr(arguments, "topics", "")
     of = f" of {topics}" if topics and not any(each.strip() in why for each in topics.split(",")) else ""
-    print(f"pulsar-pipeline {arguments.job}{of}: {why}", file=sys.stderr)
+    said = f"pulsar-pipeline {arguments.job}{of}: {why}"
+    # names are what somebody else made up: none of them writes to the terminal but as text
+    print("".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in said), file=sys.stderr)
     return _FAILED
 
 
+def _written(report: Report, directory: str) -> list[Path]:
+    """Where to. PipelineError: the work is done nevertheless, and told before."""
+    try:
+        return write(report, Path(directory)) if directory else []
+    except OSError as error:
+        raise PipelineError(f"--report {directory}: the job is done, and its report cannot be written: {error}") from None
+
+
 def _check_report(directory: str) -> None:
-    """Before the work, not after it. WrongOption."""
+    """Before the work, not after it; nothing is made of it yet. WrongOption."""
     if not directory:
         return
-    try:
-        Path(directory).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise WrongOption(f"--report {directory}: {error}") from None
-    if not os.access(directory, os.W_OK):
-        raise WrongOption(f"--report {directory}: nothing can be written there")
+    there = Path(directory)
+    while not there.exists() and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        raise WrongOption(f"--report {directory}: {there} is no directory")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise WrongOption(f"--report {directory}: nothing can be written in {there}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -99,14 +125,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, str]:
     given = {"service.url": arguments.service_url, "admin.url": arguments.admin_url}
     if arguments.auth_params:
         given["pulsar.client.authParams"] = arguments.auth_params
-    return given | dict(_pair("--option", each) for each in arguments.option)
-
-
-def _pair(option: str, text: str) -> tuple[str, str]:
-    name, sign, value = text.partition("=")
-    if not sign:
-        raise WrongOption(f"{option} {text}: expected NAME=VALUE")
-    return name, value
+    return given | pairs("--option", arguments.option)
 
 
 def _session(arguments: argparse.Namespace) -> Any:
@@ -116,16 +135,39 @@ def _session(arguments: argparse.Namespace) -> Any:
     builder = SparkSession.builder.appName(f"pulsar-pipeline {arguments.job}")
     if arguments.master:
         builder = builder.master(arguments.master)
-    for name, value in {**_SPARKS, **dict(_pair("--conf", each) for each in arguments.conf)}.items():
+    for name, value in {**_SPARKS, **pairs("--conf", arguments.conf)}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
 
 
 def _run_with_spark(module: Any, arguments: argparse.Namespace, given: dict[str, str]) -> Report:
-    report: Report = module.run(arguments, given, _session(arguments))
-    return report
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it tells every error of a batch with two stacks; we tell it once
+    interruption = Interruption()
+
+    def work() -> Report:
+        spark = _session(arguments)
+        interruption.check()
+        report: Report = module.run(arguments, given, spark)
+        return report
+
+    return interruption.run(work, _cancel, _tell)
+
+
+def _tell() -> None:
+    print("\nending; once more Ctrl-C: at once", file=sys.stderr)
+
+
+def _cancel() -> None:
+    from pyspark import SparkContext
+
+    if (context := SparkContext._active_spark_context) is not None:
+        context.cancelAllJobs()
 
 
 def _run_without_spark(module: Any, arguments: argparse.Namespace, given: dict[str, str]) -> Report:
-    report: Report = module.run(arguments, given, Progress(arguments.job))
+    progress = Progress(arguments.job)
+    try:
+        report: Report = module.run(arguments, given, progress)
+    finally:
+        progress.end()
     return report

@@ -1,23 +1,27 @@
 """dead-letters: what is in dead letter topics, and why; with `--redrive` back to where the letters came from. No Spark."""
 
 import argparse
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..client.brokers import topics_of
+from ..errors import WrongOption
+from ..holes import Unacknowledged
+from ..names import full_name
 from ..options import SourceOptions, parse_options
-from ..positions import LedgerRange
-from ..sink.options import parse_sink_options
+from ..sink.options import AT_LEAST_ONCE, DEDUPLICATION, parse_sink_options
 from .held_letters import is_there, left
 from .letter_filter import parse_filter
 from .letters import COLUMNS, GROUP_COLUMNS, Groups, Letter, letters_of
+from .name_values import pairs
 from .progress import Progress
 from .redrive import Redrive, Redriven, redriven, target_of
 from .replay import shared_options
 from .report import Report, Table
-from .topic_spans import batches_of_range, refuse_errors_as_rows, spans_of
+from .topic_spans import batches_of_range, refuse_other_rows, spans_of
 
 
 def add_arguments(job: argparse.ArgumentParser) -> None:
@@ -38,7 +42,8 @@ def run(arguments: argparse.Namespace, given: Mapping[str, str], progress: Progr
     """Errors are those of source and sink. A redrive that died is run again with the same filter."""
     named = {"topics": arguments.topics} if arguments.topics else {"topicsPattern": arguments.topics_pattern}
     source = parse_options({**given, **named, "values": "raw"}, is_stream=False)
-    refuse_errors_as_rows(source)
+    refuse_other_rows(source)
+    _check(arguments, given, source)
     wanted = parse_filter(arguments.where)
     how = Redrive(
         arguments.name, arguments.subscription, wanted, arguments.to, arguments.cause, source, _target(arguments, given)
@@ -48,8 +53,25 @@ def run(arguments: argparse.Namespace, given: Mapping[str, str], progress: Progr
     return _triaged(how, progress, arguments.redrive)
 
 
+def _check(arguments: argparse.Namespace, given: Mapping[str, str], source: SourceOptions) -> None:
+    """WrongOption for what would be passed over, or cannot be kept."""
+    for name in given:
+        if name.lower() in ("startingoffsets", "endingoffsets"):
+            raise WrongOption(
+                f"option {name}: what the subscription has not acknowledged is looked at; --where says what is meant"
+            )
+    if not arguments.subscription:
+        raise WrongOption("--subscription: a name is needed")
+    if arguments.guarantee.upper() not in (AT_LEAST_ONCE, DEDUPLICATION):
+        raise WrongOption(f"--guarantee {arguments.guarantee}: expected deduplication or at-least-once")
+    if arguments.to and (
+        full_name(arguments.to) in source.topics or (source.pattern and re.fullmatch(source.pattern, full_name(arguments.to)))
+    ):
+        raise WrongOption(f"--to {arguments.to}: the letters are there already")
+
+
 def _target(arguments: argparse.Namespace, given: Mapping[str, str]) -> Any:
-    own = dict(each.partition("=")[::2] for each in arguments.sink_option)
+    own = pairs("--sink-option", arguments.sink_option)
     chosen = {"guarantee": arguments.guarantee, "writeId": arguments.name}
     return parse_sink_options({**shared_options(given), **own, **chosen})
 
@@ -73,21 +95,21 @@ def _triaged(how: Redrive, progress: Progress, is_redrive: bool) -> Report:
 
 def _letters(how: Redrive, progress: Progress) -> Iterator[Letter]:
     spans = [(topic, _left(topic, how)) for topic in topics_of(how.source)]
-    total, done = sum(each.count for _, ranges in spans for each in ranges), 0
-    for topic, ranges in spans:
-        for each in ranges:
-            for batch in batches_of_range(topic, each, how.source, COLUMNS):
+    total, done = sum(each.count for _, found in spans for each in found.ranges), 0
+    for topic, found in spans:
+        for each in found.ranges:
+            for batch in batches_of_range(topic, each, how.source, COLUMNS, found.parts):
                 yield from letters_of(batch, topic, how.cause_property)
             done += each.count
             progress.say(done, total)
     progress.end()
 
 
-def _left(topic: str, how: Redrive) -> list[LedgerRange]:
+def _left(topic: str, how: Redrive) -> Unacknowledged:
     """Of a topic of which nothing was redriven yet: all that is there."""
     if is_there(topic, how.subscription, how.source):
         return left(topic, how.subscription, how.source)
-    return [part for span in spans_of(_only(topic, how.source)) for part in span.ranges]
+    return Unacknowledged([part for span in spans_of(_only(topic, how.source)) for part in span.ranges])
 
 
 def _only(topic: str, source: SourceOptions) -> SourceOptions:
@@ -97,10 +119,11 @@ def _only(topic: str, source: SourceOptions) -> SourceOptions:
 def _redriven(how: Redrive, progress: Progress) -> Report:
     topics = topics_of(how.source)
     done = [Redriven() for _ in topics]
-    for number, (topic, each) in enumerate(zip(topics, done, strict=True)):
+    total = sum(each.count for topic in topics for each in _left(topic, how).ranges)
+    for topic, each in zip(topics, done, strict=True):
         for _ in redriven(topic, how, each):
-            progress.say(number, len(topics))
-        progress.say(number + 1, len(topics))
+            progress.say(min(total, sum(one.entries for one in done)), total)
+    progress.say(total, total)
     progress.end()
     sent = Counter[str]()
     for each in done:

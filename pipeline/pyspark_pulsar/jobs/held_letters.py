@@ -9,9 +9,10 @@ from ..client.admin import asked, unacknowledged_of
 from ..client.brokers import connection_to, tried_again
 from ..client.connection import Connection, Lost, raise_refusal
 from ..errors import Refused
+from ..holes import Unacknowledged
 from ..names import admin_path, cursor_name
 from ..options import SourceOptions
-from ..positions import LedgerRange, Place
+from ..positions import Place
 
 _CONSUMER_ID = 1
 _ACKNOWLEDGED_AT_ONCE_MAX = 1000
@@ -25,9 +26,9 @@ def is_there(topic: str, subscription: str, options: SourceOptions) -> bool:
     return cursor_name(subscription) in found["cursors"]
 
 
-def left(topic: str, subscription: str, options: SourceOptions) -> list[LedgerRange]:
+def left(topic: str, subscription: str, options: SourceOptions) -> Unacknowledged:
     """What it has not acknowledged now."""
-    return unacknowledged_of(topic, subscription, options.access, options.reads_bookies, _RANGES_MAX).ranges
+    return unacknowledged_of(topic, subscription, options.access, options.reads_bookies, _RANGES_MAX)
 
 
 class HeldLetters:

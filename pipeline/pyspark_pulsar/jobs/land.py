@@ -1,120 +1,117 @@
-"""land: what came to topics since the last run, to Parquet. Every batch appears at one stroke, and once.
+"""land: what came to topics since the last run, to Parquet. Every batch appears at one stroke, and once (`landed_place`).
 
-A batch is written beside the data, under a name that readers of Parquet pass over, and renamed to `data/batch=N` when it is
-whole: that is there or not. A run that died, for want of space or anything else, leaves the batch that it was at to the next
-run, which reads the same messages again: its offsets are in `checkpoint`. Needs a file system that renames at one stroke
-(local, HDFS).
+A run that died, for want of space or anything else, leaves the batch that it was at to the next run, which reads the same
+messages again: its offsets are in `checkpoint`. Needs a file system that renames at one stroke (local, HDFS).
 """
 
 import argparse
+import itertools
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..errors import PipelineError
-from .progress import Progress, SparkProgress
+from ..client.admin import ledgers_of_all
+from ..client.brokers import topics_of
+from ..errors import WrongOption
+from ..options import parse_options, refuse_misplaced
+from ..positions import EARLIEST, Ledger, end_of, ranges_between
+from .landed_place import LandedPlace, NotLanded
+from .origin import origin_of
+from .progress import Progress
 from .report import Report, Table
 from .spark_errors import reason
 
-_WHOLE, _HALF = "data/batch={:09}", "data/_half-{:09}"
-
-
-class NotLanded(PipelineError):
-    """A run that ended before its time: where to, which topics, up to which position, and why."""
-
 
 def add_arguments(job: argparse.ArgumentParser) -> None:
-    job.add_argument("--topics", required=True, help="with commas between")
+    chosen = job.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--topics", default="", help="with commas between")
+    chosen.add_argument("--topics-pattern", default="", help="a regular expression over the names of one namespace")
     job.add_argument("--to", required=True, metavar="DIRECTORY", help="data/ and checkpoint/ are made in it")
     job.add_argument("--max-messages", type=int, default=1_000_000, help="of one batch, about")
+    job.add_argument("--accept-change", action="store_true", help="though topics or brokers are others than those landed there")
 
 
 def run(arguments: argparse.Namespace, given: dict[str, str], spark: Any) -> Report:
     """Until what is there now is landed. Errors are those of the source, and NotLanded."""
+    if arguments.max_messages < 1:
+        raise WrongOption(f"--max-messages {arguments.max_messages}: expected a whole number from 1 on")
+    named = {"topics": arguments.topics} if arguments.topics else {"topicsPattern": arguments.topics_pattern}
+    options = {"startingoffsets": "earliest", **{name.lower(): value for name, value in (given | named).items()}}
+    refuse_misplaced(options, is_stream=True)
+    source = parse_options(options, is_stream=True)
+    topics = topics_of(source)
+    # that they are there is looked at before anything is made
+    ledgers = ledgers_of_all(topics, source.access, skips_absent=bool(source.pattern))
+    place, origin = LandedPlace(spark, arguments.to), origin_of(source)
+    place.check_goes_on(origin, arguments.accept_change)
+    facts = {"topics": arguments.topics or arguments.topics_pattern, "to": arguments.to}
     if arguments.dry_run:
-        return _planned(spark, {**given, "topics": arguments.topics}, arguments.to)
-    options = {**given, "topics": arguments.topics, "maxMessagesPerTrigger": str(arguments.max_messages)}
-    with SparkProgress(spark.sparkContext, Progress("land")):
-        return _landed(spark, options, arguments.to)
+        return _planned(spark, options, place, topics, facts)
+    place.prepare(origin)
+    way = _Way(ledgers, place)
+    try:
+        return _landed(spark, {"maxmessagespertrigger": str(arguments.max_messages), **options}, place, facts, way)
+    except BaseException:
+        way.progress.end()
+        place.take_back()
+        raise
 
 
-def _landed(spark: Any, options: dict[str, str], to: str) -> Report:
-    _check_target(spark, to)
-    _check_goes_on(spark, to)
+class _Way:
+    """How far it is, told in entries: those that there are now, and those that are landed."""
+
+    def __init__(self, ledgers: Mapping[str, Sequence[Ledger]], place: LandedPlace) -> None:
+        self._ledgers, self._place, self.progress = ledgers, place, Progress("land, entries")
+        self._total = self._left()
+        self.progress.say(0, self._total)
+
+    def _left(self) -> int:
+        reached = self._place.reached()
+        ranges = [ranges_between(of, reached.get(topic, EARLIEST), end_of(of)) for topic, of in self._ledgers.items()]
+        return sum(each.count for each in itertools.chain.from_iterable(ranges))
+
+    def tell(self) -> None:
+        self.progress.say(self._total - self._left(), self._total)
+
+
+def _landed(spark: Any, options: dict[str, str], place: LandedPlace, facts: dict[str, Any], way: _Way) -> Report:
     landed: list[tuple[int, int]] = []
 
     def write(frame: Any, batch: int) -> None:
-        landed.append((batch, land_batch(frame, batch, to)))
+        landed.append((batch, place.land(frame, batch)))
+        way.tell()
 
-    stream = spark.readStream.format("pulsar").options(**{"startingOffsets": "earliest", **options}).load()
-    writer = stream.writeStream.foreachBatch(write).option("checkpointLocation", f"{to}/checkpoint")
+    stream = spark.readStream.format("pulsar").options(**options).load()
+    writer = stream.writeStream.foreachBatch(write).option("checkpointLocation", f"{facts['to']}/checkpoint")
     query = writer.trigger(availableNow=True).start()
     try:
         query.awaitTermination()
     except Exception as error:
+        why = f"ended {_position(place)}: {reason(str(error))}"
         raise NotLanded(
-            f"{options['topics']} to {to}: ended {_position(query)}: {reason(str(error))}. What is under data/ is whole; "
-            "run it again when that is mended, and it goes on there"
+            f"{facts['topics']} to {facts['to']}: {why}. What is under data/ is whole; run it again when that is mended, and "
+            "it goes on there"
         ) from error
-    facts = {"topics": options["topics"], "to": to, "batches": len(landed), "messages": sum(count for _, count in landed)}
-    return Report("land", facts, [Table("batches", ("batch", "messages"), landed, bars="messages")])
+    finally:
+        if query.isActive:
+            query.stop()
+    way.progress.end()
+    counts = {"batches": len(landed), "messages": sum(count for _, count in landed)}
+    return Report("land", {**facts, **counts}, [Table("batches", ("batch", "messages"), landed, bars="messages")])
 
 
-def land_batch(frame: Any, batch: int, to: str) -> int:
-    """How many messages; of a batch that is there already, those that it has."""
-    spark = frame.sparkSession
-    whole, half = f"{to}/{_WHOLE.format(batch)}", f"{to}/{_HALF.format(batch)}"
-    files, path = _file_system(spark, to)
-    if not files.exists(path(whole)):
-        frame.write.mode("overwrite").parquet(half)
-        if not files.rename(path(half), path(whole)):
-            raise OSError(f"{half} cannot be renamed to {whole}")
-    return int(spark.read.schema(frame.schema).parquet(whole).count())
+def _position(place: LandedPlace) -> str:
+    """Behind which nothing is landed, topic by topic."""
+    found = place.reached()
+    return "after " + ", ".join(f"{topic} {each}" for topic, each in found.items()) if found else "before its first batch"
 
 
-def _check_target(spark: Any, to: str) -> None:
-    """Before anything is read. NotLanded."""
-    try:
-        files, path = _file_system(spark, to)
-        for each in (f"{to}/data", f"{to}/data/_writable"):
-            if not files.mkdirs(path(each)):
-                raise OSError("it cannot be made")
-        files.delete(path(f"{to}/data/_writable"), True)
-    except Exception as error:
-        raise NotLanded(f"--to {to}: nothing can be written there: {reason(str(error))}") from error
-
-
-def _check_goes_on(spark: Any, to: str) -> None:
-    """Batches are known by their numbers, which begin anew with a checkpoint: those that are there would hide others."""
-    files, path = _file_system(spark, to)
-    landed = files.globStatus(path(f"{to}/data/batch=*")) or ()
-    if len(landed) and not files.exists(path(f"{to}/checkpoint/offsets")):
-        raise NotLanded(
-            f"--to {to}: there are {len(landed)} batches under data/ and no checkpoint/ that says what is in them: "
-            "bring it back, or land in another place"
-        )
-
-
-def _file_system(spark: Any, to: str) -> tuple[Any, Any]:
-    """Hadoop's, of that place: the same by which Spark writes."""
-    hadoop = spark._jvm.org.apache.hadoop.fs
-    path = hadoop.Path
-    return path(to).getFileSystem(spark._jsparkSession.sessionState().newHadoopConf()), path
-
-
-def _position(query: Any) -> str:
-    """Behind which nothing was landed by this run, topic by topic."""
-    try:
-        progress = query.lastProgress
-        found = json.loads(progress["sources"][0]["endOffset"])["topics"] if progress else {}
-    except (TypeError, KeyError, ValueError):
-        found = {}
-    return "after " + ", ".join(f"{topic} {place}" for topic, place in found.items()) if found else "before its first batch"
-
-
-def _planned(spark: Any, options: dict[str, str], to: str) -> Report:
-    """What there is to land, without the limits of a batch and without what earlier runs landed: nothing is written."""
-    of_batches = {name: value for name, value in options.items() if name.lower() != "predefinedsubscription"}
+def _planned(spark: Any, options: dict[str, str], place: LandedPlace, topics: list[str], facts: dict[str, Any]) -> Report:
+    """What there is to land, without the limits of a batch: nothing is written."""
+    of_batches = {name: value for name, value in options.items() if name != "predefinedsubscription"}
+    if reached := {topic: str(each) for topic, each in place.reached().items() if topic in topics}:
+        of_batches["startingoffsets"] = json.dumps(reached)
     frame = spark.read.format("pulsar").options(**of_batches).option("columns", "topic").load()
     counts = [(row["topic"], row["count"]) for row in frame.groupBy("topic").count().orderBy("topic").collect()]
-    facts = {"topics": options["topics"], "to": to, "messages in the topics": sum(count for _, count in counts)}
-    return Report("land", facts, [Table("by topic", ("topic", "messages"), counts, bars="messages")])
+    total = {"messages that would be landed": sum(count for _, count in counts)}
+    return Report("land", {**facts, **total}, [Table("by topic", ("topic", "messages"), counts, bars="messages")])

@@ -10,6 +10,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import numpy
+
+from ..decode.octets import Flags
+from ..options import Between
+
 REAL_TOPIC, REAL_SUBSCRIPTION, REDELIVERIES = "REAL_TOPIC", "REAL_SUBSCRIPTION", "RECONSUMETIMES"
 ORIGINS = ("ORIGIN_MESSAGE_ID", "ORIGIN_MESSAGE_IDY_TIME")
 CLIENTS_OWN = frozenset({REAL_TOPIC, REAL_SUBSCRIPTION, REDELIVERIES, "DELAY_TIME", "RETRY_TOPIC", *ORIGINS})
@@ -18,6 +23,8 @@ COLUMNS = ("key", "value", "properties", "event_time", "message_id", "publish_ti
 NO_CAUSE = "(not told)"
 _CAUSE_NAMES = re.compile(r"exception|error|cause|reason|fail", re.IGNORECASE)
 _VARIABLE = re.compile(r"0x[0-9a-fA-F]+|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|\d+")
+_COUNT = re.compile(r"\d{1,18}")
+"""Anybody may write a property: Python takes no text of 5,000 digits for a number."""
 _CAUSE_CHARACTERS_MAX = 160
 _GROUPS_MAX = 1000
 _OTHERS = ("(others)", "", "")
@@ -39,6 +46,22 @@ class Letter:
     place: str
 
 
+def is_between(batch: Any, between: Between) -> Flags:
+    """Of each row of a batch with publish_time and index; one without an index is in no range of them."""
+    times = numpy.asarray(batch.column("publish_time").cast("int64")) // 1000
+    indexes = numpy.asarray(batch.column("index").fill_null(-1))
+    found = numpy.ones(len(batch), numpy.bool_)
+    if between.starting_time_ms is not None:
+        found &= times >= between.starting_time_ms
+    if between.ending_time_ms is not None:
+        found &= times < between.ending_time_ms
+    if between.starting_index is not None:
+        found &= indexes >= between.starting_index
+    if between.ending_index is not None:
+        found &= (indexes >= 0) & (indexes < between.ending_index)
+    return found
+
+
 def letters_of(batch: Any, dead_letter_topic: str, cause_property: str) -> Iterator[Letter]:
     """Of the rows of a batch with COLUMNS."""
     for row in batch.select([name for name in COLUMNS if name != "event_time"]).to_pylist():
@@ -54,7 +77,7 @@ def _letter(row: Mapping[str, Any], dead_letter_topic: str, cause_property: str)
         topic=topic,
         subscription=properties.get(REAL_SUBSCRIPTION) or subscription_in(dead_letter_topic, topic),
         cause=cause_of(properties, cause_property),
-        redeliveries=int(count) if count.isdecimal() else -1,
+        redeliveries=int(count) if _COUNT.fullmatch(count) else -1,
         origin=next((properties[name] for name in ORIGINS if name in properties), ""),
         key=row["key"],
         value=row["value"],

@@ -1,37 +1,60 @@
 """A job's progress on a terminal: one line, written over. Of Spark's jobs: how many of their tasks are done."""
 
+import os
 import sys
 import threading
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TextIO
 
 _LOOK_SECONDS = 0.5
-_BAR_CHARACTERS = 30
+_BAR_CHARACTERS, _BAR_CHARACTERS_MIN = 30, 5
+_COLUMNS = 80
+"""Where a terminal does not say how many it has."""
 
 
-def line(what: str, done: int, total: int) -> str:
-    """`what [#####.....] done/total`."""
-    filled = _BAR_CHARACTERS * done // total if total else 0
-    return f"{what} [{'#' * filled}{'.' * (_BAR_CHARACTERS - filled)}] {done}/{total}"
+def line(what: str, done: int, total: int, columns: int = _COLUMNS) -> str:
+    """`what [#####.....] done/total`, shorter than a line has columns: without the bar, then without `what`, if need be."""
+    counts, room = f"{done}/{total}", columns - 1
+    bar = min(_BAR_CHARACTERS, room - len(f"{what} [] {counts}"))
+    if bar >= _BAR_CHARACTERS_MIN:
+        filled = bar * min(done, total) // total if total else 0
+        return f"{what} [{'#' * filled}{'.' * (bar - filled)}] {counts}"
+    return next((each for each in (f"{what} {counts}", counts) if len(each) <= room), "")
+
+
+def columns_of(stream: TextIO) -> int:
+    """Now: a window changes its size."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _COLUMNS
+    except OSError:  # also of a stream that is no file
+        return _COLUMNS
 
 
 class Progress:
-    """`say` from any thread; nothing is written where there is no terminal, unless `always`."""
+    """`say` from any thread; nothing is written where there is no terminal that writes over a line, unless `always`."""
 
-    def __init__(self, what: str, stream: TextIO | None = None, always: bool = False) -> None:
-        self._what, self._stream = what, stream or sys.stderr
-        self._shows, self._last = always or self._stream.isatty(), ""
+    def __init__(
+        self, what: str, stream: TextIO | None = None, always: bool = False, columns: Callable[[TextIO], int] = columns_of
+    ) -> None:
+        self._what, self._stream, self._columns = what, stream or sys.stderr, columns
+        self._shows, self._last = always or (self._stream.isatty() and os.environ.get("TERM") != "dumb"), ""
 
     def say(self, done: int, total: int) -> None:
-        text = line(self._what, done, total)
-        if self._shows and text != self._last:
-            self._stream.write("\r" + text.ljust(len(self._last)))
+        if not self._shows:
+            return
+        columns = self._columns(self._stream)
+        text = line(self._what, done, total, columns)
+        if text != self._last:
+            self._stream.write("\r" + text.ljust(min(len(self._last), columns - 1)))
             self._stream.flush()
             self._last = text
 
     def end(self) -> None:
+        """What is written next begins a line."""
         if self._last:
             self._stream.write("\n")
+            self._stream.flush()
             self._last = ""
 
 

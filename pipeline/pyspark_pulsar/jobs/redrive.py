@@ -6,7 +6,7 @@ run that died between the copy and the acknowledgement is run again, and brokers
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -16,7 +16,8 @@ import pyarrow
 from ..decode.octets import Places, Words
 from ..errors import PipelineError
 from ..names import full_name
-from ..options import SourceOptions
+from ..options import Between, SourceOptions
+from ..partly import Parts
 from ..positions import LedgerRange, Place
 from ..sink.frame_rows import outgoing
 from ..sink.options import DEDUPLICATION, SinkOptions
@@ -25,9 +26,9 @@ from ..sink.values import value_encoder
 from .held_letters import HeldLetters, left
 from .ledger_copy import LedgerCopy, newest_known, producer_name
 from .letter_filter import Filter
-from .letters import CLIENTS_OWN, COLUMNS, REAL_TOPIC, Letter, letters_of
+from .letters import CLIENTS_OWN, COLUMNS, REAL_TOPIC, Letter, is_between, letters_of
 from .schema_copies import SchemaCopies
-from .source_positions import sequence_ids
+from .source_positions import entries_of, sequence_ids
 from .topic_spans import batches_of_range
 
 REDRIVEN_FROM = "REDRIVEN_FROM"
@@ -48,8 +49,13 @@ class Redrive:
 
     @property
     def producer(self) -> str:
-        """Another filter may choose letters before those that this one chose: it needs sequence ids of its own."""
-        return f"{self.name}-{self.wanted.digest(self.to)}"
+        """Another filter may choose letters before those that this one chose: it needs sequence ids of its own.
+
+        Or they would be taken for repeats, acknowledged, and lost. What is not given leaves names as they were.
+        """
+        more = [f"cause {self.cause_property}"] if self.cause_property else []
+        more += [str(self.source.between)] if self.source.between != Between() else []
+        return f"{self.name}-{self.wanted.digest(self.to, *more)}"
 
 
 @dataclass(slots=True)
@@ -60,6 +66,8 @@ class Redriven:
     sent: dict[str, int] = field(default_factory=dict)
     repeated: int = 0
     acknowledged_entries: int = 0
+    entries: int = 0
+    """That were looked at."""
 
 
 def target_of(letter: Letter, to: str) -> str:
@@ -72,11 +80,11 @@ def target_of(letter: Letter, to: str) -> str:
 def redriven(topic: str, how: Redrive, done: Redriven) -> Iterator[None]:
     """One topic or partition. It yields now and then, when what it did is in `done`. The errors of source and sink."""
     with HeldLetters(topic, how.subscription, how.source) as held:
-        ranges = left(topic, how.subscription, how.source)
-        for ledger_id, these in groupby(ranges, key=lambda each: each.ledger_id):
+        found = left(topic, how.subscription, how.source)
+        for ledger_id, these in groupby(found.ranges, key=lambda each: each.ledger_id):
             with _LedgerRedrive(topic, ledger_id, how, held, done) as ledger:
                 for each in these:
-                    yield from ledger.run(each)
+                    yield from ledger.run(each, found.parts)
 
 
 class _LedgerRedrive:
@@ -95,17 +103,22 @@ class _LedgerRedrive:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def run(self, wanted: LedgerRange) -> Iterator[None]:
-        for batch in batches_of_range(self._topic, wanted, self._how.source, COLUMNS):
+    def run(self, wanted: LedgerRange, parts: Parts) -> Iterator[None]:
+        # all that is left of a batch has to be seen, for an entry of which a part is not meant is not acknowledged
+        every = replace(self._how.source, between=Between())
+        for batch in batches_of_range(self._topic, wanted, every, (*COLUMNS, "index"), parts):
             ids = sequence_ids(batch, self._topic, self._last)
             self._last = int(ids[-1])
             letters = list(letters_of(batch, self._topic, self._how.cause_property))
-            targets = [target_of(each, self._how.to) if self._how.wanted.holds(each) else "" for each in letters]
+            inside = is_between(batch, self._how.source.between).tolist()
+            meant = [is_in and self._how.wanted.holds(each) for is_in, each in zip(inside, letters, strict=True)]
+            targets = [target_of(each, self._how.to) if is_it else "" for is_it, each in zip(meant, letters, strict=True)]
             self._send(batch, ids, letters, targets)
             for each in self._copies.values():
                 each.flush()
             self._acknowledge(batch, targets)
-            self._done.looked_at += len(letters)
+            self._done.looked_at += sum(inside)
+            self._done.entries += len(numpy.unique(entries_of(ids)))
             yield
 
     def _send(self, batch: Any, ids: Words, letters: list[Letter], targets: list[str]) -> None:
@@ -136,7 +149,7 @@ class _LedgerRedrive:
         return self._copies[target]
 
     def _acknowledge(self, batch: Any, targets: list[str]) -> None:
-        """Entries all of whose letters were wanted: of a part of a batch brokers keep no note."""
+        """Entries all of whose letters that were left were wanted: of a part of a batch no note is made."""
         entries = [each["entry_id"] for each in batch.column("message_id").to_pylist()]
         kept = {entry for entry, target in zip(entries, targets, strict=True) if not target}
         done = [Place(self._ledger_id, entry) for entry in dict.fromkeys(entries) if entry not in kept]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy
 
-from ..errors import WrongOption
+from ..errors import NoSuchTopic, WrongOption
 from ..options import SourceOptions, parse_options
 from ..positions import LATEST, LedgerRange
 from ..sink.frame_rows import outgoing
@@ -23,12 +23,13 @@ from ..sink.options import SinkOptions, parse_sink_options
 from ..sink.topics import check_deduplicates, partition_count
 from ..sink.values import value_encoder
 from .ledger_copy import LedgerCopy, newest_known, producer_name
+from .name_values import pairs
 from .pace import Clock, Pace, Stopped, publish_ms
 from .progress import Progress
 from .report import Report, Table
 from .schema_copies import SchemaCopies
 from .source_positions import sequence_ids
-from .topic_spans import ROW_COLUMNS, TopicSpan, batches_of_range, refuse_errors_as_rows, spans_of
+from .topic_spans import ROW_COLUMNS, TopicSpan, batches_of_range, refuse_other_rows, spans_of
 
 _COLUMNS = ("key", "value", "properties", "event_time", "message_id", "publish_time", "schema_version")
 _AT_THE_SAME_TIME_MAX = 64
@@ -55,13 +56,13 @@ def source_options(arguments: argparse.Namespace, given: Mapping[str, str]) -> S
     limits = {name: getattr(arguments, _dashed(name).replace("-", "_")) for name in _LIMITS}
     chosen = {name: value for name, value in limits.items() if value}
     options = parse_options({**given, **chosen, "topics": arguments.topics, "values": "raw"}, is_stream=False)
-    refuse_errors_as_rows(options)
+    refuse_other_rows(options)
     return options
 
 
 def target_options(arguments: argparse.Namespace, given: Mapping[str, str]) -> SinkOptions:
     """WrongOption."""
-    own = dict(each.partition("=")[::2] for each in arguments.sink_option)
+    own = pairs("--sink-option", arguments.sink_option)
     return parse_sink_options(
         {**shared_options(given), **own, "topic": arguments.to, "guarantee": "deduplication", "writeId": arguments.name}
     )
@@ -102,16 +103,26 @@ def run(arguments: argparse.Namespace, given: Mapping[str, str], progress: Progr
         raise WrongOption(f"--to {target.topic}: it is replayed itself, which would never end: give --ending-offsets")
     stop = threading.Event()
     pace = Pace(arguments.speed, Clock(time.monotonic, stop.wait))
+    if arguments.dry_run:
+        _check_target(target)
+        return _planned(spans_of(source), arguments.to)
     count = partition_count(target.topic, target.access, target.creates_topic)
     partitions = tuple(f"{target.topic}-partition-{index}" for index in range(count)) or (target.topic,)
     spans = spans_of(source)
-    if arguments.dry_run:
-        return _planned(spans, arguments.to)
     if not pace.is_free and len(spans) > _AT_THE_SAME_TIME_MAX:
         raise WrongOption(f"--topics: {len(spans)} topics and partitions; with a speed {_AT_THE_SAME_TIME_MAX} at a time")
     began = time.monotonic()
     copied = _all_copied(Replay(arguments.name, source, target, partitions), spans, pace, progress, stop)
     return _told(spans, copied, arguments, time.monotonic() - began)
+
+
+def _check_target(target: SinkOptions) -> None:
+    """It is there, or would be made; nothing is made of it now. NoSuchTopic."""
+    try:
+        partition_count(target.topic, target.access, False)
+    except NoSuchTopic:
+        if not target.creates_topic:
+            raise
 
 
 def _all_copied(

@@ -6,10 +6,16 @@ Topics, or files that `land` wrote. Written on the command line `topic`, `topic,
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType
 
+from ..errors import WrongOption
+from .spark_errors import reason
+
 _PARQUET = "parquet:"
+_EXPECTED = "Expected what land wrote, all columns of it: parquet:DIRECTORY/data, where DIRECTORY is its --to"
 
 
 def sides(spark: SparkSession, names: Sequence[str], options: Mapping[str, str], columns: Sequence[str]) -> list[DataFrame]:
@@ -26,8 +32,14 @@ def sides(spark: SparkSession, names: Sequence[str], options: Mapping[str, str],
 
 
 def _of_files(spark: SparkSession, name: str, columns: Sequence[str]) -> DataFrame:
-    """Of all schemas that its files have: a topic's may have got fields between two runs of `land`."""
-    return spark.read.option("mergeSchema", "true").parquet(name.removeprefix(_PARQUET)).select(*columns)
+    """Of all schemas that its files have: a topic's may have got fields between two runs of `land`. WrongOption."""
+    try:
+        frame = spark.read.option("mergeSchema", "true").parquet(name.removeprefix(_PARQUET))
+    except (PySparkException, Py4JError) as error:
+        raise WrongOption(f"{name}: {reason(str(error))}. {_EXPECTED}") from None
+    if lacking := [each for each in columns if each not in frame.columns]:
+        raise WrongOption(f"{name}: no column {', '.join(lacking)}. {_EXPECTED}")
+    return frame.select(*columns)
 
 
 def _of_topics(spark: SparkSession, name: str, options: Mapping[str, str], columns: Sequence[str]) -> DataFrame:

@@ -8,6 +8,7 @@ from ..client.brokers import topics_of
 from ..client.split_rows import rows_of_split
 from ..errors import NoSuchPosition, WrongOption
 from ..options import SourceOptions
+from ..partly import Parts
 from ..plan import Split, TopicRanges, since
 from ..positions import EARLIEST, LATEST, Ledger, LedgerRange, Place, check_start, end_of, ranges_between
 from ..rows_wanted import Wanted, wanted_batch
@@ -50,16 +51,23 @@ def _check_end(topic: str, ledgers: list[Ledger], end: Place) -> None:
         raise NoSuchPosition(f"{topic}: position {end} is beyond the end of the topic, {end_of(ledgers)}")
 
 
-def batches_of_range(topic: str, wanted: LedgerRange, options: SourceOptions, columns: tuple[str, ...]) -> Iterator[Any]:
-    """Arrow record batches of one ledger, in order, key and value as bytes. The errors of the source."""
-    asked = Wanted(columns, options.between, options.mode)
+def batches_of_range(
+    topic: str, wanted: LedgerRange, options: SourceOptions, columns: tuple[str, ...], parts: Parts | None = None
+) -> Iterator[Any]:
+    """Arrow record batches of one ledger, in order, key and value as bytes; of batches in `parts` what is left.
+
+    The errors of the source.
+    """
+    asked = Wanted(columns, options.between, options.mode, parts=parts or Parts())
     for rows in rows_of_split(Split(topic, (wanted,)), options):
         batch = wanted_batch(rows, topic, asked)
         if batch.num_rows:
             yield batch
 
 
-def refuse_errors_as_rows(options: SourceOptions) -> None:
-    """A job that sends what it reads has no place for a record that could not be decoded."""
+def refuse_other_rows(options: SourceOptions) -> None:
+    """A job that sends what it reads has no place for a record that could not be decoded, and says itself what it reads."""
+    if options.subscription:
+        raise WrongOption(f"option unacknowledgedBy={options.subscription}: of reconcile and of queries, not of this job")
     if options.mode == "PERMISSIVE":
         raise WrongOption("option mode=PERMISSIVE: a record that cannot be decoded cannot be sent; FAILFAST or DROPMALFORMED")
