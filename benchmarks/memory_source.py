@@ -23,7 +23,7 @@ class MemorySource(DataSource):  # type: ignore[misc]  # PySpark is not looked i
         return "memory"
 
     def schema(self) -> str:
-        return "key binary, value binary, publish_time timestamp"
+        return "key binary, value binary, publish_time timestamp not null"
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _Reader(*(int(self.options[each]) for each in ("rows", "size", "tasks")))
@@ -55,4 +55,6 @@ def _batch(count: int, size: int) -> Any:
         buffers = [None, offsets, pyarrow.py_buffer(os.urandom(count * width))]
         columns.append(pyarrow.Array.from_buffers(pyarrow.binary(), count, buffers))
     times = pyarrow.array(numpy.arange(count)).view(pyarrow.timestamp("us", tz="UTC"))
-    return pyarrow.RecordBatch.from_arrays([*columns, times], names=["key", "value", "publish_time"])
+    fields = [pyarrow.field(name, pyarrow.binary()) for name in ("key", "value")]
+    schema = pyarrow.schema([*fields, pyarrow.field("publish_time", times.type, nullable=False)])
+    return pyarrow.RecordBatch.from_arrays([*columns, times], schema=schema)

@@ -2,12 +2,12 @@
 
 Of very many holes a range for each would cost more than what is between them: the longest runs part ranges, and the others are
 left out row by row. Brokers tell holes as text, ours of very many a page at a time. An entry of which some messages of its
-batch are acknowledged is in the ranges. Which of them are left our brokers tell (`parts_in`); where they do not, as Apache's,
+batch are acknowledged is in the ranges. Which of them are left our brokers tell (`partly`); where they do not, as Apache's,
 all count as not acknowledged.
 """
 
+import itertools
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +15,11 @@ from typing import Any
 import numpy
 
 from .decode.octets import Places
+from .partly import Parts
 from .positions import Ledger, LedgerRange, Place, end_of, ranges_between
 
 RANGES_MAX = 10_000
 """Of one topic, and one more for each ledger."""
-_WORD = (1 << 64) - 1
 _RANGE = re.compile(r"([(\[])(\d+):(-?\d+)\.\.(\d+):(-?\d+)([)\]])")
 
 
@@ -48,10 +48,10 @@ class Runs:
 @dataclass(frozen=True, slots=True)
 class Unacknowledged:
     """Of one subscription. `done`: by ledger, entries that are in a range and are not wanted; `parts`: of batches that are
-    acknowledged in part what is left, the first message the lowest bit."""
+    acknowledged in part what is left."""
 
     ranges: list[LedgerRange]
-    parts: Mapping[Place, int] = field(default_factory=dict)
+    parts: Parts = field(default_factory=Parts)
     done: Mapping[int, Runs] = field(default_factory=dict)
 
 
@@ -106,7 +106,7 @@ def _pieces(text: str, ledgers: Sequence[Ledger]) -> Iterator[tuple[int, int, in
 
 
 def unacknowledged(
-    ledgers: Sequence[Ledger], start: Place, done: Mapping[int, Runs], parts: Mapping[Place, int], ranges_max: int = RANGES_MAX
+    ledgers: Sequence[Ledger], start: Place, done: Mapping[int, Runs], parts: Parts, ranges_max: int = RANGES_MAX
 ) -> Unacknowledged:
     """From `start` on, what is not done, in order."""
     parting = _parting(done.values(), ranges_max)
@@ -143,25 +143,13 @@ def _without(whole: LedgerRange, runs: Runs) -> Iterator[LedgerRange]:
         yield whole.part(at, whole.end_entry_id)
 
 
-def parts_in(left: Mapping[str, Sequence[int]]) -> dict[Place, int]:
-    """As brokers tell them: words of 64 bits by position. Ascending."""
-    found = {}
-    for text, words in left.items():
-        ledger_id, _, entry_id = text.partition(":")
-        found[Place(int(ledger_id), int(entry_id))] = sum((word & _WORD) << 64 * at for at, word in enumerate(words))
-    return dict(sorted(found.items()))
-
-
 def of_ranges(found: Unacknowledged, ranges: Sequence[LedgerRange]) -> Unacknowledged:
     """What is about these ranges of it: what one task has to know."""
     done: dict[int, Runs] = {}
-    for ledger_id in dict.fromkeys(each.ledger_id for each in ranges):
-        these = [each for each in ranges if each.ledger_id == ledger_id]
+    for ledger_id, of_ledger in itertools.groupby(ranges, key=lambda each: each.ledger_id):
+        these = list(of_ledger)
         runs = found.done.get(ledger_id)
         if runs is not None:
             done[ledger_id] = runs.between(these[0].first_entry_id, these[-1].end_entry_id)
-    first, last = ranges[0].first, ranges[-1].last
-    places = list(found.parts)
-    of_these = places[bisect_left(places, first) : bisect_right(places, last)]
-    parts = {place: found.parts[place] for place in of_these}
+    parts = found.parts.between(ranges[0].first, ranges[-1].last)
     return Unacknowledged(list(ranges), parts, {ledger_id: runs for ledger_id, runs in done.items() if len(runs.starts)})

@@ -48,7 +48,7 @@ class Ledger:
     size_bytes: int
     closed_at_ms: int = 0
     places: LedgerPlaces | None = None
-    """Where its entries are, of a closed ledger whose bookies are known."""
+    """Where its entries are, of a ledger whose bookies are known and can be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +126,26 @@ def check_start(topic: str, ledgers: Sequence[Ledger], start: Place, fails_on_da
             "how many they were went with them"
         )
         told(lost, fails_on_data_loss)
+
+
+def check_batch(
+    topic: str, ledgers: Sequence[Ledger], start: Place | None, end: Place, fails_on_data_loss: bool = True
+) -> None:
+    """Of a batch that was planned, perhaps long ago: whether all between its places is still there. As `check_start`.
+
+    `start` None: the topic came with this batch.
+    """
+    if start is not None and ledgers:
+        check_start(topic, ledgers, start, fails_on_data_loss)
+    begins_named = start is None or start == EARLIEST
+    if end != EARLIEST and (not ledgers or (begins_named and end.ledger_id < ledgers[0].ledger_id)):
+        lost = DataLost(f"{topic}: the messages before {end} were deleted (retention, expiry or a deleted topic)")
+        told(lost, fails_on_data_loss)
+    elif end > end_of(ledgers) and end.entry_id > 0:  # a ledger without entries may go when its topic is loaded
+        raise NoSuchPosition(
+            f"{topic}: a batch of the checkpoint ends at {end}, beyond the end of the topic, {end_of(ledgers)}: was the topic "
+            "restored from a copy? What is between them is not skipped; begin with a new checkpoint"
+        )
 
 
 def told(lost: DataLost, fails: bool) -> None:

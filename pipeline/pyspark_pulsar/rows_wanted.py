@@ -14,10 +14,7 @@ from .decode.typed import Schema, typed_columns
 from .errors import Undecodable
 from .holes import Runs
 from .options import Between
-from .positions import Place
-
-Parts = Mapping[Place, int]
-"""Entries of which some messages are wanted: those whose bits are 1, the first message's the lowest."""
+from .partly import Parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class Wanted:
     mode: str = "FAILFAST"
     schema: Schema | None = None
     written_as: Callable[[int], Schema | None] = lambda version: None
-    parts: Parts = field(default_factory=dict)
+    parts: Parts = field(default_factory=Parts)
     done: Mapping[int, Runs] = field(default_factory=dict)
 
     @property
@@ -109,12 +106,8 @@ def _done(rows: Rows, done: Mapping[int, Runs]) -> Flags:
 
 
 def _in_part(rows: Rows, parts: Parts) -> Flags:
-    """They are few: a message at a time."""
     kept = numpy.ones(rows.count, numpy.bool_)
-    places = zip(rows.block.ledger_ids.tolist(), rows.block.entry_ids.tolist(), strict=True)
-    for entry, place_of_entry in enumerate(places):
-        bits = parts.get(Place(*place_of_entry))
-        if bits is not None:
-            these = numpy.flatnonzero(rows.entries == entry)
-            kept[these] = [bits >> max(index, 0) & 1 for index in rows.batch_indexes[these].tolist()]
+    batches = parts.of_entries(rows.block.ledger_ids, rows.block.entry_ids)[rows.entries]
+    these = numpy.flatnonzero(batches >= 0)
+    kept[these] = parts.are_left(batches[these], numpy.maximum(rows.batch_indexes[these], 0).astype(numpy.int64))
     return kept

@@ -48,6 +48,17 @@ def beyond_closed(ledgers: Sequence[Ledger], place: Place) -> Place:
     return place
 
 
+def mirrored(ledgers: Sequence[Ledger], place: Place) -> Place:
+    """Where a subscription stands that keeps what a stream at this place may be asked for.
+
+    At the end of a ledger it keeps one entry more: were the ledger gone, nobody would know that nothing had come after it.
+    """
+    for ledger in ledgers:
+        if ledger.ledger_id == place.ledger_id and place.entry_id >= ledger.entries > 0:
+            return Place(place.ledger_id, ledger.entries - 1)
+    return place
+
+
 def cut_at(ledgers: Sequence[Ledger], end: Place) -> list[Ledger]:
     """The ledgers as they were when the topic ended there."""
     before = [each for each in ledgers if each.ledger_id < end.ledger_id]

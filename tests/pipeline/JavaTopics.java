@@ -141,6 +141,28 @@ public final class JavaTopics {
       producer.newMessage().key("open").value("secret".getBytes()).send();
     }
     read("encrypted", Schema.BYTES, value -> null);
+    among(keys);
+  }
+
+  /** A batch and a message alone, compressed and encrypted, between open ones; and in chunks, which a reader in Java without the
+   * key dies of: they are longer than they say. */
+  private void among(CryptoKeyReader keys) throws Exception {
+    String name = "encrypted-among";
+    try (Producer<byte[]> open = producer(name, Schema.BYTES).create();
+        Producer<byte[]> batches = producer(name, Schema.BYTES).producerName("batches").compressionType(CompressionType.LZ4)
+            .cryptoKeyReader(keys).addEncryptionKey("mine").create();
+        Producer<byte[]> alone = producer(name, Schema.BYTES).producerName("alone").compressionType(CompressionType.ZSTD)
+            .enableBatching(false).cryptoKeyReader(keys).addEncryptionKey("mine").create();
+        Producer<byte[]> chunks = producer("encrypted-chunks", Schema.BYTES).enableBatching(false).enableChunking(true)
+            .chunkMaxMessageSize(1000).cryptoKeyReader(keys).addEncryptionKey("mine").create()) {
+      sendAll(open, 0, 3);
+      sendAll(batches, 0, 3);
+      sendAll(open, 3, 1);
+      alone.newMessage().key("open").value("secret".repeat(50).getBytes()).send();
+      chunks.newMessage().value(new byte[2500]).send();
+      sendAll(open, 4, 3);
+    }
+    read(name, Schema.BYTES, value -> null);
   }
 
   private static byte[] pem(String what, byte[] der) {

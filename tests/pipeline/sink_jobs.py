@@ -110,3 +110,29 @@ def there_and_back(
         columns = ["key", "value"] if "key" in schema.split(",")[0] else ["value"]
         found.append((kinds, [each.asDict(recursive=True) for each in frame.select(*columns).collect()]))
     return found
+
+
+def land_twice(spark: SparkSession, to: str, fails: bool = False) -> list[int]:
+    """A batch, by a run that another one overtakes while it writes: how many messages each says that it has.
+
+    `fails`: what it has written is away, and it cannot go on.
+    """
+    from pipeline.pyspark_pulsar.jobs.landed_place import LandedPlace
+
+    counts: list[int] = []
+    frame = spark.range(3)
+
+    class Overtaken:
+        """A frame whose writer is done when the other one is."""
+
+        schema, write = frame.schema, property(lambda self: self)
+
+        def parquet(self, path: str) -> None:
+            frame.write.parquet(path)
+            counts.append(LandedPlace(spark, to).land(frame, 0))
+            if fails:
+                raise OSError("it is not there any more: the other one's was landed, and it cleaned up")
+            frame.write.mode("ignore").parquet(path)
+
+    counts.append(LandedPlace(spark, to).land(Overtaken(), 0))
+    return counts

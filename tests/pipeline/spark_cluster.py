@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark's, of the jars that PySpark brings: a master and a worker with one core, on loopback.
+"""A standalone cluster of Spark's, of the jars that PySpark brings: a master and workers with one core each, on loopback.
 
 As docs/pipeline.md starts them. Executors are the worker's children, and end with it or with their application.
 """
@@ -6,7 +6,7 @@ As docs/pipeline.md starts them. Executors are the worker's children, and end wi
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyspark
@@ -30,11 +30,11 @@ SETTINGS = {
 
 
 class _Daemon(StartedProcess):
-    def launch(self, *words: str) -> None:
+    def launch(self, host: str, *words: str) -> None:
         environment = {
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": _QUICK,
-            "SPARK_LOCAL_IP": "127.0.0.1",
+            "SPARK_LOCAL_IP": host,
             "PYSPARK_PYTHON": sys.executable,
             "PYTHONPATH": f"{ROOT}:{ROOT / 'pipeline'}",
         }
@@ -42,21 +42,26 @@ class _Daemon(StartedProcess):
 
 
 @contextmanager
-def spark_cluster(directory: Path) -> Iterator[str]:
-    """Its URL, `spark://...`, when its master listens; whoever connects waits for the worker."""
+def spark_cluster(directory: Path, workers: int = 1) -> Iterator[str]:
+    """Its URL, `spark://...`, when its master listens; whoever connects waits for the workers.
+
+    Each worker has a host of its own: Spark has two attempts of a task on two hosts.
+    """
     port = free_port()
     url, package = f"spark://127.0.0.1:{port}", "org.apache.spark.deploy"
-    place = ("--host", "127.0.0.1", "--webui-port", "0")
-    with _Daemon(directory / "master") as master, _Daemon(directory / "worker") as worker:
-        master.launch(f"{package}.master.Master", *place, "--port", str(port))
+    place = ("--webui-port", "0", "--host")
+    with ExitStack() as daemons:
+        master = daemons.enter_context(_Daemon(directory / "master"))
+        master.launch("127.0.0.1", f"{package}.master.Master", *place, "127.0.0.1", "--port", str(port))
+        daemons.callback(master.stop)
         until(lambda: _listens(port), _START_SECONDS_MAX)
-        scratch = ("--work-dir", str(directory / "work"))
-        worker.launch(f"{package}.worker.Worker", *place, "--cores", "1", "--memory", _MEMORY, *scratch, url)
-        try:
-            yield url
-        finally:
-            worker.stop()  # with its executors, which it ends when it is asked to
-            master.stop()
+        for number in range(workers):
+            host = f"127.0.0.{number + 1}"
+            worker = daemons.enter_context(_Daemon(directory / f"worker-{number}"))
+            scratch = ("--work-dir", str(directory / f"work-{number}"))
+            worker.launch(host, f"{package}.worker.Worker", *place, host, "--cores", "1", "--memory", _MEMORY, *scratch, url)
+            daemons.callback(worker.stop)  # with its executors, which it ends when it is asked to
+        yield url
 
 
 def _listens(port: int) -> bool:

@@ -29,6 +29,15 @@ def types(spark: SparkSession, options: dict[str, str]) -> dict[str, str]:
     return {field.name: field.dataType.simpleString() for field in schema.fields}
 
 
+def never_null(spark: SparkSession, options: dict[str, str]) -> list[str]:
+    """The columns of a batch that are said not to be null, and their members."""
+    found = []
+    for field in spark.read.format("pulsar").options(**options).load().schema.fields:
+        names = [member.name for member in getattr(field.dataType, "fields", ()) if not member.nullable]
+        found += [field.name, *(f"{field.name}.{name}" for name in names)] if not field.nullable else []
+    return found
+
+
 def stream_to_parquet(spark: SparkSession, options: dict[str, str], to: str, checkpoint: str, columns: list[str]) -> int:
     """What is there, by Trigger.AvailableNow; how many batches that took."""
     frame = spark.readStream.format("pulsar").options(**options).load().selectExpr(*columns)
@@ -66,6 +75,15 @@ def planned_before(spark: SparkSession, options: dict[str, str], method: str, ur
     frame._jdf.queryExecution().executedPlan().execute().getNumPartitions()
     with urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=60):
         pass
+    return [each.asDict(recursive=True) for each in frame.collect()]
+
+
+def planned_then(spark: SparkSession, options: dict[str, str], planned: str, go_on: str) -> list[dict[str, Any]]:
+    """A batch that is planned, and read when somebody says so; both by named pipes."""
+    frame = spark.read.format("pulsar").options(**options).load()
+    frame._jdf.queryExecution().executedPlan().execute().getNumPartitions()
+    Path(planned).write_text("")
+    Path(go_on).read_text()
     return [each.asDict(recursive=True) for each in frame.collect()]
 
 

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
@@ -91,6 +92,14 @@ def test_rows_that_are_written_once_are_read_from_broker_and_bookie(
     assert [each["value"] for each in found] == [b"value %d" % number for number in range(1000)]
     assert [each["key"] for each in found] == [b"k%d" % (number % 7) for number in range(1000)]
     assert found[42]["properties"] == {"number": "42", "kind": "test"}
+
+
+def test_apache_does_not_know_the_route_that_tells_of_bookies_inside(apache: Ready) -> None:
+    """Which is what a plan takes for none."""
+    with pytest.raises(HTTPError) as refused:
+        urlopen(f"{apache.web_url}/admin/v2/bookies/local-reads", timeout=60)
+    with refused.value as answer:
+        assert answer.status == 404
 
 
 def test_a_stream_reads_what_came_since_and_is_mirrored(

@@ -3,6 +3,7 @@
 import itertools
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import cramjam
 import numpy
@@ -17,12 +18,13 @@ from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.decode.rows import Rows, rows_of
 from pipeline.pyspark_pulsar.positions import EARLIEST, Ledger, Place, ranges_before, ranges_between
 from tests.pipeline.sections import batch, block, metadata, single, with_index
+from wire.generated.pulsar_api_pb2 import EncryptionKeys
 from wire.payloads import payload_section
 
 LEDGER = 7
 
 
-def chunk(uuid: str, number: int, count: int, payload: bytes, total: int, **more: str) -> bytes:
+def chunk(uuid: str, number: int, count: int, payload: bytes, total: int, **more: Any) -> bytes:
     about = metadata(5, producer=uuid.partition("-")[0], uuid=uuid, num_chunks_from_msg=count, chunk_id=number, **more)
     about.total_chunk_msg_size = total
     return payload_section(about, payload)
@@ -60,6 +62,15 @@ def read(topic: list[bytes], cuts: list[int], of_blocks: int = 3, **how: int) ->
 def values(found: list[tuple[int, bytes, str | None]]) -> list[tuple[int, bytes]]:
     assert [each for each in found if each[2] is not None] == []
     return [each[:2] for each in found]
+
+
+def test_chunks_that_are_encrypted_are_one_message_whose_error_says_so() -> None:
+    """Each has sixteen bytes more than it was cut with: its seal."""
+    key = EncryptionKeys(key="mine", value=b"k")
+    parts = [chunk("p-1", at, 2, b"x" * 26, 20, encryption_keys=[key]) for at in range(2)]
+    whole = batch([single(b"open")])
+    expected = (2, b"x" * 52, "t at 7:2: it is encrypted, and there are no keys here")
+    assert read([whole, *parts, whole], []) == [(0, b"open", None), expected, (3, b"open", None)]
 
 
 LONG = bytes(range(256)) * 3

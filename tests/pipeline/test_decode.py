@@ -147,6 +147,20 @@ def test_a_time_that_no_calendar_has_is_null() -> None:
     assert [each["event_time"] and each["event_time"].year for each in found] == [9999, None, None, None]
 
 
+def test_a_publish_time_that_no_calendar_has_is_the_end_of_the_last_year() -> None:
+    latest = 253_402_300_799_999
+    about = [metadata() for _ in range(4)]
+    for each, time in zip(about, (0, latest, latest + 1, (1 << 64) - 1), strict=True):
+        each.publish_time = time
+    sections = [payload_section(each, b"") for each in about]
+    found = batch_of(rows_of(block(*sections)), "t", ["publish_time"]).to_pylist()
+    assert [f"{each['publish_time']:%Y-%m-%d %H}" for each in found] == [
+        "1970-01-01 00",
+        "9999-12-31 23",
+        *["9999-12-30 23"] * 2,
+    ]
+
+
 def test_keys_that_are_bytes_are_decoded() -> None:
     section = payload_section(metadata(partition_key="AP8=", partition_key_b64_encoded=True), b"")
     assert batch_of(rows_of(block(section)), "t", ["key"]).to_pylist() == [{"key": b"\x00\xff"}]
@@ -190,6 +204,7 @@ def test_no_damage_makes_it_fail_or_changes_an_undamaged_neighbour(sections: lis
     rows = rows_of(block(bytes(hurt[: chance.randrange(1, len(hurt) + 1)]), good), verifies_checksums=False)
     found = batch_of(rows, "t", SCHEMA.names)
     found.validate(full=True)
+    assert [each.name for each in SCHEMA if found.column(each.name).null_count and not each.nullable] == []
     last = found.to_pylist()[-1]
     assert (last["value"], last["error"], last["message_id"]["entry_id"]) == (b"good", None, 1)
 

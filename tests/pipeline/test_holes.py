@@ -14,12 +14,12 @@ from pipeline.pyspark_pulsar.holes import (
     Unacknowledged,
     is_all_told,
     of_ranges,
-    parts_in,
     runs_in,
     start_of,
     unacknowledged,
 )
 from pipeline.pyspark_pulsar.options import Between
+from pipeline.pyspark_pulsar.partly import Parts, parts_in
 from pipeline.pyspark_pulsar.positions import Ledger, LedgerRange, Place
 from pipeline.pyspark_pulsar.rows_wanted import Wanted, wanted_batch
 from tests.pipeline.sections import batch, block, single
@@ -43,7 +43,7 @@ def told(acknowledged: set[tuple[int, int]]) -> str:
 
 def left(ledgers: list[Ledger], cursor: dict[str, Any], ranges_max: int = 1000) -> Unacknowledged:
     done = runs_in([cursor["individuallyDeletedMessages"]], ledgers)
-    return unacknowledged(ledgers, start_of(cursor), done, parts_in({}), ranges_max)
+    return unacknowledged(ledgers, start_of(cursor), done, Parts(), ranges_max)
 
 
 @given(st.integers(-1, len(EVERY) - 1), st.sets(st.sampled_from(EVERY)), st.sampled_from([1, 2, 1000]))
@@ -68,7 +68,7 @@ def test_runs_that_pages_cut_are_one_and_the_longest_part_ranges() -> None:
     pages = ["[(8:0..8:2],(8:3..8:4]]", "[(8:4..8:7]]"]
     runs = runs_in(pages, LEDGERS)
     assert (runs[8].starts.tolist(), runs[8].ends.tolist()) == ([1, 4], [3, 8])
-    found = unacknowledged(LEDGERS, Place(8, 0), runs, {}, ranges_max=1)
+    found = unacknowledged(LEDGERS, Place(8, 0), runs, Parts(), ranges_max=1)
     assert [(each.first_entry_id, each.end_entry_id) for each in found.ranges] == [(0, 4), (8, 9)]
     assert found.done[8].has(numpy.arange(9)).tolist() == [entry in (1, 2) for entry in range(9)]
     kept = of_ranges(found, [found.ranges[0].part(2, 4)])
@@ -92,12 +92,10 @@ def test_whether_internal_stats_have_all_holes_is_seen(more: dict[str, Any], is_
 
 
 def test_of_a_batch_that_is_acknowledged_in_part_the_messages_that_are_left_are_wanted() -> None:
-    found_parts = parts_in({"5:0": [0, -(2**63)], "3:1": [0b1010]})
-    assert list(found_parts.items()) == [(Place(3, 1), 0b1010), (Place(5, 0), 1 << 127)]
     texts = [b"a", b"b", b"c", b"d"]
     found = rows_of(block(*(batch([single(each) for each in texts], number) for number in range(3))))
     ledger, entry = place_of(found, 1)
-    wanted = Wanted(("value",), Between(), parts={Place(ledger, entry): 0b1010})
+    wanted = Wanted(("value",), Between(), parts=parts_in([{f"{ledger}:{entry}": [0b1010]}]))
     assert wanted_batch(found, "t", wanted).column("value").to_pylist() == [*texts, b"b", b"d", *texts]
     done = {ledger: Runs(numpy.array([entry]), numpy.array([entry + 1])), ledger + 1: Runs(numpy.array([0]), numpy.array([99]))}
     assert wanted_batch(found, "t", Wanted(("value",), Between(), done=done)).column("value").to_pylist() == [*texts, *texts]

@@ -124,3 +124,29 @@ def test_what_is_encrypted_is_told_and_its_bytes_are_those_that_java_reads_witho
     assert plain(found["value"]) == java["bytes"]
     assert "it is encrypted" in found["error"]
     assert as_java_tells(found) == {name: java[name] for name in as_java_tells(found)}
+
+
+def test_what_is_encrypted_in_batches_and_chunks_is_a_row_each_and_leaves_all_others_as_they_are(
+    spark: SparkProcess, options: dict[str, str], told: Told
+) -> None:
+    """Of a batch nobody without the key knows where its messages are: it is one row, as in Java."""
+    java = told["encrypted-among"]
+    found = rows(spark, options, "encrypted-among", mode="PERMISSIVE")
+    assert [as_java_tells(each) for each in found] == [{name: each[name] for name in as_java_tells(found[0])} for each in java]
+    assert [plain(each["value"]) for each in found] == [each["bytes"] for each in java]
+    open_ones = [each for each in found if each["producer"] == "java-encrypted-among"]
+    assert [(each["producer"], each["error"]) for each in found if each["error"]] == [
+        (name, f"{PREFIX}encrypted-among at {place(each)}: it is encrypted, and there are no keys here")
+        for each in found
+        if (name := each["producer"]) in ("batches", "alone")
+    ]
+    assert (len(open_ones), len(found)) == (7, 9)
+    dropped = rows(spark, options, "encrypted-among", mode="DROPMALFORMED", columns="value,topic,message_id")
+    assert [each["value"] for each in dropped] == [each["value"] for each in open_ones]
+    [in_chunks] = rows(spark, options, "encrypted-chunks", mode="PERMISSIVE")
+    assert "it is encrypted" in in_chunks["error"]
+    assert len(in_chunks["value"]) > 2500
+
+
+def place(row: dict[str, Any]) -> str:
+    return f"{row['message_id']['ledger_id']}:{row['message_id']['entry_id']}"

@@ -12,6 +12,7 @@ from pipeline.pyspark_pulsar.decode.arrow_columns import SCHEMA, batch_of
 from pipeline.pyspark_pulsar.decode.plain import plain_batches, plain_columns
 from pipeline.pyspark_pulsar.decode.rows import rows_in_parts, rows_of
 from pipeline.pyspark_pulsar.options import Between
+from pipeline.pyspark_pulsar.partly import parts_in
 from pipeline.pyspark_pulsar.rows_wanted import Wanted, wanted_batch
 from tests.pipeline.sections import batch, block, metadata, pairs, single, with_index
 from wire.payloads import payload_section
@@ -134,9 +135,8 @@ def test_filters_and_parts_of_batches_hold_for_plain_batches_too() -> None:
     assert rows.batches is not None
     between = Between(starting_time_ms=int(rows.publish_times[2]))
     assert wanted_batch(rows, "t", Wanted(("value",), between)).num_rows == 8 - 2
-    place = (7, 1)
-    parts = {place: 0b10}
-    found = wanted_batch(rows, "t", Wanted(("value",), Between(), parts=parts))  # type: ignore[arg-type]
+    parts = parts_in([{"7:1": [0b10]}])
+    found = wanted_batch(rows, "t", Wanted(("value",), Between(), parts=parts))
     assert [row["value"] for row in found.to_pylist()] == [b"a", b"b", b"b", b"a", b"b", b"a", b"b"]
 
 

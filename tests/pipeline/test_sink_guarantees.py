@@ -5,10 +5,8 @@ Without Spark: tasks and commits are functions of their options, their place and
 
 import socket
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 import pyarrow
@@ -28,45 +26,15 @@ from pipeline.pyspark_pulsar.sink.errors import (
     TransactionLost,
     WrongFrame,
 )
-from pipeline.pyspark_pulsar.sink.options import SinkOptions, parse_sink_options
 from pipeline.pyspark_pulsar.sink.publisher import Publisher
-from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace, TaskResult
+from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace
 from pipeline.pyspark_pulsar.sink.transactions import TransactionClient
 from tests.clients.python_client import quiet_client
 from tests.clients.server_process import Ready, ServerProcess
+from tests.pipeline.sink_attempts import Attempt, Died, dying, frame, numbers, options, ran
 from tests.pipeline.written_topics import made, messages, values
 
 pytestmark = pytest.mark.clients
-
-
-class Died(Exception):
-    """What the test ends an attempt with."""
-
-
-def options(server: Ready, topic: str, guarantee: str, **more: str) -> SinkOptions:
-    urls = {"service.url": server.broker_url, "admin.url": server.web_url}
-    small = {"pulsar.producer.batchingMaxMessages": "10"}
-    return parse_sink_options({**urls, **small, "topic": topic, "guarantee": guarantee, **more})
-
-
-def frame(first: int, count: int) -> Any:
-    rows = [{"value": f"{number}".encode(), "key": f"k{number % 5}".encode()} for number in range(first, first + count)]
-    return pyarrow.RecordBatch.from_pylist(rows, pyarrow.schema([("key", pyarrow.binary()), ("value", pyarrow.binary())]))
-
-
-def dying(*frames: Any) -> Iterator[Any]:
-    yield from frames
-    raise Died
-
-
-def ran(chosen: SinkOptions, write_id: str, batch: int, *frames: Any) -> list[TaskResult]:
-    """A task for each frame."""
-    places = [TaskPlace(write_id, batch, partition) for partition in range(len(frames))]
-    return [SinkTask(chosen, place).run([each]) for place, each in zip(places, frames, strict=True)]
-
-
-def numbers(count: int) -> list[str]:
-    return [f"{number}" for number in range(count)]
 
 
 # ---- Deduplication
@@ -154,9 +122,9 @@ def test_a_batch_that_is_decided_is_not_aborted_and_one_that_is_not_is(standalon
     first = ran(chosen, write_id, 0, frame(0, 20))
     with CommitLog(log_topic(write_id, chosen.commits_namespace), chosen.access) as log:
         log.write(Decision(0, tuple(each.written for each in first if each.written is not None)))
-    commits.abort(first, chosen)
+    commits.abort(first, chosen, 0)
     commits.commit(ran(chosen, write_id, 0, frame(0, 20)), chosen)
-    commits.abort(ran(chosen, write_id, 1, frame(20, 20)), chosen)
+    commits.abort(ran(chosen, write_id, 1, frame(20, 20)), chosen, 1)
     assert values(standalone, topic) == numbers(20)
 
 
@@ -175,31 +143,6 @@ def test_a_decided_transaction_that_was_aborted_is_told_and_not_taken_for_commit
 
 
 # ---- Two attempts of one task at once
-
-
-class Attempt:
-    """In a thread of its own: writes `rows`, then waits until `go_on` for the end of its rows."""
-
-    def __init__(self, chosen: SinkOptions, place: TaskPlace, *frames: Any) -> None:
-        self._wrote, self._goes_on = Event(), Event()
-        self._frames = frames
-        self._workers = ThreadPoolExecutor(1)
-        self._result = self._workers.submit(SinkTask(chosen, place).run, self._all())
-
-    def _all(self) -> Iterator[Any]:
-        first, *others = self._frames
-        yield first
-        self._wrote.set()
-        assert self._goes_on.wait(60)
-        yield from others
-
-    def wrote(self) -> None:
-        assert self._wrote.wait(60)
-
-    def go_on(self) -> TaskResult:
-        self._goes_on.set()
-        self._workers.shutdown()
-        return self._result.result()
 
 
 def test_a_second_attempt_waits_for_the_first_one_and_sends_nothing_again(standalone: Ready, topic: str) -> None:
@@ -250,40 +193,6 @@ def test_an_attempt_that_does_not_get_its_name_ends_and_says_who_has_it(
             ran(chosen, "q", 0, frame(0, 100))
     ran(chosen, "q", 0, frame(0, 100))
     assert values(standalone, topic) == numbers(100)
-
-
-def test_transactions_of_attempts_that_do_not_count_are_aborted_with_the_commit(standalone: Ready, topic: str) -> None:
-    """One ran to its end and came second, one was killed: readers do not wait until their time is up."""
-    chosen, write_id = options(standalone, made(standalone, topic), "transactions"), topic.rpartition("/")[2]
-    ran(chosen, write_id, 0, frame(0, 20))
-    killed = Attempt(chosen, TaskPlace(write_id, 0, 0), frame(0, 20))
-    killed.wrote()
-    commits.commit(ran(chosen, write_id, 0, frame(0, 20)), chosen)
-    assert values(standalone, topic) == numbers(20)
-    with suppress(Refused):  # nothing that it does now counts
-        killed.go_on()
-    commits.commit(ran(chosen, write_id, 1, frame(20, 20)), chosen)
-    assert values(standalone, topic) == numbers(40)
-
-
-def test_a_driver_that_died_before_it_aborted_the_others_does_so_when_it_comes_back(standalone: Ready, topic: str) -> None:
-    chosen, write_id = options(standalone, made(standalone, topic), "transactions"), topic.rpartition("/")[2]
-    ran(chosen, write_id, 0, frame(0, 20))
-    first = ran(chosen, write_id, 0, frame(0, 20))
-    with CommitLog(log_topic(write_id, chosen.commits_namespace), chosen.access) as log:
-        log.write(Decision(0, tuple(each.written for each in first if each.written is not None)))
-    commits.commit(ran(chosen, write_id, 0, frame(0, 20)), chosen)
-    assert values(standalone, topic) == numbers(20)
-    with CommitLog(log_topic(write_id, chosen.commits_namespace), chosen.access) as log:
-        assert log.last is not None
-        assert len(log.opened) == 1  # what came before the decision is let go of
-
-
-def test_a_write_that_is_not_wanted_leaves_no_transaction_open(standalone: Ready, topic: str) -> None:
-    chosen, write_id = options(standalone, made(standalone, topic), "transactions"), topic.rpartition("/")[2]
-    ran(chosen, write_id, 0, frame(0, 20))  # an attempt of which the driver knows nothing
-    commits.abort(ran(chosen, write_id, 0, frame(0, 20)), chosen)
-    assert values(standalone, topic) == []
 
 
 @pytest.mark.parametrize("guarantee", ["at-least-once", "deduplication"])

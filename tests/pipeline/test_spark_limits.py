@@ -55,7 +55,7 @@ def test_exactly_the_messages_that_a_shared_subscription_has_not_acknowledged_ar
                 consumer.acknowledge(message)
         consumer.close()
     asked = parse_options({**options, "topic": topic}, is_stream=False).access
-    until(lambda: list(unacknowledged_of(topic, "work", asked, False).parts.values()) == [0b100000010])
+    until(lambda: list(unacknowledged_of(topic, "work", asked, False).parts.words) == [0b100000010])
     until(lambda: sum(each.count for each in unacknowledged_of(topic, "work", asked, False).ranges) == 2)
     found = spark.run(f"{JOBS}:rows", options={**options, "topic": topic, "unacknowledgedBy": "work", "columns": "value"})
     assert [each["value"] for each in found] == [b"m1", b"m8", b"m12"]

@@ -71,6 +71,57 @@ def test_a_stream_whose_next_messages_were_deleted_says_so_or_goes_on_without_th
     assert sorted(each["v"] for each in found) == sorted(names(0, 10) + names(20, 5))
 
 
+def test_nothing_is_reported_lost_when_a_ledger_that_was_read_to_its_end_would_go(
+    spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A stream that had nothing to read, then a broker that is started again, then a trimming, then messages."""
+    directory = tmp_path_factory.mktemp("end")
+    asked = {**options, "topic": topic, "startingOffsets": "earliest", "predefinedSubscription": "stream"}
+    places = {
+        "to": str(directory / "table"),
+        "checkpoint": str(directory / "checkpoint"),
+        "columns": ["cast(value as string) v"],
+    }
+    published(standalone, topic, 10)
+    for _ in range(2):
+        spark.run(f"{JOBS}:stream_to_parquet", options=asked, **places)
+    ask(standalone, f"{path(topic)}/unload", None, "PUT")
+    published(standalone, topic, 5, first=10)
+    ask(standalone, f"{path(topic)}/retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}, "POST")
+    ask(standalone, f"{path(topic)}/trim", None, "POST")
+    for _ in range(2):
+        spark.run(f"{JOBS}:stream_to_parquet", options=asked, **places)
+    found = spark.run(f"{JOBS}:table", path=places["to"])
+    assert sorted(each["v"] for each in found) == sorted(names(0, 15))
+    backlog = ask(standalone, f"{path(topic)}/stats")["subscriptions"]["stream"]["msgBacklog"]
+    assert backlog <= 5
+
+
+def test_a_stream_says_that_its_topic_was_deleted_and_made_again(
+    spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Also while it is not there, and never by leaving something out."""
+    directory = tmp_path_factory.mktemp("again")
+    job = {
+        "options": {**options, "topic": topic, "startingOffsets": "earliest"},
+        "to": str(directory / "table"),
+        "checkpoint": str(directory / "checkpoint"),
+        "columns": ["cast(value as string) v"],
+    }
+    published(standalone, topic, 10)
+    spark.run(f"{JOBS}:stream_to_parquet", **job)
+    published(standalone, topic, 5, first=10)
+    ask(standalone, f"{path(topic)}?force=true", None, "DELETE")
+    with pytest.raises(JobFailed, match=rf"{topic}: .*not"):
+        spark.run(f"{JOBS}:stream_to_parquet", **job)
+    published(standalone, topic, 5, first=20)
+    with pytest.raises(JobFailed, match=rf"{topic}: the messages from \d+:10 to before \d+:0 were deleted"):
+        spark.run(f"{JOBS}:stream_to_parquet", **job)
+    spark.run(f"{JOBS}:stream_to_parquet", **{**job, "options": {**job["options"], "failOnDataLoss": "false"}})  # type: ignore[dict-item]
+    found = spark.run(f"{JOBS}:table", path=job["to"])
+    assert sorted(each["v"] for each in found) == sorted(names(0, 10) + names(20, 5))
+
+
 def newest_offset(checkpoint: Path) -> str:
     """Of a stream of one topic."""
     newest = max((each for each in (checkpoint / "offsets").iterdir() if each.name.isdigit()), key=lambda each: int(each.name))

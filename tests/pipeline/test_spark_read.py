@@ -24,6 +24,23 @@ def test_a_topic_is_a_table_of_its_messages(
     assert all(each["properties"] == {} and each["topic"] == topic and each["key"] is None for each in found)
 
 
+def test_what_every_message_has_is_not_nullable_and_a_frame_may_say_otherwise(
+    spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
+) -> None:
+    published(standalone, topic, 3, batching=True)
+    asked = {**options, "topic": topic}
+    assert spark.run(f"{JOBS}:never_null", options=asked) == [
+        *("properties", "topic", "message_id", "message_id.ledger_id", "message_id.entry_id", "message_id.batch_index"),
+        *("publish_time", "sequence_id"),
+    ]
+    place = "message_id struct<ledger_id: bigint not null, entry_id: bigint, batch_index: int>"
+    whole = spark.run(f"{JOBS}:rows", options=asked)
+    found = spark.run(f"{JOBS}:rows", options=asked, schema=f"value binary not null, {place}, topic string")
+    assert found == [{name: each[name] for name in ("value", "message_id", "topic")} for each in whole]
+    with pytest.raises(JobFailed, match="column key is said not to be null, and is null in a message"):
+        spark.run(f"{JOBS}:rows", options=asked, schema="key binary not null")
+
+
 def test_a_topic_that_is_not_there_is_named(spark: SparkProcess, options: dict[str, str], topic: str) -> None:
     with pytest.raises(JobFailed, match=topic):
         spark.run(f"{JOBS}:rows", options={**options, "topic": topic})

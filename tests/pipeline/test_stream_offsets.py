@@ -13,6 +13,7 @@ from pipeline.pyspark_pulsar.stream_offsets import (
     begun,
     beyond_closed,
     cut_at,
+    mirrored,
     offset_json,
     places_in,
 )
@@ -76,3 +77,10 @@ def test_a_topic_as_it_was_when_it_ended_earlier() -> None:
 def test_a_checkpoint_of_something_else_is_refused(offset: dict[str, object]) -> None:
     with pytest.raises(PipelineError, match="checkpoint"):
         places_in(offset)
+
+
+def test_the_subscription_of_a_stream_keeps_the_last_entry_of_a_ledger_that_is_read_to_its_end() -> None:
+    ledgers = [Ledger(3, 10, 100), Ledger(5, 1, 10), Ledger(8, 0, 0)]
+    stands = {Place(3, 4): Place(3, 4), Place(3, 10): Place(3, 9), Place(5, 0): Place(5, 0), Place(5, 1): Place(5, 0)}
+    same = {each: each for each in (Place(8, 0), Place(2, 7), EARLIEST)}
+    assert {place: mirrored(ledgers, place) for place in stands | same} == stands | same

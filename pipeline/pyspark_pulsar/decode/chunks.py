@@ -113,7 +113,9 @@ def whole(chunks: Sequence[Chunk]) -> Section | Missing:
     """All of a message, in order."""
     last = chunks[-1]
     length = sum(len(each.payload) for each in chunks)
-    if last.about.HasField("total_chunk_msg_size") and length != last.about.total_chunk_msg_size:
+    # of what is encrypted each chunk has a seal of its own
+    tells_length = last.about.HasField("total_chunk_msg_size") and not last.about.encryption_keys
+    if tells_length and length != last.about.total_chunk_msg_size:
         return Missing(
             f"its {len(chunks)} chunks have {length} bytes, and it says that it has {last.about.total_chunk_msg_size}"
         )

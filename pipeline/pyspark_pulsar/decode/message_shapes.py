@@ -52,6 +52,8 @@ def shape_of(message: bytes) -> Shape | None:
         tag, start = _varint(message, at)
         mask[at:start] = b"\xff" * (start - at)
         kind = tag & 7
+        if not tag >> 3:
+            return None
         end = start + _FIXED.get(kind, 0)
         if kind == SPAN:
             length, body = _varint(message, start)

@@ -22,7 +22,13 @@ _OFFSET_MAX = (1 << 31) - 1
 TIME_MS_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 _ROOMS = Rooms(4)
-MESSAGE_ID = pyarrow.struct([("ledger_id", pyarrow.int64()), ("entry_id", pyarrow.int64()), ("batch_index", pyarrow.int32())])
+MESSAGE_ID = pyarrow.struct(
+    [
+        pyarrow.field("ledger_id", pyarrow.int64(), nullable=False),
+        pyarrow.field("entry_id", pyarrow.int64(), nullable=False),
+        pyarrow.field("batch_index", pyarrow.int32(), nullable=False),
+    ]
+)
 TIME = pyarrow.timestamp("us", tz="UTC")
 
 

@@ -5,16 +5,21 @@ times over. Of what is left, in step i the i-th field of every message is read: 
 however many messages there are.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy
 
 from .message_shapes import EIGHT_BYTES, FOUR_BYTES, SPAN, VARINT, Place, shape_of
 from .octets import PADDING_BYTES, Flags, Octets, Places, Words, varints_at
+from .protobuf_groups import GROUP, group_end
 
 _ALIKE_MIN = 32
 """Of fewer messages a look for shapes costs more than it saves."""
 _SHAPES_MAX = 8
+_NUMBER_MAX = (1 << 29) - 1
+_SIZE_BYTES_MAX = 5
+"""Of a tag, and of a length: as many as 32 bits need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +53,19 @@ class Repeated:
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The field numbers that are wanted, by what becomes of them; all others are skipped."""
+    """The field numbers that are wanted, by what becomes of them; all others are skipped.
+
+    `kinds`: on the wire, of those that are not to be taken as any other; written as another they are fields that nobody knows.
+    """
 
     numbers: tuple[int, ...] = ()
     spans: tuple[int, ...] = ()
     repeated: tuple[int, ...] = ()
+    kinds: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+
+    def number_of(self, number: int, kind: int) -> int:
+        """0, which no field has, where it is not to be taken."""
+        return number if kind in self.kinds.get(number, (kind,)) else 0
 
 
 @dataclass(slots=True)
@@ -112,7 +125,7 @@ class _Scan:
                 return
 
     def _take_field(self, place: Place, rows: Places, starts: Places) -> None:
-        number = place.number
+        number = self._wanted.number_of(place.number, place.kind)
         if number in self._columns.numbers and place.kind == VARINT:
             numbers = self._columns.numbers[number]
             numbers.values[rows], numbers.present[rows] = varints_at(self._data, starts + place.start)[0], True
@@ -126,11 +139,15 @@ class _Scan:
         """The next field of every message that has one; afterwards `_rows` are those that have another."""
         tags, sizes = varints_at(self._data, self._at)
         after = self._at + sizes
-        self._drop(sizes == 0, after, tags)
+        self._drop((sizes == 0) | (sizes > _SIZE_BYTES_MAX), after, tags)
         tags, after = self._kept
         next_at = numpy.empty_like(after)
         for tag in _distinct(tags):
             chosen = slice(None) if tag == tags[0] and bool((tags == tag).all()) else numpy.flatnonzero(tags == tag)
+            if tag & numpy.uint64(7) == GROUP:
+                places = zip(after[chosen].tolist(), self._ends[chosen].tolist(), strict=True)
+                next_at[chosen] = [group_end(self._data, int(tag) >> 3, *each) for each in places]
+                continue
             next_at[chosen] = self._field(int(tag), self._rows[chosen], after[chosen])
         is_bad = (next_at < 0) | (next_at > self._ends)
         self._columns.is_broken[self._rows[is_bad]] = True
@@ -148,7 +165,10 @@ class _Scan:
 
     def _field(self, tag: int, rows: Places, at: Places) -> Places:
         """Takes one field, whose value is at `at`, of these rows; the places after it, -1 where there can be none."""
-        number, kind = tag >> 3, tag & 7
+        kind = tag & 7
+        if not 0 < tag >> 3 <= _NUMBER_MAX:
+            return numpy.full(len(rows), -1, numpy.int64)
+        number = self._wanted.number_of(tag >> 3, kind)
         if kind == VARINT:
             values, sizes = varints_at(self._data, at)
             if number in self._columns.numbers:
@@ -174,7 +194,7 @@ class _Scan:
     def _span(self, number: int, rows: Places, at: Places) -> Places:
         lengths, sizes = varints_at(self._data, at)
         starts = at + sizes
-        fits = (sizes > 0) & (lengths <= numpy.uint64(len(self._data)))
+        fits = (sizes > 0) & (sizes <= _SIZE_BYTES_MAX) & (lengths <= numpy.uint64(len(self._data)))
         ends = numpy.where(fits, starts + lengths.astype(numpy.int64), -1)
         # a row whose span does not fit becomes broken in `_step`; its span is not to be used, nor the padding
         sound = fits & (ends <= len(self._data) - PADDING_BYTES)
@@ -198,5 +218,7 @@ def _in_order(found: list[tuple[Places, Places, Places]]) -> Repeated:
         nothing = numpy.zeros(0, numpy.int64)
         return Repeated(nothing, nothing, nothing)
     rows, starts, ends = (numpy.concatenate(each) for each in zip(*found, strict=True))
+    if bool((rows[1:] >= rows[:-1]).all()):
+        return Repeated(rows, starts, ends)
     order = numpy.argsort(rows, kind="stable")
     return Repeated(rows[order], starts[order], ends[order])

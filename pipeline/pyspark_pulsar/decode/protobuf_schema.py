@@ -31,7 +31,11 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`kind` is the name of the protobuf type. `has_presence`: null where it is not there, else 0 or nothing."""
+    """`kind` is the name of the protobuf type. `has_presence`: null where it is not there, else 0 or nothing.
+
+    `choice`: which `oneof` of its message it is in, -1 for none. `is_closed`: an enumeration whose other numbers are fields
+    that nobody knows, as in proto2. `is_checked`: text that is no UTF-8 makes it no message, as in proto3.
+    """
 
     number: int
     name: str
@@ -40,6 +44,13 @@ class Field:
     has_presence: bool = True
     message: "Message | None" = None
     symbols: tuple[tuple[int, str], ...] = ()
+    choice: int = -1
+    is_closed: bool = False
+    is_checked: bool = False
+
+    @property
+    def is_map(self) -> bool:
+        return self.message is not None and self.message.is_map_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +106,18 @@ def _without_presence(definition: Any) -> set[str]:
 class _Descriptors:
     def __init__(self, files: FileDescriptorSet) -> None:
         self._messages: dict[str, tuple[DescriptorProto, bool]] = {}
-        self._enums: dict[str, tuple[tuple[int, str], ...]] = {}
+        self._enums: dict[str, tuple[tuple[tuple[int, str], ...], bool]] = {}
         for file in files.file:
             prefix = f".{file.package}" if file.package else ""
-            self._learn(file, prefix, file.syntax == "proto3", file.message_type)
+            self._learn(file, prefix, file.syntax, file.message_type)
 
-    def _learn(self, owner: Any, prefix: str, is_proto3: bool, messages: Any) -> None:
+    def _learn(self, owner: Any, prefix: str, syntax: str, messages: Any) -> None:
         for enum in owner.enum_type:
-            self._enums[f"{prefix}.{enum.name}"] = tuple((each.number, each.name) for each in enum.value)
+            symbols = {each.number: each.name for each in reversed(enum.value)}  # of two names of a number the first counts
+            self._enums[f"{prefix}.{enum.name}"] = tuple(symbols.items())[::-1], syntax in ("", "proto2")
         for message in messages:
-            self._messages[f"{prefix}.{message.name}"] = (message, is_proto3)
-            self._learn(message, f"{prefix}.{message.name}", is_proto3, message.nested_type)
+            self._messages[f"{prefix}.{message.name}"] = (message, syntax == "proto3")
+            self._learn(message, f"{prefix}.{message.name}", syntax, message.nested_type)
 
     def message(self, name: str, within: tuple[str, ...]) -> Message:
         if name in within:
@@ -113,20 +125,26 @@ class _Descriptors:
         if name not in self._messages:
             raise UnusableSchema(f"message {name[1:]} is not defined")
         found, is_proto3 = self._messages[name]
-        fields = tuple(self._field(each, is_proto3, (*within, name)) for each in found.field)
-        return Message(found.name, fields, found.options.map_entry)
+        is_entry = found.options.map_entry
+        fields = tuple(self._field(each, is_proto3, is_entry, (*within, name)) for each in found.field)
+        return Message(found.name, fields, is_entry)
 
-    def _field(self, found: FieldDescriptorProto, is_proto3: bool, within: tuple[str, ...]) -> Field:
+    def _field(self, found: FieldDescriptorProto, is_proto3: bool, is_in_entry: bool, within: tuple[str, ...]) -> Field:
+        """A map's keys and values are always there."""
         kind = FieldDescriptorProto.Type.Name(found.type).removeprefix("TYPE_")
         has_presence = not is_proto3 or found.proto3_optional or found.HasField("oneof_index") or kind == "MESSAGE"
+        symbols, is_closed = self._enums.get(found.type_name, ((), False))
         return Field(
             found.number,
             found.name,
             kind,
             found.label == FieldDescriptorProto.LABEL_REPEATED,
-            has_presence,
+            has_presence and not is_in_entry,
             self.message(found.type_name, within) if kind == "MESSAGE" else None,
-            self._enums.get(found.type_name, ()),
+            symbols,
+            found.oneof_index if found.HasField("oneof_index") and not found.proto3_optional else -1,
+            is_closed and kind == "ENUM",
+            is_proto3 and kind == "STRING",
         )
 
 
@@ -139,7 +157,7 @@ def arrow_type(message: Message) -> Any:
 
 def _field_type(field: Field) -> Any:
     one = single_type(field)
-    if field.message is not None and field.message.is_map_entry:
+    if field.is_map:
         return pyarrow.map_(one.field(0).type, one.field(1).type)
     return pyarrow.list_(pyarrow.field("element", one)) if field.is_repeated else one
 

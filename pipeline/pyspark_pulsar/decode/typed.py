@@ -131,10 +131,11 @@ def typed_columns(
     is_sound = numpy.array([not error for error in rows.errors], numpy.bool_)[rows.entries]
     values = _only(values, is_sound)
     versions = rows.schema_version_numbers()[rows.entries]
-    groups = _Groups(versions, written_as, found.reasons)
     if not wanted.is_key_value:
+        groups = _Groups(versions, written_as, found.reasons)
         found.columns["value"] = groups.column(rows.data, values, wanted, lambda schema: schema)
         return found
+    of_key, of_value = _Groups(versions, written_as, {}), _Groups(versions, written_as, {})
     key_data, key_spans = rows.data, values
     if wanted.is_separated:
         key_data, key_spans = _as_spans(keys)
@@ -143,9 +144,12 @@ def typed_columns(
         key_spans, values = _inline(rows.data, values, found.reasons)
     key, value = wanted.parts()
     if "key" in names:
-        found.columns["key"] = groups.column(key_data, key_spans, key, lambda schema: schema.parts()[0])
+        found.columns["key"] = of_key.column(key_data, key_spans, key, lambda schema: schema.parts()[0])
     if "value" in names:
-        found.columns["value"] = groups.column(rows.data, values, value, lambda schema: schema.parts()[1])
+        found.columns["value"] = of_value.column(rows.data, values, value, lambda schema: schema.parts()[1])
+    for name, part in (("key", of_key), ("value", of_value)):  # where one of the two is damaged the other one stays
+        for row, reason in part.reasons.items():
+            found.reasons.setdefault(row, f"{name}: {reason}")
     return found
 
 
@@ -188,7 +192,7 @@ class _Groups:
     """Rows by the version that they were written with: a column of each, and all in their order again."""
 
     def __init__(self, versions: Places, written_as: Callable[[int], Schema | None], reasons: dict[int, str]) -> None:
-        self._versions, self._written_as, self._reasons = versions, written_as, reasons
+        self._versions, self._written_as, self.reasons = versions, written_as, reasons
 
     def column(self, data: Octets, spans: Spans, wanted: Schema, part: Callable[[Schema], Schema]) -> Any:
         kind = type_of(wanted)
@@ -204,7 +208,7 @@ class _Groups:
             self._refuse(these[broken], f"it is no {wanted.kind} of schema version {version}")
             rows.append(these)
             columns.append(column)
-        return _placed(columns, rows, len(self._versions), kind, self._reasons)
+        return _placed(columns, rows, len(self._versions), kind, self.reasons)
 
     def _of_version(
         self, data: Octets, spans: Spans, wanted: Schema, part: Callable[[Schema], Schema], version: int
@@ -220,7 +224,7 @@ class _Groups:
 
     def _refuse(self, rows: Places, reason: str) -> None:
         for row in rows.tolist():
-            self._reasons.setdefault(row, reason)
+            self.reasons.setdefault(row, reason)
 
 
 def _placed(columns: list[Any], rows: list[Places], count: int, kind: Any, reasons: Mapping[int, str]) -> Any:

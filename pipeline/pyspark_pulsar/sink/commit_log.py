@@ -19,6 +19,7 @@ from wire.generated.pulsar_api_pb2 import (
     MessageIdData,
 )
 
+from ..client.admin import ledgers_of
 from ..client.brokers import connection_to, tried_again
 from ..client.connection import Connection, Lost
 from ..client.deliveries import deliveries
@@ -58,11 +59,14 @@ def note(record: Record, topic: str, access: Access) -> None:
 class CommitLog:
     """Open it, look at `last` and `opened`, `write`, `let_go`, close. Refused, Unreachable (also while another driver has it).
 
-    `opened`: the transactions that tasks noted since the decision before the last one.
+    `opened`: the transactions that tasks noted since the decision before the last one. Without `lasts` it is looked at once,
+    and is not made where it is not there: NoSuchTopic.
     """
 
-    def __init__(self, topic: str, access: Access) -> None:
-        self._topic, self._access = topic, access
+    def __init__(self, topic: str, access: Access, lasts: bool = True) -> None:
+        self._topic, self._access, self._lasts = topic, access, lasts
+        if not lasts:
+            ledgers_of(topic, access)
         self._has_written = False
         self._connection = tried_again(topic, access, self._subscribed)
         try:
@@ -107,8 +111,9 @@ class CommitLog:
                 sub_type=CommandSubscribe.Exclusive,
                 consumer_id=_CONSUMER_ID,
                 request_id=connection.request_id(),
-                durable=True,
+                durable=self._lasts,
                 initial_position=CommandSubscribe.Earliest,
+                force_topic_creation=self._lasts,
             )
             connection.ask(BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=asked), BaseCommand.SUCCESS)
         except BaseException:

@@ -1,11 +1,15 @@
 """The driver's part of guarantee=transactions: which transactions are the batch, decided once, then committed.
 
 With a write id the decision is noted before (`commit_log`), so that a driver that comes back finishes that one, and aborts
-what a second attempt wrote, and what tasks opened that were killed or came second. Without one nothing comes back for it.
+what a second attempt wrote, and what tasks opened that were killed or came second. Without one nothing comes back for it; what
+its tasks opened is noted nevertheless, in a topic of this write alone that goes with its end.
 """
 
+import logging
 from collections.abc import Sequence
 
+from ..client.admin import delete_topic
+from ..errors import NoSuchTopic, PipelineError
 from .commit_log import CommitLog, log_topic
 from .commit_records import Decision, Opened, Written
 from .errors import BatchChanged, TransactionLost
@@ -13,8 +17,10 @@ from .options import TRANSACTIONS, SinkOptions
 from .task import TaskResult
 from .transactions import HasEnded, TransactionClient, is_aborted
 
+_log = logging.getLogger(__name__)
 
-def commit(results: Sequence[TaskResult], options: SinkOptions) -> None:
+
+def commit(results: Sequence[TaskResult], options: SinkOptions, noted_as: str = "") -> None:
     """When it returns, the batch is there once. TransactionLost, BatchChanged, Refused, Unreachable."""
     written = tuple(each.written for each in results if each.written is not None)
     if options.guarantee != TRANSACTIONS or not results or (not written and not results[0].write_id):
@@ -22,6 +28,7 @@ def commit(results: Sequence[TaskResult], options: SinkOptions) -> None:
     first = results[0]
     if not first.write_id:
         _commit_all(written, options, "this write")
+        _end_noted(noted_as, written, options)
         return
     with CommitLog(log_topic(first.write_id, options.commits_namespace), options.access) as log:
         decided = log.last
@@ -42,21 +49,47 @@ def commit(results: Sequence[TaskResult], options: SinkOptions) -> None:
         log.let_go()
 
 
-def abort(results: Sequence[TaskResult], options: SinkOptions) -> None:
-    """Of a batch that is not to be; of one that is decided nothing is aborted: it is finished when it is written again."""
-    written = [each.written for each in results if each.written is not None]
-    if not written:
+def abort(results: Sequence[TaskResult], options: SinkOptions, batch: int, noted_as: str = "") -> None:
+    """Of a batch that is not to be; of one that is decided nothing is aborted: it is finished when it is written again.
+
+    There may be no results: every task failed, or was killed.
+    """
+    if options.guarantee != TRANSACTIONS:
         return
-    first = results[0]
-    if first.write_id:
-        with CommitLog(log_topic(first.write_id, options.commits_namespace), options.access) as log:
-            if log.last is not None and log.last.batch >= first.batch:
-                written = [each for each in written if each not in log.last.written]
-            else:
-                known = {each.txn_id for each in written}
-                others = _left(log.opened, Decision(first.batch, log.last.written if log.last is not None else ()))
-                written += [each for each in others if each.txn_id not in known]
+    written = [each.written for each in results if each.written is not None]
+    write_id = results[0].write_id if results else options.write_id
+    if not write_id:
+        _abort_all(written, options)
+        _end_noted(noted_as, written, options)
+        return
+    try:
+        with CommitLog(log_topic(write_id, options.commits_namespace), options.access, lasts=bool(written)) as log:
+            last = log.last or Decision(batch, ())
+            known = {each.txn_id for each in written}
+            left = _left(log.opened, Decision(max(batch, last.batch), last.written))
+        written = [each for each in written if each not in last.written] + [each for each in left if each.txn_id not in known]
+    except NoSuchTopic:
+        return  # no task came so far as to open one
     _abort_all(written, options)
+
+
+def _end_noted(noted_as: str, known: Sequence[Written], options: SinkOptions) -> None:
+    """Aborts what tasks noted that nobody knows of, and deletes the topic. The write is done, or failed, whatever comes of it.
+
+    So that an error here is none of the write's: what is left open ends when its time is up.
+    """
+    if not noted_as:
+        return
+    topic = log_topic(noted_as, options.commits_namespace)
+    try:
+        with CommitLog(topic, options.access, lasts=False) as log:
+            opened = log.opened
+        _abort_all(_left(opened, Decision(0, tuple(known))), options)
+        delete_topic(topic, options.access)
+    except NoSuchTopic:
+        return  # no task came so far as to open one
+    except PipelineError as error:
+        _log.warning("transactions of killed tasks are aborted after transactionTimeoutMs, and %s may stay: %s", topic, error)
 
 
 def _left(opened: Sequence[Opened], decided: Decision) -> list[Written]:

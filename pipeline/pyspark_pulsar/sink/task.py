@@ -5,6 +5,7 @@ of that number has in every attempt; what a broker has stored of it is not sent 
 its own, which the driver ends.
 """
 
+import logging
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -14,7 +15,7 @@ from typing import Any
 import numpy
 import pyarrow
 
-from ..errors import WrongOption
+from ..errors import PipelineError, WrongOption
 from ..names import full_name
 from .commit_log import log_topic, note
 from .commit_records import Opened, Written
@@ -30,6 +31,7 @@ from .topics import check_deduplicates, partition_count
 from .transactions import HasEnded, TransactionClient, coordinators
 from .values import ValueEncoder, pair_encoder, value_encoder
 
+_log = logging.getLogger(__name__)
 _SLICE_BYTES_MAX = 16 << 20
 _PUBLISHERS_MAX = 100
 """Topics that a task writes to at the same time; of more, the one not used for longest is waited for and closed."""
@@ -41,11 +43,15 @@ _ROWS_MAX = 1 << _ROW_BITS
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """Which part of which write. `write_id` is the same whenever this batch is written again; "" is like no other."""
+    """Which part of which write. `write_id` is the same whenever this batch is written again; "" is like no other.
+
+    `noted_as`: of one that is like no other, where it is noted which transactions are opened; "" where it is not.
+    """
 
     write_id: str
     batch: int
     partition: int
+    noted_as: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +220,23 @@ class SinkTask:
             access = self._options.access
             self._transactions = TransactionClient(self._place.partition % coordinators(access), access)
             self._txn_id = self._transactions.open(self._options.transaction_ms)
-            if self._place.write_id:  # should this attempt be killed, or not be the one that counts, the driver knows of it
-                log = log_topic(self._place.write_id, self._options.commits_namespace)
-                note(Opened(self._place.batch, self._txn_id), log, access)
+            self._note_opened(self._txn_id)
         assert self._txn_id is not None
         self._transactions.add(self._txn_id, topic)
+
+    def _note_opened(self, txn_id: TxnId) -> None:
+        """Should this attempt be killed, or not be the one that counts, the driver knows of it."""
+        place, options = self._place, self._options
+        if not (place.write_id or place.noted_as):
+            return
+        topic = log_topic(place.write_id or place.noted_as, options.commits_namespace)
+        try:
+            note(Opened(place.batch, txn_id), topic, options.access)
+        except PipelineError as error:
+            if place.write_id:
+                raise
+            # without a note it takes longer until it is aborted, and nothing else
+            _log.warning("what is killed of this write is aborted after transactionTimeoutMs and not before: %s", error)
 
     # ---- The end
 

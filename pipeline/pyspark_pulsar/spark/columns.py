@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
 from ..client.brokers import topics_of
 from ..client.registry import latest_schemas, schema_version
@@ -71,7 +71,7 @@ def _check_usable(topic: str, schema: Schema | None) -> None:
 def arrow_schema(schema: Schema | None) -> Any:
     """All columns, key and value with the types of the topic's schema."""
     typed = {} if schema is None else types_of(schema)
-    return pyarrow.schema([pyarrow.field(each.name, typed.get(each.name, each.type)) for each in SCHEMA])
+    return pyarrow.schema([each.with_type(typed.get(each.name, each.type)) for each in SCHEMA])
 
 
 def schema_of(options: SourceOptions) -> StructType:
@@ -85,17 +85,46 @@ def schema_of(options: SourceOptions) -> StructType:
     return StructType([whole[name] for name in options.columns or every])
 
 
-def columns_in(schema: StructType, of_topics: Schema | None) -> tuple[str, ...]:
-    """The names of a schema's columns, which have our types. WrongOption."""
-    ours: Any = from_arrow_schema(arrow_schema(of_topics))
+def frame_of(schema: StructType, of_topics: Schema | None) -> pyarrow.Schema:
+    """A frame's columns, of those that there are, as Spark wants their batches: with what may be null as the frame says.
+
+    WrongOption.
+    """
+    ours = arrow_schema(of_topics)
     for field in schema.fields:
         if field.name not in ours.names:
             raise WrongOption(f"schema: column {field.name} is not there; there are {', '.join(ours.names)}")
-        if field.dataType != ours[field.name].dataType:
-            expected = ours[field.name].dataType.simpleString()
-            raise WrongOption(f"schema: column {field.name} is {expected}, not {field.dataType.simpleString()}")
     _check_once("schema", schema.names)
-    return tuple(schema.names)
+    frame = to_arrow_schema(schema, timezone="UTC")
+    for field in schema.fields:
+        _check_type(field, ours.field(field.name).type, frame.field(field.name).type)
+    return frame
+
+
+def _check_type(field: StructField, ours: Any, wanted: Any) -> None:
+    expected, found = from_arrow_type(ours).simpleString(), field.dataType.simpleString()
+    if found != expected:
+        raise WrongOption(f"schema: column {field.name} is {expected}, not {found}")
+    if _rules_more_out(ours, wanted):
+        raise WrongOption(f"schema: column {field.name}: a member is said not to be null that may be")
+
+
+def _rules_more_out(ours: Any, wanted: Any) -> bool:
+    """Of types that are alike but for what may be null."""
+    members = [(ours.field(index), wanted.field(index)) for index in range(ours.num_fields)]
+    return any((own.nullable and not other.nullable) or _rules_more_out(own.type, other.type) for own, other in members)
+
+
+def as_frame(batch: Any, frame: pyarrow.Schema) -> Any:
+    """A record batch with the frame's schema, not copied. WrongOption where a column has a null that the frame rules out."""
+    if batch.schema.equals(frame):
+        return batch
+    for field, column in zip(frame, batch.columns, strict=True):
+        if column.null_count and not field.nullable:
+            raise WrongOption(f"schema: column {field.name} is said not to be null, and is null in a message")
+    pairs = zip(frame, batch.columns, strict=True)
+    columns = [column if column.type == field.type else column.cast(field.type) for field, column in pairs]
+    return pyarrow.RecordBatch.from_arrays(columns, schema=frame)
 
 
 def _check_once(what: str, names: Sequence[str]) -> None:

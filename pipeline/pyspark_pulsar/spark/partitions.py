@@ -17,6 +17,7 @@ from ..options import SourceOptions
 from ..plan import Split, tasks_of
 from ..rows_wanted import Wanted, wanted_batch
 from ..stream_offsets import Backlog
+from .columns import as_frame
 from .worker_memory import leave_modules_to_themselves
 
 
@@ -72,7 +73,8 @@ class Asked:
     """What all tasks of a query make rows of, and how."""
 
     options: SourceOptions
-    columns: tuple[str, ...]
+    frame: Any
+    """The columns, in their order: an Arrow schema."""
     schema: Schema | None
 
 
@@ -80,8 +82,8 @@ def batches_of(split: Split, asked: Asked, left: Unacknowledged) -> Iterator[Any
     """Arrow record batches of one split."""
     options = asked.options
     written_as = functools.lru_cache(_VERSIONS_KEPT_MAX)(functools.partial(schema_version, split.topic, options.access))
-    wanted = Wanted(asked.columns, options.between, options.mode, asked.schema, written_as, left.parts, left.done)
+    wanted = Wanted(tuple(asked.frame.names), options.between, options.mode, asked.schema, written_as, left.parts, left.done)
     for rows in rows_of_split(split, options):
         batch = wanted_batch(rows, split.topic, wanted)
         if batch.num_rows:
-            yield batch
+            yield as_frame(batch, asked.frame)

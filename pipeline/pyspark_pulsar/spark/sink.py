@@ -1,5 +1,6 @@
 """`df.write.format("pulsar")`: every task publishes its own rows; the driver ends their transactions, where there are any."""
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ from pyspark.sql.types import StructType
 from ..errors import WrongOption
 from ..sink import commits
 from ..sink.frame_rows import check_columns
-from ..sink.options import DEDUPLICATION, SinkOptions, parse_sink_options
+from ..sink.options import DEDUPLICATION, TRANSACTIONS, SinkOptions, parse_sink_options
 from ..sink.task import SinkTask, TaskPlace, TaskResult
 from ..sink.topics import partition_count
 
@@ -39,6 +40,8 @@ class PulsarWriter(DataSourceArrowWriter):
 
     def __init__(self, given: Mapping[str, str], schema: StructType, overwrite: bool) -> None:
         self._options = checked_options(given, schema, overwrite)
+        is_unnamed = self._options.guarantee == TRANSACTIONS and not self._options.write_id
+        self._noted_as = f"unnamed-{uuid.uuid4().hex}" if is_unnamed else ""
         if self._options.guarantee == DEDUPLICATION and not self._options.write_id:
             raise WrongOption(
                 "option writeId: is needed with guarantee=deduplication, for example orders-2026-11-22: rows that "
@@ -49,13 +52,14 @@ class PulsarWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
         context = TaskContext.get()
         partition = 0 if context is None else context.partitionId()
-        return Done(SinkTask(self._options, TaskPlace(self._options.write_id, 0, partition)).run(iterator))
+        place = TaskPlace(self._options.write_id, 0, partition, self._noted_as)
+        return Done(SinkTask(self._options, place).run(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        commits.commit(results_of(messages), self._options)
+        commits.commit(results_of(messages), self._options, self._noted_as)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        commits.abort(results_of(messages), self._options)
+        commits.abort(results_of(messages), self._options, 0, self._noted_as)
 
 
 def results_of(messages: Sequence[Any]) -> list[TaskResult]:

@@ -20,7 +20,7 @@ from ..filters import left_by
 from ..options import SourceOptions, parse_options, refuse_misplaced
 from ..plan import Split, since, splits_of
 from ..positions import Ledger, check_start, end_of, ranges_between
-from .columns import columns_in, registry_schema, schema_of
+from .columns import frame_of, registry_schema, schema_of
 from .partitions import Asked, partitions_of, read
 from .worker_memory import leave_modules_to_themselves
 
@@ -62,7 +62,7 @@ class PulsarSource(DataSource):
 def asked(options: SourceOptions, schema: StructType) -> Asked:
     """WrongOption for a schema that the topics do not have."""
     of_topics = registry_schema(options)
-    return Asked(options, columns_in(schema, of_topics), of_topics)
+    return Asked(options, frame_of(schema, of_topics), of_topics)
 
 
 class PulsarReader(DataSourceReader):

@@ -49,4 +49,4 @@ class PulsarStreamWriter(DataSourceStreamArrowWriter):
         commits.commit(results_of(messages), self._options)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - PySpark's name
-        commits.abort(results_of(messages), self._options)
+        commits.abort(results_of(messages), self._options, batchId)

@@ -5,7 +5,7 @@ and of the offsets that Spark gives; nothing else is remembered for a batch but 
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -16,8 +16,8 @@ from ..client.brokers import topics_of
 from ..client.mirror import Mirror
 from ..errors import DataLost, NoSuchTopic, Refused
 from ..plan import Split, since, splits_of
-from ..positions import EARLIEST, LATEST, Ledger, Place, check_start, end_of, ranges_between, told
-from ..stream_offsets import Limit, admitted, backlog, begun, beyond_closed, cut_at, offset_json, places_in
+from ..positions import EARLIEST, LATEST, Ledger, Place, check_batch, check_start, end_of, ranges_between, told
+from ..stream_offsets import Limit, admitted, backlog, begun, beyond_closed, cut_at, mirrored, offset_json, places_in
 from .partitions import Asked, partitions_of, read, sampled
 
 _log = logging.getLogger(__name__)
@@ -31,6 +31,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._goal: dict[str, Place] | None = None
         self._mirror: Mirror | None = None
         self._found: dict[str, list[Ledger]] | None = None
+        self._gone: set[str] = set()
 
     def initialOffset(self) -> dict[str, Any]:
         return offset_json({topic: self._start(topic, ledgers) for topic, ledgers in self._ledgers().items()})
@@ -56,11 +57,12 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._goal = {topic: begun(ledgers, LATEST) for topic, ledgers in self._ledgers().items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        before, starts = self._found or {}, places_in(start)
         ledgers = self._found = self._ledgers()
-        starts = places_in(start)
+        self._tell_gone(before, starts, ledgers)
         # Spark tells of a batch that is done when it builds the next one alone, and of the last one never: what the next batch
         # starts from is in the checkpoint, so that all before it is done
-        self._follow({topic: place for topic, place in starts.items() if topic in ledgers})
+        self._follow({topic: mirrored(ledgers[topic], place) for topic, place in starts.items() if topic in ledgers})
         # a topic that came later is read from its first message; one that is gone stays where it was
         starts |= {topic: begun(found, EARLIEST) for topic, found in ledgers.items() if topic not in starts}
         backlogs = {topic: backlog(self._until_goal(topic, ledgers[topic]), starts[topic]) for topic in ledgers}
@@ -70,8 +72,25 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = admitted(starts, backlogs, limits)
         return offset_json({topic: beyond_closed(ledgers.get(topic, ()), end) for topic, end in ends.items()})
 
+    def _tell_gone(
+        self, before: Mapping[str, Sequence[Ledger]], starts: Mapping[str, Place], ledgers: Mapping[str, Sequence[Ledger]]
+    ) -> None:
+        """A topic of a pattern, or a partition, that is not there any more: DataLost where it had more than was read.
+
+        Of one that went while the query was stopped nobody knows. A partition does not go by itself; topics of a pattern may.
+        """
+        for topic in starts.keys() - ledgers.keys() - self._gone:
+            self._gone.add(topic)
+            if topic in before and starts[topic] >= end_of(before[topic]):
+                _log.info("%s: it was deleted; all that was seen of it is read", topic)
+                continue
+            is_certain = topic in before or not self._options.pattern
+            lost = DataLost(f"{topic}: it was deleted; what it had from {starts[topic]} on is missing")
+            told(lost, is_certain and self._options.fails_on_data_loss)
+
     def commit(self, end: dict[str, Any]) -> None:
-        self._follow(places_in(end))
+        found = self._found or {}
+        self._follow({topic: mirrored(found.get(topic, ()), place) for topic, place in places_in(end).items()})
 
     def _follow(self, places: dict[str, Place]) -> None:
         """The subscription that mirrors the stream, where there is to be one. A topic that is gone has none."""
@@ -104,8 +123,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             told(lost, self._options.fails_on_data_loss)
             return
         begin = EARLIEST if start is None else start
-        if start is not None and ledgers:
-            check_start(topic, ledgers, begin, self._options.fails_on_data_loss)
+        check_batch(topic, ledgers, start, end, self._options.fails_on_data_loss)
         yield from splits_of(topic, ranges_between(ledgers, begin, end), self._options.split_bytes)
 
     def read(self, partition: Any) -> Iterator[Any]:

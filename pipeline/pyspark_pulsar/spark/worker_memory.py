@@ -5,13 +5,18 @@ package consist of: 0.05 s of CPU each time, while the next task waits. None of 
 """
 
 import gc
+import itertools
 import sys
 
 _DAEMON = "pyspark.daemon"
+_SET_ASIDE_MAX = 2
+_begun = itertools.count()
+"""Tasks of this process."""
 
 
 def leave_modules_to_themselves() -> None:
-    """Once in each worker, after its imports; elsewhere nothing, as the process is somebody's else."""
+    """When a task begins: in each worker twice, as the first task imports more on its way; elsewhere nothing, as the process is
+    somebody's else. The collector has just run when the second begins, so that no garbage is kept for good."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    if main is not None and main.name == _DAEMON and not gc.get_freeze_count():
+    if next(_begun) < _SET_ASIDE_MAX and main is not None and main.name == _DAEMON:
         gc.freeze()
