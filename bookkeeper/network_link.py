@@ -156,10 +156,10 @@ class Link(asyncio.BufferedProtocol):
             self._send_adds()
 
     def _read(self, run: EntryRun) -> None:
-        left: EntryRun | None = run
+        left = [run]
         for read in self._reads:
-            if left is not None and read.ledger_id == run.ledger_id:
-                left = read.read(left)
+            if read.ledger_id == run.ledger_id:
+                left = [rest for part in left for rest in read.read(part)]
         self._finish_reads()
 
     def _not_read(self, ledger_id: int, entry_id: int, code: int) -> None:

@@ -1,6 +1,7 @@
 """What was asked of a bookie over the network and not yet answered. Pure: version 2 names no request, only ledger and entry.
 
-Adds of a ledger are done in the order in which they were sent, however the answers come. Reads are given their entries as runs.
+Adds of a ledger are done in the order in which they were sent, however the answers come. Reads are given their entries as runs;
+a run of answers may be for several of them, in parts anywhere in it.
 """
 
 from collections import deque
@@ -117,12 +118,16 @@ class PendingRead(Generic[T]):
     runs: dict[int, EntryRun] = field(default_factory=dict)
     codes: dict[int, int] = field(default_factory=dict)
 
-    def read(self, run: EntryRun) -> EntryRun | None:
-        """Take what was asked for; what is left of the run for another read (its last part), None for nothing."""
-        left: EntryRun | None = run
+    def read(self, run: EntryRun) -> list[EntryRun]:
+        """Take what was asked for; what is left of the run, which others have asked for."""
+        left, at = list[EntryRun](), run.first_entry_id
         for start, stop in self.awaited.take(run.first_entry_id, run.last_entry_id + 1):
             self.runs[start] = run.entries(start, stop - start)
-            left = run.entries(stop, run.last_entry_id + 1 - stop) if stop <= run.last_entry_id else None
+            if at < start:
+                left.append(run.entries(at, start - at))
+            at = stop
+        if at <= run.last_entry_id:
+            left.append(run.entries(at, run.last_entry_id + 1 - at))
         return left
 
     def refused(self, entry_id: int, code: int) -> bool:
