@@ -1,9 +1,10 @@
-"""Reads of the same entries under way on one connection of version 2, whose answers name no request: each read is given all it asked for.
+"""Reads of the same entries on one connection of version 2, whose answers name no request: each is given all it asked for.
 
 A reader that was left one answer short waited until its request's time was up, with everybody else who read on from there.
 """
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from typing import cast
 
@@ -57,7 +58,7 @@ def conversations(draw: st.DrawFn) -> tuple[list[Asked], list[EntryRun]]:
         count = draw(st.integers(1, ENTRIES - first))
         asked.append((first, count))
         cuts = sorted({first, first + count, *draw(st.lists(st.integers(first, first + count), max_size=4))})
-        pieces.append([WHOLE.entries(low, high - low) for low, high in zip(cuts, cuts[1:], strict=False)])
+        pieces.append([WHOLE.entries(low, high - low) for low, high in itertools.pairwise(cuts)])
     turns = draw(st.permutations([number for number, parts in enumerate(pieces) for _ in parts]))
     return asked, [pieces[number].pop(0) for number in turns]
 
