@@ -89,12 +89,17 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
     between = Between(
         options.time("startingTime"), options.time("endingTime"), options.number("startingIndex"), options.number("endingIndex")
     )
+    starting = _places(options, "startingOffsets", LATEST if is_stream and not between.has_start else EARLIEST, chosen)
+    ending = _places(options, "endingOffsets", LATEST, chosen)
+    _refuse_backwards(options, between)
+    if not is_stream:
+        _refuse_backward_places(starting, ending)
     return SourceOptions(
         access=_access(options),
         topics=tuple(chosen.topics),
         pattern=chosen.pattern,
-        starting=_places(options, "startingOffsets", LATEST if is_stream and not between.has_start else EARLIEST, chosen),
-        ending=_places(options, "endingOffsets", LATEST, chosen),
+        starting=starting,
+        ending=ending,
         between=between,
         columns=tuple(name.strip() for name in options.text("columns").split(",") if name.strip()),
         mode=options.choice("mode", MODES),
@@ -111,6 +116,25 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
         bytes_per_trigger_max=options.number("maxBytesPerTrigger", 1),
         subscription=options.text("predefinedSubscription" if is_stream else "unacknowledgedBy"),
     )
+
+
+def _refuse_backwards(options: "_Options", between: Between) -> None:
+    """An end before the start: nobody wants to read nothing. The same for both is a window that is empty, and fine."""
+    for kind, start, end in (
+        ("Time", between.starting_time_ms, between.ending_time_ms),
+        ("Index", between.starting_index, between.ending_index),
+    ):
+        if start is not None and end is not None and end < start:
+            first, last = (f"{name}{kind}={options.text(name + kind)}" for name in ("starting", "ending"))
+            raise WrongOption(f"options {first} and {last}: the end is before the start")
+
+
+def _refuse_backward_places(starting: Places, ending: Places) -> None:
+    """For all topics, and for those that one of the options names. From latest, or up to earliest, is nothing, and meant."""
+    of_named = {f" of {topic}": (starting.of(topic), ending.of(topic)) for topic in (*starting.by_topic, *ending.by_topic)}
+    for of, (first, end) in {"": (starting.default, ending.default), **of_named}.items():
+        if end < first != LATEST and end != EARLIEST:
+            raise WrongOption(f"options startingOffsets and endingOffsets: {end}{of}, the end, is before the start, {first}")
 
 
 def refuse_misplaced(given: Mapping[str, str], is_stream: bool) -> None:

@@ -91,9 +91,40 @@ def test_a_token_is_not_shown() -> None:
         ({"splitBytes": "0"}, "option splitBytes=0: expected a whole number from 1 on"),
         ({"mode": "lax"}, "option mode=LAX: expected one of FAILFAST"),
         ({"failOnDataLoss": "maybe"}, "option failOnDataLoss=maybe: expected true or false"),
+        (
+            {"startingIndex": "90", "endingIndex": "10"},
+            "options startingIndex=90 and endingIndex=10: the end is before the start",
+        ),
+        (
+            {"startingTime": "2026-11-22T08:00:00Z", "endingTime": "5"},
+            "options startingTime=2026-11-22T08:00:00Z and endingTime=5: the end is before",
+        ),
+        (
+            {"startingOffsets": "3:5", "endingOffsets": "3:4"},
+            "options startingOffsets and endingOffsets: 3:4, the end, is before the start, 3:5",
+        ),
+        (
+            {"startingOffsets": "3:5", "endingOffsets": '{"t": "1:0"}'},
+            "1:0 of persistent://public/default/t, the end, is before",
+        ),
         ({"startingOffset": "1:1"}, "option startingoffset: not known"),
     ],
 )
 def test_a_wrong_option_is_named(given: dict[str, str], said: str) -> None:
     with pytest.raises(WrongOption, match=said):
         parsed(**given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"startingIndex": "10", "endingIndex": "10"},
+        {"startingTime": "5", "endingTime": "5"},
+        {"startingOffsets": "3:5", "endingOffsets": "3:5"},
+        {"startingOffsets": '{"t": "3:5"}'},
+        {"startingOffsets": "latest", "endingOffsets": "9:9"},
+        {"startingOffsets": "9:9", "endingOffsets": "earliest"},
+    ],
+)
+def test_a_window_without_anything_in_it_is_none_that_is_wrong(given: dict[str, str]) -> None:
+    parsed(**given)
