@@ -240,6 +240,7 @@ class DispatchDriver:
         if self._reading is not None:
             self._reading.cancel()
             self._reading = None
+        self._let_go_of_held()
         if self._throttle is not None:
             now = self._loop.time()
             wait_seconds = self._throttle.wait_seconds(now)
@@ -267,8 +268,7 @@ class DispatchDriver:
         self._reading.add_done_callback(self._read_ended)
 
     def _hold(self, read: Read, seconds: float) -> None:
-        """A later read takes its place."""
-        self._let_go_of_held()
+        """A later read takes its place, whether that has to wait or not."""
         self._held = read
         self._held_timer = self._loop.call_later(seconds, self._go_on_reading)
 

@@ -143,3 +143,27 @@ def test_whoever_leaves_while_a_read_waits_leaves_nothing_behind() -> None:
         await world.topic.close()
 
     run(scenario)
+
+
+@pytest.mark.parametrize("kind", SubscriptionType)
+def test_a_read_that_waited_for_the_rate_does_not_end_the_one_that_took_its_place(kind: SubscriptionType) -> None:
+    """There is room again some time before its timer fires; what began in between was cancelled, and nothing came any more."""
+
+    async def scenario() -> None:
+        world = TopicWorld()
+        world.ledger.read_seconds = lambda: 0.02
+        positions = await world.publish_many(60)
+        world.topic.upkeep.apply(TopicPolicies(dispatch_rate=DispatchRate(messages=1000)))
+        limiter, loop = world.topic.subscriptions._dispatch_limit.limiter, asyncio.get_running_loop()
+        assert limiter is not None
+        limiter.take(1000, 0, loop.time())
+        consumer, nobody = await world.consumer(type=kind)
+        await asyncio.sleep(0.002)
+        assert not limiter.wait_seconds(loop.time())
+        assert not nobody.got
+        consumer.close()
+        _, end = await world.consumer(type=kind)
+        await seconds_until(end, 60, 5)
+        assert [each.position for each in end.got] == positions
+
+    run(scenario)
