@@ -20,6 +20,7 @@ from bookkeeper.ledgers import EntryLost, LedgerError, LedgerUnreadable
 from bookkeeper.metadata_codec import LedgerMetadata
 from bookkeeper.ports import BookieClient
 from bookkeeper.replica_read import ReplicaRead, read_sequence
+from bookkeeper.striped_reads import StripedReads
 from ports.logs import line
 from wire.bookie_codes import BookieCode, BookieError
 from wire.digests import HEADER_BYTES, first_damaged
@@ -70,6 +71,7 @@ class EntryReader:
         self._policy = policy or ReadPolicy()
         self._quorum = Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
         self._sticky = None if self._quorum.is_striped else self._policy.sticky_index
+        self._striped = StripedReads(metadata.write_quorum) if self._quorum.is_striped else None
         self._starts = [segment.first_entry_id for segment in metadata.segments]
 
     @property
@@ -134,8 +136,14 @@ class EntryReader:
         at = bisect_right(self._starts, first_entry_id) - 1
         if at + 1 < len(self._starts):
             count_max = min(count_max, self._starts[at + 1] - first_entry_id)
-        ensemble = self._metadata.segments[at].bookies
-        replicas = ReplicaRead(self._sequence(first_entry_id, ensemble))
+        read = partial(self._read_of, self._metadata.segments[at].bookies)
+        if self._striped is not None:
+            return await self._striped.read(read, first_entry_id, count_max, bytes_max)
+        return await read(first_entry_id, count_max, bytes_max)
+
+    async def _read_of(self, ensemble: Sequence[str], first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        """What one bookie has of it."""
+        replicas = ReplicaRead(self._sequence(first_entry_id, ensemble, count_max))
         ask = partial(self._read_from, first_entry_id=first_entry_id, count_max=count_max, bytes_max=bytes_max)
         if self._policy.speculative_seconds and self._quorum.write_quorum > 1:
             run = await self._read_side_by_side(replicas, ensemble, ask)
@@ -146,12 +154,14 @@ class EntryReader:
             raise error(f"ledger {self._ledger_id} entry {first_entry_id}: {'; '.join(replicas.reasons)}")
         return run
 
-    def _sequence(self, entry_id: int, ensemble: Sequence[str]) -> Sequence[int]:
+    def _sequence(self, entry_id: int, ensemble: Sequence[str], count: int = 1) -> Sequence[int]:
+        """Whom to ask for an entry. Striped: who has the `count` - 1 after it, too, is first."""
         write_set = self._quorum.write_set(entry_id)
+        start = self._sticky if self._striped is None else write_set[min(count, len(write_set)) - 1]
+        doubtful: Sequence[int] = ()
         if self._policy.is_reordered and self._candidates is not None:
             doubtful = [index for index in write_set if self._candidates.is_doubtful(ensemble[index])]
-            return read_sequence(write_set, self._sticky, doubtful)
-        return read_sequence(write_set, self._sticky)
+        return read_sequence(write_set, start, doubtful)
 
     async def _read_in_turn(self, replicas: ReplicaRead, ensemble: Sequence[str], ask: _Ask) -> EntryRun | None:
         asked = replicas.start()

@@ -1,0 +1,68 @@
+"""StripedReads: entries of a ledger that are striped over more bookies than have each of them, as runs.
+
+No bookie has more than a write quorum of consecutive entries. Such a stripe is asked of the one bookie that has all of it, and
+those of a window side by side: one after the other a reader would wait for a bookie every few entries, and who asked a bookie
+for more would be sent what lies behind the gaps, to throw it away. Whom to ask when that bookie fails is not decided here.
+Bounds: a window is ENTRIES_MAX, and about as many bytes as are asked for, going by the entries read before.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from bookkeeper.ledgers import LedgerError
+from wire.run import EntryRun
+from wire.run_parts import cut, join
+
+ENTRIES_MAX = 512
+FIRST_ENTRY_BYTES = 64 * 1024
+"""How large entries are thought to be before any was read."""
+
+ReadStripe = Callable[[int, int, int], Awaitable[EntryRun]]
+"""From this entry on, at most so many, which one bookie has, and bytes; at least one. LedgerUnreadable."""
+
+
+class StripedReads:
+    """Of one ledger."""
+
+    def __init__(self, write_quorum: int) -> None:
+        self._stripe = write_quorum
+        self._entry_bytes = FIRST_ENTRY_BYTES
+
+    async def read(self, read: ReadStripe, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        """What is unbroken from the first entry on; what failed behind it fails whoever goes on there. LedgerUnreadable."""
+        end = first_entry_id + max(1, min(count_max, bytes_max // self._entry_bytes, ENTRIES_MAX))
+        starts = [first_entry_id, *range(self._stripe_end(first_entry_id), end, self._stripe)]
+        stripes = [self._read_stripe(read, start, min(end, self._stripe_end(start)), bytes_max) for start in starts]
+        whole = _unbroken(await asyncio.gather(*stripes, return_exceptions=True))
+        self._entry_bytes = max(1, whole.size_bytes // whole.count)
+        return cut(whole, first_entry_id, whole.count, bytes_max)
+
+    def _stripe_end(self, entry_id: int) -> int:
+        return entry_id - entry_id % self._stripe + self._stripe
+
+    async def _read_stripe(self, read: ReadStripe, start: int, end: int, bytes_max: int) -> list[EntryRun]:
+        """All of it: another bookie than the first may have a part. What comes before a failure counts."""
+        runs: list[EntryRun] = []
+        while start < end:
+            try:
+                runs.append(await read(start, end - start, bytes_max))
+            except LedgerError:
+                if not runs:
+                    raise
+                break
+            start = runs[-1].last_entry_id + 1
+        return runs
+
+
+def _unbroken(stripes: list[list[EntryRun] | BaseException]) -> EntryRun:
+    """LedgerUnreadable when that is the first."""
+    runs: list[EntryRun] = []
+    for stripe in stripes:
+        if isinstance(stripe, BaseException):
+            if not runs or not isinstance(stripe, LedgerError):
+                raise stripe
+            break
+        if runs and stripe[0].first_entry_id != runs[-1].last_entry_id + 1:
+            break
+        runs += stripe
+    return join(runs) if len(runs) > 1 else runs[0]
