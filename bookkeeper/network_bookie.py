@@ -7,10 +7,11 @@ ADD_BYTES_MAX of adds under way, beyond which they are refused with ETOOMANYREQU
 """
 
 import asyncio
+from collections import OrderedDict
 from functools import partial
 
 from bookkeeper.network_connection import NetworkConnection
-from bookkeeper.network_link import Add, Link
+from bookkeeper.network_link import AWAY, Add, Link
 from bookkeeper.network_link2 import ENTRIES_PER_READ_MAX, Version2Link
 from bookkeeper.network_link3 import Version3Link
 from bookkeeper.ports import DiskSpace, KnownLac, PolledLac
@@ -27,7 +28,10 @@ from wire.run_parts import cut
 ADD_BYTES_MAX = 64 * 1024 * 1024
 READS_MAX = 64
 FIRST_ENTRY_BYTES = 64 * 1024
-"""How large entries are thought to be before any was read: so many are asked for at once as the caller has room for."""
+"""How large entries of a ledger are thought to be before any was read: so many are asked for at once as the caller has room
+for."""
+LEDGERS_MAX = 1000
+"""So many ledgers' entries it is known of how large they are; at the bound the one that was read longest ago is forgotten."""
 NO_LEDGER = -1
 
 
@@ -55,7 +59,8 @@ class NetworkBookie:
             self._entries = NetworkConnection(Version2Link, *where)
         self._turns = asyncio.Semaphore(READS_MAX)
         self._last_reads: dict[int, asyncio.Future[None]] = {}
-        self._entry_bytes = FIRST_ENTRY_BYTES
+        self._entry_bytes: OrderedDict[int, int] = OrderedDict()
+        """By ledger: one's small entries say nothing about another's."""
         self._add_bytes = 0
 
     # BookieClient
@@ -88,12 +93,22 @@ class NetworkBookie:
 
     async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         """See `BookieClient.read`. One read per entry is sent, all at once; what is beyond `bytes_max` is thrown away."""
-        count = max(1, min(count_max, bytes_max // max(1, self._entry_bytes), ENTRIES_PER_READ_MAX))
+        entry_bytes = self._entry_bytes.get(ledger_id, FIRST_ENTRY_BYTES)
+        count = max(1, min(count_max, bytes_max // max(1, entry_bytes), ENTRIES_PER_READ_MAX))
+        losses = self._entries.losses
         async with self._turns:
+            if losses != self._entries.losses:  # with those who went before: it may hang, and then this one would wait again
+                raise BookieError(AWAY, ledger_id, f"{self.name}: the connection ended while a read waited for others")
             link = await self._link(ledger_id)
             run = await link.read(ledger_id, first_entry_id, count)
-        self._entry_bytes = (self._entry_bytes + run.size_bytes // run.count) // 2
+        self._was_read(ledger_id, run.size_bytes // run.count)
         return cut(run, run.first_entry_id, run.count, bytes_max)
+
+    def _was_read(self, ledger_id: int, entry_bytes: int) -> None:
+        self._entry_bytes[ledger_id] = (self._entry_bytes.get(ledger_id, entry_bytes) + entry_bytes) // 2
+        self._entry_bytes.move_to_end(ledger_id)
+        if len(self._entry_bytes) > LEDGERS_MAX:
+            self._entry_bytes.popitem(last=False)
 
     async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         """See `BookieClient.fence`."""

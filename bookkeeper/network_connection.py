@@ -40,6 +40,8 @@ class NetworkConnection(Generic[L]):
         self._make_link, self._name, self._host, self._port, self._room = make_link, name, host, port, room
         self._timeout, self._tls = timeout_seconds, tls
         self._loop = asyncio.get_running_loop()
+        self.losses = 0
+        """How often it was lost."""
         self._link: L | None = None
         self._connecting: asyncio.Future[L] | None = None
         self._queued: list[Add] = []
@@ -131,3 +133,4 @@ class NetworkConnection(Generic[L]):
 
     def _lost(self) -> None:
         self._link = None
+        self.losses += 1
