@@ -36,7 +36,10 @@ def test_what_cannot_be_written_ends_with_an_error_that_names_it(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
     given = {**options, "topic": topic}
-    with pytest.raises(JobFailed, match=f"{topic}: .*createTopic=true"):
+    making, structs = {**given, "createTopic": "true"}, "value struct<name: string, number: int>"
+    with pytest.raises(JobFailed, match=r"column value is struct<.*use valueSchema=avro or valueSchema=json"):
+        spark.run(f"{JOBS}:write_rows", options=making, rows=[(("a", 1),)], schema=structs)
+    with pytest.raises(JobFailed, match=f"{topic}: .*createTopic=true"):  # which was not made just now
         spark.run(f"{JOBS}:write_range", options=given, rows=1)
     with pytest.raises(JobFailed, match="column amount: there is no place for it"):
         spark.run(f"{JOBS}:write_rows", options=given, rows=[("a", 1)], schema="value string, amount int")

@@ -48,7 +48,7 @@ def outgoing(batch: Any, values: ValueEncoder, sequence_ids: Words) -> OutgoingR
 
 def _keys_and_values(batch: Any, values: ValueEncoder) -> tuple[Keys | None, Any]:
     has_keys = "key" in batch.schema.names and batch.column("key").null_count < len(batch)
-    return wire_keys(_text_or_bytes(batch, "key")) if has_keys else None, values.encoded(batch.column("value"))
+    return wire_keys(text_or_bytes(batch, "key")) if has_keys else None, values.encoded(batch.column("value"))
 
 
 def topics_in(batch: Any) -> Any:
@@ -59,7 +59,8 @@ def topics_in(batch: Any) -> Any:
     return topics
 
 
-def _text_or_bytes(batch: Any, name: str) -> Any:
+def text_or_bytes(batch: Any, name: str) -> Any:
+    """The column. WrongFrame when it is neither."""
     column = batch.column(name)
     if not (pyarrow.types.is_string(column.type) or pyarrow.types.is_binary(column.type)):
         raise WrongFrame(f"column {name} is {column.type}: expected string or binary; cast it, or say what it is: keySchema")

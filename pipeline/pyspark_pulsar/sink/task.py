@@ -21,6 +21,7 @@ from .commit_log import log_topic, note
 from .commit_records import Opened, Written
 from .entries import Stamp, TxnId
 from .errors import BatchChanged
+from .frame_check import encoder_of
 from .frame_rows import outgoing, topics_in
 from .frame_types import usual
 from .messages import OutgoingRows
@@ -29,7 +30,7 @@ from .publisher import Producing, Publisher
 from .routing import partitions_of
 from .topics import check_deduplicates, partition_count
 from .transactions import HasEnded, TransactionClient, coordinators
-from .values import ValueEncoder, pair_encoder, value_encoder
+from .values import ValueEncoder
 
 _log = logging.getLogger(__name__)
 _SLICE_BYTES_MAX = 16 << 20
@@ -101,7 +102,7 @@ class SinkTask:
 
     def _write(self, batch: Any) -> None:
         if self._values is None:
-            self._values = self._encoder(batch.schema)
+            self._values = encoder_of(self._options, batch.schema)
         numbers = numpy.arange(self._rows, self._rows + len(batch))
         if self._rows + len(batch) > _ROWS_MAX:
             raise WrongOption(f"a task of more than {_ROWS_MAX} rows: repartition the frame before it is written")
@@ -111,13 +112,6 @@ class SinkTask:
         rows = outgoing(batch, self._values, (numbers + (self._place.batch << _ROW_BITS)).astype(numpy.uint64))
         for topic, chosen in self._by_topic(batch):
             self._route(topic, rows if chosen is None else rows.take(chosen), numbers if chosen is None else numbers[chosen])
-
-    def _encoder(self, schema: Any) -> ValueEncoder:
-        options, kind = self._options, schema.field("value").type
-        if options.key_schema == "NONE":
-            return value_encoder(options.value_schema, kind)
-        kinds = options.key_schema, options.value_schema
-        return pair_encoder(kinds, (schema.field("key").type, kind), options.is_key_separated)
 
     def _by_topic(self, batch: Any) -> Iterator[tuple[str, Any]]:
         """Which rows go to which topic; None: all of them."""

@@ -7,10 +7,12 @@ from typing import Any
 
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..errors import WrongOption
 from ..sink import commits
+from ..sink.frame_check import check_types
 from ..sink.frame_rows import check_columns
 from ..sink.options import DEDUPLICATION, TRANSACTIONS, SinkOptions, parse_sink_options
 from ..sink.task import SinkTask, TaskPlace, TaskResult
@@ -25,11 +27,12 @@ class Done(WriterCommitMessage):
 
 
 def checked_options(given: Mapping[str, str], schema: StructType, overwrite: bool) -> SinkOptions:
-    """On the driver, before anything is written: options, columns, and that the topic is there."""
+    """On the driver, before anything is written: options, columns and their types, and that the topic is there."""
     options = parse_sink_options(given)
     if overwrite:
         raise WrongOption('mode overwrite: a topic can only be appended to; .mode("append")')
     check_columns(schema.names, options.topic, options.key_schema != "NONE")
+    check_types(options, to_arrow_schema(schema, timezone="UTC"))
     if options.topic:
         partition_count(options.topic, options.access, options.creates_topic)
     return options
