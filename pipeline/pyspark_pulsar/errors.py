@@ -29,5 +29,9 @@ class Refused(PipelineError):
     """A broker answers no: credentials, rights, a name it does not take. Asking again does not help."""
 
 
+class NoTransactions(Refused):
+    """A broker that has no transactions."""
+
+
 class Unreachable(PipelineError):
     """A broker that does not answer, or stopped to; it was asked again until the time was up."""

@@ -5,8 +5,9 @@ from contextlib import AbstractContextManager
 
 import pytest
 
+from pipeline.pyspark_pulsar.client import dispatchable
 from pipeline.pyspark_pulsar.client.dispatchable import is_nothing_left
-from pipeline.pyspark_pulsar.errors import Unreachable
+from pipeline.pyspark_pulsar.errors import Refused, Unreachable
 from pipeline.pyspark_pulsar.options import Access
 from pipeline.pyspark_pulsar.positions import Place
 from tests.http_server import QuietHandler, serving
@@ -32,10 +33,23 @@ def looked_at(admin_url: str) -> bool:
     return is_nothing_left(TOPIC, Place(1, 0), Place(1, 9), Access("pulsar://unused", admin_url, timeout_seconds=0.5))
 
 
-def test_a_broker_without_transactions_keeps_nothing_back() -> None:
-    """What it has not delivered is still to come: not to be asked again until the time is up, which ends the read."""
+@pytest.mark.parametrize(("newest", "is_nothing"), [(Place(0, 7), True), (Place(1, 0), False), (Place(1, 4), False)])
+def test_a_broker_without_transactions_has_nothing_left_behind_its_last_message(
+    newest: Place, is_nothing: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is after it are markers. What is before it is still to come."""
+    monkeypatch.setattr(dispatchable, "_last_message", lambda *_: newest)
     with answering_503("This Broker is not configured with transactionCoordinatorEnabled=true.") as url:
-        assert not looked_at(url)
+        assert looked_at(url) == is_nothing
+
+
+def test_a_broker_that_does_not_tell_of_its_transactions_may_keep_something_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatchable, "asked", refused)
+    assert not looked_at("http://unused")
+
+
+def refused(*_: object) -> None:
+    raise Refused("not allowed")
 
 
 def test_a_broker_that_is_not_ready_is_asked_again() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import urllib.error
 import urllib.request
@@ -22,8 +23,12 @@ from pipeline.pyspark_pulsar.positions import EARLIEST, end_of, ranges_between
 from tests.broker.security.token_maker import SECRET, in_setting, token
 from tests.clients.python_client import names, publish, published, quiet_client, until
 from tests.clients.server_process import Ready, ServerProcess
+from tests.pipeline.random_topics.messages import Author, Kind, Sent
+from tests.pipeline.random_topics.peer import Peer
 from tests.pipeline.spark_process import SparkProcess
 from tests.started_process import ROOT, StartedProcess, free_port
+from wire.generated.pulsar_api_pb2 import REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
+from wire.payloads import payload_section
 
 pytestmark = pytest.mark.clients
 
@@ -104,6 +109,21 @@ def test_rows_come_from_the_files_and_not_through_the_broker(server: ServerProce
     before = told_entries(server)
     assert list(values(where(server))) == names(0, COUNT)
     assert told_entries(server) - before == COUNT
+
+
+@pytest.mark.parametrize("way", ["auto", "broker"])
+def test_a_marker_at_the_end_keeps_nobody_waiting(server: ServerProcess, way: str) -> None:
+    """A broker without transactions has those of replicated subscriptions, which nobody is given."""
+    assert server.ready is not None
+    topic = f"persistent://public/default/marked-{way}"
+    author = Author("p")
+    about = author.metadata(random.Random(1))
+    about.marker_type = REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
+    marker = Sent(payload_section(about, b"of the cluster"), about.sequence_id, kind=Kind.NOTHING)
+    published(server.ready, topic, 2)
+    with Peer(server.ready.broker_url, topic) as peer:
+        peer.send([("p", marker)])
+    assert list(values(where(server, topic=topic, readFrom=way, pollTimeoutMs="5000"))) == names(0, 2)
 
 
 def test_spark_reads_the_files_and_with_readfrom_broker_it_does_not(spark: SparkProcess, server: ServerProcess) -> None:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urljoin, urlsplit
 
-from ..errors import NoSuchTopic, Refused
+from ..errors import NoSuchTopic, NoTransactions, Refused
 from ..options import Access
 from .connection import Lost
 from .credentials import tls_context, token
@@ -82,7 +82,9 @@ class AdminSession:
             return body
         if status == http.client.NOT_FOUND:
             raise NoSuchTopic(f"{topic}: there is no such topic at {where}: {text}")
-        if status >= http.client.INTERNAL_SERVER_ERROR and _NO_TRANSACTIONS not in text:
+        if status >= http.client.INTERNAL_SERVER_ERROR and _NO_TRANSACTIONS in text:
+            raise NoTransactions(f"{topic}: {where} answers {status}: {text}")
+        if status >= http.client.INTERNAL_SERVER_ERROR:
             raise Lost(f"{where}: {status}: {text}")
         raise Refused(f"{topic}: {where} answers {status}: {text}")
 

@@ -5,7 +5,7 @@ Asked over a connection of its own: what a reader's connection brings meanwhile 
 
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandSubscribe, MessageIdData
 
-from ..errors import NoSuchTopic, Refused
+from ..errors import NoSuchTopic, NoTransactions, Refused
 from ..names import admin_path
 from ..options import Access
 from ..positions import Place
@@ -19,13 +19,20 @@ _CONSUMER_ID = 1
 
 def is_nothing_left(topic: str, start: Place, last: Place, access: Access) -> bool:
     """From `start` to `last`: no message, and none held back by an open transaction. Lost, Refused."""
+    return _is_all_decided(topic, last, access) and _last_message(topic, start, access) < start
+
+
+def _is_all_decided(topic: str, last: Place, access: Access) -> bool:
+    """No open transaction holds back anything up to there."""
     try:
         path = admin_path(topic).removeprefix("persistent/")
         found = asked(topic, access, f"/admin/v3/transactions/transactionBufferStats/{path}")
+    except NoTransactions:
+        return True
     except (NoSuchTopic, Refused):
-        return False  # no transactions: then every entry is a message
+        return False  # nobody knows: what is held back is not to be left out
     ledger, _, entry = str(found["maxReadPosition"]).partition(":")
-    return Place(int(ledger), int(entry)) >= last and _last_message(topic, start, access) < start
+    return Place(int(ledger), int(entry)) >= last
 
 
 def _last_message(topic: str, start: Place, access: Access) -> Place:
