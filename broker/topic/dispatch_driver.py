@@ -253,7 +253,7 @@ class DispatchDriver:
             self._reading = self._loop.create_task(self._read_compacted(read, compacted_at))
             self._reading.add_done_callback(self._read_ended)
             return
-        position = self._cursor.first_unacknowledged() if read.position is None else read.position
+        position = self._place_of(read)
         if position > self._ledger.last_confirmed:
             self._events.append(NothingToRead(read.read_id))
             return
@@ -266,6 +266,14 @@ class DispatchDriver:
             return
         self._reading = self._loop.create_task(self._read(read, position))
         self._reading.add_done_callback(self._read_ended)
+
+    def _place_of(self, read: Read) -> Position:
+        """Of what was acknowledged meanwhile up to mark-delete nothing is read, however much that is (Apache: the cursor's read
+        position goes with its mark-delete position)."""
+        if read.is_replay and read.position is not None:
+            return read.position
+        first = self._cursor.first_unacknowledged()
+        return first if read.position is None else max(first, read.position)
 
     def _hold(self, read: Read, seconds: float) -> None:
         """A later read takes its place, whether that has to wait or not."""
