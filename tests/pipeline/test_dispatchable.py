@@ -1,4 +1,4 @@
-"""Whether a broker has anything left to deliver, where it has no transactions, and where it is not there for a moment."""
+"""Whether a broker has anything left to deliver: without transactions, with an open one, and while it is not there."""
 
 import json
 from contextlib import AbstractContextManager
@@ -10,7 +10,11 @@ from pipeline.pyspark_pulsar.client.dispatchable import is_nothing_left
 from pipeline.pyspark_pulsar.errors import Refused, Unreachable
 from pipeline.pyspark_pulsar.options import Access
 from pipeline.pyspark_pulsar.positions import Place
+from tests.clients.server_process import Ready
+from tests.clients.transactional_peer import TransactionalPeer
 from tests.http_server import QuietHandler, serving
+from tests.pipeline.written_topics import values
+from wire.transactions import TxnAction, TxnId
 
 TOPIC = "persistent://public/default/t"
 
@@ -55,3 +59,15 @@ def refused(*_: object) -> None:
 def test_a_broker_that_is_not_ready_is_asked_again() -> None:
     with answering_503("The topic is being loaded") as url, pytest.raises(Unreachable, match="being loaded"):
         looked_at(url)
+
+
+@pytest.mark.clients
+def test_who_waits_for_an_open_transaction_is_told_so(standalone: Ready, topic: str) -> None:
+    txn_id = TxnId(0, 1 << 40)
+    with TransactionalPeer(standalone.broker_url, topic) as peer:
+        peer.publish("before")
+        peer.publish("in it", txn_id)
+        with pytest.raises(Unreachable, match=r"a transaction that is open holds back what is behind (\d+):0\. .*=\1:1$"):
+            values(standalone, topic, seconds=0.5)
+        peer.end(txn_id, TxnAction.ABORT)
+    assert values(standalone, topic) == ["before"]

@@ -40,6 +40,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
         return [Ledger(ledger, count, 100) for ledger, count in ledgers.items()]
 
     monkeypatch.setattr("pipeline.pyspark_pulsar.client.split_reader.is_nothing_left", lambda *_: not ledgers)
+    monkeypatch.setattr("pipeline.pyspark_pulsar.client.split_reader.readable_until", lambda *_: None)
     monkeypatch.setattr(split_reader, "ledgers_of", ledgers_of)
     monkeypatch.setattr(split_reader, "_LOOK_SECONDS", 0.02)
     return ledgers

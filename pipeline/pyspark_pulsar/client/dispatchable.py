@@ -8,7 +8,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand, CommandSubscribe, Message
 from ..errors import NoSuchTopic, NoTransactions, Refused
 from ..names import admin_path
 from ..options import Access
-from ..positions import Place
+from ..positions import LATEST, Place
 from .admin import asked
 from .brokers import connection_to
 from .connection import Connection
@@ -19,20 +19,21 @@ _CONSUMER_ID = 1
 
 def is_nothing_left(topic: str, start: Place, last: Place, access: Access) -> bool:
     """From `start` to `last`: no message, and none held back by an open transaction. Lost, Refused."""
-    return _is_all_decided(topic, last, access) and _last_message(topic, start, access) < start
+    readable = readable_until(topic, access)
+    return readable is not None and readable >= last and _last_message(topic, start, access) < start
 
 
-def _is_all_decided(topic: str, last: Place, access: Access) -> bool:
-    """No open transaction holds back anything up to there."""
+def readable_until(topic: str, access: Access) -> Place | None:
+    """The last entry before the first open transaction, which holds back what is behind it; None where nobody tells."""
     try:
         path = admin_path(topic).removeprefix("persistent/")
         found = asked(topic, access, f"/admin/v3/transactions/transactionBufferStats/{path}")
     except NoTransactions:
-        return True
+        return LATEST
     except (NoSuchTopic, Refused):
-        return False  # nobody knows: what is held back is not to be left out
+        return None  # what is held back is not to be left out
     ledger, _, entry = str(found["maxReadPosition"]).partition(":")
-    return Place(int(ledger), int(entry)) >= last
+    return Place(int(ledger), int(entry))
 
 
 def _last_message(topic: str, start: Place, access: Access) -> Place:

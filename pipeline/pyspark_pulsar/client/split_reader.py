@@ -28,7 +28,7 @@ from .admin import ledgers_of
 from .brokers import connection_to, tried_again
 from .connection import Connection, Lost, raise_refusal
 from .deliveries import between, deliveries, parted
-from .dispatchable import is_nothing_left
+from .dispatchable import is_nothing_left, readable_until
 
 _BLOCK_BYTES = 4 << 20
 """Bytes of a block of entries, about: a task's memory is a few times this."""
@@ -141,10 +141,18 @@ class SplitReader:
         if self._is_done:
             return
         if time.monotonic() - since > self._access.timeout_seconds:
-            raise Unreachable(
-                f"{self._split.topic} at {self._next}: no message came in {self._access.timeout_seconds:g} s, and the topic's "
-                f"ledgers say that there is one up to {self._split.last}. If brokers are that slow, raise pollTimeoutMs"
+            raise Unreachable(f"{self._split.topic} at {self._next}: no message came in {self._why_none()}")
+
+    def _why_none(self) -> str:
+        seconds, last = f"{self._access.timeout_seconds:g} s", self._split.last
+        readable = readable_until(self._split.topic, self._access)
+        if readable is not None and readable < last:
+            return (
+                f"{seconds}: a transaction that is open holds back what is behind {readable}. End it, or end the query there, "
+                f"by endingOffsets={readable.ledger_id}:{readable.entry_id + 1}"
             )
+        said = f"{seconds}, and the topic's ledgers say that there is one up to {last}"
+        return f"{said}. If brokers are that slow, raise pollTimeoutMs"
 
     def _look_for_loss(self) -> None:
         """DataLost for ledgers of the split that are gone; where that is not to fail, the split is what is still there."""

@@ -39,8 +39,12 @@ def _end_of(part: Part) -> tuple[int, int]:
     return ledger_id, entry_id + 1
 
 
+def expected_rows(topic: Topic) -> list[Row]:
+    return [row for part in topic.parts for row in rows_of(part, topic.ledgers.get(part.topic))]
+
+
 def check(rng: Random, site: Site, topic: Topic, ways: Sequence[Way], queries: int, figures: Figures) -> None:
-    expected = [row for part in topic.parts for row in rows_of(part, topic.ledgers.get(part.topic))]
+    expected = expected_rows(topic)
     if not any(each.sent.harms_clients for part in topic.parts for each in part.stored):
         _check_client(site, topic, expected, figures)
     figures.counts["topics"] += 1

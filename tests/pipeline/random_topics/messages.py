@@ -34,6 +34,7 @@ _COMPRESSED: dict[CompressionType, Callable[[bytes], bytes]] = {
     ZSTD: lambda data: bytes(cramjam.zstd.compress(data)),
     SNAPPY: lambda data: bytes(cramjam.snappy.compress_raw(data)),
 }
+_BATCH_BYTES_MAX = 2_000_000
 _TEXTS = ("", "k", "k", "k1", "k2", "a key", "ключ", "鍵🔑", "\x00", "z" * 130, "w" * 300)
 _LONG = "y" * 20_000
 
@@ -145,10 +146,11 @@ def _any_text(rng: Random) -> str:
 
 @dataclass(slots=True)
 class Author:
-    """One producer: what it sent last. `batch`: a batch's last sequence id is its first plus its messages."""
+    """One producer, and what it sends next. `replicates`: whether some is of another cluster, which is not deduplicated."""
 
     name: str
     next_sequence_id: int = 0
+    replicates: bool = True
 
     def metadata(self, rng: Random, count: int = 1) -> MessageMetadata:
         about = MessageMetadata(
@@ -156,7 +158,7 @@ class Author:
             sequence_id=self.next_sequence_id,
             publish_time=rng.choice((1, _EARLIEST_MS, _EARLIEST_MS + rng.randrange(_SPAN_MS))),
         )
-        if rng.random() < 0.1:
+        if self.replicates and rng.random() < 0.1:
             about.replicated_from = "elsewhere"
         if rng.random() < 0.1:
             about.deliver_at_time = 1_900_000_000_000
@@ -170,6 +172,7 @@ def any_entry(rng: Random, author: Author, taste: Taste, mark: str) -> Sent:
     if taste.has_odd_entries and rng.random() < 0.12:
         return _odd_entry(rng, author, taste, mark)
     size = rng.choice(taste.batches) if rng.random() < 0.3 else min(taste.batches)
+    size = min(size, _BATCH_BYTES_MAX // max(taste.sizes))
     return (
         single(rng, author, taste, mark) if size == 0 else batch(rng, author, taste, mark, max(1, rng.randint(size // 2, size)))
     )
@@ -250,7 +253,7 @@ def _odd_entry(rng: Random, author: Author, taste: Taste, mark: str) -> Sent:
     if which in ("more", "cut"):
         return _harmful(rng, author, taste, mark) if taste.has_harm else single(rng, author, taste, mark)
     message = any_message(rng, taste, mark)
-    about = author.metadata(rng)
+    about = author.metadata(rng, 3)
     _tell(about, message)
     about.null_value = False
     if which == "marker":

@@ -139,7 +139,7 @@ _Items: TypeAlias = list[tuple[str, Sent]]
 
 
 def _author(at: _Writer, partition: int, name: str) -> Author:
-    return at.authors.setdefault((partition, name), Author(name))
+    return at.authors.setdefault((partition, name), Author(name, replicates=not at.deduplicates))
 
 
 def _mark(at: _Writer) -> str:
@@ -263,7 +263,7 @@ def _by_client(at: _Writer) -> SendByClient:
     options: dict[str, Any] = {"batching_enabled": is_batched}
     if is_batched:
         options |= {"batching_max_messages": rng.choice((2, 3, 100, 1000)), "batching_max_publish_delay_ms": 60_000}
-        if rng.random() < 0.3:
+        if rng.random() < 0.3 and not at.deduplicates:  # whose batches have sequence ids among each other
             options["batching_type"] = "KeyBased"
     elif rng.random() < 0.5:
         options["chunking_enabled"] = True

@@ -24,13 +24,13 @@ _DEFECTS = (AssertionError, LookupError, TypeError, ValueError, OSError, Pipelin
 
 
 class Round:
-    """Of some seeds. `failures`: by seed, what differed; such a topic is left alone afterwards."""
+    """Of some seeds, each a topic. `failures`: by seed, what differed; such a topic is left alone afterwards."""
 
     def __init__(
         self, seeds: Sequence[int], ways: Sequence[Way], queries: int, keys: pulsar.CryptoKeyReader | None, figures: Figures
     ) -> None:
         self._seeds, self._ways, self._queries, self._keys, self._figures = seeds, ways, queries, keys, figures
-        self._topics: list[Topic] = []
+        self.topics: list[Topic] = []
         self.failures: dict[int, str] = {}
 
     def write(self, ready: Ready, number: int, namespaces: tuple[str, str]) -> None:
@@ -38,8 +38,8 @@ class Round:
         with closing(silent_client(ready.broker_url)) as client:
             site = Site(ready, client, self._keys)
             if number == 0:
-                self._topics = [made(site, recipe_of(seed), namespaces) for seed in self._seeds]
-            for topic in self._topics:
+                self.topics = [made(site, recipe_of(seed), namespaces) for seed in self._seeds]
+            for topic in self.topics:
                 self._try(topic, partial(self._write, site, number))
 
     def _write(self, site: Site, number: int, topic: Topic) -> None:
@@ -50,7 +50,7 @@ class Round:
 
     def check(self, ready: Ready) -> None:
         with closing(silent_client(ready.broker_url)) as client:
-            for topic in self._topics:
+            for topic in self.topics:
                 self._try(topic, partial(self._check, Site(ready, client, self._keys)))
 
     def _check(self, site: Site, topic: Topic) -> None:

@@ -7,10 +7,10 @@ from typing import Protocol
 
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.broker_process import BrokerProcess
-from tests.clients.python_client import ask
 from tests.clients.server_process import Ready, ServerProcess
 from tests.metadata.zookeeper_server import ZooKeeperProcess
 
+from .admin import ask
 from .queries import Way
 
 _SETTINGS = (

@@ -6,11 +6,12 @@ from random import Random
 
 import pulsar
 
-from tests.clients.python_client import ask, until
+from tests.clients.python_client import until
 from tests.clients.server_process import Ready
 from wire.generated.pulsar_api_pb2 import NONE
 
 from . import client_side
+from .admin import ask
 from .messages import Author, Sent, Taste, single
 from .model import Part, Stored
 from .peer import NOT_STORED, Peer
