@@ -151,12 +151,15 @@ class CachedLog:
         return place >= 0 and bool(ledger.runs.peekitem(place)[1].run.last_entry_id >= position.entry_id)
 
     def insert(self, run: EntryRun, now: float, is_ahead: bool = False) -> None:
-        """Keep a run; what of it is cached already is left out. The cache may let go of anything for it."""
+        """Keep a run up to where something of it is cached already. The cache may let go of anything for it."""
         ledger = self._ledgers.get(run.ledger_id)
         if ledger is None:
             ledger = self._ledgers[run.ledger_id] = _Ledger(self, run.ledger_id)
-        elif run.first_entry_id <= ledger.last_entry_id and not self._is_new(ledger, run):
-            return
+        elif run.first_entry_id <= ledger.last_entry_id:
+            fresh = self._fresh(ledger, run)
+            if fresh is None:
+                return
+            run = fresh
         ledger.last_entry_id = max(ledger.last_entry_id, run.last_entry_id)
         cached = ledger.runs[run.first_entry_id] = _Cached(ledger, run, now, is_ahead)
         self._cache.added(cached)
@@ -228,13 +231,16 @@ class CachedLog:
         for ledger_id in list(self._ledgers):
             self.remove_ledger(ledger_id)
 
-    def _is_new(self, ledger: _Ledger, run: EntryRun) -> bool:
-        """Whether it overlaps no cached run."""
-        place = ledger.runs.bisect_right(run.last_entry_id) - 1
-        if place < 0:
-            return True
-        before: _Cached = ledger.runs.peekitem(place)[1]
-        return before.run.last_entry_id < run.first_entry_id
+    def _fresh(self, ledger: _Ledger, run: EntryRun) -> EntryRun | None:
+        """What comes before the next cached run, copied if that is not all: the whole buffer must not be kept for a part of it.
+        None: it begins in a cached run."""
+        place = ledger.runs.bisect_right(run.first_entry_id)
+        if place and ledger.runs.peekitem(place - 1)[1].run.last_entry_id >= run.first_entry_id:
+            return None
+        following = ledger.runs.peekitem(place)[0] if place < len(ledger.runs) else run.last_entry_id + 1
+        if following > run.last_entry_id:
+            return run
+        return join([run.entries(run.first_entry_id, following - run.first_entry_id)])
 
     def _joined(self, ledger: _Ledger, place: int, part: EntryRun, entries_max: int, bytes_max: int, now: float) -> EntryRun:
         """`part` with the small runs that follow it; they are one run in the cache then, too."""

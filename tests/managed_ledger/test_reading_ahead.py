@@ -273,3 +273,26 @@ def test_every_reader_finds_what_was_written_whatever_the_others_do(
         assert (gate.size_bytes, gate.waiting) == (0, 0)
 
     run(scenario())
+
+
+def test_a_piece_that_reaches_into_what_another_reader_has_in_memory_is_kept_up_to_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was thrown away as a whole, and fetched again for each read up to there."""
+    monkeypatch.setattr(read_driver, "PIECE_BYTES", 2200)
+
+    async def scenario() -> None:
+        world, ledger = await filled(100)
+        for first in (60, 62, 64):  # what another reader who catches up has fetched
+            assert await ledger.read(Position(1, first), 2, MANY) is not None
+        before = world.shared.reads
+        position, found = Position(1, 20), list[bytes]()
+        while position.entry_id < 60:
+            one = await ledger.read(position, 2, MANY)
+            assert one is not None
+            found += payloads(one)
+            position = Position(1, one.last_entry_id + 1)
+        assert found == numbers(100)[20:60]
+        assert world.shared.reads - before <= 4
+
+    run(scenario())
