@@ -205,13 +205,14 @@ class Bookie:
     async def pick(self, wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
         """See `PickingBookie.pick`."""
         known = [each for each in wanted if each[0] in self._ledgers]
-        found, stored = pick_tables(self._flusher.tables, known)
-        return [run for run in (*found, *await self._log_reads.pick(stored, bytes_max)) if is_what_it_says(run)]
+        found, stored = pick_tables(self._flusher.tables, known, bytes_max)
+        left = bytes_max - sum(run.size_bytes for run in found)
+        return [run for run in (*found, *await self._log_reads.pick(stored, left)) if is_what_it_says(run)]
 
-    async def placed(self, ledger_id: int, first_entry_id: int, end_entry_id: int) -> list[PlacedEntries]:
-        """Where of [first, end) those are that can be read from entry logs. ENOLEDGER."""
+    async def placed(self, ledger_id: int, ranges: Sequence[tuple[int, int]]) -> list[PlacedEntries]:
+        """Where of each [first, end) those are that can be read from entry logs. ENOLEDGER."""
         self._known(ledger_id)
-        return await placed_entries(self._storage, self._flusher.tables, ledger_id, first_entry_id, end_entry_id)
+        return await placed_entries(self._storage, self._flusher.tables, ledger_id, ranges)
 
     async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         """See `BookieClient.fence`. The fence is durable before this answers, whatever the answer."""

@@ -5,9 +5,12 @@ from dataclasses import dataclass
 
 from bookie.memtable import Memtable
 from bookie.reading import first_newer
-from bookie.storage.block_v1 import BlockTable, DamagedBlock
+from bookie.storage.block_v1 import BlockTable
 from bookie.storage.span import Span
 from bookie.storage.storage import LedgerStorage
+
+SPANS_AT_ONCE = 1024
+"""Whose tables are read together: of a striped ledger a span is a few entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,17 +25,23 @@ class PlacedEntries:
 
 
 async def placed_entries(
-    storage: LedgerStorage, tables: Sequence[Memtable], ledger_id: int, first_entry_id: int, end_entry_id: int
+    storage: LedgerStorage, tables: Sequence[Memtable], ledger_id: int, ranges: Sequence[tuple[int, int]]
 ) -> list[PlacedEntries]:
-    """Of [first, end) those that can be read there; nothing from the first entry on that a memtable has, which may be newer."""
-    end = min(end_entry_id, first_newer(tables, ledger_id, -1))
+    """Of each range [first, end) those that can be read there; nothing from the first entry on that a memtable has, which may
+    be newer."""
+    newer = first_newer(tables, ledger_id, -1)
+    wanted = [
+        (span, first, min(end, newer))
+        for first, end in ranges
+        for span in storage.sound_spans(ledger_id, first, min(end, newer))
+    ]
     found = []
-    for span in storage.sound_spans(ledger_id, first_entry_id, end):
-        try:
-            table = await storage.table(ledger_id, span)
-        except (OSError, DamagedBlock):
-            continue  # whoever asks the bookie itself for these is told what is wrong
-        found.append(_placed(storage.log_path(span), span, table, first_entry_id, end))
+    for start in range(0, len(wanted), SPANS_AT_ONCE):
+        part = wanted[start : start + SPANS_AT_ONCE]
+        of_part = await storage.tables(ledger_id, [span for span, _, _ in part])
+        for (span, first, end), table in zip(part, of_part, strict=True):
+            if table is not None:  # whoever asks the bookie itself for these is told what is wrong
+                found.append(_placed(storage.log_path(span), span, table, first, end))
     return found
 
 

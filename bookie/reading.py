@@ -51,9 +51,10 @@ def _newest(tables: Sequence[Memtable], ledger_id: int, entry_id: int, count_max
 
 
 def pick_tables(
-    tables: Sequence[Memtable], wanted: Sequence[tuple[int, Sequence[int]]]
+    tables: Sequence[Memtable], wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int
 ) -> tuple[list[EntryRun], list[tuple[int, int]]]:
-    """Of these entries of these ledgers those that are in a table, a run each, and those that are not."""
+    """Of these entries of these ledgers those that are in a table, a run each, within `bytes_max` in all; and those that are
+    in none."""
     found: list[EntryRun] = []
     others: list[tuple[int, int]] = []
     for ledger_id, entry_ids in wanted:
@@ -61,8 +62,9 @@ def pick_tables(
             run = read_tables(tables, ledger_id, entry_id, 1, 1)
             if run is None:
                 others.append((ledger_id, entry_id))
-            else:
+            elif run.size_bytes <= bytes_max:
                 found.append(run)
+                bytes_max -= run.size_bytes
     return found, others
 
 

@@ -100,8 +100,8 @@ class StripedBookie:
                 found += await stripe.pick(theirs, bytes_max - sum(run.size_bytes for run in found))
         return found
 
-    async def placed(self, ledger_id: int, first_entry_id: int, end_entry_id: int) -> list[PlacedEntries]:
-        return await self._of(ledger_id).placed(ledger_id, first_entry_id, end_entry_id)
+    async def placed(self, ledger_id: int, ranges: Sequence[tuple[int, int]]) -> list[PlacedEntries]:
+        return await self._of(ledger_id).placed(ledger_id, ranges)
 
     async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
         return await self._of(ledger_id).fence(ledger_id, master_key)

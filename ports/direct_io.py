@@ -9,7 +9,7 @@ import errno
 import mmap
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ports.disk import DIRECT_ALIGNMENT, Buffer
 
@@ -17,6 +17,8 @@ ROOM_BYTES = 1 << 20
 """Of the memory that writes and small reads go through."""
 COPIED_BYTES_MAX = 1 << 16
 """A read up to so long is copied, so that a few bytes never keep a large piece alive."""
+NEAR_BYTES, TOGETHER_BYTES_MAX = 16 << 10, 256 << 10
+"""Reads no further from each other than that are one, up to so much in all."""
 KEPT_PIECES_MAX = 4
 UNSUPPORTED = (errno.EINVAL, errno.EOPNOTSUPP)
 """What opening says where the file system cannot do it."""
@@ -95,5 +97,26 @@ def read_direct(memory: DirectMemory, descriptor: int, offset: int, size: int) -
 
 
 def read_all_direct(memory: DirectMemory, descriptor: int, places: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Up to so many bytes of each place, offset and size; fewer only at the end of the file. OSError."""
-    return [bytes(read_direct(memory, descriptor, offset, size)) for offset, size in places]
+    """Up to so many bytes of each place, offset and size; fewer only at the end of the file. OSError.
+
+    Places that follow one another nearby are one read: a call for each costs more than the bytes between them.
+    """
+    found: list[bytes] = []
+    for group in _near(places):
+        first, end = group[0][0], group[-1][0] + group[-1][1]
+        data = read_direct(memory, descriptor, first, end - first)
+        found += [bytes(data[offset - first : offset - first + size]) for offset, size in group]
+    return found
+
+
+def _near(places: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
+    group: list[tuple[int, int]] = []
+    for place in places:
+        if group:
+            gap, whole = place[0] - sum(group[-1]), sum(place) - group[0][0]
+            if not (0 <= gap <= NEAR_BYTES and whole <= TOGETHER_BYTES_MAX):
+                yield group
+                group = []
+        group.append(place)
+    if group:
+        yield group

@@ -28,6 +28,7 @@ from ports.outbox import Outbox
 from ports.read_buffer import ReadBuffer, SharedRoom
 from wire.bookie.frames import next_frame
 from wire.bookie.requests import Add, Answers, LongPoll, Rejected, Request, StartTls
+from wire.bookie.runs import ReadRun
 from wire.bookie.version3 import Version3Answers
 from wire.bookie_codes import BookieCode
 from wire.errors import MalformedCommand, RemoteError
@@ -38,6 +39,8 @@ log = logging.getLogger("bookie.server")
 REQUESTS_MAX = 1000
 POLLS_MAX = 10_000
 READS_AT_ONCE = 8
+SHORT_READ_ENTRIES_MAX, SCATTERED_RUNS_MIN = 8, 4
+"""So many short runs of reads that come together are read together."""
 LINGER_SECONDS = 5.0
 """How long a connection that we end may take to send what was written."""
 _ADD, _READ = 1, 2
@@ -74,6 +77,8 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._writable = asyncio.Event()
         self._writable.set()
         self._adds = Adds(server.bookie, server.confirmations, self, self._frame_bytes_max, self._load_changed, server.stats)
+        self._short_reads: list[ReadRun] = []
+        """Of one ledger, which came with what is being taken apart."""
         self._is_full = False
         self._is_reading = True
         self._rejected_count = 0
@@ -209,15 +214,35 @@ class BookieConnection(asyncio.BufferedProtocol):
                 reads = take_reads(buffer, at, end, RUN_ENTRIES_MAX)
                 if reads is not None:
                     self._session.took_run()
-                    self._run(self._server.operations.read_run(reads, self))
+                    self._read(reads)
                     at = reads.end
                     continue
             found = next_frame(buffer, at, end, self._frame_bytes_max)
             if found is None:
-                return at
+                break
+            self._begin_short_reads()
             self._handle(self._session.decode(found[0]))
             at = found[1]
+        self._begin_short_reads()
         return at
+
+    def _read(self, run: ReadRun) -> None:
+        """At once, or with the short ones that come with it."""
+        if run.count > SHORT_READ_ENTRIES_MAX:
+            self._run(self._server.operations.read_run(run, self))
+            return
+        if self._short_reads and (self._short_reads[0].ledger_id, self._short_reads[0].header) != (run.ledger_id, run.header):
+            self._begin_short_reads()
+        self._short_reads.append(run)
+
+    def _begin_short_reads(self) -> None:
+        """A task for each costs more than what it reads."""
+        runs, self._short_reads = self._short_reads, []
+        if len(runs) >= SCATTERED_RUNS_MIN:
+            self._run(self._server.operations.read_scattered(runs, self))
+            return
+        for run in runs:
+            self._run(self._server.operations.read_run(run, self))
 
     def _handle(self, request: Request) -> None:
         operation = request.operation

@@ -95,10 +95,9 @@ class LocalReads:
         return LocalAnswer(encode_answer(found.segments), found.descriptors)
 
     async def _find(self, ledger_id: int, ranges: Sequence[tuple[int, int]], found: "_Found") -> None:
-        for first, end in ranges:
-            for placed in await self._bookie.placed(ledger_id, first, end):
-                if not found.take(placed):
-                    return
+        for placed in await self._bookie.placed(ledger_id, ranges):
+            if not found.take(placed):
+                return
 
 
 class _Found:

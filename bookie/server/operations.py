@@ -4,6 +4,8 @@ What a bookie is asked while its peer does not read waits until the peer does: t
 """
 
 from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
 from typing import Protocol, assert_never
 
 from bookie.server.confirmations import Confirmations, LacRecord
@@ -36,6 +38,8 @@ from wire.run import Buffer, EntryRun
 
 READ_BYTES_MAX = 512 * 1024
 """Read at once for a run of reads, unless one entry is larger."""
+FIRST_PICKED, PICKED_MAX = 64, 2000
+"""Of entries that lie apart: how many are read together before their size is known, and at most."""
 AUTHENTICATION_OFF = "AuthDisabledPlugin"
 """Name of the plugin with which a bookie that asks for no authentication answers (AuthProviderFactoryFactory)."""
 
@@ -87,6 +91,30 @@ class Operations:
                 self._stats.read_bytes += entries.size_bytes
                 peer.answer(read_responses(entries, header))
                 at += entries.count
+
+    async def read_scattered(self, runs: Sequence[ReadRun], peer: Peer) -> None:
+        """Answer each read of short runs of one ledger, in any order: what lies apart is read together, many at a time.
+
+        Of a ledger that is striped over more bookies than have each entry a bookie has no more than a write quorum in a row.
+        """
+        header, ledger_id = runs[0].header & 0xFFFF0000, runs[0].ledger_id
+        left = [entry_id for run in runs for entry_id in range(run.first_entry_id, run.first_entry_id + run.count)]
+        count = FIRST_PICKED
+        while left and peer.is_open:
+            await peer.writable()
+            began, chosen = self._now(), left[:count]
+            found = await self._bookie.pick([(ledger_id, chosen)], READ_BYTES_MAX)
+            left = left[count:]
+            size = sum(run.size_bytes for run in found)
+            if found:
+                self._stats.reads.record(self._now() - began, len(found))
+                self._stats.read_bytes += size
+                peer.answer(b"".join([read_responses(run, header) for run in found]))
+                count = max(1, min(PICKED_MAX, READ_BYTES_MAX * len(found) // size))
+            if len(found) < len(chosen):  # some are not here, or damaged, or too large for these: as they are read alone
+                missing = Counter(chosen) - Counter(run.first_entry_id for run in found)
+                for entry_id in missing.elements():
+                    await self.read_run(ReadRun(header, ledger_id, entry_id, 1, 0), peer)
 
     async def perform(self, operation: Operation, answers: Answers, peer: Peer) -> None:
         """Do one request and answer it."""

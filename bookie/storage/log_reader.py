@@ -150,6 +150,32 @@ class LogReader:
         await self._close_surplus()
         return table
 
+    async def tables(self, ledger_id: int, spans: Sequence[Span]) -> list[BlockTable | None]:
+        """Of the spans' blocks; those that are not known are read together, log by log. None: it cannot be read."""
+        found = [self._tables.get((span.log_id, span.offset)) for span in spans]
+        unknown: dict[int, list[int]] = {}
+        for index, table in enumerate(found):
+            if table is None:
+                unknown.setdefault(spans[index].log_id, []).append(index)
+        for log_id, indexes in unknown.items():
+            try:
+                file = await self._file(log_id)
+                heads = await file.read_all([(spans[index].offset, head_size(spans[index].count)) for index in indexes])
+            except OSError:
+                continue
+            for index, head in zip(indexes, heads, strict=True):
+                found[index] = await self._table_of(ledger_id, spans[index], head)
+        await self._close_surplus()
+        return found
+
+    async def _table_of(self, ledger_id: int, span: Span, head: Buffer) -> BlockTable | None:
+        try:
+            if len(head) < head_size(entry_count(head)):  # the span is a part of its block
+                return await self.table(ledger_id, span)
+            return self._learned(ledger_id, span, head)
+        except (OSError, DamagedBlock):
+            return None
+
     def _learned(self, ledger_id: int, span: Span, head: Buffer) -> BlockTable:
         """The table in the first bytes of the span's block. DamagedBlock."""
         table = decode_table(head)

@@ -239,9 +239,9 @@ class LedgerStorage:
         found = self.index.spans_between(ledger_id, first_entry_id, end_entry_id)
         return [span for span in found if (span.log_id, span.offset) not in self._distrusted]
 
-    async def table(self, ledger_id: int, span: Span) -> BlockTable:
-        """Of the span's block. OSError or DamagedBlock."""
-        return await self._reader.table(ledger_id, span)
+    async def tables(self, ledger_id: int, spans: Sequence[Span]) -> list[BlockTable | None]:
+        """Of the spans' blocks. None: it cannot be read, or is damaged."""
+        return await self._reader.tables(ledger_id, spans)
 
     def log_path(self, span: Span) -> str:
         """The file that the span's block is in."""

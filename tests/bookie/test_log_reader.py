@@ -169,3 +169,34 @@ def test_no_more_is_picked_than_there_is_room_for() -> None:
     _, span, _, reader = written([100] * 20)
     found = asyncio.run(reader.pick([(1, span, entry_id) for entry_id in range(10, 30)], 3 * 136 + 100))
     assert [each.first_entry_id for each in found] == [10, 11, 12]
+
+
+def test_tables_of_many_blocks_are_read_together_and_none_that_is_known() -> None:
+    runs = [sealed(1, first, 2) for first in range(0, 300, 3)]
+    data, spans = bytes(OFFSET), list[Span]()
+    for run in runs:
+        buffers, size = encode_block([run])
+        spans.append(Span(run.first_entry_id, run.count, 1, len(data), size))
+        data += b"".join(buffers)
+    damaged, first, last = bytearray(data), spans[7], spans[-1]
+    damaged[first.offset] ^= 1
+    together: list[int] = []
+
+    class Counted(OneFile):
+        async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+            together.append(len(places))
+            return await super().read_all(places)
+
+    reader = LogReader(Counted(bytes(damaged)), "d", files_max=1, tables_bytes_max=1 << 20, direct=True)  # type: ignore[arg-type]
+    part = Span(last.first_entry_id + 1, 1, 1, last.offset, last.size_bytes)
+    for wanted in ([*spans[:-1], part], spans):
+        tables = asyncio.run(reader.tables(1, wanted))
+        assert [table is None for table in tables] == [span == first for span in wanted]
+        found = {table.first_entry_id: list(table.offsets) for table in tables if table is not None}
+        assert found == {run.first_entry_id: list(encoded_offsets(run)) for run in runs if run is not runs[7]}
+    assert together == [len(spans), 1], "but for the one that is damaged, which is nobody's table"
+
+
+def encoded_offsets(run: EntryRun) -> Sequence[int]:
+    """Of a block that has this run alone."""
+    return [head_size(run.count) + offset - run.offsets[0] for offset in run.offsets]

@@ -9,7 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from ports.direct_io import COPIED_BYTES_MAX, KEPT_PIECES_MAX, ROOM_BYTES, DirectMemory, read_direct
+from ports.direct_io import (
+    COPIED_BYTES_MAX,
+    KEPT_PIECES_MAX,
+    NEAR_BYTES,
+    ROOM_BYTES,
+    TOGETHER_BYTES_MAX,
+    DirectMemory,
+    read_direct,
+)
 from ports.disk import DIRECT_ALIGNMENT, File
 from ports.real_disk import DirectFile, RealDisk
 
@@ -60,6 +68,29 @@ def test_any_part_is_read_as_it_was_written(tmp_path: Path, pages: int) -> None:
         found = await file.read_all([(PAGE + begin, size) for begin, size in places])
         assert found == [data[begin : begin + size] for begin, size in places]
 
+    on_file(tmp_path / "f", scenario)
+
+
+def test_places_near_each_other_are_one_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(1)
+    data = rng.randbytes(3 * TOGETHER_BYTES_MAX)
+    reads: list[int] = []
+    preadv = os.preadv
+
+    def counted(descriptor: int, buffers: list[memoryview], offset: int) -> int:
+        reads.append(offset)
+        return preadv(descriptor, buffers, offset)
+
+    async def scenario(file: File) -> None:
+        await file.write(0, [data])
+        near = [(begin, rng.randrange(2000)) for begin in range(100, len(data) + 3000, 2100)]
+        far = [(begin, 8) for begin in range(len(data) - 8, 0, -2 * NEAR_BYTES)]
+        for places, most in ((near, len(data) // TOGETHER_BYTES_MAX + 3), (far, len(far)), ([near[5], near[4], near[4]], 3)):
+            reads.clear()
+            assert await file.read_all(places) == [data[begin : begin + size] for begin, size in places]
+            assert 0 < len(reads) <= most
+
+    monkeypatch.setattr(os, "preadv", counted)
     on_file(tmp_path / "f", scenario)
 
 
