@@ -8,11 +8,12 @@ import pulsar
 
 from tests.clients.python_client import until
 from tests.clients.server_process import Ready
-from wire.generated.pulsar_api_pb2 import NONE
+from wire.generated.pulsar_api_pb2 import NONE, REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
+from wire.payloads import payload_section
 
 from . import client_side
 from .admin import ask
-from .messages import Author, Sent, Taste, single
+from .messages import Author, Kind, Sent, Taste, chunks, single
 from .model import Part, Stored
 from .peer import NOT_STORED, Peer
 from .recipe import Compact, End, Look, Recipe, Send, SendByClient, Step, Unload
@@ -108,12 +109,22 @@ def _compact(site: Site, topic: Topic) -> None:
 
 def finished(site: Site, topic: Topic) -> None:
     """A last message in each partition, that whoever consumes knows when to stop; and no head, where it is trimmed."""
+    rng = Random(topic.recipe.seed)
     for part in topic.parts:
-        last = single(Random(topic.recipe.seed), Author("last"), _PLAIN, "the last")
-        _send(site, part, (("last", last),))
-    if topic.recipe.is_trimmed:
-        for part in topic.parts:
+        _send(site, part, (("last", single(rng, Author("last"), _PLAIN, "the last")),))
+        if rng.random() < 0.3:
+            _send(site, part, _nothing(rng))
+        if topic.recipe.is_trimmed:
             _trim(site, topic, part)
+
+
+def _nothing(rng: Random) -> tuple[tuple[str, Sent], ...]:
+    """What is no row: the beginning of a message in chunks, and a marker."""
+    about = Author("of the cluster").metadata(rng)
+    about.marker_type = REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
+    marker = Sent(payload_section(about, b""), about.sequence_id, kind=Kind.NOTHING)
+    begun = chunks(rng, Author("f"), _PLAIN, "without an end", 3)[: rng.randrange(3)]
+    return (*(("f", each) for each in begun), ("of the cluster", marker))
 
 
 def _trim(site: Site, topic: Topic, part: Part) -> None:
