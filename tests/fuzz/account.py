@@ -190,6 +190,8 @@ class Account:
                 del owed[index]
                 if not owed:
                     del self._owed[request_id]
+                elif asked == BaseCommand.PRODUCER:
+                    self.may_end = True  # of several with this number it may be another's answer: which of them is there?
                 return each
         return None
 

@@ -23,7 +23,7 @@ def test_streams_into_topics_that_are_killed_and_come_back_write_each_row_once(
 ) -> None:
     """kill -9 of the driver, its JVM and its workers, at a random moment of a batch, under both guarantees."""
     streams = KilledStreams(standalone, topic, tmp_path, files=4, rows=400)
-    streams.run_and_kill(random.Random())
+    streams.run_and_kill(random.Random(random.getrandbits(32)))
     streams.finish(spark, files_of_a_batch=4)
     streams.check()
 
@@ -38,5 +38,5 @@ def test_a_stream_from_a_topic_that_is_killed_and_comes_back_has_each_message_on
         client.close()
     asked = {**options, "topic": topic, "startingOffsets": "earliest", "pollTimeoutMs": "300000"}
     stream = KilledStream(tmp_path, {**asked, "maxMessagesPerTrigger": "16", "predefinedSubscription": "stream"})
-    stream.run_and_kill(random.Random())
+    stream.run_and_kill(random.Random(random.getrandbits(32)))
     assert stream.finish(spark) == sorted(names(0, 80))

@@ -20,6 +20,8 @@ pytestmark = [
 
 
 def test_a_stream_of_troubled_topics_that_is_killed_and_comes_back_has_each_message_once(tmp_path: Path) -> None:
+    seed = random.getrandbits(32)
+    print(f"python -m tests.pipeline.troubled_stream 1 {seed}")  # who sees it fail wants to see it again
     with ServerProcess(tmp_path / "server", SETTINGS) as server:
         server.start()
-        TroubledStream(server, tmp_path, random.Random()).run(rounds=1)
+        TroubledStream(server, tmp_path, random.Random(seed)).run(rounds=1)
