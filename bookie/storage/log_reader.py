@@ -69,7 +69,7 @@ class LogReader:
         """From an entry of the span: at least that one, else within both bounds."""
         file = await self._file(span.log_id)
         place = (span.log_id, span.offset)
-        table = self._tables.get(place)
+        table = self._known(place)
         head: Buffer = b""
         goes_on = self._ahead.goes_on(ledger_id, first_entry_id)
         if table is None and count_max == 1 and not goes_on and head_size(span.count) > TABLE_BYTES_FOR_ONE_MAX:
@@ -83,8 +83,6 @@ class LogReader:
             table = self._learned(ledger_id, span, head)
             if goes_on:
                 self._ahead.keep(place, 0, head)
-        else:
-            self._tables.move_to_end(place)
         start = first_entry_id - table.first_entry_id
         stop = stop_within(table.offsets, start, min(count_max, span.last_entry_id + 1 - first_entry_id), bytes_max)
         offsets = table.offsets[start : stop + 1]
@@ -138,21 +136,9 @@ class LogReader:
                 found.append((table.offsets[index], table.offsets[index + 1]))
         return found
 
-    async def table(self, ledger_id: int, span: Span) -> BlockTable:
-        """Of the span's block: read alone where it is not known."""
-        place = (span.log_id, span.offset)
-        table = self._tables.get(place)
-        if table is not None:
-            self._tables.move_to_end(place)
-            return table
-        head = await self._read_head(await self._file(span.log_id), span, span.first_entry_id, 1, 0)
-        table = self._learned(ledger_id, span, head)
-        await self._close_surplus()
-        return table
-
     async def tables(self, ledger_id: int, spans: Sequence[Span]) -> list[BlockTable | None]:
         """Of the spans' blocks; those that are not known are read together, log by log. None: it cannot be read."""
-        found = [self._tables.get((span.log_id, span.offset)) for span in spans]
+        found = [self._known((span.log_id, span.offset)) for span in spans]
         unknown: dict[int, list[int]] = {}
         for index, table in enumerate(found):
             if table is None:
@@ -164,17 +150,22 @@ class LogReader:
             except OSError:
                 continue
             for index, head in zip(indexes, heads, strict=True):
-                found[index] = await self._table_of(ledger_id, spans[index], head)
+                found[index] = await self._table_of(file, ledger_id, spans[index], head)
         await self._close_surplus()
         return found
 
-    async def _table_of(self, ledger_id: int, span: Span, head: Buffer) -> BlockTable | None:
+    async def _table_of(self, file: File, ledger_id: int, span: Span, head: Buffer) -> BlockTable | None:
         try:
-            if len(head) < head_size(entry_count(head)):  # the span is a part of its block
-                return await self.table(ledger_id, span)
-            return self._learned(ledger_id, span, head)
+            return self._learned(ledger_id, span, await _whole_head(file, span, head))
         except (OSError, DamagedBlock):
             return None
+
+    def _known(self, place: tuple[int, int]) -> BlockTable | None:
+        """Of the block there, which counts as used now."""
+        table = self._tables.get(place)
+        if table is not None:
+            self._tables.move_to_end(place)
+        return table
 
     def _learned(self, ledger_id: int, span: Span, head: Buffer) -> BlockTable:
         """The table in the first bytes of the span's block. DamagedBlock."""
@@ -206,11 +197,7 @@ class LogReader:
         wanted = head_size(span.count)
         if first_entry_id == span.first_entry_id:
             wanted += min(bytes_max, span.size_bytes * count_max // span.count)
-        head = await file.read_piece(span.offset, min(wanted, span.size_bytes))
-        if block_size(head) != span.size_bytes:
-            raise DamagedBlock(f"{block_size(head)} bytes instead of {span.size_bytes}")
-        needed = head_size(entry_count(head))
-        return head if len(head) >= needed else await file.read_piece(span.offset, needed)  # the span is a part of its block
+        return await _whole_head(file, span, await file.read_piece(span.offset, min(wanted, span.size_bytes)))
 
     async def read_checked(self, ledger_id: int, span: Span, *, check_data: bool = True) -> EntryRun:
         """The span's entries, after a look at the checksum of their whole block. OSError or DamagedBlock."""
@@ -278,6 +265,14 @@ class LogReader:
         surplus = [self._files.popitem(last=False)[1] for _ in range(len(self._files) - self._files_max)]
         for file in surplus:
             await file.close()
+
+
+async def _whole_head(file: File, span: Span, head: Buffer) -> Buffer:
+    """The first bytes of the span's block, with all of its table. OSError or DamagedBlock."""
+    if block_size(head) != span.size_bytes:
+        raise DamagedBlock(f"{block_size(head)} bytes instead of {span.size_bytes}")
+    needed = head_size(entry_count(head))
+    return head if len(head) >= needed else await file.read_piece(span.offset, needed)  # the span is a part of its block
 
 
 def _check(table: BlockTable, ledger_id: int, span: Span) -> None:

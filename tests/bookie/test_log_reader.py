@@ -1,6 +1,7 @@
 """Reads of blocks against what was written: any part, whatever is known of the block, and no more of the file than needed."""
 
 import asyncio
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -189,6 +190,9 @@ def test_tables_of_many_blocks_are_read_together_and_none_that_is_known() -> Non
 
     reader = LogReader(Counted(bytes(damaged)), "d", files_max=1, tables_bytes_max=1 << 20, direct=True)  # type: ignore[arg-type]
     part = Span(last.first_entry_id + 1, 1, 1, last.offset, last.size_bytes)
+    longer = dataclasses.replace(spans[9], size_bytes=spans[9].size_bytes + 1)
+    assert asyncio.run(reader.tables(1, [longer])) == [None], "its block is another than the index says"
+    together.clear()
     for wanted in ([*spans[:-1], part], spans):
         tables = asyncio.run(reader.tables(1, wanted))
         assert [table is None for table in tables] == [span == first for span in wanted]
