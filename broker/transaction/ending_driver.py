@@ -17,7 +17,7 @@ from wire.transactions import TxnAction, TxnId
 from ..errors import BrokerError, ServerError
 from .contract import Participants
 from .meters import EndingMeters
-from .records import Participant
+from .records import Participant, name_of
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Ending:
         text = f"Transaction {self.txn_id} will be {end}, but not all who took part have done it yet"
         first = next(iter(self.refusals.items()), None)
         if first is not None:
-            text += f": {_name(first[0])}: {first[1]}"
+            text += f": {name_of(first[0])}: {first[1]}"
         return BrokerError(ServerError.SERVICE_NOT_READY, text)
 
 
@@ -65,7 +65,7 @@ class Endings:
                 group.create_task(self._until_done(each, ending))
 
     async def _until_done(self, participant: Participant, ending: Ending) -> None:
-        attempts, wait, where = 0, RETRY_SECONDS_MIN, _name(participant)
+        attempts, wait, where = 0, RETRY_SECONDS_MIN, name_of(participant)
         while True:
             refusal = await self._measured(participant, ending)
             if refusal is None or refusal.code is ServerError.TRANSACTION_CONFLICT:
@@ -110,7 +110,3 @@ class Endings:
         if isinstance(participant, str):
             return self._participants.end_on_partition(participant, ending.txn_id, ending.action, mark)
         return self._participants.end_on_subscription(*participant, ending.txn_id, ending.action, mark)
-
-
-def _name(participant: Participant) -> str:
-    return participant if isinstance(participant, str) else " ".join(participant)

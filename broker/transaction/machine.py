@@ -27,6 +27,7 @@ from .records import (
     SubscriptionsAdded,
     TxnStatus,
     TxnSubscription,
+    name_of,
 )
 
 R = TypeVar("R", bound=Record)
@@ -177,7 +178,7 @@ class TransactionMachine:
         """BrokerError(TRANSACTION_CONFLICT) of one that has ended, as far as is known, otherwise at some who took part."""
         ended = self._ended.get(least)
         if ended is not None and ended.against:
-            names = ", ".join(each if isinstance(each, str) else " ".join(each) for each in ended.against)
+            names = ", ".join(map(name_of, ended.against))
             text = f"Transaction {TxnId(self.coordinator_id, least)} is {ended.status.name}, but was ended otherwise at {names}"
             raise BrokerError(ServerError.TRANSACTION_CONFLICT, text)
 

@@ -77,6 +77,11 @@ Participant = str | TxnSubscription
 """A topic that a transaction published to, or a subscription on which it acknowledged."""
 
 
+def name_of(participant: Participant) -> str:
+    """The topic, or topic and subscription."""
+    return participant if isinstance(participant, str) else " ".join(participant)
+
+
 @record(frozen=True, slots=True)
 class StatusChanged:
     """One step on the way to its end. `partitions` and `subscriptions`, only of the last step: they had ended it the other

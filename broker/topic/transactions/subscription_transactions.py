@@ -23,6 +23,7 @@ from ..contract import Acknowledgement
 from ..errors import broker_error
 from .facts import AckPlace, InPendingAckFacts, PendingAckCounts, PendingAckFacts
 from .logs import LogsOfItsOwn
+from .other_end import require_same_end
 from .pending_ack_log import PendingAckLog
 from .pending_ack_records import Acknowledged, Ended
 from .pending_acks import Acked, PendingAcks, TransactionAcks
@@ -257,11 +258,7 @@ class SubscriptionTransactions:
 
     def _check_ended(self, txn_id: TxnId, action: TxnAction) -> None:
         """BrokerError(TRANSACTION_CONFLICT)."""
-        before = self.pending.ended_by(txn_id)
-        if before not in (None, action):
-            was, be = ("aborted", "committed") if before is TxnAction.ABORT else ("committed", "aborted")
-            message = f"Transaction {txn_id} was {was} on subscription {self._subscription.name}; it cannot be {be}"
-            raise BrokerError(ServerError.TRANSACTION_CONFLICT, message)
+        require_same_end(txn_id, self.pending.ended_by(txn_id), action, f"subscription {self._subscription.name}")
 
     def _begin_end(self, txn_id: TxnId, action: TxnAction) -> "asyncio.Future[Position] | None":
         """None: it is done. BrokerError(TRANSACTION_CONFLICT)."""

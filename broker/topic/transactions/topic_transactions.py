@@ -25,6 +25,7 @@ from .aborted import AbortedTransactions
 from .buffer import Ending, TransactionBuffer
 from .facts import BufferFacts, InBufferFacts, SegmentFacts
 from .markers import marker, transaction_entries, without_aborted
+from .other_end import require_same_end
 from .read_committed import ReadCommitted
 from .snapshot_store import SnapshotStore
 
@@ -254,12 +255,7 @@ class TopicTransactions:
 
     def _check_ended(self, txn_id: TxnId, action: TxnAction) -> None:
         """BrokerError(TRANSACTION_CONFLICT): it has ended the other way, also while `action` waited for that."""
-        before = self.buffer.ended_by(txn_id)
-        if before not in (None, action):
-            is_aborted = before is TxnAction.ABORT
-            was, be = ("aborted", "committed") if is_aborted else ("committed", "aborted")
-            message = f"Transaction {txn_id} was {was} on {self._host.name}; it cannot be {be}"
-            raise BrokerError(ServerError.TRANSACTION_CONFLICT, message)
+        require_same_end(txn_id, self.buffer.ended_by(txn_id), action, self._host.name)
 
     def _write_marker(self, txn_id: TxnId, action: TxnAction) -> "asyncio.Future[EntryRun]":
         ledger = self._host.ledger
