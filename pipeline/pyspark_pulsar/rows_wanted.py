@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from .decode.arrow_columns import batch_of, keys_of, place, reasons_of
-from .decode.octets import Flags
+from .decode.octets import Flags, Places
 from .decode.plain import plain_columns
 from .decode.rows import Rows
 from .decode.typed import Schema, typed_columns
@@ -45,7 +45,9 @@ def wanted_batch(rows: Rows, topic: str, wanted: Wanted) -> Any:
         found = plain_columns(rows.batches, topic, wanted.columns)
         if found is not None:
             return found
-    kept = _within(rows, wanted.between)
+    kept = numpy.ones(rows.count, numpy.bool_)
+    if wanted.between != Between():
+        kept = within(wanted.between, rows.publish_times, rows.indexes)
     if wanted.parts:
         kept &= _in_part(rows, wanted.parts)
     if wanted.done:
@@ -82,16 +84,17 @@ def _bad(rows: Rows, reasons: dict[int, str]) -> Flags:
     return bad
 
 
-def _within(rows: Rows, between: Between) -> Flags:
-    kept = numpy.ones(rows.count, numpy.bool_)
+def within(between: Between, times_ms: Any, indexes: Places) -> Flags:
+    """Of each message, by its publish time and its index; one without an index, -1, is before no end of them."""
+    kept = numpy.ones(len(indexes), numpy.bool_)
     if between.starting_time_ms is not None:
-        kept &= rows.publish_times >= numpy.uint64(between.starting_time_ms)
+        kept &= times_ms >= times_ms.dtype.type(between.starting_time_ms)
     if between.ending_time_ms is not None:
-        kept &= rows.publish_times < numpy.uint64(between.ending_time_ms)
+        kept &= times_ms < times_ms.dtype.type(between.ending_time_ms)
     if between.starting_index is not None:
-        kept &= rows.indexes >= between.starting_index
+        kept &= indexes >= between.starting_index
     if between.ending_index is not None:
-        kept &= (rows.indexes >= 0) & (rows.indexes < between.ending_index)
+        kept &= (indexes >= 0) & (indexes < between.ending_index)
     return kept
 
 

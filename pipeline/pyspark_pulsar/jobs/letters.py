@@ -14,6 +14,7 @@ import numpy
 
 from ..decode.octets import Flags
 from ..options import Between
+from ..rows_wanted import within
 
 REAL_TOPIC, REAL_SUBSCRIPTION, REDELIVERIES = "REAL_TOPIC", "REAL_SUBSCRIPTION", "RECONSUMETIMES"
 ORIGINS = ("ORIGIN_MESSAGE_ID", "ORIGIN_MESSAGE_IDY_TIME")
@@ -49,17 +50,7 @@ class Letter:
 def is_between(batch: Any, between: Between) -> Flags:
     """Of each row of a batch with publish_time and index; one without an index is in no range of them."""
     times = numpy.asarray(batch.column("publish_time").cast("int64")) // 1000
-    indexes = numpy.asarray(batch.column("index").fill_null(-1))
-    found = numpy.ones(len(batch), numpy.bool_)
-    if between.starting_time_ms is not None:
-        found &= times >= between.starting_time_ms
-    if between.ending_time_ms is not None:
-        found &= times < between.ending_time_ms
-    if between.starting_index is not None:
-        found &= indexes >= between.starting_index
-    if between.ending_index is not None:
-        found &= (indexes >= 0) & (indexes < between.ending_index)
-    return found
+    return within(between, times, numpy.asarray(batch.column("index").fill_null(-1)))
 
 
 def letters_of(batch: Any, dead_letter_topic: str, cause_property: str) -> Iterator[Letter]:
