@@ -11,33 +11,33 @@
 
 typedef unsigned long long octets_word;
 
-static inline unsigned int read_u16(const unsigned char *data, ptrdiff_t at) {
+static inline unsigned int octets_read_u16(const unsigned char *data, ptrdiff_t at) {
     return ((unsigned int)data[at] << 8) | data[at + 1];
 }
 
-static inline unsigned int read_u32(const unsigned char *data, ptrdiff_t at) {
+static inline unsigned int octets_read_u32(const unsigned char *data, ptrdiff_t at) {
     return ((unsigned int)data[at] << 24) | ((unsigned int)data[at + 1] << 16) | ((unsigned int)data[at + 2] << 8) |
            data[at + 3];
 }
 
-static inline octets_word read_u64(const unsigned char *data, ptrdiff_t at) {
-    return ((octets_word)read_u32(data, at) << 32) | read_u32(data, at + 4);
+static inline octets_word octets_read_u64(const unsigned char *data, ptrdiff_t at) {
+    return ((octets_word)octets_read_u32(data, at) << 32) | octets_read_u32(data, at + 4);
 }
 
-static inline void write_u32(unsigned char *data, ptrdiff_t at, unsigned int value) {
+static inline void octets_write_u32(unsigned char *data, ptrdiff_t at, unsigned int value) {
     data[at] = (unsigned char)(value >> 24);
     data[at + 1] = (unsigned char)(value >> 16);
     data[at + 2] = (unsigned char)(value >> 8);
     data[at + 3] = (unsigned char)value;
 }
 
-static inline void write_u64(unsigned char *data, ptrdiff_t at, octets_word value) {
-    write_u32(data, at, (unsigned int)(value >> 32));
-    write_u32(data, at + 4, (unsigned int)value);
+static inline void octets_write_u64(unsigned char *data, ptrdiff_t at, octets_word value) {
+    octets_write_u32(data, at, (unsigned int)(value >> 32));
+    octets_write_u32(data, at + 4, (unsigned int)value);
 }
 
 /* The position after the varint at `at`, or 0 when it does not end before `end` or does not fit into 64 bits. */
-static inline ptrdiff_t varint_end(const unsigned char *data, ptrdiff_t at, ptrdiff_t end) {
+static inline ptrdiff_t octets_varint_end(const unsigned char *data, ptrdiff_t at, ptrdiff_t end) {
     ptrdiff_t last = at;
     while (last < end && last < at + 10) {
         if (data[last] < 128) {
@@ -48,8 +48,8 @@ static inline ptrdiff_t varint_end(const unsigned char *data, ptrdiff_t at, ptrd
     return 0;
 }
 
-/* The value of the varint in [at, after), where varint_end gave `after`. */
-static inline octets_word varint_value(const unsigned char *data, ptrdiff_t at, ptrdiff_t after) {
+/* The value of the varint in [at, after), where octets_varint_end gave `after`. */
+static inline octets_word octets_varint_value(const unsigned char *data, ptrdiff_t at, ptrdiff_t after) {
     octets_word value = 0;
     while (after > at) {
         after--;
@@ -59,11 +59,11 @@ static inline octets_word varint_value(const unsigned char *data, ptrdiff_t at, 
 }
 
 /* The end of the protobuf field value at `at`, or 0 when it is malformed or goes beyond `end`. */
-static inline ptrdiff_t field_end(const unsigned char *data, ptrdiff_t at, ptrdiff_t end, octets_word wire_type) {
+static inline ptrdiff_t octets_field_end(const unsigned char *data, ptrdiff_t at, ptrdiff_t end, octets_word wire_type) {
     ptrdiff_t after;
     octets_word size;
     if (wire_type == 0) {
-        return varint_end(data, at, end);
+        return octets_varint_end(data, at, end);
     }
     if (wire_type == 1) {
         return end - at >= 8 ? at + 8 : 0;
@@ -71,15 +71,15 @@ static inline ptrdiff_t field_end(const unsigned char *data, ptrdiff_t at, ptrdi
     if (wire_type == 5) {
         return end - at >= 4 ? at + 4 : 0;
     }
-    after = wire_type == 2 ? varint_end(data, at, end) : 0;
+    after = wire_type == 2 ? octets_varint_end(data, at, end) : 0;
     if (after == 0) {
         return 0;
     }
-    size = varint_value(data, at, after);
+    size = octets_varint_value(data, at, after);
     return size <= (octets_word)(end - after) ? after + (ptrdiff_t)size : 0;
 }
 
-static inline ptrdiff_t varint_size(octets_word value) {
+static inline ptrdiff_t octets_varint_size(octets_word value) {
     ptrdiff_t size = 1;
     while (value > 127) {
         value >>= 7;
@@ -89,7 +89,7 @@ static inline ptrdiff_t varint_size(octets_word value) {
 }
 
 /* Writes a varint and returns the position after it. */
-static inline ptrdiff_t write_varint(unsigned char *data, ptrdiff_t at, octets_word value) {
+static inline ptrdiff_t octets_write_varint(unsigned char *data, ptrdiff_t at, octets_word value) {
     while (value > 127) {
         data[at++] = (unsigned char)(value | 128);
         value >>= 7;
@@ -98,12 +98,12 @@ static inline ptrdiff_t write_varint(unsigned char *data, ptrdiff_t at, octets_w
     return at;
 }
 
-static inline void copy_octets(unsigned char *target, ptrdiff_t at, const unsigned char *source, ptrdiff_t start,
+static inline void octets_copy(unsigned char *target, ptrdiff_t at, const unsigned char *source, ptrdiff_t start,
                                ptrdiff_t end) {
     memcpy(target + at, source + start, (size_t)(end - start));
 }
 
-static inline void clear_octets(unsigned char *target, ptrdiff_t start, ptrdiff_t end) {
+static inline void octets_clear(unsigned char *target, ptrdiff_t start, ptrdiff_t end) {
     memset(target + start, 0, (size_t)(end - start));
 }
 
@@ -262,7 +262,7 @@ static int octets_crc_choose(void) {
 #endif
 
 /* CRC32C of data[start:end], going on from the CRC32C of what stands before it. */
-static inline unsigned int crc32c_of(const unsigned char *data, ptrdiff_t start, ptrdiff_t end, unsigned int seed) {
+static inline unsigned int octets_crc32c_of(const unsigned char *data, ptrdiff_t start, ptrdiff_t end, unsigned int seed) {
     uint32_t crc = ~(uint32_t)seed;
     size_t size = (size_t)(end - start);
     if (octets_crc_kind == 0) {
@@ -291,7 +291,7 @@ static inline uint32_t octets_crc_times(uint32_t a, uint32_t b) {
 }
 
 /* The CRC32C of two pieces, one behind the other, from that of each: the first one's, moved over the second's bytes, is added. */
-static inline unsigned int crc32c_joined(unsigned int first, unsigned int second, ptrdiff_t second_bytes) {
+static inline unsigned int octets_crc32c_joined(unsigned int first, unsigned int second, ptrdiff_t second_bytes) {
     uint32_t power = 0x00800000u, moved = first; /* x^8 */
     for (size_t left = (size_t)second_bytes; left; left >>= 1) {
         if (left & 1) {

@@ -12,21 +12,22 @@ ctypedef long long* signed_words_out
 ctypedef unsigned int* counts_out
 ctypedef int* small_words_out
 
+# The names in C have a prefix: since 3.12 Python's own headers, which Cython includes, define write_u32 and others.
 cdef extern from "octets.h" nogil:
-    unsigned int read_u16(octets_in data, Py_ssize_t at) noexcept
-    unsigned int read_u32(octets_in data, Py_ssize_t at) noexcept
-    word read_u64(octets_in data, Py_ssize_t at) noexcept
-    void write_u32(octets_out data, Py_ssize_t at, unsigned int value) noexcept
-    void write_u64(octets_out data, Py_ssize_t at, word value) noexcept
-    Py_ssize_t varint_end(octets_in data, Py_ssize_t at, Py_ssize_t end) noexcept
-    word varint_value(octets_in data, Py_ssize_t at, Py_ssize_t after) noexcept
-    Py_ssize_t field_end(octets_in data, Py_ssize_t at, Py_ssize_t end, word wire_type) noexcept
-    Py_ssize_t varint_size(word value) noexcept
-    Py_ssize_t write_varint(octets_out data, Py_ssize_t at, word value) noexcept
-    void copy_octets(octets_out target, Py_ssize_t at, octets_in source, Py_ssize_t start, Py_ssize_t end) noexcept
-    void clear_octets(octets_out target, Py_ssize_t start, Py_ssize_t end) noexcept
-    unsigned int crc32c_of(octets_in data, Py_ssize_t start, Py_ssize_t end, unsigned int seed) noexcept
-    unsigned int crc32c_joined(unsigned int first, unsigned int second, Py_ssize_t second_bytes) noexcept
+    unsigned int read_u16 "octets_read_u16"(octets_in data, Py_ssize_t at) noexcept
+    unsigned int read_u32 "octets_read_u32"(octets_in data, Py_ssize_t at) noexcept
+    word read_u64 "octets_read_u64"(octets_in data, Py_ssize_t at) noexcept
+    void write_u32 "octets_write_u32"(octets_out data, Py_ssize_t at, unsigned int value) noexcept
+    void write_u64 "octets_write_u64"(octets_out data, Py_ssize_t at, word value) noexcept
+    Py_ssize_t varint_end "octets_varint_end"(octets_in data, Py_ssize_t at, Py_ssize_t end) noexcept
+    word varint_value "octets_varint_value"(octets_in data, Py_ssize_t at, Py_ssize_t after) noexcept
+    Py_ssize_t field_end "octets_field_end"(octets_in data, Py_ssize_t at, Py_ssize_t end, word wire_type) noexcept
+    Py_ssize_t varint_size "octets_varint_size"(word value) noexcept
+    Py_ssize_t write_varint "octets_write_varint"(octets_out data, Py_ssize_t at, word value) noexcept
+    void copy_octets "octets_copy"(octets_out target, Py_ssize_t at, octets_in source, Py_ssize_t start, Py_ssize_t end) noexcept
+    void clear_octets "octets_clear"(octets_out target, Py_ssize_t start, Py_ssize_t end) noexcept
+    unsigned int crc32c_of "octets_crc32c_of"(octets_in data, Py_ssize_t start, Py_ssize_t end, unsigned int seed) noexcept
+    unsigned int crc32c_joined "octets_crc32c_joined"(unsigned int first, unsigned int second, Py_ssize_t second_bytes) noexcept
 
 # The pointer is used after the buffer is released. That is right because the caller holds the object, and nothing can resize it
 # while a kernel runs: kernels keep the GIL and call no code of others.
