@@ -43,6 +43,7 @@ class ClientConfiguration(NamedTuple):
     tls_trust_certs: str = ""
     tls_certificate: str = ""
     tls_key: str = ""
+    listener_name: str = ""
 
     def web_service_urls(self) -> list[str]:
         """Each with its scheme: of `http://a:8080,b:8080` the second has the first's."""
@@ -152,6 +153,7 @@ def tls_context(configuration: ClientConfiguration) -> "ssl.SSLContext":
     import ssl
 
     context = ssl.create_default_context()
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # set since Python 3.13; Java accepts what it refuses
     context.check_hostname = configuration.tls_hostname_verification and not configuration.tls_allow_insecure
     try:
         if configuration.tls_allow_insecure:

@@ -1,6 +1,7 @@
 """Certificates for tests: an authority, and what it signs, made with openssl."""
 
 import shutil
+import ssl
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,13 @@ need_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="no op
 
 def _openssl(*words: str | Path) -> None:
     subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True, timeout=60)
+
+
+def trusting(certificate: Path) -> ssl.SSLContext:
+    """A client's context that trusts an authority. It accepts those without key identifiers, as many people have."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(certificate)
+    return context
 
 
 @dataclass(frozen=True, slots=True)

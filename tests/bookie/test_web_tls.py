@@ -1,7 +1,6 @@
 """A bookie's HTTP behind TLS: whom it serves, renewed certificates without a restart, and what is half configured."""
 
 import asyncio
-import ssl
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from bookie.web.app import app_of, port_of, serve_bookie_web
 from bookie.web.settings import BookieWebSettings
 from bookie.web.tls import web_tls
 from ports.tls import BadTls
-from tests.certificates import Authority, Identity, need_openssl
+from tests.certificates import Authority, Identity, need_openssl, trusting
 
 ON = BookieWebSettings(http_server_tls_enable=True)
 
@@ -40,7 +39,7 @@ def settings_of(own: Identity, authority: Authority | None = None) -> BookieSecu
 
 async def asked(port: int, authority: Authority, own: Identity | None = None) -> tuple[bytes, bytes]:
     """The answer, and the certificate that was shown. OSError when there is none."""
-    context = ssl.create_default_context(cafile=str(authority.certificate))
+    context = trusting(authority.certificate)
     if own is not None:
         context.load_cert_chain(own.certificate, own.key)
     reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context, server_hostname="localhost")

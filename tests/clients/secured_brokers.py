@@ -1,7 +1,6 @@
 """Brokers over TLS that know their callers by tokens: their settings, and what an operator asks two of them over HTTPS."""
 
 import json
-import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.security.token_maker import SECRET, in_setting, token
-from tests.certificates import Authority, Identity
+from tests.certificates import Authority, Identity, trusting
 from tests.clients.broker_process import BrokerProcess
 from tests.started_process import StartedProcess
 
@@ -69,7 +68,7 @@ class SecuredCluster:
     """Brokers that run, and what `admin` asks of them over HTTPS."""
 
     def __init__(self, authority: Authority, brokers: Sequence[BrokerProcess]) -> None:
-        self._context = ssl.create_default_context(cafile=str(authority.certificate))
+        self._context = trusting(authority.certificate)
         self.urls = [json.loads(broker.ready_file.read_text())["webServiceUrlTls"] for broker in brokers]
         self.logs = [broker.log for broker in brokers]
 

@@ -15,7 +15,7 @@ import pulsar
 import pytest
 
 from tests.broker.security.token_maker import CANARY, SECRET, in_setting, token
-from tests.certificates import Authority, Identity, need_openssl
+from tests.certificates import Authority, Identity, need_openssl, trusting
 from tests.clients.secured_brokers import tls_settings
 from tests.clients.server_process import Ready, ServerProcess
 from tests.started_process import ROOT, StartedProcess
@@ -73,7 +73,7 @@ class Site:
         )
 
     def get(self, path: str, bearer: str | None = None, identity: Identity | None = None) -> bytes:
-        context = ssl.create_default_context(cafile=str(self.authority.certificate))
+        context = trusting(self.authority.certificate)
         if identity is not None:
             context.load_cert_chain(identity.certificate, identity.key)
         request = urllib.request.Request(self.web_tls_url + path)
@@ -206,7 +206,7 @@ def grant(site: Site, role: str) -> None:
     )
     request.add_header("Authorization", f"Bearer {ours('admin')}")
     request.add_header("Content-Type", "application/json")
-    context = ssl.create_default_context(cafile=str(site.authority.certificate))
+    context = trusting(site.authority.certificate)
     with urllib.request.urlopen(request, timeout=30, context=context) as answer:
         assert answer.status == 204
 

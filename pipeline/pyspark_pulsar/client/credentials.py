@@ -27,6 +27,8 @@ def token(access: Access) -> str:
 def tls_context(access: Access) -> ssl.SSLContext:
     """Of the machine's certificates, or those of the option. WrongOption."""
     try:
-        return ssl.create_default_context(cafile=access.tls_trust_certs or None)
+        context = ssl.create_default_context(cafile=access.tls_trust_certs or None)
     except (OSError, ssl.SSLError) as error:
         raise WrongOption(f"option pulsar.client.tlsTrustCertsFilePath={access.tls_trust_certs}: {error}") from None
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # set since Python 3.13; Java accepts what it refuses
+    return context

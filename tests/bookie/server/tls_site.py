@@ -19,7 +19,7 @@ from ports.clock import RealClock
 from ports.real_disk import RealDisk
 from ports.rng import RealRng
 from tests.bookie.server.client import Client
-from tests.certificates import Authority, Identity
+from tests.certificates import Authority, Identity, trusting
 from wire.generated import bookie_protocol_pb2 as api
 
 SECONDS_MAX = 60
@@ -54,7 +54,7 @@ class Site:
         return self.mutual(bookie_auth_provider_factory_class=CERTIFICATE_ROLES, authorized_roles=roles)
 
     def context(self, identity: Identity | None = None, trust: Path | None = None) -> ssl.SSLContext:
-        context = ssl.create_default_context(cafile=trust or self.authority.certificate)
+        context = trusting(trust or self.authority.certificate)
         if identity is not None:
             context.load_cert_chain(identity.certificate, identity.key)
         return context
