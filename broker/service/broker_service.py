@@ -26,7 +26,7 @@ from .dynamic_configuration import DynamicConfiguration, DynamicSettings
 from .errors import TopicConflict, TopicElsewhere, TopicNotFound
 from .gone_namespaces import GoneNamespaces
 from .heartbeat import Heartbeat, heartbeat_topic
-from .housekeeping import Housekeeping
+from .housekeeping import CheckUnused, Housekeeping
 from .load.bundle_splits import BundleSplits
 from .load.load_driver import LoadDriver
 from .load.settings import LoadSettings
@@ -95,7 +95,7 @@ class BrokerService:
         )
         self._passing = PassingTopics(self.partitioned_topics, self._topics.settled, self._require_owned)
         self._watchers = TopicWatchers(store)
-        self._housekeeping = Housekeeping(settings, clock, self._topics.all, self._delete_inactive, self.meters)
+        self._housekeeping = Housekeeping(settings, self._topics.all, self._delete_inactive, self.meters)
         self._housekeeper: asyncio.Task[None] | None = None
         self._names: ProducerNames | None = None
         self._advertised: Advertised | None = None
@@ -368,14 +368,15 @@ class BrokerService:
         self.policies.put_in_force(parsed, topic)
         return topic
 
-    async def _delete_inactive(self, name: str) -> None:
+    async def _delete_inactive(self, name: str, check: CheckUnused) -> None:
         topic = TopicName.parse(name)
-        await self._topics.remove(name, lambda loaded: self._delete(topic, loaded, force=False))
+        await self._topics.remove(name, lambda loaded: self._delete(topic, loaded, force=False, check=check))
         if topic.is_partition and self.settings.broker_delete_inactive_partitioned_topic_metadata_enabled:
             await self.deletion.delete_if_empty(topic.partitioned)
 
-    async def _delete(self, topic: TopicName, loaded: Topic, *, force: bool) -> None:
-        """With what is beside it, before anybody can make it again."""
+    async def _delete(self, topic: TopicName, loaded: Topic, *, force: bool, check: CheckUnused = lambda loaded: None) -> None:
+        """With what is beside it, before anybody can make it again. `check` may refuse."""
+        check(loaded)
         await loaded.delete(force=force)
         await self._forget(topic)
 

@@ -7,58 +7,90 @@ logged and met again at the next round. A round lets others run after every few 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from enum import Enum, auto
 
-from ports.clock import Clock
 from ports.logs import line
+from wire.record import record
 
-from ..errors import BrokerError
+from ..errors import BrokerError, ServerError
 from ..meters import BrokerMeters
 from ..topic.contract import Topic, TopicActivity
-from ..topic.policies import InactiveMode, InactiveTopicPolicy
+from ..topic.policies import InactiveMode, InactiveTopicPolicy, RetentionPolicy
 from .settings import BrokerSettings
 from .topic_name import TopicName
 
 log = logging.getLogger(__name__)
 
+CheckUnused = Callable[[Topic], None]
+"""BrokerError when the topic is not to be deleted after all."""
+
 _SLICE = 50
 """Topics that one turn of the loop may be spent on."""
 
 
+@record(frozen=True, slots=True)
+class SeenTopic:
+    """A topic at one moment, and the policies by which it goes or stays."""
+
+    activity: TopicActivity
+    inactive: InactiveTopicPolicy
+    retention: RetentionPolicy
+
+
+class Standing(Enum):
+    """Whether a topic goes."""
+
+    IN_USE = auto()
+    IDLE = auto()
+    """Nobody uses it, but not for long enough; or topics are not deleted here."""
+    RETAINED = auto()
+    """It would go if retention did not keep what is stored in it."""
+    EXPIRED = auto()
+
+
 class Inactivity:
-    """Which topics have been inactive long enough (Apache's PersistentTopic.checkGC)."""
+    """Which topics have been inactive long enough (Apache's PersistentTopic.checkGC). Times are the loop's."""
 
     def __init__(self) -> None:
         self._last_active_ms: dict[str, int] = {}
 
-    def expired(self, topics: Mapping[str, tuple[TopicActivity, InactiveTopicPolicy]], now_ms: int) -> list[str]:
-        """Called at each round with every topic there is, and what holds for it."""
+    def judged(self, topics: Mapping[str, SeenTopic], now_ms: int) -> dict[str, Standing]:
+        """Called at each round with every topic there is."""
         before, self._last_active_ms = self._last_active_ms, {}
-        found = []
-        for name, (activity, policy) in topics.items():
-            is_active = _is_active(activity, policy.mode)
-            last_ms = max(now_ms if is_active else before.get(name, 0), activity.last_active_ms)
-            self._last_active_ms[name] = last_ms
-            if policy.is_deleted and not is_active and now_ms - last_ms >= policy.seconds_min * 1000:
-                found.append(name)
-        return found
+        for name, seen in topics.items():
+            last_ms = now_ms if _is_active(seen) else before.get(name, 0)
+            self._last_active_ms[name] = max(last_ms, seen.activity.last_active_ms)
+        return {name: self.standing(name, seen, now_ms) for name, seen in topics.items()}
+
+    def standing(self, name: str, seen: SeenTopic, now_ms: int) -> Standing:
+        """How the topic stands now, between rounds too."""
+        if _is_active(seen):
+            return Standing.IN_USE
+        idle_ms = now_ms - max(self._last_active_ms.get(name, 0), seen.activity.last_active_ms)
+        if not seen.inactive.is_deleted or idle_ms < seen.inactive.seconds_min * 1000:
+            return Standing.IDLE
+        return Standing.RETAINED if _is_retained(seen, idle_ms) else Standing.EXPIRED
 
 
 class Housekeeping:
-    """The timers; `run` ends when it is cancelled."""
+    """The timers; `run` ends when it is cancelled.
+
+    `delete` deletes the topic of a name unless the check that it is handed, called right before, refuses (BrokerError).
+    """
 
     def __init__(
         self,
         settings: BrokerSettings,
-        clock: Clock,
         topics: Mapping[str, Topic],
-        delete: Callable[[str], Awaitable[None]],
+        delete: Callable[[str, CheckUnused], Awaitable[None]],
         meters: BrokerMeters | None = None,
     ) -> None:
         self._settings = settings
-        self._clock = clock
         self._topics = topics
         self._delete = delete
         self._inactivity = Inactivity()
+        self._retained: dict[str, None] = {}
+        """Names of the topics that the last round left because of their retention."""
         self._meters = meters or BrokerMeters()
 
     async def run(self) -> None:
@@ -82,19 +114,37 @@ class Housekeeping:
             await work()
 
     async def sweep(self) -> None:
-        topics: dict[str, tuple[TopicActivity, InactiveTopicPolicy]] = {}
+        topics: dict[str, SeenTopic] = {}
         async for name, topic in self._open_topics():
             if not TopicName.parse(name).is_system:
-                topics[name] = (topic.activity(), topic.upkeep.policies.inactive)
-        for name in self._inactivity.expired(topics, self._clock.now_ms()):
-            try:
-                await self._delete(name)
-            except BrokerError as error:
-                log.info(line("inactive topic not deleted", topic=name, reason=error))
-            except Exception:
-                log.exception(line("deletion of an inactive topic failed", topic=name))
-            else:
-                log.info(line("inactive topic deleted", topic=name))
+                topics[name] = _seen(topic)
+        judged = self._inactivity.judged(topics, loop_ms())
+        self._tell_retained(topics, judged)
+        for name in (name for name, standing in judged.items() if standing is Standing.EXPIRED):
+            await self._delete_inactive(name)
+
+    async def _delete_inactive(self, name: str) -> None:
+        try:
+            await self._delete(name, self._require_unused)
+        except BrokerError as error:
+            log.info(line("inactive topic not deleted", topic=name, reason=error))
+        except Exception:
+            log.exception(line("deletion of an inactive topic failed", topic=name))
+        else:
+            log.info(line("inactive topic deleted", topic=name))
+
+    def _require_unused(self, topic: Topic) -> None:
+        """Others of the round took their time: somebody may have come, or set a policy, since the topic was looked at."""
+        if self._inactivity.standing(topic.name, _seen(topic), loop_ms()) is not Standing.EXPIRED:
+            raise BrokerError(ServerError.NOT_ALLOWED, "the topic was used, or its policies were changed, meanwhile")
+
+    def _tell_retained(self, topics: Mapping[str, SeenTopic], judged: Mapping[str, Standing]) -> None:
+        """Once for each topic, when retention begins to be all that keeps it."""
+        before = self._retained
+        self._retained = {name: None for name, standing in judged.items() if standing is Standing.RETAINED}
+        for name in (name for name in self._retained if name not in before):
+            entries, minutes = topics[name].activity.entries, topics[name].retention.minutes
+            log.info(line("inactive topic kept by its retention", topic=name, entries=entries, retention_minutes=minutes))
 
     async def trim(self) -> None:
         await self._each(lambda topic: topic.trim(), "trimming failed")
@@ -135,7 +185,26 @@ class Housekeeping:
                 yield name, topic
 
 
-def _is_active(activity: TopicActivity, mode: InactiveMode) -> bool:
+def loop_ms() -> int:
+    """The loop's time, which no step of the wall clock moves."""
+    return int(asyncio.get_running_loop().time() * 1000)
+
+
+def _seen(topic: Topic) -> SeenTopic:
+    policies = topic.upkeep.policies
+    return SeenTopic(topic.activity(), policies.inactive, policies.retention)
+
+
+def _is_active(seen: SeenTopic) -> bool:
+    activity = seen.activity
     if activity.producers or activity.consumers:
         return True
-    return activity.durable_subscriptions > 0 if mode is InactiveMode.NO_SUBSCRIPTIONS else activity.backlog_entries > 0
+    is_by_subscriptions = seen.inactive.mode is InactiveMode.NO_SUBSCRIPTIONS
+    return activity.durable_subscriptions > 0 if is_by_subscriptions else activity.backlog_entries > 0
+
+
+def _is_retained(seen: SeenTopic, idle_ms: int) -> bool:
+    """By its time alone, as in Apache (shouldTopicBeRetained): a size says nothing of a topic that does not grow any more."""
+    if not seen.activity.entries:
+        return False
+    return seen.retention.minutes < 0 or idle_ms < seen.retention.age_ms

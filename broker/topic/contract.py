@@ -273,7 +273,9 @@ class TopicActivity:
     backlog_entries: int
     """The largest backlog of a durable subscription."""
     last_active_ms: int
-    """Wall clock when it was loaded or the last producer or consumer left, whichever is later."""
+    """The loop's time when it was loaded or the last producer or consumer left, whichever is later."""
+    entries: int = 0
+    """Stored in it, however many of them are consumed."""
     is_schema_open: bool = True
     """Nothing is stored, nobody publishes, and who reads takes any schema: the next who comes says what the schema is."""
 

@@ -13,7 +13,7 @@ from typing import Any
 from bookkeeper.ledgers import Quorums
 from broker.errors import BrokerError
 from broker.schema.values import SchemaData, SchemaType
-from broker.service.housekeeping import Inactivity
+from broker.service.housekeeping import Inactivity, SeenTopic, Standing
 from broker.service.topic_name import TopicName
 from broker.topic.consumer import TopicConsumer
 from broker.topic.contract import SubscriptionType
@@ -196,13 +196,18 @@ async def stores_once(world: AdminWorld, topic: Any) -> bool:
 
 async def goes_when_caught_up(world: AdminWorld, topic: Any) -> bool:
     await world.done("POST", "t/subscription/s/skip_all")
-    told = {topic.name: (topic.activity(), topic.upkeep.policies.inactive)}
-    return f"{NAME}/t" in Inactivity().expired(told, NEVER_MS)
+    return is_expired(topic, NEVER_MS)
 
 
 async def goes_when_nobody_is_there(world: AdminWorld, topic: Any) -> bool:
-    told = {topic.name: (topic.activity(), topic.upkeep.policies.inactive)}
-    return topic.name in Inactivity().expired(told, topic.activity().last_active_ms + 5000)
+    return is_expired(topic, topic.activity().last_active_ms + 5000)
+
+
+def is_expired(topic: Any, now_ms: int) -> bool:
+    """As the broker's housekeeping judges it at that time."""
+    policies = topic.upkeep.policies
+    seen = SeenTopic(topic.activity(), policies.inactive, policies.retention)
+    return Inactivity().standing(topic.name, seen, now_ms) is Standing.EXPIRED
 
 
 async def delivers_at_once(world: AdminWorld, topic: Any) -> bool:

@@ -1,16 +1,18 @@
 """Topics that nobody uses are deleted in time and no sooner; consumed ledgers are let go of."""
 
 import asyncio
+import logging
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import BrokerError, ServerError
-from broker.service.housekeeping import Housekeeping, Inactivity
+from broker.service.housekeeping import Housekeeping, Inactivity, SeenTopic, Standing
 from broker.service.settings import BrokerSettings
-from broker.topic.contract import TopicActivity
-from broker.topic.policies import InactiveMode, InactiveTopicPolicy, TopicPolicies
+from broker.topic.contract import Topic, TopicActivity
+from broker.topic.policies import InactiveMode, InactiveTopicPolicy, RetentionPolicy, TopicPolicies
 from tests.broker.fake_topics import FakeTopic, FakeUpkeep
 from tests.simulation.worlds import run
 
@@ -18,19 +20,24 @@ IDLE = TopicActivity(producers=0, consumers=0, durable_subscriptions=0, backlog_
 UNUSED = InactiveTopicPolicy(True, InactiveMode.NO_SUBSCRIPTIONS, 60)
 CAUGHT_UP = InactiveTopicPolicy(True, InactiveMode.CAUGHT_UP, 60)
 KEPT = InactiveTopicPolicy(False, InactiveMode.CAUGHT_UP, 60)
-
-
-class LoopClock:
-    """The loop's virtual time as a wall clock."""
-
-    def now_ms(self) -> int:
-        return int(asyncio.get_running_loop().time() * 1000)
+NO_RETENTION = RetentionPolicy(0, 0)
 
 
 def activity(
-    producers: int = 0, consumers: int = 0, subscriptions: int = 0, backlog: int = 0, last_ms: int = 0
+    producers: int = 0, consumers: int = 0, subscriptions: int = 0, backlog: int = 0, last_ms: int = 0, entries: int = 0
 ) -> TopicActivity:
-    return TopicActivity(producers, consumers, subscriptions, backlog, last_ms)
+    return TopicActivity(producers, consumers, subscriptions, backlog, last_ms, entries)
+
+
+def expired(
+    inactivity: Inactivity,
+    now: TopicActivity,
+    policy: InactiveTopicPolicy,
+    now_ms: int,
+    retention: RetentionPolicy = NO_RETENTION,
+) -> bool:
+    """Of the topic `t`, in a round at that time."""
+    return inactivity.judged({"t": SeenTopic(now, policy, retention)}, now_ms)["t"] is Standing.EXPIRED
 
 
 @pytest.mark.parametrize(
@@ -52,16 +59,36 @@ def test_what_is_inactive_depends_on_the_topic_s_policy(
     policy: InactiveTopicPolicy, now: TopicActivity, is_deleted: bool
 ) -> None:
     inactivity = Inactivity()
-    inactivity.expired({"t": (now, policy)}, 60_000)
-    assert inactivity.expired({"t": (now, policy)}, 120_000) == ["t"] * is_deleted
+    expired(inactivity, now, policy, 60_000)
+    assert expired(inactivity, now, policy, 120_000) == is_deleted
+
+
+@pytest.mark.parametrize(
+    ("retention", "entries", "kept_ms"),
+    [
+        (RetentionPolicy(-1, -1), 1, 1 << 60),
+        (RetentionPolicy(-1, 5), 1, 1 << 60),
+        (RetentionPolicy(-1, -1), 0, 60_000),
+        (RetentionPolicy(0, 0), 1, 60_000),
+        (RetentionPolicy(0, -1), 1, 60_000),
+        (RetentionPolicy(10, 5), 1, 600_000),
+        (RetentionPolicy(10, -1), 1, 600_000),
+        (RetentionPolicy(10, -1), 0, 60_000),
+        (RetentionPolicy(1, 1), 1, 60_000),
+    ],
+)
+def test_what_is_stored_is_kept_for_the_time_of_its_retention(retention: RetentionPolicy, entries: int, kept_ms: int) -> None:
+    inactivity, idle = Inactivity(), activity(entries=entries, last_ms=1000)
+    assert not expired(inactivity, idle, UNUSED, 1000 + kept_ms - 1, retention)
+    assert expired(inactivity, idle, UNUSED, 1000 + kept_ms, retention) == (kept_ms < 1 << 60)
 
 
 def test_the_time_counts_from_when_the_topic_was_last_seen_in_use() -> None:
     inactivity = Inactivity()
-    assert inactivity.expired({"t": (activity(subscriptions=1), UNUSED)}, 600_000) == []
-    assert inactivity.expired({"t": (IDLE, UNUSED)}, 630_000) == []
-    assert inactivity.expired({"t": (IDLE, UNUSED)}, 659_999) == []
-    assert inactivity.expired({"t": (IDLE, UNUSED)}, 660_000) == ["t"]
+    assert not expired(inactivity, activity(subscriptions=1), UNUSED, 600_000)
+    assert not expired(inactivity, IDLE, UNUSED, 630_000)
+    assert not expired(inactivity, IDLE, UNUSED, 659_999)
+    assert expired(inactivity, IDLE, UNUSED, 660_000)
 
 
 @given(st.lists(st.tuples(st.integers(1, 50_000), st.booleans()), max_size=30))
@@ -72,8 +99,8 @@ def test_no_topic_is_deleted_before_it_was_idle_for_the_whole_time(rounds: list[
         now += step
         if in_use:
             last_use = now
-        expired = inactivity.expired({"t": (activity(subscriptions=int(in_use)), UNUSED)}, now)
-        assert not (expired and now - last_use < 60_000)
+        is_expired = expired(inactivity, activity(subscriptions=int(in_use)), UNUSED, now)
+        assert not (is_expired and now - last_use < 60_000)
 
 
 def test_the_sweep_deletes_what_is_idle_and_survives_what_cannot_be_deleted() -> None:
@@ -84,14 +111,15 @@ def test_the_sweep_deletes_what_is_idle_and_survives_what_cannot_be_deleted() ->
         topics[names[4]].is_closed = True
         deleted: list[str] = []
 
-        async def delete(name: str) -> None:
+        async def delete(name: str, check: Callable[[Topic], None]) -> None:
+            check(topics[name])
             deleted.append(name)
             if name == names[1]:
                 raise BrokerError(ServerError.NOT_ALLOWED, "in use")
             if name == names[2]:
                 raise ZeroDivisionError
 
-        keeper = Housekeeping(BrokerSettings(), LoopClock(), topics, delete)
+        keeper = Housekeeping(BrokerSettings(), topics, delete)
         task = asyncio.create_task(keeper.run())
         await asyncio.sleep(59)
         assert deleted == []
@@ -105,15 +133,57 @@ def test_the_sweep_deletes_what_is_idle_and_survives_what_cannot_be_deleted() ->
     run(lambda _: scenario())
 
 
+def test_a_topic_that_somebody_used_while_others_were_deleted_is_not_deleted() -> None:
+    async def scenario() -> None:
+        names = [f"persistent://public/default/t{number}" for number in range(5)]
+        topics = {name: FakeTopic(name) for name in names}
+        deleted: list[str] = []
+
+        async def delete(name: str, check: Callable[[Topic], None]) -> None:
+            await asyncio.sleep(5)
+            check(topics[name])
+            deleted.append(name)
+            topics[names[1]].now = activity(subscriptions=1, backlog=3)
+            topics[names[2]].now = activity(last_ms=int(asyncio.get_running_loop().time() * 1000))
+            topics[names[3]].upkeep.apply(TopicPolicies(inactive=KEPT))
+
+        keeper = Housekeeping(BrokerSettings(), topics, delete)
+        await asyncio.sleep(120)
+        await keeper.sweep()
+        assert deleted == [names[0], names[4]]
+
+    run(lambda _: scenario())
+
+
+def test_a_topic_that_retention_alone_keeps_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        name = "persistent://public/default/t"
+        topic = FakeTopic(name)
+        topic.upkeep.apply(TopicPolicies(retention=RetentionPolicy(-1, -1)))
+        topic.now = activity(entries=5)
+        keeper = Housekeeping(BrokerSettings(), {name: topic}, never)
+        with caplog.at_level(logging.INFO):
+            for _ in range(4):
+                await asyncio.sleep(61)
+                await keeper.sweep()
+            kept = [record.getMessage() for record in caplog.records]
+            assert kept == [f'what="inactive topic kept by its retention" topic={name} entries=5 retention_minutes=-1']
+            topic.now = activity(producers=1, entries=6)
+            await keeper.sweep()
+            topic.now = activity(entries=6)
+            await asyncio.sleep(61)
+            await keeper.sweep()
+        assert len(caplog.records) == 2
+
+    run(lambda _: scenario())
+
+
 def test_nothing_is_deleted_when_that_is_switched_off() -> None:
     async def scenario() -> None:
         topics = {"persistent://public/default/idle": FakeTopic("idle")}
         topics["persistent://public/default/idle"].upkeep.apply(TopicPolicies(inactive=KEPT))
 
-        async def delete(name: str) -> None:
-            raise AssertionError(name)
-
-        task = asyncio.create_task(Housekeeping(BrokerSettings(), LoopClock(), topics, delete).run())
+        task = asyncio.create_task(Housekeeping(BrokerSettings(), topics, never).run())
         await asyncio.sleep(1000)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -138,7 +208,7 @@ def test_each_round_has_its_own_time_and_one_topic_that_fails_does_not_keep_the_
         for topic in topics.values():
             topic.upkeep.apply(TopicPolicies(inactive=KEPT))
         settings = BrokerSettings()
-        keeper = asyncio.create_task(Housekeeping(settings, LoopClock(), topics, never).run())
+        keeper = asyncio.create_task(Housekeeping(settings, topics, never).run())
         await asyncio.sleep(61)
         assert [topic.upkeep.quota_checks for topic in others] == [1] * 118
         assert broken.upkeep.quota_checks == 1
@@ -147,7 +217,7 @@ def test_each_round_has_its_own_time_and_one_topic_that_fails_does_not_keep_the_
         keeper.cancel()
         counter = asyncio.create_task(count_turns())
         await asyncio.sleep(0)
-        housekeeping = Housekeeping(settings, LoopClock(), topics, never)
+        housekeeping = Housekeeping(settings, topics, never)
         for work in (housekeeping.expire, housekeeping.sweep, housekeeping.trim):
             before = turns
             await work()
@@ -163,7 +233,7 @@ def test_quotas_are_not_checked_when_that_is_switched_off() -> None:
         topic = FakeTopic("t")
         topic.upkeep.apply(TopicPolicies(inactive=KEPT))
         settings = BrokerSettings(backlog_quota_check_enabled=False)
-        keeper = asyncio.create_task(Housekeeping(settings, LoopClock(), {"persistent://a/b/t": topic}, never).run())
+        keeper = asyncio.create_task(Housekeeping(settings, {"persistent://a/b/t": topic}, never).run())
         await asyncio.sleep(1000)
         assert (topic.upkeep.quota_checks, topic.upkeep.expiries, topic.upkeep.subscription_expiries) == (0, 3, 3)
         keeper.cancel()
@@ -178,5 +248,5 @@ class BrokenUpkeep(FakeUpkeep):
         raise ZeroDivisionError
 
 
-async def never(name: str) -> None:
+async def never(name: str, check: Callable[[Topic], None]) -> None:
     raise AssertionError(name)
