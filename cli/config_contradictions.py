@@ -1,27 +1,31 @@
-"""Settings that are each allowed and together are not what anybody wants: pairs of keys, with what will happen. Pure.
+"""Settings that are each allowed and together are not what anybody wants: keys, what will happen, what to set instead. Pure.
 
-For `bin/pulsar config check` and `bin/pulsar doctor`. What cannot be at all is refused by the settings dataclasses themselves.
+For the start of every process and for `bin/pulsar config check`. Those that leave a process unable to do its work end the start
+(`ends_start`); the others are warnings. What cannot be at all is refused by the settings dataclasses themselves.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ports.settings import fold
+from ports.settings import fold, setting_text
 
 FRAME_PADDING_BYTES = 10 * 1024
+STANDALONE = "standalone"
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """`keys` with what they do to each other, and what to set instead."""
+    """`settings`, each as KEY=VALUE, with what they do to each other, and what to set instead."""
 
-    keys: tuple[str, ...]
+    settings: tuple[str, ...]
     consequence: str
     remedy: str
+    ends_start: bool
 
     def __str__(self) -> str:
-        return f"{', '.join(self.keys)}: {self.consequence}; {self.remedy}"
+        return f"{', '.join(self.settings)}: {self.consequence}; {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,21 +36,40 @@ class _Rule:
     is_broken: Callable[..., bool]
     consequence: str
     remedy: str
+    ends_start: bool = False
+    only_for: str = ""
+    """The one kind of process that is asked; empty: every kind."""
 
 
-def contradictions(settings: Sequence[Any]) -> Iterator[Contradiction]:
-    """Of instances of settings dataclasses, those of one process."""
+def contradictions(settings: Sequence[Any], kind: str) -> Iterator[Contradiction]:
+    """Those among instances of settings dataclasses, all of one process of this kind (`broker`, `standalone`, ...)."""
     values: Mapping[str, Any] = {fold(field.name): getattr(one, field.name) for one in settings for field in fields(one)}
     for rule in _RULES:
         folded = [fold(key) for key in rule.keys]
-        if all(key in values for key in folded) and rule.is_broken(*(values[key] for key in folded)):
-            yield Contradiction(rule.keys, rule.consequence, rule.remedy)
+        if rule.only_for in ("", kind) and all(key in values for key in folded):
+            found = [values[key] for key in folded]
+            if rule.is_broken(*found):
+                shown = tuple(f"{key}={setting_text(value)}" for key, value in zip(rule.keys, found, strict=True))
+                yield Contradiction(shown, rule.consequence, rule.remedy, rule.ends_start)
+
+
+def _is_same_port(one: int | None, other: int | None) -> bool:
+    """0 picks a free one, None is none."""
+    return one == other and bool(one)
+
+
+def _one_port_twice(one: str, other: str) -> _Rule:
+    return _Rule((one, other), _is_same_port, "both would listen on one port", f"set {one} and {other} apart", ends_start=True)
 
 
 def _both_and_less(one: int, other: int) -> bool:
     """0 is no limit."""
     return 0 < other < one
 
+
+_BROKER_PORTS = ("brokerServicePort", "brokerServicePortTls", "webServicePort", "webServicePortTls")
+_PROXY_PORTS = ("servicePort", "servicePortTls", "webServicePort", "webServicePortTls")
+_PAIRS_OF_PORTS = dict.fromkeys(pair for ports in (_BROKER_PORTS, _PROXY_PORTS) for pair in itertools.combinations(ports, 2))
 
 _RULES = (
     _Rule(
@@ -133,22 +156,35 @@ _RULES = (
         "metrics of producers come with those of topics only",
         "set exposeTopicLevelMetricsInPrometheus=true",
     ),
+    *(_one_port_twice(one, other) for one, other in _PAIRS_OF_PORTS),
     _Rule(
-        ("brokerServicePort", "webServicePort"),
-        lambda binary, web: binary == web != 0,
-        "both listen on one port, and the broker does not start",
-        "set them apart",
+        ("brokerServicePort", "brokerServicePortTls"),
+        lambda plain, tls: plain is None and tls is None,
+        "no client could connect",
+        "set one of them",
+        ends_start=True,
+    ),
+    _Rule(
+        ("managedLedgerDefaultEnsembleSize",),
+        lambda bookies: bookies > 1,
+        "a standalone has one bookie, so no topic could be written",
+        "set it, managedLedgerDefaultWriteQuorum and managedLedgerDefaultAckQuorum to 1, or leave them out",
+        ends_start=True,
+        only_for=STANDALONE,
+    ),
+    _Rule(
+        ("forceReadOnlyBookie",),
+        lambda is_read_only: is_read_only,
+        "the one bookie of a standalone takes no writes, so no topic could be written",
+        "set forceReadOnlyBookie=false, or leave it out",
+        ends_start=True,
+        only_for=STANDALONE,
     ),
     _Rule(
         ("bookiePort", "httpServerPort", "httpServerEnabled"),
-        lambda binary, web, enabled: enabled and binary == web != 0,
-        "both listen on one port, and the bookie does not start",
-        "set them apart",
-    ),
-    _Rule(
-        ("authorizationEnabled", "authenticationEnabled"),
-        lambda authorized, authenticated: authorized and not authenticated,
-        "nobody has a role by which to decide",
-        "set authenticationEnabled=true",
+        lambda binary, web, enabled: enabled and _is_same_port(binary, web),
+        "both would listen on one port",
+        "set bookiePort and httpServerPort apart",
+        ends_start=True,
     ),
 )

@@ -1,18 +1,18 @@
 """What a configuration would do in a process: every key with its verdict, what is wrong, what contradicts. Starts nothing."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cli import autorecovery, bookie, broker, proxy, standalone
 from cli.config_contradictions import contradictions
-from cli.configuration import Configuration, known_keys
-from cli.configuration_changes import setting_text
+from cli.configuration import CONF, STANDALONE_CONF, Configuration, known_keys
 from cli.configuration_keys import apache_broker_keys
 from cli.configuration_verdicts import BOOKIE, BROKER, PROXY, STANDALONE, Judged, Verdict, judge_all, keys_of, same_value
+from cli.older_names import with_newer_names
 from ports.properties import MalformedProperties, Property, parse_properties
-from ports.settings import BadSetting, fold, known_key
+from ports.settings import BadSetting, fold, known_key, setting_text
 
 SETTINGS: dict[str, Sequence[type]] = {
     BROKER: broker.SETTINGS,
@@ -45,8 +45,17 @@ def report(name: str, text: str, overrides: Sequence[str], kind: str) -> Report:
     values = _values(name, text, overrides, errors)
     judged = judge_all(values, kind, SETTINGS[kind])
     errors += [f"{one.key}: {one.reason}" for one in judged if one.verdict is Verdict.REFUSED]
-    made = _made(Configuration(values), SETTINGS[kind], errors)
-    return Report(kind, values, judged, errors, [*_twice(name, text), *map(str, contradictions(made))])
+    made = _made(Configuration(with_newer_names({**_base(kind), **values})), SETTINGS[kind], errors)
+    found = list(contradictions(made, kind))
+    errors += [str(one) for one in found if one.ends_start]
+    return Report(kind, values, judged, errors, [*_twice(name, text), *(str(one) for one in found if not one.ends_start)])
+
+
+def _base(kind: str) -> Mapping[str, str]:
+    """The settings that stand under any file that a process of this kind is given."""
+    if kind != STANDALONE:
+        return {}
+    return {one.key: one.value for one in parse_properties((CONF / STANDALONE_CONF).read_text())}
 
 
 def _values(name: str, text: str, overrides: Sequence[str], errors: list[str]) -> dict[str, str]:

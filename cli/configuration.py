@@ -16,6 +16,8 @@ from ports.settings import BadSetting, build_settings, known_key, overwrite
 S = TypeVar("S")
 
 CONF = Path(__file__).resolve().parent.parent / "conf"
+STANDALONE_CONF = "standalone.conf"
+"""In CONF: what a standalone sets, under any file that it is given."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,11 @@
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 from cli.configuration import Configuration
 from cli.configuration_keys import apache_broker_keys
 from cli.configuration_verdicts import BROKER, Verdict, effective_keys, judge, same_value, shown
-from ports.settings import BadSetting, fold, shown_value
+from ports.settings import BadSetting, fold, setting_text, shown_value
 
 AT_START_ONLY = frozenset(
     {
@@ -80,15 +79,3 @@ class ChangingSettings:
             return given.get(key, default)
         cls, name = found
         return setting_text(getattr(self._configuration.settings(cls), name))
-
-
-def setting_text(value: Any) -> str:
-    """As it would stand in a file."""
-    match value:
-        case None:
-            return ""
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ",".join(value)
-    return str(value)

@@ -17,11 +17,11 @@ from bookkeeper.security_settings import BookKeeperSecuritySettings
 from broker.proxy.settings import ProxySettings
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import CONF, known_keys, load_configuration
-from cli.configuration_changes import AT_START_ONLY, setting_text
+from cli.configuration_changes import AT_START_ONLY
 from cli.configuration_keys import apache_broker_keys
 from cli.standalone import SETTINGS
 from metadata.zookeeper.settings import ZooKeeperSettings
-from ports.settings import fold
+from ports.settings import fold, setting_text
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 

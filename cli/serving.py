@@ -6,9 +6,11 @@ import signal
 from collections.abc import Sequence
 
 from broker.admin.audit_settings import AuditSettings
+from cli.config_contradictions import contradictions
 from cli.configuration import Configuration
 from cli.configuration_verdicts import settle
 from ports.logs import line, send_to_file
+from ports.settings import BadSetting
 
 log = logging.getLogger("magnetar")
 
@@ -32,12 +34,17 @@ def end_on_signal() -> None:
 
 
 def heed_configuration(configuration: Configuration, kind: str, settings: Sequence[type]) -> None:
-    """One line with the keys that mean nothing here. BadSetting for those that cannot be followed."""
+    """One line with the keys that mean nothing here, and one for each contradiction. BadSetting for what cannot be followed."""
     unused = settle(configuration, kind, settings)
+    found = list(contradictions([configuration.settings(each) for each in settings], kind))
+    if fatal := [str(each) for each in found if each.ends_start]:
+        raise BadSetting("; ".join(fatal))
     if AuditSettings in settings:
         set_up_audit(configuration.settings(AuditSettings))
     if unused:
         log.warning(line("settings without effect here", keys=",".join(unused)))
+    for each in found:
+        log.warning(line("settings contradict each other", settings=str(each)))
 
 
 def set_up_audit(settings: AuditSettings) -> None:

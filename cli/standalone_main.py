@@ -12,7 +12,7 @@ from pathlib import Path
 import uvloop
 
 from cli.broker_process import settle_interpreter, tell_ready
-from cli.configuration import CONF, Configuration, load_configuration
+from cli.configuration import CONF, STANDALONE_CONF, Configuration, load_configuration
 from cli.configuration_verdicts import STANDALONE
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from cli.standalone import SETTINGS, Standalone, StandaloneFailed
@@ -34,7 +34,7 @@ def run_standalone(data_dir: str | None, config: str | None, overrides: Sequence
     """Serve until SIGTERM or SIGINT."""
     configure_logs()
     try:
-        configuration = _configuration(config, overrides)
+        configuration = standalone_configuration(config, overrides)
         directory = Path(data_dir) if data_dir else ROOT / "data" / "standalone"
         with _exclusively(directory):
             return uvloop.run(_serve(configuration, directory, json_ready))
@@ -43,9 +43,10 @@ def run_standalone(data_dir: str | None, config: str | None, overrides: Sequence
         return 1
 
 
-def _configuration(config: str | None, overrides: Sequence[str]) -> Configuration:
-    path = Path(config) if config else CONF / "standalone.conf"
-    return load_configuration([(str(path), path.read_text())], overrides)
+def standalone_configuration(config: str | None, overrides: Sequence[str]) -> Configuration:
+    """The defaults of a standalone stand under the file that is given: it has one bookie, whatever the file leaves out."""
+    paths = [CONF / STANDALONE_CONF, *([Path(config)] if config else [])]
+    return load_configuration([(str(path), path.read_text()) for path in paths], overrides)
 
 
 class _exclusively:  # noqa: N801  # reads as a clause

@@ -80,6 +80,18 @@ def overwrite(settings: S, fresh: S) -> None:
         object.__setattr__(settings, field.name, getattr(fresh, field.name))
 
 
+def setting_text(value: Any) -> str:
+    """As it would stand in a file."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case tuple():
+            return ",".join(value)
+    return str(value)
+
+
 def _convert(key: str, text: str, hint: Any) -> Any:
     if isinstance(hint, types.UnionType):
         if text in ("", "null"):

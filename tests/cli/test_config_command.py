@@ -46,16 +46,15 @@ def test_check_names_everything_that_is_wrong_at_once(tmp_path: Path, capsys: py
 
 
 def test_check_tells_of_settings_that_contradict_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "brokerServicePort=8080\nwebServicePort=8080\nmaxMessageSize=6000000\nttlDurationDefaultInSeconds=60\n"
+    text = "maxMessageSize=6000000\nttlDurationDefaultInSeconds=60\n"
     text += "backlogQuotaDefaultLimitSecond=30\nexposeTopicLevelMetricsInPrometheus=false\n"
     text += "exposeConsumerLevelMetricsInPrometheus=true\n"
     assert main(["config", "check", "--json", write(tmp_path, text)]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [warning.split(":")[0] for warning in told["warnings"]] == [
-        "maxMessageSize, dispatcherMaxReadSizeBytes",
-        "ttlDurationDefaultInSeconds, backlogQuotaDefaultLimitSecond",
-        "exposeTopicLevelMetricsInPrometheus, exposeConsumerLevelMetricsInPrometheus",
-        "brokerServicePort, webServicePort",
+        "maxMessageSize=6000000, dispatcherMaxReadSizeBytes=5242880",
+        "ttlDurationDefaultInSeconds=60, backlogQuotaDefaultLimitSecond=30",
+        "exposeTopicLevelMetricsInPrometheus=false, exposeConsumerLevelMetricsInPrometheus=true",
     ]
 
 

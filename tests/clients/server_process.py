@@ -15,6 +15,8 @@ from pathlib import Path
 
 from tests.started_process import ROOT, StartedProcess, free_port
 
+PORT_KEYS = ("brokerServicePort", "webServicePort")
+
 
 @dataclass(frozen=True, slots=True)
 class Ready:
@@ -31,12 +33,16 @@ class ServerProcess(StartedProcess):
     def __init__(self, directory: Path, settings: tuple[str, ...] = ()) -> None:
         super().__init__(directory)
         self.settings = settings
-        self.ports = (str(free_port()), str(free_port()))
+        self.configuration: str | None = None
+        """A file of the operator's own, for --config."""
+        self.ports: tuple[str, ...] = (str(free_port()), str(free_port()))
+        """Empty: those of the configuration."""
         self.ready: Ready | None = None
 
     def start(self) -> Ready:
-        sets = [f"brokerServicePort={self.ports[0]}", f"webServicePort={self.ports[1]}", *self.settings]
+        sets = [f"{key}={port}" for key, port in zip(PORT_KEYS, self.ports, strict=False)] + [*self.settings]
         command = [str(ROOT / "bin" / "pulsar"), "standalone", "--data-dir", str(self.directory / "data")]
+        command += ["--config", self.configuration] if self.configuration else []
         command += ["--json-ready", str(self.ready_file), *(word for value in sets for word in ("--set", value))]
         self.launch_command(command)
         written = self.until_ready_file()
