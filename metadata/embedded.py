@@ -3,7 +3,9 @@
 A write takes effect in the tree at once, so that later ones are judged by it, and is answered after its group is committed: all
 that waits when a commit starts goes into one transaction. A read that touches what is not durable yet waits for it, and so
 does a refusal, because nobody may act on what a crash could undo. Watchers hear of a change after its commit.
-A commit that fails ends the store: every pending and later call fails with StoreClosed.
+A commit that the disk refuses (it is full, or fails) is taken back, with all that was applied after it: those calls fail with
+StoreFull, and the store goes on. Before that the room kept back on the disk is given up (`ports.kept_room`). A commit that
+fails otherwise ends the store: every pending and later call fails with StoreClosed.
 Ephemeral nodes are in memory only; the session is the process.
 Bounds: what waits is one operation per awaiting caller.
 """
@@ -15,22 +17,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from metadata.paths import split_path
-from metadata.sqlite_rows import LoadedRows, Rows, RowsFailed, SqliteRows
+from metadata.sqlite_rows import LoadedRows, Rows, RowsFailed, RowsRefused, SqliteRows
 from metadata.store import (
     MetadataError,
     Notification,
     Operation,
     Stat,
     StoreClosed,
+    StoreFull,
     Versioned,
 )
 from metadata.tree import DURABLE, Applied, Node, NodeChange, Tree
 from metadata.watches import Watches
 from metadata.writes import WritesByCommit
 from ports.clock import Clock, RealClock
+from ports.disk import Disk
+from ports.kept_room import KeptRoom
 from ports.logs import line
 
 _log = logging.getLogger(__name__)
+
+KEEP_SECONDS = 1.0
+"""Between two looks whether room can be kept again."""
 
 
 @dataclass(slots=True)
@@ -39,11 +47,13 @@ class _Group:
 
     nodes: dict[str, Node | None] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
+    applied: list[Applied] = field(default_factory=list)
     touched: set[str] = field(default_factory=set)
     notifications: list[Notification] = field(default_factory=list)
     answers: list[tuple["asyncio.Future[Any]", Any]] = field(default_factory=list)
 
     def add(self, applied: Applied) -> None:
+        self.applied.append(applied)
         for change in applied.changes:
             self.touched.add(change.path)
             self.touched.add(split_path(change.path)[0])
@@ -58,10 +68,10 @@ class _Group:
             if not future.done():
                 future.set_result(result)
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, kind: type[MetadataError], reason: str) -> None:
         for future, _ in self.answers:
             if not future.done():
-                future.set_exception(StoreClosed(reason))
+                future.set_exception(kind(reason))
 
 
 def _is_durable(change: NodeChange) -> bool:
@@ -71,8 +81,16 @@ def _is_durable(change: NodeChange) -> bool:
 class EmbeddedStore(WritesByCommit):
     """Satisfies `metadata.store.MetadataStore`. `failed` is told once when the store has ended by itself."""
 
-    def __init__(self, rows: Rows, loaded: LoadedRows, clock: Clock, failed: Callable[[str], None] | None = None) -> None:
-        self._rows, self._clock, self._failed = rows, clock, failed
+    def __init__(
+        self,
+        rows: Rows,
+        loaded: LoadedRows,
+        clock: Clock,
+        failed: Callable[[str], None] | None = None,
+        room: KeptRoom | None = None,
+    ) -> None:
+        """`room`: kept back on the disk of `rows`."""
+        self._rows, self._clock, self._failed, self._room = rows, clock, failed, room
         self._loop = asyncio.get_running_loop()
         self._tree = Tree.loaded(loaded.nodes, loaded.counters)
         self._session = self._tree.open_session()
@@ -82,14 +100,27 @@ class EmbeddedStore(WritesByCommit):
         self._committer: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._closed_because = ""
+        self._refused_because = ""
+        self._keeps_at = self._loop.time()
 
     @classmethod
     async def open(
-        cls, directory: str, clock: Clock | None = None, failed: Callable[[str], None] | None = None
+        cls,
+        directory: str,
+        clock: Clock | None = None,
+        failed: Callable[[str], None] | None = None,
+        disk: Disk | None = None,
     ) -> "EmbeddedStore":
-        """The store in `directory`, made where missing. MetadataError says why it cannot be opened."""
-        rows, loaded = await SqliteRows.open(directory)
-        return cls(rows, loaded, clock or RealClock(), failed)
+        """The store in `directory`, made where missing. MetadataError says why it cannot be opened. `disk`: where room is kept
+        back for it; without one, none is."""
+        room = None if disk is None else KeptRoom(disk, directory)
+        try:
+            rows, loaded = await SqliteRows.open(directory)
+        except RowsRefused:
+            if room is None or not await room.give_up():
+                raise
+            rows, loaded = await SqliteRows.open(directory)
+        return cls(rows, loaded, clock or RealClock(), failed, room)
 
     async def get(self, path: str) -> Versioned | None:
         self._check_open()
@@ -163,8 +194,10 @@ class EmbeddedStore(WritesByCommit):
             group = self._flying = self._waiting
             self._waiting = _Group()
             try:
-                if group.nodes or group.counters:
-                    await self._rows.write(group.nodes, group.counters)
+                await self._write(group)
+            except RowsRefused as error:
+                self._take_back(f"the metadata cannot be written, make room on its disk: {error}")
+                continue
             except RowsFailed as error:
                 self._end(f"the metadata store failed and is closed: {error}")
                 break
@@ -175,12 +208,41 @@ class EmbeddedStore(WritesByCommit):
             group.answer()
         self._flying = self._committer = None
 
+    async def _write(self, group: _Group) -> None:
+        """RowsRefused: also with the room that was kept back."""
+        if not (group.nodes or group.counters):
+            return
+        try:
+            await self._rows.write(group.nodes, group.counters)
+        except RowsRefused:
+            if self._room is None or not await self._room.give_up():
+                raise
+            await self._rows.write(group.nodes, group.counters)
+        if self._refused_because:
+            self._refused_because = ""
+            _log.warning(line("the metadata is written again"))
+        if self._room is not None and not self._room.is_kept and self._loop.time() >= self._keeps_at:
+            self._keeps_at = self._loop.time() + KEEP_SECONDS
+            await self._room.keep()
+
+    def _take_back(self, reason: str) -> None:
+        """What is not durable never was: what waits was judged by what flew, so all of it goes, the youngest first."""
+        if not self._refused_because:
+            _log.error(line("metadata not written", reason=reason))
+        self._refused_because = reason
+        waiting, self._waiting = self._waiting, _Group()
+        for group in (waiting, self._flying):
+            if group is not None:
+                for applied in reversed(group.applied):
+                    self._tree.undo(applied)
+                group.refuse(StoreFull, reason)
+
     def _end(self, reason: str) -> None:
         self._closed_because = reason
         _log.error(line("metadata store ended", reason=reason))
         for group in (self._flying, self._waiting):
             if group is not None:
-                group.refuse(reason)
+                group.refuse(StoreClosed, reason)
         self._waiting = _Group()
         if self._failed is not None:
             self._failed(reason)

@@ -2,6 +2,7 @@
 
 A `write` is one transaction, and returns after SQLite has synced its log (WAL with synchronous=FULL): all of it is there after
 a power cut, or nothing. The file is held exclusively, so that a second process is refused. Never decides what a node is.
+On a full disk the log is moved into the database, where most of it has its place, and written from its beginning again.
 """
 
 import asyncio
@@ -33,8 +34,22 @@ _PUT_COUNTER = "INSERT OR REPLACE INTO counters VALUES (?, ?)"
 _DELETE_COUNTER = "DELETE FROM counters WHERE parent = ?"
 
 
+_NOT_FOR_GOOD = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_READONLY,
+}
+"""What SQLite says when the machine refuses it something now: the file is as it was, and a later write may succeed."""
+
+
 class RowsFailed(MetadataError):
     """The file could not be read or written."""
+
+
+class RowsRefused(RowsFailed):
+    """The disk is full or fails: nothing of the write is in the file, and it may be tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +97,15 @@ class SqliteRows:
 async def _call(worker: ThreadPoolExecutor, call: Callable[[], T]) -> T:
     try:
         return await asyncio.get_running_loop().run_in_executor(worker, call)
-    except (sqlite3.Error, OSError) as error:
-        raise RowsFailed(f"{type(error).__name__}: {error}") from error
+    except (sqlite3.Error, OSError, MemoryError) as error:
+        kind = RowsRefused if _is_passing(error) else RowsFailed
+        raise kind(f"{type(error).__name__}: {error}") from error
+
+
+def _is_passing(error: Exception) -> bool:
+    if isinstance(error, sqlite3.Error):
+        return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in _NOT_FOR_GOOD
+    return True  # of the operating system, not of the file
 
 
 def _connect(directory: str) -> sqlite3.Connection:
@@ -128,6 +150,16 @@ def _load(connection: sqlite3.Connection) -> LoadedRows:
 
 
 def _write(connection: sqlite3.Connection, nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None:
+    try:
+        _write_once(connection, nodes, counters)
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_FULL:
+            raise
+        connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+        _write_once(connection, nodes, counters)
+
+
+def _write_once(connection: sqlite3.Connection, nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None:
     put = [(path, node.value, node.version, node.created_ms, node.modified_ms) for path, node in nodes.items() if node]
     connection.execute("BEGIN IMMEDIATE")
     try:

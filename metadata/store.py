@@ -45,6 +45,10 @@ class StoreUnavailable(MetadataError):
     """No answer within the time allowed; nothing was written."""
 
 
+class StoreFull(StoreUnavailable):
+    """The disk of the store has no room, or fails; nothing was written, and the same may be tried again later."""
+
+
 class SessionExpired(MetadataError):
     """An ephemeral node was asked for in a session that is over; it is not there."""
 

@@ -66,7 +66,7 @@ class Applied:
 
     `counters` are those worth keeping: a plain child moves its parent's counter too, and that may be forgotten, because a store
     that is loaded again counts at least the children that are there, and no number is given twice.
-    `counters_before` is for undoing.
+    `counters_before` is for `Tree.undo`.
     """
 
     stats: list[Stat | None] = field(default_factory=list)
@@ -162,7 +162,7 @@ class Tree:
                     self._delete(operation, applied)
                     applied.stats.append(None)
         except MetadataError:
-            self._undo(applied)
+            self.undo(applied)
             raise
         return applied
 
@@ -240,7 +240,8 @@ class Tree:
         else:
             self._counters.pop(parent, None)
 
-    def _undo(self, applied: Applied) -> None:
+    def undo(self, applied: Applied) -> None:
+        """As if it had not been. What was applied later has to be undone before."""
         for change in reversed(applied.changes):
             if change.before is None:
                 self._unlink(change.path)

@@ -75,7 +75,12 @@ class SimFile:
         await self._submit("sync", self._data.sync, self._data.fail_sync)
 
     async def allocate(self, size: int) -> None:
-        await self._submit("write", lambda: self._data.resize(max(size, self._data.size)))
+        await self._submit("write", lambda: self._allocate(size))
+
+    def _allocate(self, size: int) -> None:
+        if size - self._data.allocated_bytes > max(0, self._disk.free_bytes()):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
+        self._data.allocate(size)
 
     async def truncate(self, size: int) -> None:
         await self._submit("write", lambda: self._data.resize(size))

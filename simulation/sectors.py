@@ -16,6 +16,8 @@ class SectorFile:
 
     def __init__(self) -> None:
         self.size = 0
+        self.reserved_bytes = 0
+        """From the beginning of the file on, whether written or not."""
         self._sectors: dict[int, bytes] = {}
         self._undo: dict[int, bytes] = {}
         self._lost: dict[int, bytes] = {}
@@ -23,7 +25,12 @@ class SectorFile:
 
     @property
     def allocated_bytes(self) -> int:
-        return len(self._sectors) * SECTOR_BYTES
+        return max(len(self._sectors) * SECTOR_BYTES, self.reserved_bytes)
+
+    def allocate(self, size: int) -> None:
+        """Reserve room; the file is at least so long."""
+        self.reserved_bytes = max(self.reserved_bytes, size)
+        self.resize(max(size, self.size))
 
     def read(self, offset: int, size: int) -> bytes:
         """Preallocated files are mostly holes: costs what was written."""
@@ -53,6 +60,7 @@ class SectorFile:
     def resize(self, size: int) -> None:
         """Grow with zeros, or cut."""
         if size < self.size:
+            self.reserved_bytes = min(self.reserved_bytes, size)
             for index in [index for index in self._sectors if index * SECTOR_BYTES >= size]:
                 self._put(index, _ZEROS)
             if size % SECTOR_BYTES and size // SECTOR_BYTES in self._sectors:
