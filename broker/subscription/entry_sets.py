@@ -1,10 +1,18 @@
-"""Sets of entries: a roaring bitmap of entry ids for each ledger. Holds no empty bitmap. Knows nothing of consumers."""
+"""Sets of entries: a roaring bitmap of entry ids for each ledger. Holds no empty bitmap. Knows nothing of consumers.
+
+Nearly always there are few ledgers, in a dict. Of many they are kept in order, so that asking for the first one again and again
+does not go through all of them.
+"""
 
 from collections.abc import Iterable, Iterator
 
 from pyroaring import BitMap
+from sortedcontainers import SortedDict
 
 from wire.position import Position
+
+_UNSORTED_MAX = 16
+"""Ledgers in a plain dict."""
 
 
 class EntrySet:
@@ -14,6 +22,7 @@ class EntrySet:
 
     def __init__(self) -> None:
         self._by_ledger: dict[int, BitMap] = {}
+        """A SortedDict when there are many."""
 
     def __len__(self) -> int:
         return sum(map(len, self._by_ledger.values()))
@@ -32,19 +41,27 @@ class EntrySet:
         """In order of ledgers; a snapshot, so that the set may change meanwhile."""
         return iter(sorted(self._by_ledger.items(), key=_ledger_id))
 
+    def _ids(self, first: int, last: int | None = None) -> Iterable[int]:
+        """The ledgers from `first` to `last`, in order. The set must not change meanwhile."""
+        known = self._by_ledger
+        if isinstance(known, SortedDict):
+            found: Iterable[int] = known.irange(first, last)
+            return found
+        return sorted(ledger_id for ledger_id in known if ledger_id >= first and (last is None or ledger_id <= last))
+
     def ledgers_from(self, position: Position) -> Iterator[tuple[int, BitMap]]:
         """As `ledgers`, of what is at or after the position."""
-        for ledger_id in sorted(known for known in self._by_ledger if known >= position.ledger_id):
+        for ledger_id in self._ids(position.ledger_id):
             entry_ids = self._by_ledger[ledger_id]
             if ledger_id == position.ledger_id and entry_ids.min() < position.entry_id:
-                entry_ids = entry_ids - BitMap(range(position.entry_id))
+                entry_ids = _from(entry_ids, position.entry_id)
             if entry_ids:
                 yield ledger_id, entry_ids
 
     def first_few(self, count: int) -> "EntrySet":
         """A copy of so many of the first, or of all there are."""
         found = EntrySet()
-        for ledger_id in sorted(self._by_ledger):
+        for ledger_id in self._ids(_FIRST_LEDGER):
             if count <= 0:
                 break
             entry_ids = self._by_ledger[ledger_id][:count]
@@ -55,12 +72,13 @@ class EntrySet:
     def first(self) -> Position | None:
         if not self._by_ledger:
             return None
-        ledger_id = min(self._by_ledger)
+        known = self._by_ledger
+        ledger_id: int = known.keys()[0] if isinstance(known, SortedDict) else min(known)
         return Position(ledger_id, self._by_ledger[ledger_id].min())
 
     def first_from(self, position: Position) -> Position | None:
         """The first one at or after the position."""
-        for ledger_id in sorted(known for known in self._by_ledger if known >= position.ledger_id):
+        for ledger_id in self._ids(position.ledger_id):
             entry_ids = self._by_ledger[ledger_id]
             start = position.entry_id if ledger_id == position.ledger_id else 0
             if start <= entry_ids.max():
@@ -74,6 +92,8 @@ class EntrySet:
             known |= entry_ids
         elif entry_ids:
             self._by_ledger[ledger_id] = BitMap(entry_ids)
+            if len(self._by_ledger) > _UNSORTED_MAX and not isinstance(self._by_ledger, SortedDict):
+                self._by_ledger = SortedDict(self._by_ledger)
 
     def update(self, other: "EntrySet") -> None:
         for ledger_id, entry_ids in other._by_ledger.items():
@@ -94,14 +114,13 @@ class EntrySet:
     def between(self, start: Position, end: Position) -> "EntrySet":
         """A copy of what is in [start, end)."""
         found = EntrySet()
-        for ledger_id, entry_ids in self._by_ledger.items():
-            if start.ledger_id <= ledger_id <= end.ledger_id:
-                chosen = BitMap(entry_ids)
-                if ledger_id == end.ledger_id:
-                    chosen &= BitMap(range(max(0, end.entry_id)))
-                if ledger_id == start.ledger_id:
-                    chosen -= BitMap(range(max(0, start.entry_id)))
-                found.add(ledger_id, chosen)
+        for ledger_id in self._ids(start.ledger_id, end.ledger_id):
+            chosen = BitMap(self._by_ledger[ledger_id])
+            if ledger_id == end.ledger_id:
+                chosen.remove_range(max(0, end.entry_id), _LARGEST_ENTRY_ID + 1)
+            if ledger_id == start.ledger_id:
+                chosen = _from(chosen, start.entry_id)
+            found.add(ledger_id, chosen)
         return found
 
     def remove_between(self, start: Position, end: Position) -> "EntrySet":
@@ -112,7 +131,7 @@ class EntrySet:
         return removed
 
     def clear(self) -> None:
-        self._by_ledger.clear()
+        self._by_ledger = {}
 
     def check_invariants(self) -> None:
         assert all(self._by_ledger.values()), "an empty bitmap is kept"
@@ -137,9 +156,17 @@ def union(sets: Iterable[EntrySet]) -> EntrySet:
     return found
 
 
+def _from(entry_ids: BitMap, entry_id: int) -> BitMap:
+    """A copy of those from this one on."""
+    found = entry_ids.copy()
+    found.remove_range(0, max(0, entry_id))
+    return found
+
+
 def _ledger_id(item: tuple[int, BitMap]) -> int:
     return item[0]
 
 
+_FIRST_LEDGER = -1 << 63
 _LARGEST_ENTRY_ID = (1 << 32) - 1
 """Of a bitmap; a ledger rolls over long before."""

@@ -108,7 +108,8 @@ class Acknowledgements:
             fresh = fresh.copy()
             fresh.remove_range(0, mark.entry_id + 1)
         if fresh and fresh.max() >= span.entries:
-            fresh = fresh & BitMap(range(span.entries))
+            fresh = fresh.copy()
+            fresh.remove_range(span.entries, 1 << 32)
         is_swallowed = bool(fresh) and self._swallow(ledger_id, fresh, span)
         if not is_swallowed:
             fresh = self._holes.add(ledger_id, fresh)

@@ -64,6 +64,10 @@ class BatchIndexes:
         """These entries are wholly acknowledged."""
         if not self._unacknowledged or not entry_ids:
             return
+        if len(entry_ids) < len(self._unacknowledged):
+            for entry_id in entry_ids:
+                self._unacknowledged.pop(Position(ledger_id, entry_id), None)
+            return
         first, last = Position(ledger_id, entry_ids.min()), Position(ledger_id, entry_ids.max())
         self._discard(p for p in self._unacknowledged.irange(first, last) if p.entry_id in entry_ids)
 
@@ -84,12 +88,14 @@ class BatchIndexes:
 
 def to_bits(words: Sequence[int]) -> int:
     """Signed or unsigned 64-bit words as one integer, the first word lowest."""
-    bits = 0
-    for index, word in enumerate(words):
-        bits |= (word & WORD_MASK) << (64 * index)
-    return bits
+    if len(words) == 1:
+        return words[0] & WORD_MASK
+    return int.from_bytes(b"".join([(word & WORD_MASK).to_bytes(8, "little") for word in words]), "little")
 
 
 def to_words(bits: int) -> Words:
     """Unsigned words; no trailing zero words, as BitSet.toLongArray."""
-    return tuple(bits >> shift & WORD_MASK for shift in range(0, bits.bit_length(), 64))
+    if bits <= WORD_MASK:
+        return (bits,) if bits else ()
+    octets = memoryview(bits.to_bytes((bits.bit_length() + 63) // 64 * 8, "little"))
+    return tuple(int.from_bytes(octets[at : at + 8], "little") for at in range(0, len(octets), 8))
