@@ -14,6 +14,7 @@ from managed_ledger.contract import LATEST
 from metadata.paths import encode_name
 from wire.position import Position
 
+from ..compaction.compacted_topic import COMPACTION_CURSOR
 from ..errors import BrokerError, ServerError
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
@@ -116,10 +117,11 @@ class CursorRoutes:
         return no_content()
 
     async def expire_all(self, request: Request) -> Response:
-        """Acknowledges what is older, on every subscription."""
+        """Acknowledges what is older, on every subscription but compaction's own."""
 
         async def expire(topic: Topic) -> None:
-            for name in [name for name, stats in topic.stats().subscriptions.items() if stats.is_durable]:
+            stats = topic.stats().subscriptions
+            for name in [name for name, each in stats.items() if each.is_durable and name != COMPACTION_CURSOR]:
                 await topic.operations.expire_older_than(name, request.path_params["seconds"])
 
         await on_parts(self._service, request, expire)

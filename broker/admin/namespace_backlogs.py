@@ -11,6 +11,7 @@ from starlette.responses import Response
 
 from metadata.paths import encode_name
 
+from ..compaction.compacted_topic import COMPACTION_CURSOR
 from ..errors import BrokerError, ServerError
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
@@ -48,11 +49,12 @@ class NamespaceBacklogRoutes:
         ]
 
     async def clear(self, request: Request) -> Response:
-        """Skip everything that is stored, of one subscription or of all."""
+        """Skip everything that is stored, of one subscription or of all but compaction's own."""
         only = request.path_params.get("subscription")
 
         async def clear(topic: Topic) -> None:
-            for name in [only] if only is not None else list(topic.stats().subscriptions):
+            every = [name for name in topic.stats().subscriptions if name != COMPACTION_CURSOR]
+            for name in [only] if only is not None else every:
                 await _where_it_is(topic.operations.clear_backlog(name))
 
         return await self._each(request, "clearBacklog" + ("" if only is None else f"/{encode_name(only)}"), clear)

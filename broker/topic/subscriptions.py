@@ -9,6 +9,7 @@ import logging
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, Protocol
 
+from broker.compaction.compacted_topic import COMPACTION_CURSOR
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError
@@ -30,6 +31,10 @@ from .subscription import Subscription
 from .subscription_host import SubscriptionHost
 
 REPLICATOR_PREFIX = "pulsar.repl"
+OF_COMPACTION = (
+    f"The subscription {COMPACTION_CURSOR} is where the topic is compacted up to: compaction alone moves it, or messages would"
+    " be in no compacted ledger. To compact: pulsar-admin topics compact; to give up what is compacted: delete the subscription"
+)
 
 _log = logging.getLogger(__name__)
 
@@ -117,6 +122,8 @@ class Subscriptions:
             raise BrokerError(ServerError.PRODUCER_BUSY, "Empty subscription name")
         if is_reserved(name):
             raise BrokerError(ServerError.PRODUCER_BUSY, "Subscription with reserved subscription name attempted")
+        if name == COMPACTION_CURSOR:
+            raise BrokerError(ServerError.NOT_ALLOWED, OF_COMPACTION)
         await self._check_predecessors(request)
         async with self._turn:
             self._check_open()

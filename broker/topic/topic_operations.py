@@ -6,6 +6,7 @@ Owns nothing. What was moved is stored when the call returns (Apache leaves it t
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from broker.compaction.compacted_topic import COMPACTION_CURSOR
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError
 from managed_ledger.cursor.properties import public
@@ -21,7 +22,7 @@ from .operations import BacklogAnalysis
 from .places import first_published_at_or_after, first_with_index_at_or_after
 from .settings import TopicSettings
 from .subscription import Subscription
-from .subscriptions import Subscriptions, check_properties
+from .subscriptions import OF_COMPACTION, Subscriptions, check_properties
 
 
 class OperatedTopic(Protocol):
@@ -71,10 +72,10 @@ class StoredTopicOperations:
         return await _stored(found, self._cursors.expire_through(found, position))
 
     async def reset(self, subscription: str, position: Position, ack_set: Sequence[int] = ()) -> None:
-        await self._found(subscription).reset(position, ack_set)
+        await self._movable(subscription, despite_fence=True).reset(position, ack_set)
 
     async def reset_to_time(self, subscription: str, publish_time_ms: int) -> None:
-        await self._found(subscription).reset_to_time(publish_time_ms)
+        await self._movable(subscription, despite_fence=True).reset_to_time(publish_time_ms)
 
     async def peek(self, subscription: str, number: int) -> EntryRun | None:
         return await self._cursors.peek(self._found(subscription), number)
@@ -174,9 +175,11 @@ class StoredTopicOperations:
             raise BrokerError(ServerError.SUBSCRIPTION_NOT_FOUND, f"Subscription {name} not found")
         return subscription
 
-    def _movable(self, name: str) -> Subscription:
+    def _movable(self, name: str, *, despite_fence: bool = False) -> Subscription:
         subscription = self._found(name)
-        if subscription.is_fenced:
+        if name == COMPACTION_CURSOR:
+            raise BrokerError(ServerError.NOT_ALLOWED, OF_COMPACTION)
+        if subscription.is_fenced and not despite_fence:
             raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
         return subscription
 

@@ -10,9 +10,10 @@ import pytest
 from pyroaring import BitMap
 
 from broker.admin import internal_stats
+from broker.service.settings import BrokerSettings
 from broker.topic.contract import SubscriptionType
 from managed_ledger.contract import HoleStats, Skipped
-from tests.broker.admin.admin_world import NAME, AdminWorld, play
+from tests.broker.admin.admin_world import NAME, TOPICS, AdminWorld, play
 from tests.broker.topic.topic_world import SUBSCRIBE, ConsumerEnd, ack_run, payload, send_run, settle
 from wire.generated.pulsar_api_pb2 import LZ4, SNAPPY, ZLIB, ZSTD, MessageMetadata
 from wire.payloads import payload_section
@@ -35,6 +36,25 @@ def mark(topic: Any, name: str = "s") -> Any:
 
 def backlog(topic: Any, name: str = "s") -> int:
     return int(topic.stats().subscriptions[name].msg_backlog)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"{TOPICS}/t/all_subscription/expireMessages/1",
+        "/admin/v2/namespaces/public/default/clearBacklog",
+        "/admin/v2/namespaces/public/default/0x00000000_0xffffffff/clearBacklog",
+    ],
+    ids=["expire", "clear", "clear in a bundle"],
+)
+def test_what_is_done_to_all_subscriptions_is_not_done_to_compactions_own(path: str) -> None:
+    async def scenario(world: AdminWorld) -> None:
+        topic = await filled(world)
+        await topic.create_subscription("__compaction", from_earliest=True, properties={})
+        assert (await world.call("POST", path)).status == 204
+        assert (backlog(topic), backlog(topic, "__compaction")) == (0, 10)
+
+    play(scenario, BrokerSettings(default_number_of_namespace_bundles=1))
 
 
 def test_skipping_leaves_consumers_connected_and_counts_what_is_not_acknowledged() -> None:

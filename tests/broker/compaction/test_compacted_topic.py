@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -11,7 +12,8 @@ from broker.service.topic_policies_log import ServedEventLog
 from broker.topic.compaction_status import CompactionState
 from broker.topic.contract import Acknowledgement, SubscriptionType
 from broker.topic.settings import TopicSettings
-from managed_ledger.contract import EARLIEST
+from broker.topic.topic_operations import StoredTopicOperations
+from managed_ledger.contract import EARLIEST, LATEST
 from tests.broker.compaction.compaction_world import CompactedWorld, newest, seen_by
 from tests.broker.compaction.messages import batched, compacted_by_hand, single
 from tests.broker.topic.topic_world import run
@@ -185,6 +187,51 @@ def test_f46_what_is_not_compacted_yet_is_never_trimmed_nor_expired() -> None:
         await world.topic.trim()
         assert await world.compact() is CompactionState.SUCCESS
         assert await world.read() == compacted_by_hand({**old, **new})
+
+    run(scenario)
+
+
+MOVES: dict[str, Callable[[StoredTopicOperations, Position], Awaitable[object]]] = {
+    "skip": lambda operations, last: operations.skip(COMPACTION_CURSOR, 5),
+    "skip_all": lambda operations, last: operations.clear_backlog(COMPACTION_CURSOR),
+    "expire": lambda operations, last: operations.expire_older_than(COMPACTION_CURSOR, 1),
+    "expire_through": lambda operations, last: operations.expire_through(COMPACTION_CURSOR, last),
+    "reset": lambda operations, last: operations.reset(COMPACTION_CURSOR, LATEST),
+    "reset_to_time": lambda operations, last: operations.reset_to_time(COMPACTION_CURSOR, 1 << 50),
+}
+
+
+@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
+def test_no_command_moves_the_place_up_to_which_a_topic_is_compacted(
+    move: Callable[[StoredTopicOperations, Position], Awaitable[object]],
+) -> None:
+    """What lies between would be in no compacted ledger, and in none of the log once that is trimmed."""
+
+    async def scenario() -> None:
+        world = CompactedWorld()
+        await world.open()
+        old = await _published(world, *_each(range(30), "v"))
+        await world.compact()
+        new = await _published(world, *_each(range(15, 45), "w"))
+        world.storage.clock.ms += 3_600_000
+        with pytest.raises(BrokerError, match="compact") as refused:
+            await move(world.topic.operations, world.log.last_confirmed)
+        assert refused.value.code is ServerError.NOT_ALLOWED
+        await world.topic.trim()
+        assert await world.compact() is CompactionState.SUCCESS
+        assert await world.read() == compacted_by_hand({**old, **new})
+
+    run(scenario)
+
+
+def test_nobody_but_a_compaction_acknowledges_on_its_cursor() -> None:
+    async def scenario() -> None:
+        world = CompactedWorld()
+        await world.open()
+        for kind in (SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED, SubscriptionType.KEY_SHARED):
+            with pytest.raises(BrokerError, match="compact") as refused:
+                await world.consumer(subscription=COMPACTION_CURSOR, type=kind)
+            assert refused.value.code is ServerError.NOT_ALLOWED
 
     run(scenario)
 
