@@ -1,120 +1,102 @@
-"""A cluster as its REST shows it: health, bookies, replication, subscriptions. Pure."""
+"""A cluster: its brokers, its metadata, who leads, who owns. Pure; its bookies and ledgers are `bookie_checks`."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from cli.doctor.checks import FAIL, OK, WARN, Check, Verdict, by_limits
+from cli.doctor.checks import FAIL, OK, WARN, Check, Verdict, named
 
-NAMED_MAX = 5
-HOLES_WARN, HOLES_FAIL = 10_000, 1_000_000
-"""Of managedLedgerMaxUnackedRangesToPersist 10,000 are stored; what is beyond comes again after a failover."""
-BACKLOG_WARN = 1_000_000
-
-
-class Bookies(NamedTuple):
-    """How many are there, and what the brokers want of them. `are_known`: of those gone and read-only ones are among them,
-    because no bookie was asked."""
-
-    number: int
-    ensemble: int
-    write_quorum: int
-    are_known: bool = False
-
-
-class SubscriptionState(NamedTuple):
-    """`holes` are ranges acknowledged beyond the mark-delete position, `permits` None without consumers."""
-
-    topic: str
-    name: str
-    backlog: int
-    consumers: int
-    rate_out: float
-    unacked: int
-    blocked: bool
-    permits: int | None
-    holes: int
-
-
-class CompactionState(NamedTuple):
-    """Of a topic that is compacted: entries that are not compacted yet, and whether it failed the last time."""
-
-    topic: str
-    backlog: int
-    has_failed: bool
-
-
-Subscriptions = tuple[SubscriptionState, ...]
 EXTENSIBLE = "ExtensibleLoadManagerImpl"
 
 
-def _named(found: list[SubscriptionState]) -> str:
-    first = ", ".join(f"{each.name} of {each.topic}" for each in found[:NAMED_MAX])
-    return f"{len(found)}: {first}{' ...' if len(found) > NAMED_MAX else ''}"
+class Answering(NamedTuple):
+    """How the server of `--admin-url` answered. `problem` is empty when it did; `remedy` is what is to be done about it."""
+
+    url: str
+    problem: str = ""
+    remedy: str = ""
+
+
+class BrokerState(NamedTuple):
+    """A broker that is registered, or that the cluster's addresses name; `problem` says why it does not serve."""
+
+    name: str
+    problem: str = ""
+    service_url: str = ""
+    is_registered: bool = True
+
+
+class MetadataServers(NamedTuple):
+    """ZooKeeper's servers, and of those that do not answer why; `problem`: nobody can be asked."""
+
+    servers: tuple[str, ...]
+    down: Mapping[str, str]
+    problem: str = ""
+
+
+class Owner(NamedTuple):
+    """The node of a bundle, and the broker that it names, by its web address."""
+
+    bundle: str
+    broker: str
+
+
+def server_answers(answering: Answering) -> Verdict:
+    if not answering.problem:
+        return Verdict(OK, f"{answering.url} answers")
+    return Verdict(FAIL, f"{answering.url}: {answering.problem}", answering.remedy)
 
 
 def broker_health(health: str) -> Verdict:
     return Verdict(OK if health == "ok" else FAIL, f"the health check says {health[:200]}")
 
 
-def leader(leader_url: str) -> Verdict:
-    return Verdict(OK if leader_url else WARN, f"the leader is {leader_url or 'nobody'}")
+def brokers_answer(brokers: tuple[BrokerState, ...]) -> Verdict:
+    wrong = [each for each in brokers if each.problem]
+    if not wrong:
+        return Verdict(OK, f"{len(brokers)} brokers answer")
+    first = wrong[0]
+    others = next((each.name for each in brokers if not each.problem and each.is_registered), "")
+    known = "it is registered still" if first.is_registered else "it is in the serviceUrl of the cluster, and not registered"
+    remedy = (
+        f"start the broker {first.name} again (bin/pulsar broker), or see why it does not answer: its log, its process, "
+        "the network, "
+        "its advertisedAddress and bindAddress. Nothing is lost meanwhile"
+    )
+    if others:
+        remedy += f": {others} takes its topics. If it is gone for good: pulsar-admin clusters update --url without it"
+    evidence = "; ".join(f"{each.name} {each.problem}" for each in wrong[:3])
+    return Verdict(FAIL, f"{evidence} ({known})", remedy)
 
 
-def bookies_enough(bookies: Bookies) -> Verdict:
-    kind = "known bookies (--bookie-url tells which are writable)" if bookies.are_known else "writable bookies"
-    evidence = f"{bookies.number} {kind}; ledgers want {bookies.ensemble}, entries {bookies.write_quorum} copies"
-    if bookies.number < bookies.write_quorum:
-        return Verdict(FAIL, evidence)
-    return Verdict(WARN if bookies.number <= bookies.ensemble and bookies.ensemble > 1 else OK, evidence)
+def brokers_distinct(brokers: tuple[BrokerState, ...]) -> Verdict:
+    by_url: dict[str, list[str]] = {}
+    for each in brokers:
+        if each.service_url and each.is_registered:
+            by_url.setdefault(each.service_url, []).append(each.name)
+    twice = next((item for item in by_url.items() if len(item[1]) > 1), None)
+    if twice is None:
+        return Verdict(OK, "every broker advertises an address of its own")
+    remedy = (
+        f"set advertisedAddress of {' and '.join(twice[1])} to the name of the machine of each, and restart them: "
+        "clients of one go to the other"
+    )
+    return Verdict(FAIL, f"brokers {named(twice[1])} all advertise {twice[0]}", remedy)
 
 
-def bookies_read_only(names: tuple[str, ...]) -> Verdict:
-    first = ", ".join(names[:NAMED_MAX])
-    return Verdict(WARN, f"{len(names)} take no writes: {first}") if names else Verdict(OK, "none is read-only")
-
-
-def under_replication(under_replicated: int) -> Verdict:
-    return Verdict(WARN if under_replicated else OK, f"{under_replicated} ledgers have too few copies")
-
-
-def stuck_subscriptions(subscriptions: Subscriptions) -> Verdict:
-    """Somebody consumes and asks for more, there is more, and nothing goes out."""
-    stuck = [
-        each for each in subscriptions if each.backlog and each.consumers and not each.rate_out and (each.permits or 0) > 0
-    ]
-    stuck = [each for each in stuck if each.backlog > each.unacked]
-    return Verdict(FAIL, f"nothing goes out of {_named(stuck)}") if stuck else Verdict(OK, f"none of {len(subscriptions)}")
-
-
-def blocked_subscriptions(subscriptions: Subscriptions) -> Verdict:
-    blocked = [each for each in subscriptions if each.blocked]
-    return Verdict(WARN, f"too much is unacknowledged in {_named(blocked)}") if blocked else Verdict(OK, "none is blocked")
-
-
-def without_permits(subscriptions: Subscriptions) -> Verdict:
-    idle = [
-        each for each in subscriptions if each.consumers and each.backlog and not each.rate_out and (each.permits or 0) <= 0
-    ]
-    return Verdict(WARN, f"consumers ask for nothing in {_named(idle)}") if idle else Verdict(OK, "none")
-
-
-def abandoned_subscriptions(subscriptions: Subscriptions) -> Verdict:
-    left = [each for each in subscriptions if each.backlog and not each.consumers]
-    return Verdict(WARN, f"a backlog and nobody there: {_named(left)}") if left else Verdict(OK, "every backlog has a consumer")
-
-
-def cursor_holes(subscriptions: Subscriptions) -> Verdict:
-    worst = max(subscriptions, key=lambda each: each.holes, default=None)
-    if worst is None or not worst.holes:
-        return Verdict(OK, "no holes")
-    return by_limits(worst.holes, HOLES_WARN, HOLES_FAIL, f"{worst.holes} holes in {worst.name} of {worst.topic}")
-
-
-def backlog(subscriptions: Subscriptions) -> Verdict:
-    worst = max(subscriptions, key=lambda each: each.backlog, default=None)
-    if worst is None:
-        return Verdict(OK, "no subscriptions")
-    level = WARN if worst.backlog >= BACKLOG_WARN else OK
-    return Verdict(level, f"the largest backlog is {worst.backlog} entries, in {worst.name} of {worst.topic}")
+def leader(leader_url: str, brokers: tuple[BrokerState, ...]) -> Verdict:
+    """A leader that is not registered has just died, or its node was left behind."""
+    if not leader_url:
+        return Verdict(WARN, "no broker is the leader")
+    registered = {each.name for each in brokers if each.is_registered}
+    host = leader_url.partition("://")[2] or leader_url
+    if registered and host not in registered:
+        remedy = (
+            "restart a broker if this lasts for longer than a session (metadataStoreSessionTimeoutMillis): the node "
+            "/loadbalance/leader "
+            f"names {host}, which is not registered; one that no session holds is to be deleted"
+        )
+        return Verdict(WARN, f"the leader {host} is none of the registered brokers {named(sorted(registered))}", remedy)
+    return Verdict(OK, f"the leader is {leader_url}")
 
 
 def load_managers(brokers: tuple[tuple[str, str], ...]) -> Verdict:
@@ -122,86 +104,112 @@ def load_managers(brokers: tuple[tuple[str, str], ...]) -> Verdict:
     foreign = [name for name, manager in brokers if manager.endswith(EXTENSIBLE)]
     if not foreign or len(foreign) == len(brokers):
         return Verdict(OK, f"{len(brokers)} brokers, one kind of load manager")
-    named = ", ".join(foreign[:NAMED_MAX])
-    return Verdict(FAIL, f"{len(foreign)} of {len(brokers)} brokers place bundles by {EXTENSIBLE}: {named}")
+    return Verdict(FAIL, f"{len(foreign)} of {len(brokers)} brokers place bundles by {EXTENSIBLE}: {named(foreign)}")
 
 
-def slow_transactions(ids: tuple[str, ...]) -> Verdict:
-    named = ", ".join(ids[:NAMED_MAX])
-    return Verdict(WARN, f"{len(ids)} open for ten minutes: {named}") if ids else Verdict(OK, "none is open for ten minutes")
+def metadata_answers(metadata: MetadataServers) -> Verdict:
+    down = [f"{server} {problem}" for server, problem in metadata.down.items()]
+    first = next(iter(metadata.down), metadata.servers[0] if metadata.servers else "")
+    remedy = (
+        f"start ZooKeeper at {first} again with the data directory that it had (bin/pulsar zookeeper), or correct "
+        "metadataStoreUrl and "
+        "metadataServiceUri. Never start it empty: without its data nobody knows which messages are whose"
+    )
+    if metadata.problem:
+        return Verdict(FAIL, "; ".join(down) or metadata.problem, remedy)
+    if down:
+        return Verdict(WARN, f"{len(down)} of {len(metadata.servers)} servers: {'; '.join(down)}", remedy)
+    return Verdict(OK, f"{named(metadata.servers)} answers")
 
 
-def compactions(topics: tuple[CompactionState, ...]) -> Verdict:
-    failed = [each.topic for each in topics if each.has_failed]
-    if failed:
-        return Verdict(WARN, f"the last compaction failed of {', '.join(failed[:NAMED_MAX])}")
-    worst = max(topics, key=lambda each: each.backlog, default=None)
-    if worst is None:
-        return Verdict(OK, "no topic is compacted")
-    level = WARN if worst.backlog >= BACKLOG_WARN else OK
-    return Verdict(level, f"{worst.backlog} entries of {worst.topic} are not compacted yet, the most of {len(topics)} topics")
+def cluster_name(configured: str, clusters: tuple[str, ...]) -> Verdict:
+    if configured in clusters:
+        return Verdict(OK, f"clusterName={configured} is known to the metadata")
+    remedy = (
+        f"set clusterName to {' or '.join(clusters) or 'the name given to bin/pulsar initialize-cluster-metadata'}, or correct "
+        "metadataStoreUrl: with another name a broker serves none of the namespaces that are there"
+    )
+    return Verdict(FAIL, f"clusterName={configured}, and the metadata has {named(clusters) or 'no cluster'}", remedy)
 
 
-_SUBSCRIPTIONS = ("subscriptions",)
+def bundle_owners(owners: tuple[Owner, ...], brokers: tuple[BrokerState, ...]) -> Verdict:
+    registered = {each.name for each in brokers if each.is_registered}
+    lost = [each for each in owners if each.broker not in registered]
+    if not lost:
+        return Verdict(OK, f"{len(owners)} bundles are owned by brokers that are registered")
+    path = f"/namespace/{lost[0].bundle}"
+    remedy = (
+        f"start the broker {lost[0].broker}, or wait for its session to end (metadataStoreSessionTimeoutMillis); a node "
+        f"{path} that no "
+        "session holds is to be deleted, and the bundle finds an owner at the next lookup. No message is in it"
+    )
+    return Verdict(
+        FAIL, f"{len(lost)} bundles are owned by brokers that are not registered: {lost[0].bundle} by {lost[0].broker}", remedy
+    )
+
+
+def ledger_layout(problem: str) -> Verdict:
+    if not problem:
+        return Verdict(OK, "ledgers are in a layout that this software knows")
+    return Verdict(FAIL, f"/ledgers/LAYOUT: {problem}")
+
+
 CHECKS = (
-    Check("broker-health", ("health",), broker_health, "read the broker's log: it cannot publish to itself and read that"),
-    Check("leader", ("leader_url",), leader, "without a leader no load is moved: look at the brokers' metadata sessions"),
-    Check("bookies-enough", ("bookies",), bookies_enough, "start more bookies: the next that is lost stops writing"),
     Check(
-        "bookies-read-only",
-        ("read_only_bookies",),
-        bookies_read_only,
-        "free their disks; bin/bookkeeper shell listbookies -ro names them all",
+        "server-answers",
+        ("answering",),
+        server_answers,
+        "the server of --admin-url does not answer",
+        "start it, or correct the address",
     ),
     Check(
-        "under-replication",
-        ("under_replicated",),
-        under_replication,
-        "run bin/pulsar autorecovery; bin/bookkeeper shell listunderreplicated",
+        "broker-health",
+        ("health",),
+        broker_health,
+        "a broker answers, and cannot publish to itself",
+        "read the broker's log: it cannot publish to itself and read that; bookies and metadata come first",
+    ),
+    Check("brokers-answer", ("brokers",), brokers_answer, "a broker of the cluster does not answer", "start that broker again"),
+    Check(
+        "brokers-distinct", ("brokers",), brokers_distinct, "two brokers advertise one address", "set advertisedAddress of each"
     ),
     Check(
-        "stuck-subscriptions",
-        _SUBSCRIPTIONS,
-        stuck_subscriptions,
-        "pulsar-admin topics unload TOPIC; then look at its consumers",
-    ),
-    Check(
-        "blocked-subscriptions",
-        _SUBSCRIPTIONS,
-        blocked_subscriptions,
-        "let consumers acknowledge, or raise maxUnackedMessagesPerSubscription",
-    ),
-    Check(
-        "consumers-without-permits",
-        _SUBSCRIPTIONS,
-        without_permits,
-        "the consumer program hangs, or its receiver queue is full: look there",
-    ),
-    Check(
-        "abandoned-subscriptions",
-        _SUBSCRIPTIONS,
-        abandoned_subscriptions,
-        "pulsar-admin topics unsubscribe, or set a TTL: it holds the disk",
-    ),
-    Check(
-        "cursor-holes",
-        _SUBSCRIPTIONS,
-        cursor_holes,
-        "find the messages that are never acknowledged; a dead letter topic takes them",
+        "leader",
+        ("leader_url", "brokers"),
+        leader,
+        "no broker leads, or one that is gone",
+        "without a leader no load is moved: restart a broker, and look at the brokers' metadata sessions in their logs",
     ),
     Check(
         "load-managers",
         ("load_managers",),
         load_managers,
+        "brokers with two kinds of load manager",
         "set loadManagerClassName=org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl in their broker.conf: "
         "a topic would have two owners",
     ),
+    Check("metadata-answers", ("metadata",), metadata_answers, "ZooKeeper does not answer", "start it again on its data"),
     Check(
-        "slow-transactions",
-        ("slow_transactions",),
-        slow_transactions,
-        "their client hangs, and readers wait for them: pulsar-admin transactions slow-transactions, abort-transaction",
+        "cluster-name",
+        ("configured_cluster", "clusters"),
+        cluster_name,
+        "clusterName is not the metadata's",
+        "correct clusterName",
     ),
-    Check("compaction", ("compactions",), compactions, "pulsar-admin topics compaction-status, then topics compact"),
-    Check("backlog", _SUBSCRIPTIONS, backlog, "add consumers, or set a backlog quota"),
+    Check(
+        "bundle-owners",
+        ("owners", "brokers"),
+        bundle_owners,
+        "a bundle is owned by a broker that is gone",
+        "start it, or delete the node",
+    ),
+    Check(
+        "ledger-layout",
+        ("ledger_layout",),
+        ledger_layout,
+        "the layout of ledgers is of another version",
+        "run the version of the software that wrote /ledgers/LAYOUT, or put a backup of this node back: every ledger is "
+        "found by it. Do not "
+        "format the metadata, which loses everything",
+    ),
 )

@@ -1,33 +1,37 @@
-"""Facts of this machine: clock, disk, limits, memory, directories. Writes one small file and removes it."""
+"""Facts of this machine and of a configuration file: clock, disk, limits, memory, ports.
+
+Writes one small file and removes it.
+"""
 
 import os
 import resource
-import socket
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cli.config_contradictions import contradictions
+from cli.configuration_verdicts import BOOKIE, BROKER, STANDALONE
 from cli.doctor.checks import Facts
-from cli.doctor.data_checks import Directory
-from cli.doctor.machine_checks import DiskUse, MemoryUse
-from cli.doctor.settings_checks import FILES, PORTS
+from cli.doctor.machine_checks import MemoryUse
+from cli.doctor.network_probe import port_taken
+from cli.doctor.settings_checks import PORTS
+from cli.doctor.storage_facts import nearest
+from ports.settings import BadSetting, build_settings
 
+_GROUPS = Path("/sys/fs/cgroup")
 FSYNCS = 5
 BLOCK = bytes(4096)
-SETTLE_SECONDS = 0.2
-_DIRECTORY_KEYS = ("journalDirectories", "journalDirectory", "ledgerDirectories", "indexDirectories")
 
 
 def machine_facts(data_directory: Path) -> Facts:
     """What can be known without anybody's help; a directory that is not there yet is judged by its nearest parent."""
     found: dict[str, Any] = {"year": time.gmtime().tm_year}
     missing: dict[str, str] = {}
-    place = next((each for each in (data_directory, *data_directory.absolute().parents) if each.is_dir()), Path("/"))
+    place = nearest(data_directory)
     readers: Mapping[str, Callable[[], Any]] = {
-        "disk": lambda: disk_use(place),
         "files": lambda: _limit(resource.RLIMIT_NOFILE),
         "processes": lambda: _limit(resource.RLIMIT_NPROC),
         "memory": memory_use,
@@ -44,12 +48,6 @@ def machine_facts(data_directory: Path) -> Facts:
     except OSError as error:
         found["writable"], missing["fsync_ms"] = False, f"{place}: {error}"
     return Facts(found, missing)
-
-
-def disk_use(place: Path) -> DiskUse:
-    state = os.statvfs(place)
-    size = state.f_frsize
-    return DiskUse(str(place), state.f_blocks * size, state.f_bavail * size, state.f_files, state.f_favail)
 
 
 def fsync_ms(place: Path) -> float:
@@ -73,7 +71,47 @@ def _limit(which: int) -> int:
 def memory_use() -> MemoryUse:
     pairs = (line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     kilobytes = {key: int(value.split()[0]) for key, value in pairs}
-    return MemoryUse(kilobytes["MemAvailable"] << 10, (kilobytes["SwapTotal"] - kilobytes["SwapFree"]) << 10)
+    swapped = (kilobytes["SwapTotal"] - kilobytes["SwapFree"]) << 10
+    return MemoryUse(kilobytes["MemAvailable"] << 10, swapped, *_memory_limit(kilobytes["MemTotal"] << 10))
+
+
+def _memory_limit(machine: int) -> tuple[int | None, int]:
+    """The nearest of the limits that hold for what is started here, and what of it is used; the machine's own is none."""
+    found = [(soft, own_size()) for soft in [resource.getrlimit(resource.RLIMIT_AS)[0]] if soft != resource.RLIM_INFINITY]
+    for limit, used in _group_files():
+        text = limit.read_text().strip() if limit.is_file() else "max"
+        if text.isdigit():
+            found.append((int(text), _group_use(used)))
+    near = [each for each in found if each[0] < machine]
+    return min(near, key=lambda each: each[0] - each[1], default=(None, 0))
+
+
+def _group_files() -> Iterator[tuple[Path, Path]]:
+    """Limit and use of this process's control group, by version 2 and version 1; a container sees its own as the root."""
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            names, root = ("memory.max", "memory.current"), _GROUPS
+        elif "memory" in controllers.split(","):
+            names, root = ("memory.limit_in_bytes", "memory.usage_in_bytes"), _GROUPS / "memory"
+        else:
+            continue
+        own = root / path.lstrip("/")
+        place = own if (own / names[0]).is_file() else root
+        yield place / names[0], place / names[1]
+
+
+def _group_use(used: Path) -> int:
+    """Without the pages of files, which the kernel gives back."""
+    stat = used.parent / "memory.stat"
+    lines = [line.split() for line in stat.read_text().splitlines()] if stat.is_file() else []
+    cached = max((int(value) for key, value in lines if key in ("inactive_file", "total_inactive_file")), default=0)
+    return max(0, int(used.read_text()) - cached)
+
+
+def own_size() -> int:
+    """Of this process's address space, in bytes."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def _compiled() -> bool:
@@ -84,47 +122,61 @@ def _compiled() -> bool:
     return bool(cython.compiled) or not str(sends.__file__).endswith(".py")
 
 
-def settings_facts(settings: Mapping[str, str], server_runs: bool) -> Facts:
-    """Of one configuration. server_runs: our own server has its ports then, and that is no fault."""
-    named = [settings[key] for key in FILES if settings.get(key)]
-    found: dict[str, Any] = {
-        "settings": settings,
-        "unreadable_tls_files": tuple(name for name in named if not os.access(name, os.R_OK)),
-    }
-    missing = {}
-    if server_runs:
-        missing["taken_ports"] = "the server runs, and has its ports"
+# ---- Settings
+
+
+def settings_facts(settings: Mapping[str, str], file: Path | None, kind: str, *, server_runs: bool) -> Facts:
+    """Of one configuration file and what it says; without a file the settings are empty, which are the defaults.
+
+    `server_runs`: our own server has its ports then, and that is no fault; it has to have them.
+    """
+    found: dict[str, Any] = {"settings": settings, "kind": kind}
+    missing: dict[str, str] = {}
+    if file is None:
+        missing = dict.fromkeys(("settings_errors", "contradictions", "silent_ports"), "no --config was given")
     else:
-        ports = {key: int(settings[key]) for key in PORTS if settings.get(key, "").isdigit() and settings[key] != "0"}
-        found["taken_ports"] = tuple(f"{key}={port}" for key, port in ports.items() if port_taken(port))
+        found |= _report(file, kind)
+    ports = {key: int(settings[key]) for key in PORTS if settings.get(key, "").isdigit() and settings[key] != "0"}
+    host = settings.get("bindAddress", "")
+    host = "127.0.0.1" if host in ("", "0.0.0.0", "localhost") else host
+    open_ = {key: port for key, port in ports.items() if port_taken(port, host)}
+    if not server_runs:
+        found["taken_ports"] = tuple(f"{key}={port}" for key, port in open_.items())
+        missing["silent_ports"] = "no server of these settings runs here"
+        return Facts(found, missing)
+    missing["taken_ports"] = "the server runs, and has its ports"
+    if open_:
+        found["silent_ports"] = tuple(f"{key}={port}" for key, port in ports.items() if key not in open_)
     return Facts(found, missing)
 
 
-def port_taken(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(SETTLE_SECONDS)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+def kind_of_settings(settings: Mapping[str, str], file: Path | None) -> str:
+    """The process that these settings are for: by the file's name, else by where they say that metadata is."""
+    if file is None:
+        return STANDALONE
+    from cli.config_report import kind_of
+
+    kind = kind_of(file.name)
+    if kind != BROKER:
+        return kind
+    if settings.get("metadataServiceUri"):
+        return BOOKIE
+    in_cluster = any(settings.get(key) for key in ("metadataStoreUrl", "zookeeperServers"))
+    return BROKER if in_cluster or "broker" in file.name else STANDALONE
 
 
-def directory_facts(data_directory: Path, settings: Mapping[str, str]) -> Facts:
-    """Of the directories that the settings name, or of those below the data directory that have a VERSION file.
+def _report(file: Path, kind: str) -> dict[str, Any]:
+    """As `bin/pulsar config check` says it."""
+    from cli.config_report import SETTINGS, report
 
-    Apache's bookie has it, and its journal files (.txn), in `current` below; ours at the top (.journal).
-    """
-    named = [each for key in _DIRECTORY_KEYS for each in settings.get(key, "").split(",") if each]
-    paths = [Path(each) for each in named] or sorted({_directory_of(path) for path in data_directory.glob("**/VERSION")})
-    there = [path for path in paths if path.is_dir()]
-    if not there:
-        return Facts({}, dict.fromkeys(("directories", "journal_files"), f"no bookie's directories in {data_directory}"))
-    journals = sum(1 for path in there for pattern in ("current/*.txn", "*.journal") for _ in path.glob(pattern))
-    return Facts({"directories": tuple(_directory(path) for path in there), "journal_files": journals}, {})
-
-
-def _directory_of(version: Path) -> Path:
-    return version.parent.parent if version.parent.name == "current" else version.parent
-
-
-def _directory(path: Path) -> Directory:
-    versions = [each for each in (path / "current" / "VERSION", path / "VERSION") if each.is_file()]
-    cookie = versions[0].read_text(errors="replace") if versions else None
-    return Directory(str(path), cookie, path.stat().st_uid == os.geteuid())
+    told = report(file.name, file.read_text(), (), kind)
+    made: list[Any] = []
+    for cls in SETTINGS[kind]:
+        try:
+            made.append(build_settings(cls, told.values))
+        except BadSetting:
+            continue  # it is among the errors
+    return {
+        "settings_errors": tuple(told.errors),
+        "contradictions": tuple(each for each in contradictions(made, kind) if not each.ends_start),
+    }

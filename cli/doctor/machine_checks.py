@@ -6,9 +6,6 @@ from cli.doctor.checks import FAIL, OK, WARN, Check, Verdict, by_limits
 
 SKEW_WARN_SECONDS, SKEW_FAIL_SECONDS = 2.0, 30.0
 YEAR_MIN = 2025
-DISK_WARN, DISK_FAIL = 0.90, 0.95
-"""Where Apache's bookies warn, and where they stop taking writes (diskUsageWarnThreshold, diskUsageThreshold)."""
-INODES_WARN, INODES_FAIL = 0.90, 0.98
 FSYNC_WARN_MS, FSYNC_FAIL_MS = 25.0, 500.0
 FILES_WARN, FILES_FAIL = 65_536, 1_024
 PROCESSES_WARN = 4_096
@@ -17,21 +14,15 @@ LOAD_WARN_PER_CPU = 2.0
 SWAPPED_WARN_BYTES = 256 << 20
 
 
-class DiskUse(NamedTuple):
-    """Bytes and inodes of the file system; inodes 0 where it counts none."""
-
-    path: str
-    bytes_total: int
-    bytes_free: int
-    inodes_total: int
-    inodes_free: int
-
-
 class MemoryUse(NamedTuple):
     """In bytes."""
 
     available: int
     swap_used: int
+    limit: int | None = None
+    """Of the control group or the address space of processes here; None: none that is less than the machine has."""
+    used: int = 0
+    """Of that limit."""
 
 
 def clock_skew(skew_seconds: float) -> Verdict:
@@ -41,19 +32,6 @@ def clock_skew(skew_seconds: float) -> Verdict:
 
 def clock_plausible(year: int) -> Verdict:
     return Verdict(OK if year >= YEAR_MIN else FAIL, f"the clock says {year}")
-
-
-def disk_free(disk: DiskUse) -> Verdict:
-    used = 1 - disk.bytes_free / max(1, disk.bytes_total)
-    evidence = f"{disk.path}: {used:.1%} of {disk.bytes_total >> 30} GiB used, {disk.bytes_free >> 20} MiB free"
-    return by_limits(used, DISK_WARN, DISK_FAIL, evidence)
-
-
-def disk_inodes(disk: DiskUse) -> Verdict:
-    if not disk.inodes_total:
-        return Verdict(OK, f"{disk.path}: this file system does not count inodes")
-    used = 1 - disk.inodes_free / disk.inodes_total
-    return by_limits(used, INODES_WARN, INODES_FAIL, f"{disk.path}: {used:.1%} of {disk.inodes_total} inodes used")
 
 
 def fsync_time(fsync_ms: float) -> Verdict:
@@ -79,6 +57,15 @@ def memory_available(memory: MemoryUse) -> Verdict:
     return Verdict(level, f"{free >> 20} MiB of memory available")
 
 
+def memory_limit(memory: MemoryUse) -> Verdict:
+    if memory.limit is None:
+        return Verdict(OK, "no limit below what the machine has")
+    left = memory.limit - memory.used
+    level = FAIL if left < MEMORY_FAIL_BYTES else WARN if left < MEMORY_WARN_BYTES else OK
+    evidence = f"{memory.used >> 20} of {memory.limit >> 20} MiB that the limit of this container or shell allows are in use"
+    return Verdict(level, evidence)
+
+
 def swap_in_use(memory: MemoryUse) -> Verdict:
     return Verdict(WARN if memory.swap_used >= SWAPPED_WARN_BYTES else OK, f"{memory.swap_used >> 20} MiB are swapped out")
 
@@ -92,16 +79,82 @@ def kernels_compiled(compiled: bool) -> Verdict:
 
 
 CHECKS = (
-    Check("clock-skew", ("skew_seconds",), clock_skew, "run an NTP client (chrony) on every machine of the cluster"),
-    Check("clock-plausible", ("year",), clock_plausible, "set the clock; TTL, retention and certificates depend on it"),
-    Check("disk-free", ("disk",), disk_free, "free or add disk, or shorten retention: bookies become read-only at 95 %"),
-    Check("disk-inodes", ("disk",), disk_inodes, "remove small files, or make a file system with more inodes"),
-    Check("disk-writable", ("writable",), disk_writable, "mount it read-write, and let the server's user own it"),
-    Check("fsync-time", ("fsync_ms",), fsync_time, "put journalDirectories on a faster disk: every acknowledged message waits"),
-    Check("open-files-limit", ("files",), open_files_limit, "raise nofile to 65536 (LimitNOFILE= in systemd, ulimit -n)"),
-    Check("processes-limit", ("processes",), processes_limit, "raise nproc (LimitNPROC= in systemd, ulimit -u)"),
-    Check("memory-available", ("memory",), memory_available, "stop something, or add memory, before the kernel kills a server"),
-    Check("swap-in-use", ("memory",), swap_in_use, "add memory or lower vm.swappiness: swapped servers miss their sessions"),
-    Check("load", ("load_per_cpu",), load, "move something away: a server that gets no processor loses its session"),
-    Check("kernels-compiled", ("compiled",), kernels_compiled, "install a C compiler and run bin/prepare"),
+    Check(
+        "clock-skew",
+        ("skew_seconds",),
+        clock_skew,
+        "two machines' clocks differ",
+        "run an NTP client (chrony) on every machine of the cluster",
+    ),
+    Check(
+        "clock-plausible",
+        ("year",),
+        clock_plausible,
+        "the clock was never set",
+        "set the clock; TTL, retention and certificates depend on it",
+    ),
+    Check(
+        "disk-writable",
+        ("writable",),
+        disk_writable,
+        "nothing can be written",
+        "mount it read-write, and let the server's user own it",
+    ),
+    Check(
+        "fsync-time",
+        ("fsync_ms",),
+        fsync_time,
+        "a slow disk for the journal",
+        "put journalDirectories on a faster disk: every acknowledged message waits",
+    ),
+    Check(
+        "open-files-limit",
+        ("files",),
+        open_files_limit,
+        "few files may be open",
+        "raise nofile to 65536 (LimitNOFILE= in systemd, ulimits: in Compose, ulimit -n in a shell), and restart the server",
+    ),
+    Check(
+        "processes-limit",
+        ("processes",),
+        processes_limit,
+        "few processes and threads are allowed",
+        "raise nproc (LimitNPROC= in systemd, ulimit -u)",
+    ),
+    Check(
+        "memory-available",
+        ("memory",),
+        memory_available,
+        "little memory is left",
+        "stop something, or add memory, before the kernel kills a server",
+    ),
+    Check(
+        "memory-limit",
+        ("memory",),
+        memory_limit,
+        "a limit of memory is nearly reached",
+        "raise the limit of memory (MemoryMax= in systemd, mem_limit in Compose, ulimit -v in a shell): a server beyond "
+        "it is killed",
+    ),
+    Check(
+        "swap-in-use",
+        ("memory",),
+        swap_in_use,
+        "memory is swapped out",
+        "add memory or lower vm.swappiness: swapped servers miss their sessions",
+    ),
+    Check(
+        "load",
+        ("load_per_cpu",),
+        load,
+        "the processors are overloaded",
+        "move something away: a server that gets no processor loses its session",
+    ),
+    Check(
+        "kernels-compiled",
+        ("compiled",),
+        kernels_compiled,
+        "the hot loops are not compiled",
+        "install a C compiler and run bin/prepare",
+    ),
 )

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from cli.doctor.checks import FAIL, LEVELS, OK, WARN, Finding
+from cli.doctor.checks import FAIL, LEVELS, OK, WARN, Check, Finding
 
 _MARKS = {OK: "ok", WARN: "WARN", FAIL: "FAIL"}
 
@@ -31,3 +31,9 @@ def as_json(findings: Sequence[Finding]) -> str:
 def exit_code(findings: Sequence[Finding]) -> int:
     """1 when a check failed; warnings do not count."""
     return int(any(each.level == FAIL for each in findings))
+
+
+def checks_table(checks: Sequence[Check]) -> str:
+    """All checks in Markdown, for the documentation."""
+    rows = [f"| `{check.id}` | {check.fault} | {check.remedy} |" for check in checks]
+    return "\n".join(["| check | fault | remedy |", "| --- | --- | --- |", *rows])
