@@ -19,6 +19,10 @@ from .rates import DeliveryCounters, DeliveryRates
 if TYPE_CHECKING:
     from .subscription import Subscription
 
+NOTICES_WAIT_SECONDS = 1.0
+"""A consumer that gives no permits is told that it is active, or at the end, this long after it came: as late as Apache says
+so by default (activeConsumerFailoverDelayTimeMillis)."""
+
 
 class TopicConsumer:
     """A `broker.topic.contract.Consumer`."""
@@ -41,7 +45,7 @@ class TopicConsumer:
         self._is_introduced = False
         self._is_active: bool | None = None
         self._knows_end = False
-        asyncio.get_running_loop().call_soon(self._introduce)
+        self._introducing = asyncio.get_running_loop().call_later(NOTICES_WAIT_SECONDS, self._introduce)
 
     @property
     def name(self) -> str:
@@ -59,6 +63,7 @@ class TopicConsumer:
 
     def flow(self, permits: int) -> None:
         if not self.is_closed:
+            self._introduce()
             self.last_flow_ms = self._subscription.clock.now_ms()
             self._subscription.handle(PermitsAdded(self.key, permits))
 
@@ -120,7 +125,7 @@ class TopicConsumer:
 
     def close(self) -> None:
         if not self.is_closed:
-            self.is_closed = True
+            self._let_go()
             self._subscription.consumer_left(self)
 
     # what the subscription does with it
@@ -149,15 +154,17 @@ class TopicConsumer:
 
     def reached_end(self) -> None:
         """Nothing will ever come after what it has acknowledged; it is told once."""
-        if not self._knows_end:
+        if self._is_introduced and not self._knows_end:
             self._knows_end = True
             self._sink.reached_end_of_topic()
 
     def _introduce(self) -> None:
-        """Its SUCCESS is on the way: from now on it can be told things, first of all what happened meanwhile."""
-        self._is_introduced = True
-        if self.is_closed:
+        """From now on it is told things, first of all what happened meanwhile. Its first permits show that the client has seen
+        SUCCESS: until then Go's knows no such consumer, and drops what comes for it."""
+        if self._is_introduced:
             return
+        self._is_introduced = True
+        self._introducing.cancel()
         if self._is_active is not None:
             self._sink.active_changed(self._is_active)
         self._subscription.tell_end_of_topic()
@@ -165,9 +172,17 @@ class TopicConsumer:
     def end(self, reason: str | None) -> None:
         """The broker ends it; `reason` None: the client asked for it and gets another answer."""
         if not self.is_closed:
-            self.is_closed = True
+            self._let_go()
             if reason is not None:
                 self._sink.closed(reason)
+
+    def refused(self) -> None:
+        """The subscription does not take it on."""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self.is_closed = True
+        self._introducing.cancel()
 
     def _check_open(self) -> None:
         if self.is_closed:

@@ -146,7 +146,7 @@ class Subscription:
         driver.handle(consumer_added(key, request, sink.is_writable))
         refusal = driver.take_refusal()
         if refusal is not None:
-            consumer.is_closed = True
+            consumer.refused()
             del self._consumers[key], driver.targets[key]
             raise refusal
         self.key_shared = request.key_shared if request.type is SubscriptionType.KEY_SHARED else None

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker.errors import BrokerError, ServerError
+from broker.topic.consumer import NOTICES_WAIT_SECONDS
 from broker.topic.contract import KeySharedMeta, KeySharedMode, SubscriptionType
 from broker.topic.settings import TopicSettings
 from managed_ledger.contract import EARLIEST, LATEST
@@ -52,19 +53,42 @@ def test_the_type_changes_only_when_everybody_has_left(first: SubscriptionType, 
     run(scenario)
 
 
-def test_the_first_message_comes_after_permits_and_the_active_notice_after_the_answer() -> None:
+def test_a_consumer_hears_that_it_is_active_once_it_has_given_permits_and_before_its_first_message() -> None:
     async def scenario() -> None:
         world = TopicWorld()
         await world.publish_many(1)
         sink = ConsumerEnd()
+        sink.check = lambda _: sink.heard.append(("message",))
         consumer = await world.topic.subscribe(replace(SUBSCRIBE, type=FAILOVER), sink)
-        assert sink.heard == [], "SUCCESS is written first"
         await settle()
-        assert sink.heard == [("active", True)]
-        assert sink.got == []
+        assert sink.heard == [], "a client may know its consumer only when it has worked on SUCCESS (Go's does)"
         consumer.flow(1)
         await settle()
-        assert sink.entries == [0]
+        assert sink.heard == [("active", True), ("message",)]
+
+    run(scenario)
+
+
+def test_a_consumer_that_gives_no_permits_hears_that_it_is_active_after_a_second() -> None:
+    async def scenario() -> None:
+        sink = ConsumerEnd()
+        await TopicWorld().topic.subscribe(replace(SUBSCRIBE, type=FAILOVER), sink)
+        await asyncio.sleep(NOTICES_WAIT_SECONDS - 0.001)
+        assert sink.heard == []
+        await asyncio.sleep(0.002)
+        assert sink.heard == [("active", True)]
+
+    run(scenario)
+
+
+def test_a_consumer_that_left_hears_nothing_of_being_active() -> None:
+    async def scenario() -> None:
+        sink = ConsumerEnd()
+        consumer = await TopicWorld().topic.subscribe(replace(SUBSCRIBE, type=FAILOVER), sink)
+        consumer.close()
+        consumer.flow(1)
+        await asyncio.sleep(2 * NOTICES_WAIT_SECONDS)
+        assert sink.heard == []
 
     run(scenario)
 
