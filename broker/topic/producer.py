@@ -34,6 +34,9 @@ class ProducerHost(Protocol):
     def storage_failed(self, error: BaseException) -> None:
         """The log cannot be trusted with more: the topic closes, and with it this producer."""
 
+    def log_ended(self, producer: "TopicProducer") -> None:
+        """One of its messages came after the last one of the topic."""
+
     def producer_left(self, producer: "TopicProducer") -> None: ...
 
 
@@ -160,6 +163,8 @@ class TopicProducer:
             case BrokerError():  # certainly not stored
                 self._unanswered.popleft()
                 self._sink.send_failed(run, error.code, error.message)
+            case ManagedLedgerTerminated() if not self.is_closed:
+                self._host.log_ended(self)
             case ManagedLedgerTerminated():
                 self._unanswered.popleft()
                 self._sink.send_failed(run, ServerError.TOPIC_TERMINATED, "Topic was already terminated")

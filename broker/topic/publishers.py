@@ -180,6 +180,11 @@ class Publishers:
     def storage_failed(self, error: BaseException) -> None:
         self._host.storage_failed(error)
 
+    def log_ended(self, producer: TopicProducer) -> None:
+        """Sent away first, as by Apache (PersistentTopic.addFailed): its client hears why when it comes back."""
+        producer.end("the topic is terminated")
+        self.producer_left(producer)
+
     def producer_left(self, producer: TopicProducer) -> None:
         if self._producers.pop(producer.key, None) is None:
             return

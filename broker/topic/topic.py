@@ -223,6 +223,7 @@ class PersistentTopic:
         try:
             await self.ledger.terminate()
         except ManagedLedgerError as error:
+            self.storage_failed(error)  # the log takes nothing more, and may not have ended
             raise broker_error(error) from error
         await self.publishers.send_away("the topic is terminated")
         for subscription in self.subscriptions.all:

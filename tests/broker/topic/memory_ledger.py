@@ -168,6 +168,7 @@ class MemoryLedger:
         self.hold = False
         self.append_error: ManagedLedgerError | None = None
         self.read_error: ManagedLedgerError | None = None
+        self.terminate_error: ManagedLedgerError | None = None
         self.properties_error: ManagedLedgerError | None = None
         self.properties_gate: asyncio.Event | None = None
         self.is_in_memory = False
@@ -360,6 +361,8 @@ class MemoryLedger:
         return ()
 
     async def terminate(self) -> Position:
+        if self.terminate_error is not None:
+            raise self.terminate_error
         self.is_terminated = True
         return self.last_confirmed
 
