@@ -50,7 +50,7 @@ class BookieLedgerWriter:
         self._seal = _seal_of(metadata)
         self._header_bytes = HEADER_BYTES[metadata.digest_type]
         self._loop = asyncio.get_running_loop()
-        self._adds = ReplicatedAdds(
+        self._adds = adds = ReplicatedAdds(
             self.ledger_id,
             Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum),
             metadata.segments[-1].bookies,
@@ -64,8 +64,8 @@ class BookieLedgerWriter:
             self.ledger_id,
             master_key,
             explicit_lac_seconds,
-            lambda: self._adds.last_confirmed,
-            lambda: self._adds.clients if self._adds.failure is None else (),
+            lambda: adds.last_confirmed,
+            lambda: adds.clients if adds.failure is None else (),
             partial(lac_record, self.ledger_id, digest=metadata.digest_type, password=metadata.password),
         )
         if explicit_lac_seconds:

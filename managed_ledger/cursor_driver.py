@@ -14,6 +14,7 @@ from typing import Protocol
 from pyroaring import BitMap
 
 from ports.logs import line
+from ports.owner import ask, tell
 from wire.position import Position
 
 from .cursor.acknowledgements import Acknowledgements
@@ -182,7 +183,7 @@ class DurableCursor(MemoryCursor):
         self.persistent_mark_delete = self._written_mark = acknowledgements.mark_delete
         self._properties = properties
         self._store = store
-        self._holes = StoredHoles(acknowledgements, store, holes, settings, self._state)
+        self._holes = StoredHoles(acknowledgements, store, holes, settings, ask(self._state))
         self._throttle = MarkThrottle(
             settings.managed_ledger_default_mark_delete_rate_limit,
             settings.managed_ledger_cursor_position_flush_seconds,
@@ -217,7 +218,7 @@ class DurableCursor(MemoryCursor):
     async def recovered(self) -> None:
         """Load what has to be known before anything else; mark-delete may move without the managed ledger being told."""
         await self._holes.load_wanted()
-        self._holes.moved = super()._changed
+        self._holes.moved = tell(super()._changed)
 
     def is_loaded(self, ledger_id: int, first: int, last: int) -> bool:
         return self._holes.is_loaded(ledger_id, first, last)

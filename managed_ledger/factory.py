@@ -132,6 +132,8 @@ class ManagedLedgerFactory:
                 if create and is_others:
                     continue  # who asked first did not want it made
                 raise
+            finally:
+                del task  # an error of it has this frame in its traceback: together they would stay
             if not ledger.is_closing:
                 return ledger
             await ledger.ended()

@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 
 from ports.logs import line
 from ports.outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
+from ports.owner import ask, tell, weakly
 from ports.read_buffer import ReadBuffer, SharedRoom
 from ports.turn import turn_of
 from wire.errors import RemoteError
@@ -111,11 +112,12 @@ class Connection(asyncio.BufferedProtocol):
         self._turn = turn_of(self._loop)
         self._session = Session()
         self._input = ReadBuffer(server.room)
-        self._gate = PublishGate(server.memory, settings.max_pending_publish_requests_per_connection, self._reading_changed)
+        changed = tell(self._reading_changed)
+        self._gate = PublishGate(server.memory, settings.max_pending_publish_requests_per_connection, changed)
         self._producers = Producers(self, server.service, settings, self._gate)
         self._consumers = Consumers(self, server.service, settings)
         self._topic_lists = TopicLists(self, server.service)
-        self._families = (
+        self._families: tuple[Any, ...] = (
             self._producers,
             self._consumers,
             ConsumerRequests(self, self._consumers),
@@ -125,19 +127,15 @@ class Connection(asyncio.BufferedProtocol):
             Schemas(self, server.service),
             Transactions(self, server.coordinators, server.security),
         )
-        self._requests = RequestsUnderWay(self._reading_changed)
+        self._requests = RequestsUnderWay(changed)
         self._frame_bytes_max = min(HANDSHAKE_BYTES_MAX, settings.frame_bytes_max)
         self._guard: Guard | None = None
         self._asked: BaseCommand | None = None
         """The command whose work waits for a permission: the next `run` is it."""
         self._header_bytes = HEADER_BYTES_CRC32C
         self._is_reading = True
-        self._liveness = Liveness(
-            lambda: self.answer(PING),
-            self.end,
-            lambda: self._is_reading,
-            settings.connection_liveness_check_timeout_millis,
-        )
+        ping, listens, check_ms = tell(self._ping), ask(self._listens), settings.connection_liveness_check_timeout_millis
+        self._liveness = Liveness(ping, tell(self.end), listens, check_ms)
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport
         self._outbox: Outbox
@@ -193,12 +191,12 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
-        self._outbox = Outbox(self._transport, self._overflowed)
+        self._outbox = Outbox(self._transport, tell(self._overflowed))
         peer = transport.get_extra_info("peername") or ("unknown", 0)
         self._host, self.address = str(peer[0]), f"{peer[0]}:{peer[1]}"
         self.is_open = True
         if self._server.security is not None:
-            self._guard = Guard(self._server.security, self, transport.get_extra_info("peercert"), self._attached)
+            self._guard = Guard(self._server.security, weakly(self), transport.get_extra_info("peercert"), ask(self._attached))
         refusal = self._server.admit(self, self._host)
         if refusal is not None:
             self._refuse(ServerError.NOT_ALLOWED, refusal)
@@ -221,6 +219,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._server.dismiss(self, self._host)
+        self._families = ()
+        del self._producers, self._consumers, self._topic_lists  # they know this object: together they would stay
 
     def close(self) -> None:
         """The server stops: what was written is still sent."""
@@ -275,8 +275,14 @@ class Connection(asyncio.BufferedProtocol):
             self.end(verdict.value)
             return
         if verdict is Tick.SEND_PING or not self._is_reading:  # whom we do not read hears that we are there all the same
-            self.answer(PING)
+            self._ping()
         self._timer = self._loop.call_later(self._server.settings.keep_alive_interval_seconds, self._tick)
+
+    def _ping(self) -> None:
+        self.answer(PING)
+
+    def _listens(self) -> bool:
+        return self._is_reading
 
     # ---- Reading
 

@@ -69,6 +69,10 @@ class ProducerHandle:
     def attach(self, producer: Producer, header_bytes: int) -> None:
         self.producer, self.header_bytes = producer, header_bytes
 
+    def detach(self) -> None:
+        """It is closed. It keeps its sink for what it has still to answer, and must not be kept by it."""
+        self.producer = None
+
     def succeed(self, request_id: int) -> None:
         """PRODUCER_SUCCESS; the first of two for a producer that has to wait (WaitForExclusive)."""
         producer = self.producer

@@ -184,6 +184,7 @@ class Producers:
 
         def drained() -> None:
             producer.close()
+            handle.detach()
             self._link.answer(replies.success(request_id))
 
         handle.drain(drained)
@@ -192,12 +193,14 @@ class Producers:
         """One that is not attached yet, or waits in vain for its turn, hears of it as the refusal of its request."""
         if self._handles.get(handle.producer_id) is not handle:
             return
-        if handle.producer is None or not handle.producer.is_ready:
+        producer = handle.producer
+        handle.detach()
+        if producer is None or not producer.is_ready:
             self._refuse(handle, BrokerError(code, reason))
             return
         del self._handles[handle.producer_id]
         self._recently_closed.add(handle.producer_id, asyncio.get_running_loop().time())
-        log.info(line("producer closed", peer=self._link.address, producer=handle.producer.name, reason=reason))
+        log.info(line("producer closed", peer=self._link.address, producer=producer.name, reason=reason))
         if self._link.protocol_version >= 5:
             heir = None if handle.topic is None else self._service.heir(handle.topic)
             self._link.answer(replies.close_producer(handle.producer_id, heir))
@@ -216,12 +219,14 @@ class Producers:
         for handle in handles.values():
             if handle.producer is not None:
                 handle.producer.close()
+                handle.detach()
 
 
 def _revoke(handle: ProducerHandle, reason: str) -> None:
+    producer = handle.producer
     handle.closed(reason)
-    if handle.producer is not None:
-        handle.producer.close()
+    if producer is not None:
+        producer.close()
 
 
 def _topic_epoch(command: api.CommandProducer) -> int:

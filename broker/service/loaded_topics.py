@@ -84,6 +84,8 @@ class LoadedTopics:
                 return await asyncio.shield(task)
         except TimeoutError:
             raise self._too_slow() from None
+        finally:
+            del task  # an error of it has this frame in its traceback: together they would stay
 
     def _too_slow(self) -> BrokerError:
         message = f"Loading or closing the topic took more than {self._load_seconds_max} s"

@@ -16,6 +16,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
 from ports.logs import line
+from ports.owner import ask
 from wire.position import Position
 from wire.run import FLAG_MARKER, EntryRun
 
@@ -55,7 +56,7 @@ class TopicCompaction:
     """Of one topic. `ledgers` None: it is not compacted."""
 
     def __init__(self, host: CompactionHost, ledgers: LedgerStore | None, settings: TopicSettings, clock: Clock) -> None:
-        self.topic = CompactedTopic(ledgers, self._cursor)
+        self.topic = CompactedTopic(ledgers, ask(self._cursor))
         self.status = CompactionStatus()
         self.stats: CompactionStats | None = None
         """None: none has begun since the topic was loaded."""

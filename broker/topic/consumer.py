@@ -4,7 +4,7 @@ Owns nothing but its counters. After it was closed, or ended by the broker, ever
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ServerError
@@ -22,6 +22,30 @@ if TYPE_CHECKING:
 NOTICES_WAIT_SECONDS = 1.0
 """A consumer that gives no permits is told that it is active, or at the end, this long after it came: as late as Apache says
 so by default (activeConsumerFailoverDelayTimeMillis)."""
+
+
+class Nobody:
+    """The sink of a consumer that is closed: its connection keeps the consumer, and must not be kept by it."""
+
+    is_writable = True
+
+    async def is_alive(self) -> bool:
+        return False
+
+    def deliver(
+        self,
+        run: EntryRun,
+        indexes: range | Sequence[int],
+        redelivery_counts: Sequence[int] | None,
+        ack_sets: Mapping[int, Sequence[int]] | None,
+        consumer_epoch: int | None,
+    ) -> None: ...
+    def active_changed(self, is_active: bool) -> None: ...
+    def reached_end_of_topic(self) -> None: ...
+    def closed(self, reason: str) -> None: ...
+
+
+NOBODY = Nobody()
 
 
 class TopicConsumer:
@@ -172,6 +196,7 @@ class TopicConsumer:
     def end(self, reason: str | None) -> None:
         """The broker ends it; `reason` None: the client asked for it and gets another answer."""
         if not self.is_closed:
+            sink = self._sink
             self._let_go()
             if reason is not None:
                 self._sink.closed(reason)
@@ -183,6 +208,7 @@ class TopicConsumer:
     def _let_go(self) -> None:
         self.is_closed = True
         self._introducing.cancel()
+        self._sink = NOBODY
 
     def _check_open(self) -> None:
         if self.is_closed:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, assert_never
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
+from ports.owner import weakly
 from wire.run import EntryBatch, EntryRun, SendRun
 from wire.transactions import TxnId
 
@@ -92,7 +93,7 @@ class Publishers:
         self._throttle: PublishThrottle | None = None
         self._throttles: tuple[PublishThrottle, ...] = ()
         """This topic's and the broker's, where there are rates."""
-        self.deduplication = TopicDeduplication(self, policies, settings, clock)
+        self.deduplication = TopicDeduplication(weakly(self), policies, settings, clock)
         self.policies_changed()
 
     @property

@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from ports.owner import ask
 from wire.kernels.delivery_times import deliver_times
 from wire.kernels.metadata import key_hashes, scan
 from wire.run import FLAG_TRANSACTION, EntryRun, RunMetadata
@@ -21,9 +22,9 @@ class ScannedRuns:
 
     def __init__(self, decided: Callable[[EntryRun, RunMetadata], RunMetadata] | None = None) -> None:
         self._decided = decided
-        self.unremembered = UnrememberedRuns(self._scan)
+        self.unremembered = UnrememberedRuns(ask(self._scan))
         """For runs of picked entries: another pick may begin and end where this one does."""
-        self._metadata = _Memo[RunMetadata](self._scan)
+        self._metadata = _Memo[RunMetadata](ask(self._scan))
         self._key_hashes = _Memo["array[int]"](key_hashes)
         self._deliver_times = _Memo["array[int]"](deliver_times)
 

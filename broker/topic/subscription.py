@@ -24,6 +24,7 @@ from broker.subscription.contract import (
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedCursor, ManagedLedgerError
 from ports.clock import Clock
+from ports.owner import tell, weakly
 from wire.position import Position
 
 from .acknowledging import Acknowledging
@@ -97,16 +98,16 @@ class Subscription:
         self._throttle: DispatchThrottle | None = None
         self._unacked: BrokerUnacked | None = None
         self._held_to = 0
-        self._awaited_return = AwaitedReturn(partial(host.abandoned, self))
+        self._awaited_return = AwaitedReturn(tell(self._give_up))
         self.acknowledging = Acknowledging(
             host.ledger,
             cursor,
             self._label,
-            self.handle,
-            self._acknowledged,
+            tell(self.handle),
+            tell(self._acknowledged),
             batch_indexes=settings.acknowledgment_at_batch_index_level_enabled,
         )
-        self.transactions = SubscriptionTransactions(self, host.logs_of_its_own, host.storage_failed)
+        self.transactions = SubscriptionTransactions(weakly(self), host.logs_of_its_own, tell(host.storage_failed))
 
     @property
     def consumers(self) -> list[TopicConsumer]:
@@ -240,6 +241,9 @@ class Subscription:
         for consumer in self.consumers:
             self._forget(consumer)
             consumer.end(None if consumer is asked_by else reason)
+
+    def _give_up(self) -> None:
+        self._host.abandoned(self)
 
     def _stop_dispatching(self) -> None:
         driver, self._driver = self._driver, None

@@ -14,6 +14,7 @@ from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgers
 from ports.clock import Clock
+from ports.owner import ask, weakly
 from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
@@ -70,8 +71,8 @@ class PersistentTopic:
         self.takes_transactions = takes_transactions
         self.ledger_store = None if logs is None else logs.ledger_store
         self.logs_of_its_own = None if logs is None else LogsOfItsOwn(logs, ledger.name)
-        self.transactions = TopicTransactions(self, snapshots, settings, clock)
-        self.scanned = ScannedRuns(self.transactions.decided)
+        self.transactions = TopicTransactions(weakly(self), snapshots, settings, clock)
+        self.scanned = ScannedRuns(ask(self.transactions.decided))
         self._settings = settings
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -80,14 +81,21 @@ class PersistentTopic:
         self._closing: asyncio.Task[None] | None = None
         self._policies = self.kind.policies(settings, dispatcher_settings)
         limits = limits or BrokerLimits(settings)
-        self.publishers = self.kind.publishers(self, self._policies, limits, settings, clock)
+        self.publishers = self.kind.publishers(weakly(self), self._policies, limits, settings, clock)
         self._subscribe_limiter = SubscribeLimiter()
         self.subscriptions = Subscriptions(
-            self, self._policies, limits, self.publishers.rates, settings, dispatcher_settings, clock, self.kind.subscription
+            weakly(self),
+            self._policies,
+            limits,
+            self.publishers.rates,
+            settings,
+            dispatcher_settings,
+            clock,
+            self.kind.subscription,
         )
-        self.compaction = TopicCompaction(self, self.ledger_store, settings, clock)
-        self.upkeep = Upkeep(self, self._policies, settings, clock)
-        self.operations = StoredTopicOperations(self, settings, clock)
+        self.compaction = TopicCompaction(weakly(self), self.ledger_store, settings, clock)
+        self.upkeep = Upkeep(weakly(self), self._policies, settings, clock)
+        self.operations = StoredTopicOperations(weakly(self), settings, clock)
         if self.subscriptions.get(COMPACTION_CURSOR) is not None:
             self.run_task(self.compaction.tidy())
         self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available)

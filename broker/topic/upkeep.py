@@ -14,6 +14,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger
 from ports.clock import Clock
 from ports.logs import line
+from ports.owner import ask, tell
 from wire.position import Position
 
 from .backlog import REDUCTION, backlog_bytes, closed_before, entries_to_evict, is_size_exceeded
@@ -66,7 +67,7 @@ class Upkeep:
         """Of the backlog, as of the last check of quotas."""
         self.evictions = dict.fromkeys(QuotaType, 0)
         """Checks that evicted from a backlog, by the quota that was exceeded."""
-        self._expiry = ExpiryTimer(host.name, self._expire_and_look, host.run_task, clock)
+        self._expiry = ExpiryTimer(host.name, ask(self._expire_and_look), tell(host.run_task), clock)
         self._expiry.set_ttl(self.policies.message_ttl_seconds)
 
     def close(self) -> None:

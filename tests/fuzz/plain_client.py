@@ -1,7 +1,7 @@
 """PlainClient: a client in its right mind, beside the fuzz and after it. One connection; waits for each answer."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from simulation.wire_format import take_frames
 from tests.wire.frame_samples import frame
@@ -45,8 +45,7 @@ class PlainClient(asyncio.Protocol):
         return client
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data

@@ -29,6 +29,7 @@ from managed_ledger.cursor.properties import apache_bucket_key, bucket_key, buck
 from managed_ledger.tasks import unbroken
 from ports.allocator import give_back_free_memory
 from ports.logs import line
+from ports.owner import tell
 
 from ..dispatch_driver import DispatchDriver, ReadPlace
 from ..subscription_host import SubscriptionHost
@@ -67,8 +68,8 @@ class DelayedIndex:
         self._stored_to = START
         self._stored_at = 0.0
         self._dispatcher = driver.dispatcher
-        self._handle = driver.handle
-        self._failed = host.storage_failed
+        self._handle = handle = tell(driver.handle)
+        self._failed = tell(host.storage_failed)
         self._ledgers = ledgers
         self._cursor = cursor
         self._topic, self._subscription = host.name, subscription
@@ -78,7 +79,7 @@ class DelayedIndex:
             settings.delayed_delivery_min_index_count_per_bucket, buckets_max=limit if limit > 0 else BUCKETS_MAX
         )
         self._segment_count = settings.delayed_delivery_max_indexes_per_bucket_snapshot_segment
-        self._loader = IndexLoader(ledgers, host.ledger, place, driver.handle, wall_ms, self._label)
+        self._loader = IndexLoader(ledgers, host.ledger, place, handle, wall_ms, self._label)
         self._operations: dict[str, OperationCounts] = {}
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None

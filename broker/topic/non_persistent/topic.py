@@ -10,6 +10,7 @@ from dataclasses import replace
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
 from ports.clock import Clock
+from ports.owner import tell
 from wire.position import Position
 from wire.run import EntryRun
 
@@ -44,7 +45,7 @@ class NonPersistentTopic(PersistentTopic):
         clock: Clock,
         limits: BrokerLimits,
     ) -> None:
-        log = PassingLog(log_name, lambda: settings.non_persistent_entries_at_once_max, self._passed)
+        log = PassingLog(log_name, lambda: settings.non_persistent_entries_at_once_max, tell(self._passed))
         super().__init__(name, log, partition_index, settings, dispatcher_settings, clock, limits)
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> TopicProducer:

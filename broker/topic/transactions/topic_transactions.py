@@ -13,6 +13,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerTerminated
 from ports.clock import Clock
 from ports.logs import line
+from ports.owner import ask
 from ports.promise import listen
 from wire.kernels.metadata import scan
 from wire.position import Position
@@ -56,7 +57,7 @@ class TopicTransactions:
 
     def __init__(self, host: TransactionsHost, snapshots: SnapshotStore | None, settings: TopicSettings, clock: Clock) -> None:
         self.buffer = TransactionBuffer()
-        self.committed = ReadCommitted(host.ledger, self._limit)
+        self.committed = ReadCommitted(host.ledger, ask(self._limit))
         self.recovery_ms = (0, 0)
         """When it began and ended."""
         self.last_snapshot_ms = 0
