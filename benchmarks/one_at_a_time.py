@@ -1,12 +1,13 @@
-"""Publishes one message at a time until its stdin ends: `python -m benchmarks.one_at_a_time pulsar://host:port TOPIC`.
+"""Publishes one message at a time until its stdin ends: `python -m benchmarks.one_at_a_time pulsar://host:port TOPIC [RATE]`.
 
 A process of its own, so that what it waited is the server's doing and not that of whoever works beside it. Writes `ready`, and
-at the end one line: how many publishes, and milliseconds that they took.
+at the end one line: how many publishes, and milliseconds that they took. With RATE at most so many begin in a second.
 """
 
 import json
 import select
 import sys
+import time
 
 from benchmarks.raw_client import RawClient, send_frame
 
@@ -14,13 +15,19 @@ PAYLOAD_BYTES = 100
 SECONDS_AT_A_TIME = 0.2
 
 
-def publish_until(url: str, topic: str) -> list[float]:
+def publish_until(url: str, topic: str, rate: str = "0") -> list[float]:
     """Seconds of each publish, in order of size."""
-    client, found = RawClient(url), []
+    client = RawClient(url)
+    found: list[float] = []
     client.producer(topic)
+    one = send_frame(PAYLOAD_BYTES, 1)
     print("ready", flush=True)
-    while not select.select([sys.stdin], [], [], 0)[0]:
-        found += client.publish_one_at_a_time(send_frame(PAYLOAD_BYTES, 1), SECONDS_AT_A_TIME)
+    pause = 1 / float(rate) if float(rate) else 0.0
+    at_a_time = 1e-4 if pause else SECONDS_AT_A_TIME  # one, or so many as fit
+    due = time.perf_counter()
+    while not found or not select.select([sys.stdin], [], [], max(0.0, due - time.perf_counter()))[0]:
+        found += client.publish_one_at_a_time(one, at_a_time)
+        due = max(due + pause, time.perf_counter())
     client.close()
     return sorted(found)
 

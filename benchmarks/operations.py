@@ -51,10 +51,12 @@ class WebClient:
         self._reader.close()
         self._socket.close()
 
-    def ask(self, path: str, method: str = "GET") -> int:
+    def ask(self, path: str, method: str = "GET", body: str = "") -> int:
         """Bytes of the answer's body. ValueError when it is an error."""
-        head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\nContent-Length: 0"
-        self._socket.sendall(f"{head}\r\n\r\n".encode())
+        head = (
+            f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+        )
+        self._socket.sendall(f"{head}\r\n\r\n{body}".encode())
         status = int(self._reader.readline().split()[1])
         length, is_chunked = 0, False
         while (line := self._reader.readline().strip().lower()) != b"":

@@ -40,6 +40,7 @@ class CursorHost(Protocol):
     @property
     def sequence(self) -> LedgerSequence: ...
     def mark_moved(self, old: Position, new: Position) -> None: ...
+    def went_back(self, cursor: "MemoryCursor") -> None: ...
     def fenced(self, error: ManagedLedgerFenced) -> None: ...
     def cursor_closed(self, cursor: "MemoryCursor") -> None: ...
 
@@ -161,6 +162,8 @@ class MemoryCursor:
     def _changed(self, old: Position) -> None:
         new = self.acknowledgements.mark_delete
         if new != old:
+            if new < old:
+                self._host.went_back(self)
             self._host.mark_moved(old, new)
 
 

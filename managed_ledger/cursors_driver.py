@@ -14,6 +14,7 @@ from .cursor.state import CursorState
 from .cursor_driver import CursorHost, DurableCursor, MemoryCursor, before
 from .cursor_store import CursorStore
 from .errors import ManagedLedgerError, ManagedLedgerFenced
+from .slowest_cursor import SlowestCursor
 from .surroundings import Surroundings
 from .tasks import all_tried, unbroken
 
@@ -23,6 +24,7 @@ class LedgerCursors:
 
     def __init__(self, host: CursorHost, around: Surroundings, ledger_name: str, path: str) -> None:
         self.by_name: dict[str, MemoryCursor] = {}
+        self.slowest = SlowestCursor(self.by_name)
         self._host = host
         self._around = around
         self._ledger_name = ledger_name
@@ -39,9 +41,6 @@ class LedgerCursors:
 
     def durable(self) -> list[DurableCursor]:
         return [cursor for cursor in self.by_name.values() if isinstance(cursor, DurableCursor)]
-
-    def durable_marks(self) -> list[Position]:
-        return [cursor.mark_delete for cursor in self.durable()]
 
     def ledgers_trimmed(self) -> None:
         for cursor in list(self.by_name.values()):
@@ -69,6 +68,7 @@ class LedgerCursors:
         sequence = self._host.sequence
         cursor = MemoryCursor(self._host, name, Acknowledgements(sequence, before(sequence, initial)))
         self.by_name[name] = cursor
+        self.slowest.noted(name)
         return cursor
 
     async def delete(self, name: str) -> None:
@@ -85,7 +85,8 @@ class LedgerCursors:
                 await cursor.close()
 
     async def delete_all(self) -> None:
-        failures = await all_tried([cursor.delete() for cursor in self.durable()])
+        """Some at a time, however many there are."""
+        failures = await all_tried(cursor.delete() for cursor in self.durable())
         if failures:
             raise failures[0]
 
@@ -121,4 +122,5 @@ class LedgerCursors:
         cursor = DurableCursor(self._host, name, machine, store, around.holes, around.settings, state.properties)
         cursor.limit_marks(self._marks_per_second)
         self.by_name[name] = cursor
+        self.slowest.noted(name)
         return cursor

@@ -8,12 +8,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from pyroaring import BitMap
 
 from bookkeeper.ledgers import LedgerReader, Quorums
 from metadata.store import Delete, MetadataError, Operation, Versioned
 from ports.logs import line
+from ports.owner import ask, tell, weakly
 from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
@@ -67,7 +69,7 @@ class StoredManagedLedger:
         limits = rollover_limits(around.settings)
         self._creation = creation = LedgerCreation(metadata, around.ledgers, self._deletion)
         self._appender = Appender(
-            metadata, around.ledgers, creation, limits, around.clock, self._confirmed, self._began, self.meters
+            metadata, around.ledgers, creation, limits, around.clock, tell(self._confirmed), tell(self._began), self.meters
         )
         self.reads = LedgerReads(
             self.name,
@@ -76,18 +78,18 @@ class StoredManagedLedger:
             self._cache,
             self._appender.writer_of,
             around.settings,
-            self._lost,
+            tell(self._lost),
             self.meters,
         )
-        self._cursors = LedgerCursors(self, around, self.name, metadata.path)
+        self._cursors = LedgerCursors(weakly(self), around, self.name, metadata.path)
         self._trimming = Trimming(
             metadata,
             self._deletion,
             retention(around.settings),
             around.clock,
-            self._marks,
-            self._trimmed,
-            self._write_metadata,
+            ask(self._slowest_mark),
+            tell(self._trimmed),
+            ask(self._write_metadata),
         )
         self._listeners, self._fenced_listeners = ConfirmedListeners(), ConfirmedListeners()
         self._closing: asyncio.Task[None] | None = None
@@ -213,6 +215,9 @@ class StoredManagedLedger:
         await self._cursors.delete(name)
         self._trimming.trim_soon()
 
+    def went_back(self, cursor: MemoryCursor) -> None:
+        self._cursors.slowest.noted(cursor.name)
+
     def mark_moved(self, old: Position, new: Position) -> None:
         """A cursor went on; where it left a ledger or came to its end, that may go."""
         span = self.sequence.span(new.ledger_id)
@@ -224,8 +229,8 @@ class StoredManagedLedger:
         if not cursor.durable:
             self._trimming.trim_soon()
 
-    def _marks(self) -> list[Position]:
-        return [cursor.mark_delete for cursor in self._cursors.by_name.values()]
+    def _slowest_mark(self) -> Position | None:
+        return self._cursors.slowest.mark()
 
     def fenced(self, error: ManagedLedgerFenced) -> None:
         _log.warning(line("fenced", managed_ledger=self.name, error=error))
@@ -305,7 +310,8 @@ class StoredManagedLedger:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
-        failures = await all_tried([self._appender.close(), *(cursor.close() for cursor in self._cursors.by_name.values())])
+        cursors = list(self._cursors.by_name.values())
+        failures = await all_tried(chain([self._appender.close()], (cursor.close() for cursor in cursors)))
         await self._end()
         if failures:
             raise failures[0]

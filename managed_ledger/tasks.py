@@ -1,8 +1,10 @@
 """Work that must not stop half-way, and work done side by side. Owns no task longer than its work takes."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
+
+from ports.side_by_side import side_by_side
 
 T = TypeVar("T")
 
@@ -11,13 +13,15 @@ async def unbroken(work: Coroutine[Any, Any, T]) -> T:
     """Do it to its end even if the caller is cancelled: what was written and not noted looks like another owner's work."""
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(take_error)
-    return await asyncio.shield(task)
+    try:
+        return await asyncio.shield(task)
+    finally:
+        del task  # an error of it has this frame in its traceback: together they would stay
 
 
-async def all_tried(work: Sequence[Coroutine[Any, Any, None]]) -> list[BaseException]:
-    """Do all of it at once; what failed, in the order given."""
-    results = await asyncio.gather(*work, return_exceptions=True)
-    return [result for result in results if isinstance(result, BaseException)]
+async def all_tried(work: Iterable[Coroutine[Any, Any, None]]) -> list[BaseException]:
+    """Do all of it, some at a time (`ports.side_by_side`); what failed, in the order given."""
+    return [result for result in await side_by_side(work) if isinstance(result, BaseException)]
 
 
 def take_error(done: "asyncio.Future[Any]") -> None:

@@ -199,7 +199,7 @@ class TopicConsumer:
             sink = self._sink
             self._let_go()
             if reason is not None:
-                self._sink.closed(reason)
+                sink.closed(reason)
 
     def refused(self) -> None:
         """The subscription does not take it on."""

@@ -21,7 +21,8 @@ _log = logging.getLogger(__name__)
 
 
 class Trimming:
-    """Of one managed ledger. `marks`: of its cursors. `trimmed` tells who reads; `write` stores the list."""
+    """Of one managed ledger. `slowest`: the mark of the cursor behind all others. `trimmed` tells who reads; `write` stores the
+    list."""
 
     def __init__(
         self,
@@ -29,7 +30,7 @@ class Trimming:
         deletion: LedgerDeletion,
         retention: Retention,
         clock: Clock,
-        marks: Callable[[], Sequence[Position]],
+        slowest: Callable[[], Position | None],
         trimmed: Callable[[Sequence[int]], None],
         write: Callable[[], Awaitable[None]],
     ) -> None:
@@ -37,7 +38,7 @@ class Trimming:
         self._deletion = deletion
         self._retained = retention
         self._clock = clock
-        self._marks = marks
+        self._slowest = slowest
         self._trimmed = trimmed
         self._write = write
         self._turn = asyncio.Lock()
@@ -81,7 +82,9 @@ class Trimming:
         if self._is_stopped:
             return []
         is_terminated = self._metadata.terminated is not None
-        return trimmable(self._metadata.sequence, self._marks(), retention, self._clock.now_ms(), is_terminated=is_terminated)
+        mark = self._slowest()
+        marks = () if mark is None else (mark,)
+        return trimmable(self._metadata.sequence, marks, retention, self._clock.now_ms(), is_terminated=is_terminated)
 
     async def _remove(self, ledger_ids: Sequence[int]) -> None:
         for ledger_id in ledger_ids:

@@ -1,0 +1,45 @@
+"""Work on many things side by side, some at a time: however many there are, others on the loop have their turn.
+
+Whatever is done for each of a collection without a bound (topics, partitions, subscriptions, cursors, bundles, producers) is
+done by this and not by `asyncio.gather`: that begins all of it in one turn of the loop, and holds a task for each.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Iterable, Iterator
+from typing import Any, TypeVar, cast
+
+T = TypeVar("T")
+
+AT_ONCE_MAX = 32
+"""Enough for one write of metadata or one read of a bookie to serve many; a turn of the loop ends at most so many of them."""
+
+
+async def side_by_side(works: Iterable[Coroutine[Any, Any, T]], at_once_max: int = AT_ONCE_MAX) -> list[T | BaseException]:
+    """Do all of it; what each returned or raised, in the order given. Give a generator: each work is made when its turn comes.
+
+    When the caller is cancelled, what is under way is cancelled too, and the rest does not begin.
+    """
+    found: list[T | BaseException] = []
+    waiting = enumerate(works)
+    workers = [_work_off(waiting, found) for _ in range(at_once_max)]
+    try:
+        await asyncio.gather(*workers)
+    finally:
+        if isinstance(works, list | tuple):
+            for _, work in waiting:
+                work.close()
+    return found
+
+
+async def _work_off(waiting: Iterator[tuple[int, Coroutine[Any, Any, T]]], found: list[T | BaseException]) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    for place, work in waiting:
+        found.append(cast(T, None))
+        try:
+            found[place] = await work
+        except BaseException as error:  # the caller's to judge, as with gather
+            if not isinstance(error, Exception) and (not isinstance(error, asyncio.CancelledError) or task.cancelling()):
+                raise
+            trace = error.__traceback__
+            found[place] = error.with_traceback(None if trace is None else trace.tb_next)  # this frame holds it: no ring
