@@ -82,7 +82,7 @@ class Bookie:
         directories = (settings.journal_directory, settings.ledger_directory)
         self.health = Health(disk, settings, directories, lambda: self._admission.refuse_waiting())
         self._read_only = self.health.reasons
-        self._log_reads = LogReads(self._storage, settings.max_reads_in_progress_limit, self._known)
+        self._log_reads = LogReads(self._storage, settings.reads_in_progress_max, self._known)
         self._loop = asyncio.get_running_loop()
         self._promise = promises(self._loop)
         self._upkeep = Upkeep(self._storage, settings, clock, lambda: self.health.room, self.rewrite)

@@ -47,17 +47,18 @@ from dataclasses import dataclass
 
 MEGABYTE = 1 << 20
 SECTOR_BYTES = 512
-POSITIVE = (
-    "journal_max_size_mb",
-    "journal_pre_alloc_size_mb",
-    "db_storage_write_cache_max_size_mb",
-    "flush_interval",
-    "log_size_limit",
-    "open_file_limit",
-    "max_reads_in_progress_limit",
-    "gc_wait_time",
-    "disk_check_interval",
-)
+POSITIVE = {
+    "journal_max_size_mb": "journalMaxSizeMB",
+    "journal_pre_alloc_size_mb": "journalPreAllocSizeMB",
+    "db_storage_write_cache_max_size_mb": "dbStorage_writeCacheMaxSizeMb",
+    "flush_interval": "flushInterval",
+    "log_size_limit": "logSizeLimit",
+    "gc_wait_time": "gcWaitTime",
+    "disk_check_interval": "diskCheckInterval",
+}
+OPEN_FILES_MAX = 64
+READS_IN_PROGRESS_MAX = 64
+"""In the place of Apache's 0, which is no bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,10 @@ class BookieSettings:
     db_storage_direct_io_entry_logger: bool = True
     flush_interval: int = 60_000
     log_size_limit: int = 128 * MEGABYTE
-    open_file_limit: int = 64
-    max_reads_in_progress_limit: int = 64
+    open_file_limit: int = OPEN_FILES_MAX
+    """Entry logs that are open for reading at a time. 0 (BookKeeper's own): as by default."""
+    max_reads_in_progress_limit: int = READS_IN_PROGRESS_MAX
+    """Reads of entries that are under way at a time; more wait their turn. 0 (BookKeeper's own): as by default."""
     gc_wait_time: int = 900_000
     gc_overreplicated_ledger_wait_time: int = 86_400_000
     """Between two removals of ledgers whose metadata names other bookies only. 0 or less: never."""
@@ -146,9 +149,19 @@ class BookieSettings:
             raise ValueError(f"minorCompactionThreshold={minor} must be less than majorCompactionThreshold={major}")
 
     def _check_positive(self) -> None:
-        for name in POSITIVE:
+        for name, key in POSITIVE.items():
             if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be positive")
+                raise ValueError(f"{key}={getattr(self, name)}: expected at least 1")
+        if min(self.open_file_limit, self.max_reads_in_progress_limit) < 0:
+            raise ValueError("openFileLimit, maxReadsInProgressLimit: expected 0 (as by default) or more")
+
+    @property
+    def open_files_max(self) -> int:
+        return self.open_file_limit or OPEN_FILES_MAX
+
+    @property
+    def reads_in_progress_max(self) -> int:
+        return self.max_reads_in_progress_limit or READS_IN_PROGRESS_MAX
 
     @property
     def journal_directory(self) -> str:

@@ -26,8 +26,8 @@ def stripe_settings(settings: BookieSettings) -> list[BookieSettings]:
             ledger_directories=(_directory(settings.ledger_directories, index, count),),
             db_storage_write_cache_max_size_mb=_share(settings.db_storage_write_cache_max_size_mb, count),
             db_storage_read_ahead_cache_max_size_mb=_share(settings.db_storage_read_ahead_cache_max_size_mb, count),
-            open_file_limit=_share(settings.open_file_limit, count),
-            max_reads_in_progress_limit=_share(settings.max_reads_in_progress_limit, count),
+            open_file_limit=_share(settings.open_files_max, count),
+            max_reads_in_progress_limit=_share(settings.reads_in_progress_max, count),
         )
         for index in range(count)
     ]

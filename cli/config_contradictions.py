@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ports.settings import fold, setting_text
+from broker.security.own_credentials import TLS_PLUGINS, own_certificate
+from broker.service.load.settings import OTHER_STRATEGIES, THRESHOLD_SHEDDER
+from ports.settings import fold, setting_text, shown_value
 
 FRAME_PADDING_BYTES = 10 * 1024
 STANDALONE = "standalone"
@@ -49,7 +51,9 @@ def contradictions(settings: Sequence[Any], kind: str) -> Iterator[Contradiction
         if rule.only_for in ("", kind) and all(key in values for key in folded):
             found = [values[key] for key in folded]
             if rule.is_broken(*found):
-                shown = tuple(f"{key}={setting_text(value)}" for key, value in zip(rule.keys, found, strict=True))
+                shown = tuple(
+                    f"{key}={shown_value(key, setting_text(value))}" for key, value in zip(rule.keys, found, strict=True)
+                )
                 yield Contradiction(shown, rule.consequence, rule.remedy, rule.ends_start)
 
 
@@ -67,6 +71,36 @@ def _both_and_less(one: int, other: int) -> bool:
     return 0 < other < one
 
 
+def _certificate_in_the_clear(kind: str, key: str) -> _Rule:
+    """A standalone asks no other broker, so there it does no harm."""
+    return _Rule(
+        ("brokerClientAuthenticationPlugin", key),
+        lambda plugin, is_tls: plugin.strip() in TLS_PLUGINS and not is_tls,
+        "a certificate is shown over TLS alone, so brokers would not know this one",
+        f"set {key}=true",
+        ends_start=kind != STANDALONE,
+        only_for=kind,
+    )
+
+
+def _no_certificate(kind: str) -> _Rule:
+    return _Rule(
+        ("brokerClientAuthenticationPlugin", "brokerClientAuthenticationParameters", "brokerClientCertificateFilePath"),
+        lambda plugin, parameters, path: (
+            plugin.strip() in TLS_PLUGINS and not own_certificate(plugin, parameters, path, path)[0]
+        ),
+        "there is no certificate to show, so brokers would not know this one",
+        "set brokerClientCertificateFilePath and brokerClientKeyFilePath",
+        ends_start=kind != STANDALONE,
+        only_for=kind,
+    )
+
+
+_PLACES_OF_A_CERTIFICATE = (
+    ("broker", "brokerClientTlsEnabled"),
+    (STANDALONE, "brokerClientTlsEnabled"),
+    ("proxy", "tlsEnabledWithBroker"),
+)
 _BROKER_PORTS = ("brokerServicePort", "brokerServicePortTls", "webServicePort", "webServicePortTls")
 _PROXY_PORTS = ("servicePort", "servicePortTls", "webServicePort", "webServicePortTls")
 _PAIRS_OF_PORTS = dict.fromkeys(pair for ports in (_BROKER_PORTS, _PROXY_PORTS) for pair in itertools.combinations(ports, 2))
@@ -172,6 +206,14 @@ _RULES = (
         ends_start=True,
         only_for=STANDALONE,
     ),
+    _Rule(
+        ("loadBalancerLoadSheddingStrategy",),
+        lambda strategy: strategy in OTHER_STRATEGIES,
+        "it is not there, and ThresholdShedder takes its place",
+        f"set {THRESHOLD_SHEDDER}, or leave it out",
+    ),
+    *(_certificate_in_the_clear(*each) for each in _PLACES_OF_A_CERTIFICATE),
+    *(_no_certificate(kind) for kind, _ in _PLACES_OF_A_CERTIFICATE),
     _Rule(
         ("forceReadOnlyBookie",),
         lambda is_read_only: is_read_only,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cli.configuration_keys import apache_broker_keys
+from cli.configuration_keys import apache_broker_keys, keys_of_other_versions
 from cli.older_names import with_newer_names
 from ports.properties import MalformedProperties, parse_properties
 from ports.settings import BadSetting, build_settings, known_key, overwrite
@@ -51,9 +51,10 @@ class Configuration:
 
 
 def known_keys() -> list[str]:
-    """Every key of Apache's broker.conf, bookkeeper.conf and proxy.conf, and the few that only we have (`own-keys.txt`)."""
+    """Every key of Apache's broker.conf, bookkeeper.conf and proxy.conf of any version, and the few that only we have."""
     names = ("apache-bookkeeper-keys.txt", "apache-proxy-keys.txt", "own-keys.txt")
-    return [*apache_broker_keys(), *(key for name in names for key in (CONF / name).read_text().split())]
+    others = (key for name in ("broker", "bookkeeper", "proxy") for key in keys_of_other_versions(name))
+    return [*apache_broker_keys(), *(key for name in names for key in (CONF / name).read_text().split()), *others]
 
 
 def load_configuration(files: Iterable[tuple[str, str]], overrides: Sequence[str]) -> Configuration:

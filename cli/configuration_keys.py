@@ -1,6 +1,7 @@
 """The keys of Apache's broker: names, defaults, and which of them change while a broker runs (`conf/apache-broker-keys.txt`).
 
-Read off ServiceConfiguration 4.2.4. Owns the form of that file: a line is `key=default`, then `[dynamic]`, `[deprecated]`.
+Read off ServiceConfiguration 4.2.4. Owns the form of that file: a line is `key=default`, then `[dynamic]`, `[deprecated]`; and
+that of `conf/apache-keys-of-other-versions.txt`, with what other versions of Apache's brokers, bookies and proxies know.
 """
 
 import functools
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FILE = Path(__file__).resolve().parent.parent / "conf" / "apache-broker-keys.txt"
+OTHER_VERSIONS = FILE.with_name("apache-keys-of-other-versions.txt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +33,17 @@ def _parsed(text: str) -> ApacheKey:
     rest, deprecated = text.removesuffix(" [deprecated]"), text.endswith(" [deprecated]")
     name, _, default = rest.removesuffix(" [dynamic]").partition("=")
     return ApacheKey(name, default, rest.endswith(" [dynamic]"), deprecated)
+
+
+@functools.cache
+def keys_of_other_versions(name: str) -> Mapping[str, str]:
+    """Keys with their defaults, of `broker`, `bookkeeper` or `proxy`."""
+    found: dict[str, dict[str, str]] = {}
+    section: dict[str, str] = {}
+    for text in OTHER_VERSIONS.read_text().splitlines():
+        if text.startswith("["):
+            section = found.setdefault(text.strip("[]"), {})
+        elif text and not text.startswith("#"):
+            key, _, default = text.partition("=")
+            section[key] = default
+    return found[name]

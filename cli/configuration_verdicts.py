@@ -8,11 +8,11 @@ key is ignored in silence.
 import enum
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from cli.configuration import CONF, Configuration
-from cli.configuration_keys import apache_broker_keys
+from cli.configuration_keys import apache_broker_keys, keys_of_other_versions
 from ports.settings import BadSetting, fold, shown_value
 
 BROKER, BOOKIE, PROXY, STANDALONE = "broker", "bookie", "proxy", "standalone"
@@ -48,6 +48,15 @@ class _Row:
     refused: bool
     reason: str
     accepted: tuple[str, ...]
+    """Values; `standalone:true` is accepted by a standalone alone."""
+
+    def accepted_by(self, kind: str) -> Iterator[str]:
+        for value in self.accepted:
+            owner, is_owned, rest = value.partition(":")
+            if not (is_owned and owner in TABLES):
+                yield value
+            elif owner == kind:
+                yield rest
 
 
 def effective_keys(settings: Iterable[type]) -> frozenset[str]:
@@ -62,7 +71,7 @@ def judge(key: str, value: str, kind: str, effective: frozenset[str]) -> Judged:
     for name in TABLES[kind]:
         row = table(name).get(key)
         if row is not None:
-            refused = row.refused and not any(same_value(value, accepted) for accepted in row.accepted)
+            refused = row.refused and not any(same_value(value, accepted) for accepted in row.accepted_by(kind))
             return Judged(key, Verdict.REFUSED if refused else Verdict.WITHOUT_EFFECT, row.reason)
     readers = [who for name, who in _READERS.items() if key in table(name) or key in keys_of(name)]
     return Judged(key, Verdict.WITHOUT_EFFECT, f"it is for {' or '.join(readers) or 'another process'}, not for a {kind}")
@@ -112,9 +121,8 @@ def _plain(text: str) -> object:
 
 def keys_of(name: str) -> frozenset[str]:
     """Of `broker`, `bookkeeper` or `proxy`: the names that Apache's know."""
-    if name == "broker":
-        return frozenset(apache_broker_keys())
-    return frozenset((CONF / f"apache-{name}-keys.txt").read_text().split())
+    newest = apache_broker_keys() if name == "broker" else (CONF / f"apache-{name}-keys.txt").read_text().split()
+    return frozenset((*newest, *keys_of_other_versions(name)))
 
 
 @functools.cache
@@ -140,4 +148,4 @@ def table(name: str) -> Mapping[str, _Row]:
 
 def _default(name: str, key: str) -> str:
     found = apache_broker_keys().get(key) if name == "broker" else None
-    return "" if found is None else found.default
+    return keys_of_other_versions(name).get(key, "") if found is None else found.default

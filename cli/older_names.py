@@ -1,7 +1,8 @@
-"""Older names of Apache's settings that still count where the newer one is not set. Pure.
+"""Older names of Apache's settings, with what they meant. Pure.
 
 `zkServers` and `zkLedgersRootPath` of a bookie become a metadataServiceUri (BookKeeper's AbstractConfiguration does that),
-`zookeeperServers` of a broker a metadataStoreUrl (Pulsar's ServiceConfiguration).
+`zookeeperServers` of a broker or proxy a metadataStoreUrl (Pulsar's ServiceConfiguration), where the newer name is not set. An
+older name of a number counts before the newer one where it is more than 0, as in ServiceConfiguration's getters.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,11 +39,16 @@ _NEWER = (
     _as_zookeeper("metadataStoreUrl", "zookeeperServers"),
     _as_zookeeper("configurationMetadataStoreUrl", "configurationStoreServers"),
     _as_zookeeper("configurationMetadataStoreUrl", "globalZookeeperServers"),
-    _same("metadataStoreSessionTimeoutMillis", "zooKeeperSessionTimeoutMillis"),
-    _same("metadataStoreOperationTimeoutSeconds", "zooKeeperOperationTimeoutSeconds"),
 )
 """The first whose older name is set wins."""
+_NUMBERS = {
+    "zooKeeperSessionTimeoutMillis": "metadataStoreSessionTimeoutMillis",
+    "zookeeperSessionTimeoutMs": "metadataStoreSessionTimeoutMillis",
+    "zooKeeperOperationTimeoutSeconds": "metadataStoreOperationTimeoutSeconds",
+    "managedLedgerMaxUnackedRangesToPersistInZooKeeper": "managedLedgerMaxUnackedRangesToPersistInMetadataStore",
+}
 UNSET = ("", "null")
+_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
 def with_newer_names(values: Mapping[str, str]) -> dict[str, str]:
@@ -51,4 +57,12 @@ def with_newer_names(values: Mapping[str, str]) -> dict[str, str]:
     for each in _NEWER:
         if values.get(each.older, "") not in UNSET and found.get(each.key, "") in UNSET:
             found[each.key] = each.value_of(values)
+    found.update({newer: values[older] for older, newer in _NUMBERS.items() if _is_positive(values.get(older, ""))})
+    if values.get("subscriptionKeySharedEnable", "").lower() == "false":
+        types = values.get("subscriptionTypesEnabled", ",".join(_TYPES)).split(",")
+        found["subscriptionTypesEnabled"] = ",".join(each for each in types if each.strip() != "Key_Shared")
     return found
+
+
+def _is_positive(text: str) -> bool:
+    return text.isdecimal() and int(text) > 0

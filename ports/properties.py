@@ -1,8 +1,10 @@
-"""Java properties files (broker.conf, bookkeeper.conf, standalone.conf) to key, value and line number. Pure.
+r"""Java properties files (broker.conf, bookkeeper.conf, standalone.conf) to key, value and line number. Pure.
 
-Understands what those files use: `key=value` (also `key: value`), `#` and `!` comments, a backslash at the end of a line.
+As java.util.Properties reads them: `key=value`, `key: value` or `key value`, `#` and `!` comments, a backslash at the end of a
+line that goes on, and `\t`, `\n`, `\r`, `\f`, `\u0041` and `\=` within one.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,7 +32,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip() if not pending else pending + raw.strip()
         start = start or number
-        if line.endswith("\\") and not line.startswith(("#", "!")):
+        if _goes_on(line):
             pending = line[:-1]
             continue
         if line and not line.startswith(("#", "!")):
@@ -40,8 +42,27 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
         yield start, pending
 
 
+def _goes_on(line: str) -> bool:
+    """An even number of backslashes at the end are characters of the value."""
+    return (len(line) - len(line.rstrip("\\"))) % 2 == 1 and not line.startswith(("#", "!"))
+
+
+_PARTS = re.compile(r"((?:[^\\=:\s]|\\.)+)(?:\s*[=:]\s*|\s+)(.*)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_WHITE = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
 def _parse_line(line: str, number: int) -> Property:
-    cut = min((index for index in (line.find("="), line.find(":")) if index > 0), default=-1)
-    if cut < 0:
+    found = _PARTS.fullmatch(line)
+    if found is None:
         raise MalformedProperties(f"line {number}: expected key=value, found {line!r}")
-    return Property(line[:cut].strip(), line[cut + 1 :].strip(), number)
+    return Property(_unescaped(found[1]), _unescaped(found[2]).strip(), number)
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_meaning, text) if "\\" in text else text
+
+
+def _meaning(escape: re.Match[str]) -> str:
+    said = escape[1]
+    return chr(int(said[1:], 16)) if len(said) == 5 else _WHITE.get(said, said)

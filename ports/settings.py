@@ -66,7 +66,7 @@ def build_settings(cls: type[S], values: Mapping[str, str]) -> S:
     given: dict[str, Any] = {}
     for field in dataclasses.fields(cls):  # type: ignore[arg-type]  # S is always a dataclass; typing has no bound for that
         found = by_fold.get(fold(field.name))
-        if found is not None:
+        if found is not None and not _is_unset(found[1], hints[field.name]):
             given[field.name] = _convert(found[0], found[1], hints[field.name])
     try:
         return cls(**given)
@@ -90,6 +90,11 @@ def setting_text(value: Any) -> str:
         case tuple():
             return ",".join(value)
     return str(value)
+
+
+def _is_unset(text: str, hint: Any) -> bool:
+    """An empty value leaves the default, as with Apache's FieldParser; what may be absent becomes absent, and a list empty."""
+    return not text.strip() and hint in (bool, int, float, str)
 
 
 def _convert(key: str, text: str, hint: Any) -> Any:

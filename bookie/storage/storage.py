@@ -79,7 +79,7 @@ class LedgerStorage:
         self._reader = LogReader(
             disk,
             directory,
-            files_max=settings.open_file_limit,
+            files_max=settings.open_files_max,
             tables_bytes_max=cache_bytes // 2,
             direct=self._direct,
             ahead=ReadAhead(

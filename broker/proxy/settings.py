@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ports.tls import RenewedTls, TlsFiles
 
+from ..security.own_credentials import own_certificate
 from ..security.tls_settings import TlsSettings, tls_file
 
 FRAME_PADDING_BYTES = 10 * 1024
@@ -84,9 +85,15 @@ class ProxySettings:
         """None: in the clear. BadTls."""
         if not self.tls_enabled_with_broker:
             return None
+        certificate, key = own_certificate(
+            self.broker_client_authentication_plugin,
+            self.broker_client_authentication_parameters,
+            self.broker_client_certificate_file_path,
+            self.broker_client_key_file_path,
+        )
         files = TlsFiles(
-            tls_file("brokerClientCertificateFilePath", self.broker_client_certificate_file_path),
-            tls_file("brokerClientKeyFilePath", self.broker_client_key_file_path),
+            tls_file("brokerClientCertificateFilePath", certificate),
+            tls_file("brokerClientKeyFilePath", key),
             trust=tls_file("brokerClientTrustCertsFilePath", self.broker_client_trust_certs_file_path),
             checks_host=self.tls_hostname_verification_enabled,
         )

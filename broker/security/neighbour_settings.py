@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ports.tls import RenewedTls, TlsFiles
 
 from ..service.neighbours import Neighbours
-from .own_credentials import TLS_PLUGINS, renewed_credentials
+from .own_credentials import own_certificate, renewed_credentials
 from .tls_settings import TlsSettings, tls_file
 
 
@@ -33,12 +33,6 @@ class NeighbourSettings:
         if bool(certificate) != bool(key):
             missing = "brokerClientKeyFilePath" if certificate else "brokerClientCertificateFilePath"
             raise ValueError(f"{missing} is not set: a certificate and its key go together")
-        is_by_certificate = self.broker_client_authentication_plugin.strip() in TLS_PLUGINS
-        if is_by_certificate and not (self.broker_client_tls_enabled and certificate):
-            raise ValueError(
-                "brokerClientAuthenticationPlugin=AuthenticationTls needs brokerClientTlsEnabled=true and"
-                " brokerClientCertificateFilePath: there would be nothing to show"
-            )
 
     def neighbours(self, tls: TlsSettings, environ: Mapping[str, str], now: Callable[[], float]) -> Neighbours:
         """BadSetting, of which BadTls is a kind. `tls`: what all connections of the broker have in common."""
@@ -48,9 +42,15 @@ class NeighbourSettings:
     def _client(self, tls: TlsSettings, now: Callable[[], float]) -> RenewedTls | None:
         if not self.broker_client_tls_enabled:
             return None
+        certificate, key = own_certificate(
+            self.broker_client_authentication_plugin,
+            self.broker_client_authentication_parameters,
+            self.broker_client_certificate_file_path,
+            self.broker_client_key_file_path,
+        )
         files = TlsFiles(
-            tls_file("brokerClientCertificateFilePath", self.broker_client_certificate_file_path),
-            tls_file("brokerClientKeyFilePath", self.broker_client_key_file_path),
+            tls_file("brokerClientCertificateFilePath", certificate),
+            tls_file("brokerClientKeyFilePath", key),
             trust=tls_file("brokerClientTrustCertsFilePath", self.broker_client_trust_certs_file_path),
             checks_host=self.tls_hostname_verification_enabled,
             trusts_everybody=tls.tls_allow_insecure_connection,

@@ -3,6 +3,7 @@
 Errors never show what the parameters hold.
 """
 
+import json
 import logging
 from collections.abc import Callable, Mapping
 
@@ -35,6 +36,24 @@ def read_credentials(plugin: str, parameters: str, environ: Mapping[str, str]) -
         return Credentials("basic", parameters.encode())
     known = ", ".join((*TOKEN_PLUGINS, *BASIC_PLUGINS, *TLS_PLUGINS))
     raise BadSetting(f"brokerClientAuthenticationPlugin={name}: expected one of {known}")
+
+
+def own_certificate(plugin: str, parameters: str, certificate: str | None, key: str | None) -> tuple[str | None, str | None]:
+    """The files of certificate and key: those in the parameters of AuthenticationTls come first, as in Apache's client."""
+    named = _named_files(parameters) if plugin.strip() in TLS_PLUGINS else {}
+    if named.get("tlsCertFile") and named.get("tlsKeyFile"):
+        return str(named["tlsCertFile"]), str(named["tlsKeyFile"])
+    return certificate, key
+
+
+def _named_files(parameters: str) -> Mapping[str, object]:
+    """Apache's two forms: {"tlsCertFile":"/path"} and tlsCertFile:/path. Broken JSON names none."""
+    if not parameters.lstrip().startswith("{"):
+        return {key.strip(): path.strip() for key, _, path in (part.partition(":") for part in parameters.split(","))}
+    try:
+        return dict(json.loads(parameters))
+    except ValueError:
+        return {}
 
 
 def _token(text: str, environ: Mapping[str, str]) -> bytes:

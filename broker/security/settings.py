@@ -52,7 +52,7 @@ class SecuritySettings:
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.authentication_providers if name not in PROVIDERS]
-        if unknown:
+        if unknown and self.authentication_enabled:  # a name that nothing is made of does no harm, as with Apache
             raise ValueError(f"authenticationProviders={unknown[0]}: expected {', '.join(PROVIDERS)}")
         if self.authentication_enabled and not self.authentication_providers and not self.anonymous_user_role:
             raise ValueError("authenticationEnabled=true, and authenticationProviders is empty: nobody could be known")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ..schema.values import Strategy
 from ..topic.policies import AutoTopicCreation
 
-_STRATEGIES = tuple(strategy.value for strategy in Strategy if strategy != Strategy.UNDEFINED)
+_STRATEGIES = tuple(strategy.value for strategy in Strategy)
 _TOPIC_TYPES = ("non-partitioned", "partitioned")
 
 

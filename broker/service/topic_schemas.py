@@ -53,7 +53,8 @@ class TopicSchemas:
             return Strategy(self._settings.system_topic_schema_compatibility_strategy)
         own, namespace = await self._said_of(topic)
         said = own.schema_compatibility or namespace.schema_compatibility
-        return Strategy(said or self._settings.schema_compatibility_strategy)
+        found = Strategy(said or self._settings.schema_compatibility_strategy)
+        return Strategy.FULL if found is Strategy.UNDEFINED else found
 
     async def for_producer(self, topic: TopicName, schema: SchemaData | None) -> bytes:
         """The version that its messages carry; empty without a schema. The topic's schema becomes this one where it may."""

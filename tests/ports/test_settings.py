@@ -31,6 +31,38 @@ def test_a_line_without_separator_names_its_number() -> None:
         parse_properties("a=1\nnonsense\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "value"),
+    [
+        ("clusterName   a b", "clusterName", "a b"),
+        ("clusterName : a b", "clusterName", "a b"),
+        (r"clusterName=a\tb\u0041\=c", "clusterName", "a\tbA=c"),
+        (r"parameters={\"a\":\"b:c\"}", "parameters", '{"a":"b:c"}'),
+        ("path=C:" + 2 * "\\" + "data" + 2 * "\\", "path", "C:" + "\\" + "data" + "\\"),
+        ("empty=", "empty", ""),
+    ],
+)
+def test_a_line_is_read_as_java_reads_it(text: str, key: str, value: str) -> None:
+    """The first three values are what Apache 4.0.8 makes of these lines."""
+    assert parse_properties(text) == [Property(key, value, 1)]
+
+
+@dataclass(frozen=True)
+class Several:
+    count: int = 3
+    share: float = 0.5
+    is_on: bool = True
+    name: str = "x"
+    port: int | None = 5
+    names: tuple[str, ...] = ("a",)
+
+
+def test_an_empty_value_leaves_a_number_a_word_or_a_switch_at_its_default() -> None:
+    """As Apache's FieldParser; what may be absent becomes absent, and a list empty."""
+    made = build_settings(Several, {"count": "", "share": " ", "isOn": "", "name": "", "port": "", "names": ""})
+    assert made == Several(port=None, names=())
+
+
 def test_apaches_spelling_finds_the_field_and_its_type() -> None:
     values = {"managedLedgerCacheSizeMB": "5", "journalSyncData": "FALSE", "superUserRoles": "a, b,", "advertisedAddress": ""}
     assert build_settings(Example, values) == Example(5, False, 1.0, ("a", "b"), None)

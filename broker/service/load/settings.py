@@ -9,6 +9,10 @@ MEGABYTE = 1 << 20
 THRESHOLD_SHEDDER = "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"
 TRANSFER_SHEDDER = "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder"
 STRATEGIES = (THRESHOLD_SHEDDER, TRANSFER_SHEDDER)
+OTHER_STRATEGIES = tuple(
+    f"org.apache.pulsar.broker.loadbalance.impl.{name}" for name in ("OverloadShedder", "UniformLoadShedder", "AvgShedder")
+)
+"""Apache's other ones, the first of them the default until 2.9: ThresholdShedder takes their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class LoadSettings:
     """A broker of which a resource is used up so far gets no bundles as long as another is not."""
     load_balancer_shedding_enabled: bool = True
     load_balancer_load_shedding_strategy: str = THRESHOLD_SHEDDER
-    """ThresholdShedder or TransferShedder, by the names of Apache's classes."""
+    """How the leader chooses what an overloaded broker gives up: ThresholdShedder or TransferShedder, Apache's class names."""
     load_balancer_shedding_interval_minutes: int = 1
     load_balancer_shedding_grace_period_minutes: int = 30
     """A bundle that was moved stays as long where it is."""
@@ -61,7 +65,7 @@ class LoadSettings:
             raise ValueError(f"supportedNamespaceBundleSplitAlgorithms: no {unknown[0]}; there are {', '.join(known)}")
         if self.default_namespace_bundle_split_algorithm not in self.supported_namespace_bundle_split_algorithms:
             raise ValueError("defaultNamespaceBundleSplitAlgorithm must be one of supportedNamespaceBundleSplitAlgorithms")
-        if self.load_balancer_load_shedding_strategy not in STRATEGIES:
+        if self.load_balancer_load_shedding_strategy not in (*STRATEGIES, *OTHER_STRATEGIES):
             raise ValueError(f"loadBalancerLoadSheddingStrategy: expected one of {', '.join(STRATEGIES)}")
         if self.load_balancer_report_update_min_interval_millis < 100 or self.load_balancer_shedding_interval_minutes < 1:
             raise ValueError("loadBalancerReportUpdateMinIntervalMillis: at least 100, loadBalancerSheddingIntervalMinutes: 1")

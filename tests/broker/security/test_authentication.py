@@ -265,7 +265,7 @@ def test_what_is_half_configured_is_refused() -> None:
     for wrong in (
         {"authentication_enabled": True},
         {"authorization_enabled": True},
-        {"authentication_providers": ("org.example.Mine",)},
+        {"authentication_enabled": True, "authentication_providers": ("org.example.Mine",)},
         {
             "authentication_enabled": True,
             "anonymous_user_role": "x",
