@@ -12,7 +12,7 @@ from cli.admin.groups import GROUPS
 from cli.admin.table import Command, options
 from cli.admin.tool import OWN_OPTIONS
 from cli.client.commands import COMMANDS as CLIENT_COMMANDS
-from cli.perf.__main__ import COMMANDS as PERF_COMMANDS
+from cli.perf.options import COMMANDS as PERF_COMMANDS
 
 SHELLS = ("bash", "zsh", "fish")
 USAGE = "Usage: bin/pulsar completion bash|zsh|fish"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cli.admin.table import Option
+from cli.suggestions import did_you_mean
 
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800, "y": 31_536_000}
 SIZES = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -82,7 +83,7 @@ def _match(by_name: Mapping[str, Option], word: str) -> tuple[Option, str | None
         return by_name[name], text, ""
     option = by_name.get(word[:2]) if not word.startswith("--") else None
     if option is None:
-        raise WrongUsage(f"Unknown option: '{word}'")
+        raise WrongUsage(f"Unknown option: '{word}'.{did_you_mean(name, by_name)}")
     if option.kind != "flag":
         return option, word[2:], ""
     if "-" + word[2:3] not in by_name:

@@ -1,48 +1,88 @@
-"""`bin/pulsar-client [options] produce|consume|read ...`. Exit code 0, or 1 with the reason on stderr."""
+"""`bin/pulsar-client [options] produce|consume|read ...`.
+
+Exit code 0; 1 with the reason on stderr; 130 after Ctrl-C and 143 after SIGTERM, with what was done until then.
+"""
 
 import importlib
+import signal
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from cli.admin.arguments import WrongUsage, parse
 from cli.admin.table import Option, options, positionals
-from cli.admin.usage import synopsis
-from cli.client.commands import COMMANDS, OWN, refuse_what_is_not_offered
+from cli.client.commands import ABOUT, COMMANDS, JSON, OWN, TEXTS
 from cli.client_configuration import ClientConfiguration, ConfigurationError, load_client_configuration
+from cli.option_texts import command_help, option_lines
+from cli.suggestions import did_you_mean
+from cli.version import version_text
 
-JSON = Option("json", ("--json",), "flag", False, None)
-HELP = ("-h", "--help")
+if TYPE_CHECKING:
+    from cli.client.consume import Tally
+
+TOOL = "pulsar-client"
+HELP, VERSION = ("-h", "--help"), ("-v", "--version")
+_DONE = {"produce": "successfully produced", "consume": "successfully consumed", "read": "successfully read"}
 _CONFIGURED = {
     "url": "broker_service_url",
     "auth-plugin": "auth_plugin",
     "auth-params": "auth_params",
     "tlsTrustCertsFilePath": "tls_trust_certs",
+    "listener-name": "listener_name",
 }
 
 
 def main(words: Sequence[str] | None = None) -> int:
+    """The exit code."""
     words = sys.argv[1:] if words is None else words
-    at = next((index for index, word in enumerate(words) if word in COMMANDS), len(words))
-    if at == len(words) or any(word in HELP for word in words):
-        asked = any(word in HELP for word in words)
-        print(_usage(words[at] if at < len(words) else None), file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 1
-    from cli.client.connection import ClientError
+    at = own_words(words, OWN)
+    name = words[at] if at < len(words) else ""
+    if any(word in HELP for word in words) or name == "help":
+        print(usage(next((word for word in words if word in COMMANDS), "")))
+        return 0
+    if any(word in VERSION for word in words[: at + 1]):
+        print(version_text(TOOL))
+        return 0
+    if name not in COMMANDS:
+        told = f"Unknown command: '{name}'.{did_you_mean(name, COMMANDS)}" if name else "Missing command"
+        print(f"{told}\n{usage('')}", file=sys.stderr)
+        return 1
+    return _run(name, words, at)
 
+
+def own_words(words: Sequence[str], own: Sequence[Option]) -> int:
+    """How many come before the command's name."""
+    taking = {name for option in own if option.kind != "flag" for name in option.names}
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in taking else 1
+    return min(at, len(words))
+
+
+def _run(name: str, words: Sequence[str], at: int) -> int:
+    from cli.client.consume import Tally
+    from cli.client.errors import ClientError
+
+    tally = Tally()
     try:
         own = parse((), OWN, words[:at])
-        command = COMMANDS[words[at]]
+        command = COMMANDS[name]
         shown = (*options(command), JSON)
         values = parse(positionals(command), shown, words[at + 1 :], at + 1)
-        refuse_what_is_not_offered({**own, **values}, (*OWN, *shown))
-        return _done(words[at], configured(own), values)
+        for line in TEXTS.check(name, (*OWN, *shown), {**own, **values}):
+            print(f"bin/{TOOL}: {line}", file=sys.stderr)
+        with_signals(lambda: _act(name, configured(own), values, tally))
+        _summary(name, tally)
+        return 0
     except WrongUsage as error:
-        print(f"{error}\n{_usage(words[at])}", file=sys.stderr)
+        print(f"{error}\nUsage: {TOOL} {name} --help", file=sys.stderr)
     except (ClientError, ConfigurationError, OSError) as error:
-        print(f"bin/pulsar-client: {error}", file=sys.stderr)
-    except KeyboardInterrupt:
-        return 130
+        if tally.count:
+            _summary(name, tally)
+        print(f"bin/{TOOL}: {error}", file=sys.stderr)
+    except Interrupted as interrupted:
+        _summary(name, tally)
+        return interrupted.exit_code
     return 1
 
 
@@ -50,22 +90,55 @@ def configured(own: Mapping[str, Any]) -> ClientConfiguration:
     return load_client_configuration()._replace(**{field: own[key] for key, field in _CONFIGURED.items() if own.get(key)})
 
 
-def _done(name: str, configuration: ClientConfiguration, values: Mapping[str, Any]) -> int:
+class Interrupted(BaseException):
+    """Ctrl-C, or SIGTERM; not an Exception, so that nothing on its way takes it for a failure."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + number
+
+
+def with_signals(act: Callable[[], None]) -> None:
+    """Does it; SIGINT and SIGTERM end it with Interrupted."""
+
+    def interrupt(number: int, _: object) -> None:
+        raise Interrupted(number)
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        act()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _act(name: str, configuration: ClientConfiguration, values: Mapping[str, Any], tally: "Tally") -> None:
+    from cli.client.lasting import Notices
+
     module, _, function = COMMANDS[name].run.partition(":")
     run = getattr(importlib.import_module(f"cli.client.{module}"), function)
-    if name == "produce":
-        print(f"{run(configuration, values)} messages successfully produced")
-    else:
-        run(configuration, values, lambda line: print(line, flush=True))
-    return 0
+    notices = Notices(lambda line: print(f"bin/{TOOL}: {line}", file=sys.stderr, flush=True))
+    run(configuration, values, lambda line: print(line, flush=True), notices, tally)
 
 
-def _usage(name: str | None) -> str:
-    shown = [COMMANDS[name]] if name else list(COMMANDS.values())
-    own = " ".join(f"[{max(option.names, key=len)}=<{option.key}>]" for option in OWN)
-    return "\n".join(
-        [f"Usage: pulsar-client {own} COMMAND ...", *(f"  {each.name} {synopsis(each)} [--json]" for each in shown)]
-    )
+def _summary(name: str, tally: "Tally") -> None:
+    """Messages are the output of the other two, so that their summary goes to stderr."""
+    print(f"{tally.count} messages {_DONE[name]}", file=sys.stdout if name == "produce" else sys.stderr, flush=True)
+    if tally.resent:
+        print(
+            f"bin/{TOOL}: {tally.resent} messages were sent again after a connection broke; where the broker does not "
+            "deduplicate, some may be stored twice",
+            file=sys.stderr,
+        )
+
+
+def usage(name: str) -> str:
+    """Of one command, or of the tool."""
+    if name:
+        return command_help(f"{TOOL} [--url URL ...]", COMMANDS[name], ABOUT[name], (JSON,), TEXTS)
+    lines = [f"Usage: {TOOL} [options] COMMAND ...", "Commands (COMMAND --help tells their options):"]
+    lines += [f"  {each:<10}{about}" for each, about in ABOUT.items()]
+    return "\n".join([*lines, "Options, also from conf/client.conf:", *option_lines("", OWN, TEXTS)])
 
 
 if __name__ == "__main__":

@@ -1,29 +1,39 @@
 """One connection to a broker: handshake with credentials, requests and answers, frames that come by themselves. Blocking.
 
-Owns the socket. A broken connection is a ClientError; a command-line tool says so and ends, it does not connect again.
+Owns the socket. A connection that breaks is `Lost`; `cli.client.lasting` makes another one in its place.
 """
 
 import select
 import socket
 import ssl
+import time
 from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from cli.client.errors import ClientError, Lost, RefusedByBroker, Unreachable
 from cli.client_configuration import ClientConfiguration, auth_data, auth_method, tls_context
+from cli.connection_advice import (
+    BINARY,
+    closed_at_once,
+    credentials_refused,
+    name_advice,
+    not_reached,
+    speaks_otherwise,
+)
+from cli.version import PROTOCOL_VERSION, VERSION
 from wire.errors import RemoteError
-from wire.frames import FRAME_PADDING_BYTES, PONG, encode, next_frame
-from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect
+from wire.frames import FRAME_PADDING_BYTES, PING, PONG, encode, next_frame
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect, ServerError
 
-PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
-PROTOCOL_VERSION = 21
+PORTS = {"pulsar": BINARY.ports[0], "pulsar+ssl": BINARY.ports[1]}
+CLIENT_VERSION = f"magnetar-client-{VERSION}"
 RECEIVE_BYTES = 1 << 18
+CONNECT_SECONDS = 10.0
 TIMEOUT_SECONDS = 30.0
-VERSION = "magnetar-client"
-
-
-class ClientError(Exception):
-    """It cannot be done; the text says what was asked of whom, and what came back."""
+KEEP_ALIVE_SECONDS = 30.0
+"""A silent connection is asked for a sign of life after so long, as Apache's clients do; after twice as long it is lost."""
 
 
 class Received(NamedTuple):
@@ -34,15 +44,18 @@ class Received(NamedTuple):
 
 
 class PulsarConnection:
-    """From CONNECT on. `waiting` holds what came while an answer was awaited."""
+    """From CONNECT on. `waiting` holds what came while an answer was awaited. Answers pings and wishes for new credentials."""
 
     def __init__(self, url: str, configuration: ClientConfiguration, proxied_to: str = "") -> None:
-        self.url = url
+        self.url, self._configuration = url, configuration
         self.waiting: deque[Received] = deque()
         self.message_bytes_max = 5 << 20
         self._buffer = bytearray()
         self._request_id = 0
+        self._is_greeted = False
         self._socket = self._connected(url, configuration)
+        self._heard = time.monotonic()
+        self._is_asked = False
         try:
             self._handshake(configuration, proxied_to)
         except BaseException:
@@ -50,24 +63,29 @@ class PulsarConnection:
             raise
 
     def _connected(self, url: str, configuration: ClientConfiguration) -> socket.socket:
-        parts = urlsplit(url)
-        if parts.scheme not in PORTS or not parts.hostname:
-            raise ClientError(f"{url}: expected pulsar://host:port or pulsar+ssl://host:port")
+        host, port = _address(url)
         try:
-            plain = socket.create_connection((parts.hostname, parts.port or PORTS[parts.scheme]), TIMEOUT_SECONDS)
+            plain = socket.create_connection((host, port), CONNECT_SECONDS)
         except OSError as error:
-            raise ClientError(f"{url}: {error}") from None
+            raise Unreachable(not_reached(url, error, BINARY, CONNECT_SECONDS)) from None
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if parts.scheme == "pulsar":
+        if not url.startswith("pulsar+ssl:"):
             return plain
         try:
-            return tls_context(configuration).wrap_socket(plain, server_hostname=parts.hostname)
-        except (OSError, ssl.SSLError) as error:
+            return tls_context(configuration).wrap_socket(plain, server_hostname=host)
+        except ssl.SSLCertVerificationError as error:
             plain.close()
-            raise ClientError(f"{url}: TLS: {error}") from None
+            raise ClientError(not_reached(url, error, BINARY)) from None
+        except OSError as error:
+            plain.close()
+            raise Unreachable(not_reached(url, error, BINARY, CONNECT_SECONDS)) from None
+        except BaseException:
+            plain.close()
+            raise
 
     def _handshake(self, configuration: ClientConfiguration, proxied_to: str) -> None:
-        connect = CommandConnect(client_version=VERSION, protocol_version=PROTOCOL_VERSION)
+        connect = CommandConnect(client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION)
+        connect.feature_flags.supports_auth_refresh = connect.feature_flags.supports_broker_entry_metadata = True
         method = auth_method(configuration)
         if method:
             connect.auth_method_name, connect.auth_data = method, auth_data(configuration).encode()
@@ -76,10 +94,17 @@ class PulsarConnection:
         self.send(BaseCommand(type=BaseCommand.CONNECT, connect=connect))
         answer = self.next().command
         if answer.type == BaseCommand.ERROR:
-            raise ClientError(f"{self.url} refuses the connection: {answer.error.message}")
+            raise self._refused_connection(answer, bool(method))
         if answer.type != BaseCommand.CONNECTED:
             raise ClientError(f"{self.url}: {BaseCommand.Type.Name(answer.type)} where CONNECTED was expected")
         self.message_bytes_max = answer.connected.max_message_size or self.message_bytes_max
+        self._is_greeted = True
+
+    def _refused_connection(self, answer: BaseCommand, has_credentials: bool) -> ClientError:
+        code, reason = answer.error.error, answer.error.message
+        if code in (ServerError.AuthenticationError, ServerError.AuthorizationError):
+            return ClientError(credentials_refused(self.url, reason, has_credentials))
+        return RefusedByBroker(f"{self.url} refuses the connection: {reason}", code)
 
     def request_id(self) -> int:
         self._request_id += 1
@@ -90,38 +115,39 @@ class PulsarConnection:
 
     def send_bytes(self, data: bytes) -> None:
         try:
+            self._socket.settimeout(TIMEOUT_SECONDS)
             self._socket.sendall(data)
         except OSError as error:
-            raise ClientError(f"{self.url}: {error}") from None
+            raise self._lost(error) from None
 
     def ask(self, command: BaseCommand, *answers: int) -> BaseCommand:
-        """The first command of one of these types, or ClientError for an ERROR; everything else waits in `waiting`."""
+        """The first command of one of these types, or RefusedByBroker; everything else waits in `waiting`."""
         self.send(command)
+        return self.answer(*answers)
+
+    def answer(self, *answers: int, timeout_seconds: float | None = TIMEOUT_SECONDS) -> BaseCommand:
+        """To what was asked before."""
         while True:
-            received = self.next()
+            received = self.next(timeout_seconds)
             if received.command.type in answers:
                 return received.command
             if received.command.type == BaseCommand.ERROR:
-                raise ClientError(f"{self.url}: {received.command.error.message}")
+                error = received.command.error
+                raise RefusedByBroker(with_advice(f"{self.url}: {error.message}"), error.error)
             self.waiting.append(received)
 
     def next(self, timeout_seconds: float | None = TIMEOUT_SECONDS) -> Received:
-        """What comes next; pings are answered. ClientError when nothing comes, or the connection ends."""
-        while True:
-            received = self._taken()
-            if received is None:
-                self._receive(timeout_seconds)
-            elif received.command.type == BaseCommand.PING:
-                self.send_bytes(PONG)
-            elif received.command.type != BaseCommand.PONG:
-                return received
+        """What comes next. Lost when nothing comes, or the connection ends."""
+        while (received := self._taken()) is None:
+            self._receive(timeout_seconds)
+        return received
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def readable(self, seconds: float) -> bool:
         """Whether bytes come within this time."""
-        return bool(select.select([self._socket], [], [], seconds)[0])
+        return is_readable([self], seconds) != []
 
     def has_more(self) -> bool:
         """Something that can be had without waiting."""
@@ -135,11 +161,51 @@ class PulsarConnection:
         """The oldest that waits, or else the next that comes."""
         return self.waiting.popleft() if self.waiting else self.next()
 
+    def arrived(self) -> Iterator[Received]:
+        """All that is there whole, without waiting."""
+        while self.has_more():
+            yield self.waiting.popleft()
+
+    def receive(self) -> None:
+        """Reads once from a connection that is readable."""
+        self._receive(TIMEOUT_SECONDS)
+
+    def keep_alive(self) -> None:
+        """Asks a connection that is silent for a sign of life. Lost when it was asked, and is still silent."""
+        silent = time.monotonic() - self._heard
+        if silent >= 2 * KEEP_ALIVE_SECONDS:
+            raise Lost(f"{self.url}: nothing came in {silent:.0f} s, not even an answer to a ping")
+        if silent >= KEEP_ALIVE_SECONDS and not self._is_asked:
+            self._is_asked = True
+            self.send_bytes(PING)
+
     def _taken(self) -> Received | None:
+        """The next whole frame that is no ping; those are answered."""
+        while True:
+            received = self._next_frame()
+            match None if received is None else received.command.type:
+                case BaseCommand.PING:
+                    self.send_bytes(PONG)
+                case BaseCommand.AUTH_CHALLENGE:
+                    self._prove_again()
+                case BaseCommand.PONG:
+                    pass
+                case _:
+                    return received
+
+    def _prove_again(self) -> None:
+        """The broker wants fresh credentials, because those it was given expire: a file is read again."""
+        answer = BaseCommand(type=BaseCommand.AUTH_RESPONSE)
+        answer.auth_response.client_version, answer.auth_response.protocol_version = CLIENT_VERSION, PROTOCOL_VERSION
+        answer.auth_response.response.auth_method_name = auth_method(self._configuration)
+        answer.auth_response.response.auth_data = auth_data(self._configuration).encode()
+        self.send(answer)
+
+    def _next_frame(self) -> Received | None:
         try:
             frame = next_frame(self._buffer, 0, len(self._buffer), self.message_bytes_max + FRAME_PADDING_BYTES)
         except RemoteError as error:
-            raise ClientError(f"{self.url} sends what is no Pulsar: {error}") from None
+            raise ClientError(speaks_otherwise(self.url, bytes(self._buffer[:8]), BINARY, str(error))) from None
         if frame is None:
             return None
         received, end = Received(frame.command, bytes(frame.payload)), frame.end
@@ -149,16 +215,56 @@ class PulsarConnection:
         return received
 
     def _receive(self, timeout_seconds: float | None) -> None:
-        self._socket.settimeout(timeout_seconds)
         try:
+            self._socket.settimeout(timeout_seconds)
             data = self._socket.recv(RECEIVE_BYTES)
+            while data and isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+                self._buffer += data  # what TLS has decrypted already makes no socket readable
+                data = self._socket.recv(RECEIVE_BYTES)
         except TimeoutError:
-            raise ClientError(f"{self.url}: no answer in {timeout_seconds} s") from None
+            raise Lost(f"{self.url}: no answer in {timeout_seconds} s: the server hangs, or is no Pulsar") from None
         except OSError as error:
-            raise ClientError(f"{self.url}: {error}") from None
+            raise self._lost(error) from None
         if not data:
-            raise ClientError(f"{self.url} closed the connection")
+            raise Lost(f"{self.url} closed the connection" if self._is_greeted else closed_at_once(self.url, BINARY))
         self._buffer += data
+        self._heard, self._is_asked = time.monotonic(), False
+
+    def _lost(self, error: OSError) -> ClientError:
+        if isinstance(error, ssl.SSLError) and not self._is_greeted:
+            return ClientError(not_reached(self.url, error, BINARY))
+        if self._is_greeted:
+            return Lost(f"{self.url}: {error.strerror or error}")
+        return Lost(not_reached(self.url, error, BINARY))
 
     def close(self) -> None:
         self._socket.close()
+
+
+def is_readable(connections: list[PulsarConnection], seconds: float) -> list[PulsarConnection]:
+    """Those on which bytes come within this time."""
+    by_number = {connection.fileno(): connection for connection in connections}
+    waiting = select.poll()
+    for number in by_number:
+        waiting.register(number, select.POLLIN)
+    return [by_number[number] for number, _ in waiting.poll(max(0.0, seconds) * 1000)]
+
+
+def with_advice(text: str) -> str:
+    """With what to do, where the tenant, namespace or topic is what is missing."""
+    advice = name_advice(text)
+    return f"{text}: {advice}" if advice else text
+
+
+def _address(url: str) -> tuple[str, int]:
+    """Host and port. ClientError."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in PORTS and parts.hostname:
+            return parts.hostname, parts.port or PORTS[parts.scheme]
+    except ValueError:  # a port that is no number, or brackets that do not close
+        raise ClientError(
+            f"{url}: expected pulsar://host:port or pulsar+ssl://host:port, with a port from 1 to 65535"
+        ) from None
+    hint = ": this is a web address, which bin/pulsar-admin uses" if parts.scheme in ("http", "https") else ""
+    raise ClientError(f"{url}: expected pulsar://host:port or pulsar+ssl://host:port{hint}")

@@ -1,31 +1,47 @@
 """The messages of one MESSAGE command: checksum, decompression, batches. Pure."""
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import cramjam
 
 from wire.generated.pulsar_api_pb2 import LZ4, NONE, SNAPPY, ZLIB, ZSTD, MessageMetadata, SingleMessageMetadata
-from wire.payloads import batch_messages, message_metadata, split_section, verify
+from wire.payloads import batch_messages, broker_entry_metadata, message_metadata, split_section, verify
 
 
 class Message(NamedTuple):
-    """One message. Times in milliseconds; key None for none."""
+    """One message. Times in milliseconds; key None for none; `batch_index` -1 for one that is in no batch."""
 
     key: str | None
     properties: Mapping[str, str]
     publish_time: int
     event_time: int
     payload: bytes
+    batch_index: int
+    producer_name: str
+    sequence_id: int
+    ordering_key: bytes
+    schema_version: bytes
+    replicated_from: str
+    message_index: int | None
+
+
+class Decoded(NamedTuple):
+    """`permits`: how many messages the broker counts, whether they are shown or not."""
+
+    messages: Sequence[Message]
+    permits: int
 
 
 class Undecodable(Exception):
     """A message that this client cannot read; the text says why."""
 
 
-def messages_of(section: bytes) -> Iterator[Message]:
-    """Undecodable, RemoteError."""
+def decoded(section: bytes, unacknowledged: Sequence[int] = ()) -> Decoded:
+    """Without those of a batch that are acknowledged already: `unacknowledged` has a bit for each that is not, in words of
+    64; none at all when no message of it is acknowledged. Undecodable, RemoteError.
+    """
     split = split_section(section)
     verify(split)
     metadata = message_metadata(split)
@@ -34,20 +50,50 @@ def messages_of(section: bytes) -> Iterator[Message]:
     if metadata.num_chunks_from_msg > 1:
         raise Undecodable(f"the message is in {metadata.num_chunks_from_msg} chunks, which this client does not put together")
     payload = _uncompressed(metadata, bytes(split.payload))
+    about = broker_entry_metadata(split)
+    last_index = about.index if about is not None and about.HasField("index") else None
     if not metadata.HasField("num_messages_in_batch"):
-        yield _message(metadata, metadata, payload)
-        return
-    for single, body in batch_messages(payload, metadata.num_messages_in_batch):
-        if not single.compacted_out:
-            yield _message(single, metadata, bytes(body))
+        return Decoded([_message(metadata, metadata, payload, -1, last_index)], 1)
+    return Decoded(list(_of_batch(metadata, payload, unacknowledged, last_index)), metadata.num_messages_in_batch)
 
 
-def _message(about: MessageMetadata | SingleMessageMetadata, metadata: MessageMetadata, payload: bytes) -> Message:
+def _of_batch(
+    metadata: MessageMetadata, payload: bytes, unacknowledged: Sequence[int], last_index: int | None
+) -> Iterator[Message]:
+    count = metadata.num_messages_in_batch
+    for number, (single, body) in enumerate(batch_messages(payload, count)):
+        is_there = not unacknowledged or (
+            number >> 6 < len(unacknowledged) and unacknowledged[number >> 6] >> (number & 63) & 1
+        )
+        if is_there and not single.compacted_out:
+            index = None if last_index is None else last_index - count + 1 + number
+            yield _message(single, metadata, bytes(body), number, index)
+
+
+def _message(
+    about: MessageMetadata | SingleMessageMetadata,
+    metadata: MessageMetadata,
+    payload: bytes,
+    batch_index: int,
+    index: int | None,
+) -> Message:
     key = about.partition_key if about.HasField("partition_key") else None
     if key is not None and about.partition_key_b64_encoded:
         key = base64.b64decode(key).decode(errors="replace")
-    properties = {pair.key: pair.value for pair in about.properties}
-    return Message(key, properties, metadata.publish_time, about.event_time, payload)
+    return Message(
+        key,
+        {pair.key: pair.value for pair in about.properties},
+        metadata.publish_time,
+        about.event_time,
+        payload,
+        batch_index,
+        metadata.producer_name,
+        about.sequence_id or metadata.sequence_id,
+        about.ordering_key,
+        metadata.schema_version,
+        metadata.replicated_from,
+        index,
+    )
 
 
 def _uncompressed(metadata: MessageMetadata, payload: bytes) -> bytes:

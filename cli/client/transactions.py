@@ -7,12 +7,13 @@ partition 3 has coordinator 3. What it refuses is a ClientError with its reason.
 from collections.abc import Callable
 from typing import Any
 
-from cli.client.connection import ClientError
+from cli.client.errors import RefusedByBroker
 from cli.client.topic import connection_of, partitions_of
 from cli.client_configuration import ClientConfiguration
-from wire.generated.pulsar_api_pb2 import BaseCommand
+from wire.generated.pulsar_api_pb2 import BaseCommand, ServerError
 from wire.transactions import TxnAction, TxnId
 
+_NO_COORDINATOR = (ServerError.TransactionCoordinatorNotFound, ServerError.NotAllowedError, ServerError.ServiceNotReady)
 COORDINATORS = "persistent://pulsar/system/transaction_coordinator_assign"
 
 
@@ -78,4 +79,10 @@ class Coordinator:
 
 def _accepted(response: Any) -> None:
     if response.HasField("error"):
-        raise ClientError(f"the transaction coordinator refuses: {response.message or response.error}")
+        told = response.message or ServerError.Name(response.error)
+        raise RefusedByBroker(f"the transaction coordinator refuses: {told}{_advice(response.error)}", response.error)
+
+
+def _advice(code: int) -> str:
+    """Where the coordinator is not there, the likely cause."""
+    return "; is transactionCoordinatorEnabled=true set for the brokers?" if code in _NO_COORDINATOR else ""

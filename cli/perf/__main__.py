@@ -1,89 +1,90 @@
-"""`bin/pulsar-perf produce|consume|read|transaction`: Apache's names for the options there are; others are refused."""
+"""`bin/pulsar-perf produce|consume|read|transaction`: Apache's names for the options there are; others are refused by name.
+
+Exit code 0; 1 with the reason on stderr; 130 after Ctrl-C and 143 after SIGTERM, with the figures until then.
+"""
 
 import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from cli.admin.arguments import WrongUsage, parse
-from cli.admin.table import Command, Option, options, positionals
-from cli.admin.usage import synopsis
-from cli.client_configuration import ConfigurationError, load_client_configuration
+from cli.admin.table import options, positionals
+from cli.client.__main__ import HELP, VERSION, Interrupted, with_signals
+from cli.client_configuration import ClientConfiguration, ConfigurationError, load_client_configuration
+from cli.option_texts import command_help
+from cli.perf.options import ABOUT, ABSENT, COMMANDS, JSON, TEXTS
+from cli.suggestions import did_you_mean
+from cli.version import version_text
 
-_OF_ALL = (
-    "-u/--service-url:string --auth-plugin:string --auth-params:string --trust-cert-file:string "
-    "-i/--stats-interval-seconds:long=0 -time/--test-duration:long=0 --json "
-)
-COMMANDS = {
-    command.name: command
-    for command in (
-        Command(
-            "produce",
-            "TOPIC -r/--rate:int=100 -s/--size:int=1024 -m/--num-messages:long=0 -o/--max-outstanding:int=0 "
-            "-db/--disable-batching -b/--batch-time-window:double=1 -bm/--batch-max-messages:int=1000 "
-            "-bb/--batch-max-bytes:int=4194304 " + _OF_ALL,
-            run="produce:produce",
-        ),
-        Command(
-            "consume",
-            "TOPIC -ss/--subscriptions:list -st/--subscription-type:choice(Exclusive|Shared|Failover|Key_Shared)=Exclusive "
-            "-sp/--subscription-position:choice(Latest|Earliest)=Latest -q/--receiver-queue-size:int=1000 "
-            "-m/--num-messages:long=0 " + _OF_ALL.replace("-m/", ""),
-            run="consume:consume",
-        ),
-        Command(
-            "read",
-            "TOPIC -m/--start-message-id:string=earliest -q/--receiver-queue-size:int=1000 -n/--num-messages:long=0 " + _OF_ALL,
-            run="consume:read",
-        ),
-        Command(
-            "transaction",
-            "--topics-c:list! --topics-p:list! -threads/--num-test-threads:int=1 -ss/--subscriptions:list "
-            "-sp/--subscription-position:choice(Latest|Earliest)=Earliest "
-            "-st/--subscription-type:choice(Exclusive|Shared|Failover|Key_Shared)=Shared -q/--receiver-queue-size:int=1000 "
-            "-tto/--txn-timeout:long=5 -ntxn/--number-txn:long=0 -nmp/--numMessage-perTransaction-produce:int=1 "
-            "-nmc/--numMessage-perTransaction-consume:int=1 --txn-disable -abort -txnRate:int=0 " + _OF_ALL,
-            run="transaction:transaction",
-        ),
-    )
-}
+TOOL = "pulsar-perf"
 _CONFIGURED = {
     "service-url": "broker_service_url",
+    "auth_plugin": "auth_plugin",
     "auth-plugin": "auth_plugin",
     "auth-params": "auth_params",
     "trust-cert-file": "tls_trust_certs",
+    "tls-allow-insecure": "tls_allow_insecure",
+    "tls-enable-hostname-verification": "tls_hostname_verification",
+    "listener-name": "listener_name",
 }
 
 
 def main(words: Sequence[str] | None = None, write: Callable[[str], None] = print) -> int:
-    """The exit code: 0, or 1 with the reason on stderr."""
+    """The exit code."""
     words = sys.argv[1:] if words is None else words
-    asked = any(word in ("-h", "--help") for word in words)
-    if not words or words[0] not in COMMANDS or asked:
-        print(_usage(), file=sys.stdout if asked else sys.stderr)
-        return 0 if asked else 1
-    from cli.client.connection import ClientError
+    name = words[0] if words else ""
+    if any(word in HELP for word in words) or name == "help":
+        print(usage(next((word for word in words if word in COMMANDS), "")))
+        return 0
+    if name in (*VERSION, "version"):
+        print(version_text(TOOL))
+        return 0
+    if name not in COMMANDS:
+        told = f"Unknown command: '{name}'.{did_you_mean(name, COMMANDS)}" if name else "Missing command"
+        told = f"{name}: not offered here: {ABSENT[name]}" if name in ABSENT else told
+        print(f"{told}\n{usage('')}", file=sys.stderr)
+        return 1
+    return _run(name, words, write)
 
-    command = COMMANDS[words[0]]
-    shown: list[Option] = options(command)
+
+def _run(name: str, words: Sequence[str], write: Callable[[str], None]) -> int:
+    from cli.client.errors import ClientError
+    from cli.client.lasting import Notices
+
+    command = COMMANDS[name]
+    shown = (*options(command), JSON)
     try:
-        values = {"subscriptions": [], **parse(positionals(command), shown, words[1:], 1)}
-        over = {field: values[key] for key, field in _CONFIGURED.items() if values.get(key)}
+        values = parse(positionals(command), shown, words[1:], 1)
+        for line in TEXTS.check(name, shown, values):
+            print(f"bin/{TOOL}: {line}", file=sys.stderr)
         module, _, function = command.run.partition(":")
-        getattr(importlib.import_module(f"cli.perf.{module}"), function)(
-            load_client_configuration()._replace(**over), values, write
-        )
+        run = getattr(importlib.import_module(f"cli.perf.{module}"), function)
+        notices = Notices(lambda line: print(f"bin/{TOOL}: {line}", file=sys.stderr, flush=True))
+        with_signals(lambda: run(configured(values), values, write, notices))
         return 0
     except WrongUsage as error:
-        print(f"{error}\n{_usage()}", file=sys.stderr)
+        print(f"{error}\nUsage: {TOOL} {name} --help", file=sys.stderr)
     except (ClientError, ConfigurationError, OSError) as error:
-        print(f"bin/pulsar-perf: {error}", file=sys.stderr)
-    except KeyboardInterrupt:
-        return 130
+        print(f"bin/{TOOL}: {error}", file=sys.stderr)
+    except Interrupted as interrupted:
+        return interrupted.exit_code
     return 1
 
 
-def _usage() -> str:
-    return "\n".join(["Usage: pulsar-perf COMMAND ...", *(f"  {each.name} {synopsis(each)}" for each in COMMANDS.values())])
+def configured(values: Mapping[str, Any]) -> ClientConfiguration:
+    """The file's, with what the command line says over it."""
+    given = {field: values[key] for key, field in _CONFIGURED.items() if values.get(key) not in (None, "")}
+    return load_client_configuration()._replace(**given)
+
+
+def usage(name: str) -> str:
+    """Of one command, or of the tool."""
+    if name:
+        return command_help(TOOL, COMMANDS[name], ABOUT[name], (JSON,), TEXTS)
+    lines = [f"Usage: {TOOL} COMMAND ...", "Commands (COMMAND --help tells their options):"]
+    lines += [f"  {each:<14}{about}" for each, about in ABOUT.items()]
+    return "\n".join([*lines, f"Not offered here: {', '.join(ABSENT)}"])
 
 
 if __name__ == "__main__":

@@ -1,86 +1,161 @@
-"""`pulsar-perf consume` and `read`: entries counted by what their metadata say, payloads never looked at."""
+"""`pulsar-perf consume` and `read`: entries counted by what their metadata say, payloads never looked at.
+
+Connections that break are made again (`cli.client.subscription`): it goes on over restarts of brokers and unloads, and counts
+no entry twice because of them. One thread; consumers are looked at in turn.
+"""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from cli.admin.arguments import WrongUsage
 from cli.admin.message_ids import position
-from cli.client.connection import ClientError, PulsarConnection
-from cli.client.consume import MASK, POSITIONS, TYPES
-from cli.client.topic import connection_of, partitions_of
+from cli.client.consume import CONFIRM_SECONDS_MAX, POSITIONS, TYPES, reader
+from cli.client.lasting import LOOK_SECONDS, Notices, attend
+from cli.client.subscription import Arrival, Subscription
 from cli.client_configuration import ClientConfiguration
 from cli.perf.progress import Progress
-from wire.generated.pulsar_api_pb2 import BaseCommand, CommandAck, CommandFlow, CommandSubscribe, MessageIdData
+from cli.perf.topics import topic_names, with_partitions
+from wire.errors import RemoteError
+from wire.generated.pulsar_api_pb2 import CommandSubscribe
 from wire.payloads import message_metadata, split_section
 
-WAIT_SECONDS = 1.0
+Write = Callable[[str], None]
 
 
-def consume(configuration: ClientConfiguration, values: Mapping[str, Any], write: Callable[[str], None]) -> None:
-    about = CommandSubscribe(
-        subscription=(values["subscriptions"] or ["sub"])[0],
-        sub_type=TYPES[values["subscription-type"]],  # type: ignore[arg-type]
-        initial_position=POSITIONS[values["subscription-position"]],  # type: ignore[arg-type]
-    )
-    _receive(configuration, values, about, write, acknowledge=True)
+def consume(configuration: ClientConfiguration, values: Mapping[str, Any], write: Write, notices: Notices) -> None:
+    """ClientError, WrongUsage. The figures are told whatever ends it."""
+    if values["num-consumers"] > 1 and values["subscription-type"] == "Exclusive":
+        raise WrongUsage("Only one consumer is allowed when subscriptionType is Exclusive: see -st")
+    abouts = [subscribe_about(values, name) for name in subscription_names(values) for _ in range(values["num-consumers"])]
+    _run(configuration, values, abouts, write, notices, acknowledges=True)
 
 
-def read(configuration: ClientConfiguration, values: Mapping[str, Any], write: Callable[[str], None]) -> None:
-    ledger, entry = position(values["start-message-id"])
-    about = CommandSubscribe(subscription=f"perf-reader-{time.time_ns():x}", durable=False, sub_type=CommandSubscribe.Exclusive)
-    about.start_message_id.CopyFrom(MessageIdData(ledger_id=ledger & MASK, entry_id=entry & MASK))
-    _receive(configuration, values, about, write, acknowledge=False)
+def read(configuration: ClientConfiguration, values: Mapping[str, Any], write: Write, notices: Notices) -> None:
+    """ClientError, WrongUsage. The figures are told whatever ends it."""
+    about = reader(*position(values["start-message-id"]), is_inclusive=False)
+    _run(configuration, values, [about], write, notices, acknowledges=False)
 
 
-def _receive(
+def subscribe_about(values: Mapping[str, Any], name: str) -> CommandSubscribe:
+    """A consumer's command, without its topic."""
+    kind, start = TYPES[values["subscription-type"]], POSITIONS[values["subscription-position"]]
+    about = CommandSubscribe(subscription=name, sub_type=kind, initial_position=start)  # type: ignore[arg-type]
+    about.replicate_subscription_state = bool(values["replicated"])
+    return about
+
+
+def subscription_names(values: Mapping[str, Any]) -> Sequence[str]:
+    """As Apache's tool has it: so many names as subscriptions, or one name of which they are numbered. WrongUsage."""
+    count, prefix = values["num-subscriptions"], values.get("subscriber-name")
+    names = [prefix] if prefix else values["subscriptions"]
+    if len(names) == count or count == 1:
+        return list(names)
+    if len(names) == 1:
+        return [f"{names[0]}-{number}" for number in range(count)]
+    raise WrongUsage(f"The size of subscriptions list should be equal to --num-subscriptions: {len(names)} names, {count}")
+
+
+def _run(
     configuration: ClientConfiguration,
     values: Mapping[str, Any],
-    about: CommandSubscribe,
-    write: Callable[[str], None],
-    acknowledge: bool,
+    abouts: Sequence[CommandSubscribe],
+    write: Write,
+    notices: Notices,
+    *,
+    acknowledges: bool,
 ) -> None:
-    """Until as many have come as asked for, or the time is over. ClientError."""
-    topic = partitions_of(values["topic"], configuration)[0]
-    connection = connection_of(topic, configuration)
+    topics = with_partitions(topic_names(values), configuration)
+    run = _Run(values, Progress("received", write, values["json"], values["stats-interval-seconds"]), notices)
+    across = values.get("receiver-queue-size-across-partitions", 0)
     try:
-        command = BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=about)
-        command.subscribe.topic, command.subscribe.consumer_id = topic, 1
-        command.subscribe.request_id = connection.request_id()
-        connection.ask(command, BaseCommand.SUCCESS)
-        progress = Progress("received", write, values["json"], values["stats-interval-seconds"])
-        _count(connection, values, progress, acknowledge)
-        progress.finish()
+        for partitions in topics:
+            queue = values["receiver-queue-size"]
+            if across and len(partitions) > 1:
+                queue = max(1, min(queue, across // len(partitions)))
+            for topic in partitions:
+                for about in abouts:
+                    run.add(_member(topic, about, max(1, queue), configuration, notices, values, acknowledges=acknowledges))
+        run.run()
     finally:
-        connection.close()
+        run.finish()
 
 
-def _count(connection: PulsarConnection, values: Mapping[str, Any], progress: Progress, acknowledge: bool) -> None:
-    queue, limit, seconds = values["receiver-queue-size"], values["num-messages"], values["test-duration"]
-    _flow(connection, queue)
-    taken = 0
-    while not (limit and progress.total >= limit) and not (seconds and time.monotonic() - progress.begun >= seconds):
-        progress.tick()
-        if not connection.has_more() and not connection.readable(WAIT_SECONDS):
-            continue
-        received = connection.next_waiting()
-        if received.command.type == BaseCommand.CLOSE_CONSUMER:
-            raise ClientError("the broker closed the consumer; its topic moves or was deleted: try again")
-        if received.command.type != BaseCommand.MESSAGE:
-            continue
-        split = split_section(received.section)
-        metadata = message_metadata(split)
+def _member(
+    topic: str,
+    about: CommandSubscribe,
+    queue: int,
+    configuration: ClientConfiguration,
+    notices: Notices,
+    values: Mapping[str, Any],
+    *,
+    acknowledges: bool,
+) -> Subscription:
+    delay = values.get("acks-delay-millis", 0) / 1000
+    member = Subscription(topic, about, queue, configuration, notices, acknowledges=acknowledges, ack_delay_seconds=delay)
+    member.open()
+    return member
+
+
+class _Run:
+    """All consumers of one call."""
+
+    def __init__(self, values: Mapping[str, Any], progress: Progress, notices: Notices) -> None:
+        self._progress, self._notices = progress, notices
+        self._limit, self._seconds, self._rate = values["num-messages"], values["test-duration"], values["rate"]
+        self._members: list[Subscription] = []
+
+    def add(self, member: Subscription) -> None:
+        self._members.append(member)
+
+    def run(self) -> None:
+        self._progress.restart()
+        while not self._is_over():
+            self._progress.tick()
+            attend(self._members, LOOK_SECONDS)
+            for member in self._members:
+                for arrival in member.arrivals():
+                    self._count(member, arrival)
+                    if self._is_over():
+                        break
+        self._confirm()
+
+    def finish(self) -> None:
+        """Tells the figures, whatever ended it."""
+        for member in self._members:
+            self._progress.repeated += member.repeated
+            member.close()
+        self._progress.reconnected = self._notices.lost_count
+        if self._members:
+            self._progress.finish()
+
+    def _is_over(self) -> bool:
+        return bool(
+            (self._limit > 0 and self._progress.total >= self._limit)
+            or (self._seconds > 0 and time.monotonic() - self._progress.begun >= self._seconds)
+        )
+
+    def _count(self, member: Subscription, arrival: Arrival) -> None:
+        try:
+            split = split_section(arrival.section)
+            metadata = message_metadata(split)
+        except RemoteError:  # it is no message, but it took a permit
+            self._progress.failed += 1
+            member.done(arrival, 1)
+            return
         messages = metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 1
-        progress.add(messages, len(split.payload), max(0.0, time.time() * 1000 - metadata.publish_time))
-        taken += messages
-        if acknowledge:
-            place = received.command.message.message_id
-            ack = CommandAck(consumer_id=1, ack_type=CommandAck.Individual)
-            ack.message_id.add(ledger_id=place.ledger_id, entry_id=place.entry_id)
-            connection.send(BaseCommand(type=BaseCommand.ACK, ack=ack))
-        if taken * 2 >= queue:
-            _flow(connection, taken)
-            taken = 0
+        self._progress.add(messages, len(split.payload), max(0.0, time.time() * 1000 - metadata.publish_time))
+        member.done(arrival, messages)
+        if self._rate > 0:
+            time.sleep(max(0.0, self._progress.begun + self._progress.total / self._rate - time.monotonic()))
 
-
-def _flow(connection: PulsarConnection, permits: int) -> None:
-    connection.send(BaseCommand(type=BaseCommand.FLOW, flow=CommandFlow(consumer_id=1, message_permits=permits)))
+    def _confirm(self) -> None:
+        """Waits a while until the acknowledgements are stored."""
+        deadline = time.monotonic() + CONFIRM_SECONDS_MAX
+        for member in self._members:
+            member.flush()
+        while not all(member.is_confirmed for member in self._members) and time.monotonic() < deadline:
+            attend(self._members, LOOK_SECONDS)
+            for member in self._members:
+                for _ in member.arrivals():
+                    pass  # more than was asked for: it stays in the subscription

@@ -1,15 +1,17 @@
-"""Who takes part in the transactions of `pulsar-perf transaction`: a producer and a consumer, each on a connection of its own.
+"""Producers and consumers of the transactions of `pulsar-perf transaction`, each on a connection of its own.
 
-Without a transaction (`None`) they do the same in the plain way. Blocking; owns the connections.
+Without a transaction (`None`) they do the same in the plain way. Blocking; owns the connections. A connection that breaks is
+`Lost`: the transaction cannot be completed then, and both are made anew for the next one.
 """
 
 import time
 from collections import deque
 from collections.abc import Callable
 
-from cli.client.connection import ClientError
-from cli.client.consume import MASK
-from cli.client.produce import Producer
+from cli.client.errors import Lost, RefusedByBroker
+from cli.client.lasting import Notices
+from cli.client.sender import PRODUCER_ID, Sender
+from cli.client.subscription import CONSUMER_ID, MASK
 from cli.client.topic import connection_of
 from cli.client_configuration import ClientConfiguration
 from wire.frames import encode
@@ -39,7 +41,9 @@ class SendingMember:
         self._connection = connection_of(topic, configuration)
         self._sequence = 0
         try:
-            self._name = Producer(self._connection, topic).name
+            producer = Sender(topic, configuration, Notices(lambda _: None))
+            producer.introduce(self._connection, again=False)
+            self._name = producer.name
         except BaseException:
             self.close()
             raise
@@ -54,15 +58,17 @@ class SendingMember:
             command = self._connection.next().command
             if command.type == BaseCommand.SEND_RECEIPT:
                 told((time.monotonic() - sent.popleft()) * 1000)
-            elif command.type in (BaseCommand.SEND_ERROR, BaseCommand.CLOSE_PRODUCER, BaseCommand.ERROR):
-                reason = command.send_error.message or command.error.message
-                raise ClientError(f"{self.topic}: {BaseCommand.Type.Name(command.type)} {reason}")
+            elif command.type == BaseCommand.CLOSE_PRODUCER:
+                raise Lost(f"{self.topic}: the broker closed the producer: its topic moves, or was unloaded")
+            elif command.type in (BaseCommand.SEND_ERROR, BaseCommand.ERROR):
+                about = command.send_error if command.type == BaseCommand.SEND_ERROR else command.error
+                raise RefusedByBroker(f"{self.topic}: {BaseCommand.Type.Name(command.type)} {about.message}", about.error)
 
     def _send(self, txn: TxnId | None) -> float:
         metadata = MessageMetadata(
             producer_name=self._name, sequence_id=self._sequence, publish_time=time.time_ns() // 1_000_000
         )
-        command = BaseCommand(type=BaseCommand.SEND, send=CommandSend(producer_id=1, sequence_id=self._sequence))
+        command = BaseCommand(type=BaseCommand.SEND, send=CommandSend(producer_id=PRODUCER_ID, sequence_id=self._sequence))
         if txn is not None:
             metadata.txnid_most_bits, metadata.txnid_least_bits = txn
             command.send.txnid_most_bits, command.send.txnid_least_bits = txn
@@ -79,7 +85,7 @@ class TakingMember:
         self._queue, self._taken = queue, 0
         self._connection = connection_of(topic, configuration)
         command = BaseCommand(type=BaseCommand.SUBSCRIBE, subscribe=about)
-        command.subscribe.topic, command.subscribe.consumer_id = topic, 1
+        command.subscribe.topic, command.subscribe.consumer_id = topic, CONSUMER_ID
         command.subscribe.request_id = self._connection.request_id()
         try:
             self._connection.ask(command, BaseCommand.SUCCESS)
@@ -106,7 +112,7 @@ class TakingMember:
         while count < messages and self.wait(is_over):
             received = self._connection.next_waiting()
             if received.command.type == BaseCommand.CLOSE_CONSUMER:
-                raise ClientError("the broker closed the consumer; its topic moves or was deleted: try again")
+                raise Lost(f"{self.place[0]}: the broker closed the consumer: its topic moves, or was unloaded")
             if received.command.type != BaseCommand.MESSAGE:
                 continue
             metadata = message_metadata(split_section(received.section))
@@ -120,15 +126,15 @@ class TakingMember:
 
     def _acknowledge(self, txn: TxnId | None, place: MessageIdData, told: Told) -> None:
         began = time.monotonic()
-        ack = CommandAck(consumer_id=1, ack_type=CommandAck.Individual, request_id=self._connection.request_id())
+        ack = CommandAck(consumer_id=CONSUMER_ID, ack_type=CommandAck.Individual, request_id=self._connection.request_id())
         ack.message_id.add(ledger_id=place.ledger_id & MASK, entry_id=place.entry_id & MASK)
         if txn is not None:
             ack.txnid_most_bits, ack.txnid_least_bits = txn
         answer = self._connection.ask(BaseCommand(type=BaseCommand.ACK, ack=ack), BaseCommand.ACK_RESPONSE).ack_response
         if answer.HasField("error"):
-            raise ClientError(f"{self.place[0]}: acknowledging is refused: {answer.message}")
+            raise RefusedByBroker(f"{self.place[0]}: acknowledging is refused: {answer.message}", answer.error)
         told((time.monotonic() - began) * 1000)
 
     def _flow(self, permits: int) -> None:
-        flow = CommandFlow(consumer_id=1, message_permits=permits)
+        flow = CommandFlow(consumer_id=CONSUMER_ID, message_permits=permits)
         self._connection.send(BaseCommand(type=BaseCommand.FLOW, flow=flow))

@@ -23,7 +23,8 @@ class TransactionProgress:
         self._interval = interval_seconds or INTERVAL_SECONDS
         self._what = "transaction" if has_transactions else "task"
         self._lock = threading.Lock()
-        self._count = self._recent_count = 0
+        self._count = self._recent_count = self._lost = 0
+        self.reconnected = 0
         self._all, self._recent = _latencies(), _latencies()
         self._begun = self._told = time.monotonic()
         self._cpu = time.process_time()
@@ -44,6 +45,15 @@ class TransactionProgress:
             self._count += 1
             self._recent_count += 1
 
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def lost(self) -> None:
+        """One was given up, because its connection broke: whether it was committed is not known."""
+        with self._lock:
+            self._lost += 1
+
     def tick(self) -> None:
         now = time.monotonic()
         passed = now - self._told
@@ -63,7 +73,7 @@ class TransactionProgress:
         if self._as_json:
             figures = {f"{self._what}s": self._count, "seconds": round(seconds, 3), f"{self._what}/s": round(rate, 3)}
             latencies = {f"{kind}LatencyMs": self._all[kind].summary() for kind in KINDS}
-            counts = {"messagesSent": sent, "messagesAcked": acked, "clientCpuMicros": round(cpu, 3)}
+            counts = {"messagesSent": sent, "messagesAcked": acked, "clientCpuMicros": round(cpu, 3), "lost": self._lost}
             self._write(json.dumps({**figures, **counts, **latencies}))
             return
         self._write(
@@ -75,6 +85,8 @@ class TransactionProgress:
         for row in table({kind: self._all[kind].summary() for kind in KINDS}):
             self._write(row)
         self._write(f"  client CPU {cpu:>12.3f} us a {self._what}")
+        if self._lost:
+            self._write(f"  given up as a connection broke: {self._lost}")
 
 
 def table(columns: Mapping[str, Mapping[str, float]]) -> list[str]:

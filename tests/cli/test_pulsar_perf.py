@@ -1,18 +1,14 @@
 """pulsar-perf: its latencies, its report, its options."""
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.admin.table import options
-from cli.perf.__main__ import COMMANDS, main
+from cli.perf.__main__ import main
 from cli.perf.latencies import PERCENTILES, Latencies
 from cli.perf.progress import Progress
-
-APACHE = json.loads((Path(__file__).parent / "apache" / "commands.json").read_text())["pulsar-perf"]
 
 
 @given(st.lists(st.floats(0.001, 100_000), min_size=1, max_size=200))
@@ -40,12 +36,6 @@ def test_the_report_is_lines_or_json() -> None:
     assert lines[0].startswith("Aggregated throughput stats --- 10 records produced")
     assert lines[1].startswith("Aggregated latency stats --- Latency: mean: 5.000 ms - med: ")
     assert json.loads(lines[-1])["messages"] == 10
-
-
-def test_every_option_is_one_of_apaches_but_json() -> None:
-    for name, command in COMMANDS.items():
-        theirs = {frozenset(option["names"]) for option in APACHE[name]["options"]}
-        assert {frozenset(option.names) for option in options(command)} - {frozenset(["--json"])} <= theirs, name
 
 
 def test_wrong_usage_and_a_broker_that_is_not_there_are_told(capsys: pytest.CaptureFixture[str]) -> None:

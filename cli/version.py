@@ -1,0 +1,66 @@
+"""The version of the product, and what else `--version` tells: one source for every program.
+
+Standard library alone, and nothing read before it is asked for: `bin/pulsar-admin` imports this.
+"""
+
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+VERSION = "0.1.0"
+"""Of `pyproject.toml`, which a test holds to this."""
+PROTOCOL_VERSION = 21
+"""The newest of Pulsar's binary protocol that brokers and tools here speak."""
+APACHE_VERSION = "4.0.8"
+"""The release of Apache Pulsar whose behaviour is matched."""
+ROOT = Path(__file__).resolve().parent.parent
+_COMMIT_CHARACTERS = 12
+
+
+def version_text(program: str = "magnetar") -> str:
+    """What `--version` prints: one line for each thing that a report of a defect needs."""
+    found = sys.version_info
+    lines = [
+        f"{program} {VERSION}",
+        f"commit: {_commit() or 'not known (no checkout)'}",
+        f"python: {found.major}.{found.minor}.{found.micro} ({sys.executable or 'unknown'})",
+        f"kernels: {_kernels()}",
+        f"protocol: {PROTOCOL_VERSION} (as Apache Pulsar {APACHE_VERSION})",
+    ]
+    return "\n".join(lines)
+
+
+def _commit() -> str:
+    """Of the checkout, read from its files: git need not be there."""
+    directory = ROOT / ".git"
+    try:
+        if directory.is_file():  # a work tree beside the checkout: "gitdir: PATH"
+            directory = (ROOT / directory.read_text().partition(":")[2].strip()).resolve()
+        head = (directory / "HEAD").read_text().strip()
+        if not head.startswith("ref:"):
+            return head[:_COMMIT_CHARACTERS]
+        return _of_reference(directory, head.partition(":")[2].strip())[:_COMMIT_CHARACTERS]
+    except OSError:
+        return ""
+
+
+def _of_reference(directory: Path, name: str) -> str:
+    common = directory
+    if (directory / "commondir").exists():
+        common = (directory / (directory / "commondir").read_text().strip()).resolve()
+    for place in (directory, common):
+        if (place / name).exists():
+            return (place / name).read_text().strip()
+    for text in (common / "packed-refs").read_text().splitlines():
+        commit, _, each = text.partition(" ")
+        if each == name:
+            return commit
+    return ""
+
+
+def _kernels() -> str:
+    """By the compiled file beside a source: importing one costs more than the rest of the answer."""
+    directory = ROOT / "wire" / "kernels"
+    if any((directory / f"sends{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
+        return "compiled"
+    return "not compiled for this Python (slower; bin/prepare compiles them where there is a C compiler)"
