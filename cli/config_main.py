@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from cli.config_report import SETTINGS, Explanation, Report, default_of, explain, kind_of, report
+from cli.config_report import SETTINGS, Explanation, Report, default_of, explain, kind_of, of_another_program, report
 from cli.configuration_keys import apache_broker_keys
 from cli.configuration_verdicts import Verdict, same_value
 from ports.settings import BadSetting, shown_value
@@ -20,6 +20,9 @@ def run_config(options: argparse.Namespace) -> int:
     if options.config_command == "explain":
         return _explain(options.key, as_json=options.json)
     path = Path(options.file)
+    if told := of_another_program(path.name):
+        print(f"{path.name}: {told}")
+        return 0
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:

@@ -39,6 +39,21 @@ def kind_of(file_name: str) -> str:
     return next((kind for word, kind in named.items() if word in file_name), BROKER)
 
 
+_OF_OTHERS = {
+    "client": "pulsar-admin, pulsar-client and pulsar-perf read it; a key that they do not know is another tool's affair",
+    "zookeeper": "ZooKeeper reads it; `bin/pulsar zookeeper` takes its keys with --set",
+    "rocksdb": "RocksDB reads it, and no process here has one: it is not needed",
+    "websocket": "a WebSocket proxy reads it, and there is none here",
+    "discovery": "Apache's discovery service reads it, which Apache has no more: `bin/pulsar proxy` takes its place",
+    "functions": "a functions worker reads it, and there is none here",
+}
+
+
+def of_another_program(file_name: str) -> str:
+    """Which program reads a file of Apache's with this name, where it is none of the processes here; else empty."""
+    return next((told for word, told in _OF_OTHERS.items() if file_name.startswith(word)), "")
+
+
 def report(name: str, text: str, overrides: Sequence[str], kind: str) -> Report:
     """Everything at once, where a start would stop at the first error."""
     errors: list[str] = []

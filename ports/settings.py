@@ -55,7 +55,7 @@ def known_key(key: str, known: Iterable[str]) -> str:
     if key in names.values():
         return key
     near = difflib.get_close_matches(fold(key), names, n=1, cutoff=0.6)
-    hint = f"; did you mean {names[near[0]]}?" if near else ""
+    hint = f"; did you mean {names[near[0]]}?" if near else "; nothing is called like it: take it out"
     raise BadSetting(f"unknown setting {key}{hint}")
 
 

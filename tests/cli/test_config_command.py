@@ -98,5 +98,23 @@ def test_a_file_that_is_not_there_is_said(tmp_path: Path, capsys: pytest.Capture
     assert "none.conf" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("client.conf", "pulsar-client and pulsar-perf read it"),
+        ("zookeeper.conf", "ZooKeeper reads it"),
+        ("websocket.conf", "a WebSocket proxy reads it, and there is none here"),
+        ("functions_worker.yml", "there is none here"),
+    ],
+)
+def test_a_file_of_another_program_of_apaches_is_not_judged_as_a_brokers(
+    name: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["config", "check", write(tmp_path, "webServiceUrl=http://localhost:8080/\n", name)]) == 0
+    out = capsys.readouterr().out
+    assert says in out
+    assert "broker would" not in out
+
+
 def test_every_process_has_settings() -> None:
     assert {"broker", "standalone", "bookie", "proxy"} == set(SETTINGS)
