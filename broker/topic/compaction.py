@@ -89,6 +89,20 @@ class TopicCompaction:
         self._running = self._loop.create_task(self._run(self._ledgers, self.stats))
         self._running.add_done_callback(self._ended)
 
+    @property
+    def lacks_its_cursor(self) -> bool:
+        """What comes may be trimmed before a compaction sees it."""
+        return self._ledgers is not None and self._subscription() is None
+
+    async def keep_what_comes(self) -> None:
+        """Make the cursor, so that nothing is trimmed before it is compacted; what fails is tried again at the next check.
+        (Apache: preCreateSubscriptionForCompactionIfNeeded.)"""
+        try:
+            await self._host.subscriptions.create(COMPACTION_CURSOR, from_earliest=True)
+        except BrokerError as error:
+            what = "the cursor of compaction is not there yet: what retention lets go is not compacted"
+            _log.warning(line(what, topic=self._host.name, error=error))
+
     def check(self, threshold_bytes: int) -> None:
         """Begin one if there is more than the threshold to compact; 0: never."""
         if self._running is None and 0 < threshold_bytes < self._uncompacted_bytes():

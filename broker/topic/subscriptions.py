@@ -193,7 +193,7 @@ class Subscriptions:
             raise topic_unavailable()
 
     def _check_room(self, name: str) -> None:
-        if 0 < self._policies.current.max_subscriptions <= len(self._by_name):
+        if name != COMPACTION_CURSOR and 0 < self._policies.current.max_subscriptions <= len(self._by_name):
             message = f"Exceed the maximum number of subscriptions of the topic: {self._host.name}"
             raise BrokerError(ServerError.NOT_ALLOWED, message)
 

@@ -88,6 +88,7 @@ class Upkeep:
         if new.persistence != old.persistence:
             self._set_persistence(new.persistence)
         self._expiry.set_ttl(new.message_ttl_seconds)
+        self._keep_for_compaction()
         self._host.publishers.policies_changed()
         self._host.publishers.deduplication.policies_changed()
         self._host.subscriptions.policies_changed()
@@ -135,7 +136,13 @@ class Upkeep:
 
     # compaction
 
+    def _keep_for_compaction(self) -> None:
+        """Where a policy has topics compacted, nothing is trimmed before that."""
+        if self.policies.compaction_threshold_bytes > 0 and self._host.compaction.lacks_its_cursor:
+            self._host.run_task(self._host.compaction.keep_what_comes())
+
     def check_compaction(self) -> None:
+        self._keep_for_compaction()
         self._host.compaction.check(self.policies.compaction_threshold_bytes)
 
     def compact(self) -> None:

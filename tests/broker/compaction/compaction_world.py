@@ -28,11 +28,14 @@ class CompactedWorld(World):
         self.settings = settings or TopicSettings()
 
     async def open(self) -> None:
+        await self.load()
+        await self.topic.create_subscription(COMPACTION_CURSOR, from_earliest=True, properties={})  # or all would be trimmed
+
+    async def load(self) -> None:
         topics = PersistentTopics(self.storage.ledgers, self.settings, DispatcherSettings(), self.storage.clock)
         topics.snapshots_of = SnapshotsHere(topics, self.storage, self.settings).of
         self.topic = await topics(TOPIC, NAME, -1, create=True)
         self.log = self.topic.ledger
-        await self.topic.create_subscription(COMPACTION_CURSOR, from_earliest=True, properties={})  # or all would be trimmed
 
     async def restart(self) -> None:
         await self.storage.restart()

@@ -11,9 +11,10 @@ from broker.errors import BrokerError, ServerError
 from broker.service.topic_policies_log import ServedEventLog
 from broker.topic.compaction_status import CompactionState
 from broker.topic.contract import Acknowledgement, SubscriptionType
+from broker.topic.policies import TopicPolicies
 from broker.topic.settings import TopicSettings
 from broker.topic.topic_operations import StoredTopicOperations
-from managed_ledger.contract import EARLIEST, LATEST
+from managed_ledger.contract import EARLIEST, LATEST, ManagedLedgerError
 from tests.broker.compaction.compaction_world import CompactedWorld, newest, seen_by
 from tests.broker.compaction.messages import batched, compacted_by_hand, single
 from tests.broker.topic.topic_world import run
@@ -187,6 +188,52 @@ def test_f46_what_is_not_compacted_yet_is_never_trimmed_nor_expired() -> None:
         await world.topic.trim()
         assert await world.compact() is CompactionState.SUCCESS
         assert await world.read() == compacted_by_hand({**old, **new})
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_loaded_anew", [False, True])
+def test_what_a_policy_says_to_compact_is_kept_from_the_first_message_on(is_loaded_anew: bool) -> None:
+    """With no subscription and no retention (Apache: preCreateSubscriptionForCompactionIfNeeded), whatever other limits say."""
+
+    async def scenario() -> None:
+        world = CompactedWorld()
+        await world.open()
+        await world.topic.delete_subscription(COMPACTION_CURSOR, force=False)
+        if is_loaded_anew:
+            await world.topic.close()
+            await world.load()
+        else:
+            await world.topic.create_subscription("other", from_earliest=True, properties={})
+        world.topic.upkeep.apply(TopicPolicies(compaction_threshold_bytes=1 << 20, max_subscriptions=1))
+        await asyncio.sleep(1)
+        world.topic.upkeep.apply(TopicPolicies(compaction_threshold_bytes=1 << 20))
+        if not is_loaded_anew:
+            await world.topic.delete_subscription("other", force=False)
+        new = await _published(world, *_each(range(35), "v", keys=10))
+        await world.topic.trim()
+        assert await world.compact() is CompactionState.SUCCESS
+        assert await world.read() == compacted_by_hand(new)
+
+    run(scenario)
+
+
+def test_a_cursor_of_compaction_that_could_not_be_made_is_made_at_the_next_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object) -> None:
+        raise ManagedLedgerError("the metadata store is away")
+
+    async def scenario() -> None:
+        world = CompactedWorld()
+        await world.load()
+        with monkeypatch.context() as patched:
+            patched.setattr(world.log, "open_cursor", refuse)
+            world.topic.upkeep.apply(TopicPolicies(compaction_threshold_bytes=1 << 20))
+            await asyncio.sleep(1)
+        assert not world.topic.is_closed
+        assert world.topic.subscriptions.get(COMPACTION_CURSOR) is None
+        world.topic.upkeep.check_compaction()
+        await asyncio.sleep(1)
+        assert world.topic.subscriptions.get(COMPACTION_CURSOR) is not None
 
     run(scenario)
 
