@@ -14,7 +14,7 @@ from ports.logs import line
 
 from ..errors import BrokerError, ServerError
 from ..topic.contract import Topic
-from ..topic.policies import EXEMPT, NOTHING_SAID, TopicPolicies
+from ..topic.policies import EXEMPT, NOTHING_GOES, NOTHING_SAID, TopicPolicies
 from ..topic.policy_documents import from_topic_document
 from .gone_namespaces import GoneNamespaces
 from .namespace_policies import NamespacePolicies
@@ -96,12 +96,13 @@ class PolicyEnforcement:
         return (found for found in list(self._topics().items()) if found[0] == whole or found[0].startswith(partition))
 
     def _own(self, topic: TopicName) -> TopicPolicies:
-        """A document that cannot be read is nothing said: its topic is served by its namespace's policies."""
+        """Of a document that cannot be read nothing is in force: its topic has its namespace's policies, and keeps all."""
         document = self._documents.of(topic)
         if not document:
             return NOTHING_SAID
         try:
             return from_topic_document(document)
         except BrokerError as error:
-            log.error(line("a topic's policies cannot be read, and are not in force", topic=topic, error=error))
-            return NOTHING_SAID
+            what = "a topic's policies cannot be read and are not in force: until they are set anew nothing of it is deleted"
+            log.error(line(what, topic=topic, error=error))
+            return NOTHING_GOES

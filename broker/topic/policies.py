@@ -170,6 +170,13 @@ class TopicPolicies:
 
 
 NOTHING_SAID = TopicPolicies()
+NOTHING_GOES = TopicPolicies(
+    message_ttl_seconds=0,
+    retention=RetentionPolicy(-1, -1),
+    quotas={each: BacklogQuota() for each in QuotaType},
+    inactive=InactiveTopicPolicy(False, InactiveMode.NO_SUBSCRIPTIONS, 0),
+)
+"""Of a topic whose own policies cannot be read: they may say that it is to be kept."""
 EXEMPT = TopicPolicies(
     message_ttl_seconds=0,
     quotas={each: BacklogQuota() for each in QuotaType},

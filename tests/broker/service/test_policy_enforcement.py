@@ -10,6 +10,7 @@ from broker.errors import BrokerError, ServerError
 from broker.service.errors import TopicNotFound
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import NamespaceName, TopicName
+from broker.topic.policies import BacklogQuota, RetentionPolicy
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 
 NAMESPACE = NamespaceName("public", "default")
@@ -40,6 +41,24 @@ def test_a_topic_s_own_policies_hold_before_its_namespace_s_on_it_and_on_its_par
         assert topics[1].upkeep.policies.max_producers == 5
         await service.unload_topic(TopicName.parse(f"{NAME}/own"))
         assert (await world.loaded(f"{NAME}/own")).upkeep.policies.max_producers == 2
+
+    play(scenario)
+
+
+def test_nothing_goes_of_a_topic_whose_own_policies_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may say that it is to be kept."""
+
+    async def scenario(world: AdminWorld) -> None:
+        topic = await world.loaded(f"{NAME}/t")
+        await say(world, message_ttl_in_seconds=60, retention_policies={"retentionTimeInMinutes": 0, "retentionSizeInMB": 0})
+        unreadable = {"retentionPolicies": {"retentionTimeInMinutes": -1, "retentionSizeInMB": -1}, "maxProducerPerTopic": "?"}
+        monkeypatch.setattr(world.service.topic_policies, "of", lambda topic: unreadable)
+        world.service.policies.put_in_force(TopicName.parse(f"{NAME}/t"), topic)
+        found = topic.upkeep.policies
+        assert found.retention == RetentionPolicy(-1, -1)
+        assert (found.message_ttl_seconds, found.inactive.is_deleted) == (0, False)
+        assert (found.size_quota, found.age_quota) == (BacklogQuota(), BacklogQuota())
+        assert topic.ledger.retention == (-1, -1)
 
     play(scenario)
 
