@@ -24,17 +24,21 @@ class SharedRoom:
 
 
 class ReadBuffer:
-    """Of one connection. For each read: `room`, `filled`, then `keep` with the place up to which the bytes are used up."""
+    """Bytes of one connection. For each read: `room`, `filled`, then `keep` with the place up to which the bytes are used up.
+
+    `hold` instead of `keep` says that whole frames among the rest are handled later: nothing is moved, and `unused` has them.
+    """
 
     def __init__(self, shared: SharedRoom) -> None:
         self._shared = shared
         self._kept = b""
         self._own: memoryview | None = None
-        self._end = 0
+        self._start = self._end = 0
+        """Of the bytes in the buffer; it begins at 0 but for a buffer that is held."""
 
     @property
     def kept_bytes(self) -> int:
-        return len(self._kept) if self._own is None else self._end
+        return len(self._kept) if self._own is None else self._end - self._start
 
     def room(self) -> memoryview:
         """To be read into at once."""
@@ -63,8 +67,22 @@ class ReadBuffer:
         assert self._shared.reader is self, "somebody else has read into the shared room in between"
         return self._shared.view, self._end
 
+    def unused(self) -> tuple[memoryview, int, int]:
+        """The buffer, and where its bytes begin and end. Valid until `keep` or `hold`."""
+        return (self._shared.view if self._own is None else self._own), self._start, self._end
+
+    def hold(self, start: int) -> None:
+        """Bytes before `start` are used up, and the rest is wanted again, without being read anew."""
+        if self._own is None:
+            size = self._end - start
+            self._own = memoryview(bytearray(size + _OWN_ROOM_BYTES_MIN))
+            self._own[:size] = self._shared.view[start : self._end]
+            self._kept, start, self._end = b"", 0, size
+        self._start = start
+
     def keep(self, start: int) -> None:
         """Bytes before `start` are used up."""
+        self._start = 0
         size = self._end - start
         if not size and self._own is None:
             self._kept, self._end = b"", 0

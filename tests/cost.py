@@ -32,6 +32,8 @@ SEES_OPERANDS = sys.version_info[:2] == (3, 11) and sys.implementation.name == "
 _BITMAP_MAX = 64
 _CONSTANT = frozenset(
     (
+        "HasField",
+        "WhichOneof",
         "__contains__",
         "__getitem__",
         "__iter__",
@@ -249,9 +251,8 @@ def _of_comparison(stack: _Stack, _: int) -> int:
 
 def _of_subscript(stack: _Stack, _: int) -> int:
     owner, key = stack[2], stack[1]
-    if not isinstance(key, slice) or isinstance(owner, memoryview):
-        return 0
-    return len(range(*key.indices(len(owner)))) if isinstance(owner, _SEARCHED) else _size(owner)
+    is_cut = isinstance(key, slice) and not isinstance(owner, memoryview) and hasattr(owner, "__len__")
+    return len(range(*key.indices(len(owner)))) if is_cut else 0
 
 
 def _of_change(stack: _Stack, _: int) -> int:

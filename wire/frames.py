@@ -5,9 +5,11 @@ Each declared number is compared with what it is about before it is used, and no
 only looks at bytes that have come. A frame's size counts all but its own four bytes; the bound counts them too, as Netty does.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
+from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
 from wire.errors import MalformedCommand, MalformedFrame, UnknownCommand
@@ -123,13 +125,25 @@ def _missing_fields(message: Message, path: str) -> Iterator[str]:
 
 
 def _unreadable_text(message: Message, path: str) -> Iterator[str]:
-    for field, value in message.ListFields():
-        if field.type == field.TYPE_STRING:
-            for text in value if field.is_repeated else (value,):
-                if not isinstance(text, str):
-                    yield path + field.name
-    for name, inner in _inner_messages(message, path):
-        yield from _unreadable_text(inner, f"{name}.")
+    """Message ids have no text, and a command may have very many: nothing is asked of them one by one."""
+    texts, inner_messages = _texts_of(message.DESCRIPTOR)
+    for name, is_repeated in texts:
+        value = getattr(message, name)
+        if not (all(isinstance(text, str) for text in value) if is_repeated else isinstance(value, str)):
+            yield path + name
+    for name, is_repeated in inner_messages:
+        if is_repeated or message.HasField(name):
+            value = getattr(message, name)
+            for inner in value if is_repeated else (value,):
+                yield from _unreadable_text(inner, f"{path}{name}.")
+
+
+@cache
+def _texts_of(descriptor: Descriptor) -> tuple[Sequence[tuple[str, bool]], Sequence[tuple[str, bool]]]:
+    """The fields of text, and those of messages that have text somewhere inside; with whether they are repeated."""
+    texts = [(field.name, field.is_repeated) for field in descriptor.fields if field.type == field.TYPE_STRING]
+    inner = [field for field in descriptor.fields if field.type == field.TYPE_MESSAGE and field.message_type is not descriptor]
+    return texts, [(field.name, field.is_repeated) for field in inner if any(_texts_of(field.message_type))]
 
 
 def _inner_messages(message: Message, path: str) -> Iterator[tuple[str, Message]]:

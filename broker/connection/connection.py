@@ -10,12 +10,12 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from ports.logs import line
 from ports.outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
 from ports.owner import ask, tell, weakly
-from ports.read_buffer import ReadBuffer, SharedRoom
+from ports.read_buffer import ReadBuffer
 from ports.turn import turn_of
 from wire.errors import RemoteError
 from wire.frames import PING, PONG, Frame, next_frame
@@ -26,9 +26,6 @@ from wire.run import HEADER_BYTES_CRC32C
 
 from ..errors import BrokerError, ServerError
 from ..security.callers import Caller
-from ..security.security import Security
-from ..service.broker_service import BrokerService
-from ..transaction.coordinators import Coordinators
 from . import (
     consumer_requests,
     consumers,
@@ -48,12 +45,13 @@ from .guard import SERVER_VERSION, Guard
 from .liveness import Liveness
 from .lookups import Lookups
 from .producers import Producers
-from .publish_gate import PublishGate, PublishMemory
+from .publish_gate import PublishGate
 from .requests_under_way import RequestsUnderWay
+from .rest import FRAMES_PER_TURN, Rest
 from .revocation import Attached
 from .schemas import Schemas
+from .server import Server
 from .session import Session, Tick
-from .settings import ConnectionSettings
 from .topic_lists import TopicLists
 from .transaction_ends import TransactionEnds
 from .transactions import Transactions
@@ -81,25 +79,6 @@ _ROUTES: dict[int, tuple[int, Callable[[Any, BaseCommand, memoryview], None]]] =
     kind: (index, route) for index, routes in enumerate(_FAMILIES) for kind, route in routes.items()
 }
 """By type of command: which family's object, and its method."""
-
-
-class Server(Protocol):
-    """What the connections of one server share."""
-
-    service: BrokerService
-    settings: ConnectionSettings
-    room: SharedRoom
-    memory: PublishMemory
-    security: Security | None
-    """None: everybody may do everything."""
-    coordinators: Coordinators | None
-    """Of transactions; None: there are none."""
-
-    def admit(self, connection: "Connection", host: str) -> str | None:
-        """Why the connection cannot be taken; None when it can."""
-
-    def dismiss(self, connection: "Connection", host: str) -> None:
-        """The connection is gone."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -134,6 +113,7 @@ class Connection(asyncio.BufferedProtocol):
         """The command whose work waits for a permission: the next `run` is it."""
         self._header_bytes = HEADER_BYTES_CRC32C
         self._is_reading = True
+        self._rest = Rest(tell(self._go_on))
         ping, listens, check_ms = tell(self._ping), ask(self._listens), settings.connection_liveness_check_timeout_millis
         self._liveness = Liveness(ping, tell(self.end), listens, check_ms)
         self._timer: asyncio.TimerHandle | None = None
@@ -181,6 +161,9 @@ class Connection(asyncio.BufferedProtocol):
             work = self._guard.permitted(self._asked, work)
             self._asked = None
         self._requests.begin(work, on_failure)
+
+    def in_slices(self, work: Iterator[None]) -> None:
+        self._rest.begin(work)
 
     def end(self, reason: str) -> None:
         if self.is_open:
@@ -237,6 +220,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _release(self) -> None:
         self.is_open = False
+        self._rest.close()
         self._outbox.close()
         self._producers.close()
         self._consumers.close()
@@ -259,7 +243,7 @@ class Connection(asyncio.BufferedProtocol):
             self._consumers.writable()
 
     def _reading_changed(self) -> None:
-        is_reading = not self._gate.is_shut and not self._requests.is_too_many
+        is_reading = not self._gate.is_shut and not self._requests.is_too_many and not self._rest.is_behind
         if is_reading == self._is_reading or not self.is_open:
             return
         self._is_reading = is_reading
@@ -290,23 +274,37 @@ class Connection(asyncio.BufferedProtocol):
         return self._input.room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        buffer, end = self._input.filled(nbytes)
+        self._input.filled(nbytes)
         self._liveness.heard()
+        if not self._rest.is_behind:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Handle what was read, or a part of it: the rest has the next turn of the loop."""
+        buffer, start, end = self._input.unused()
         used = end
         with self._turn:
             try:
-                used = self._consume(buffer, end)
+                used = self._consume(buffer, start, end) if self._rest.is_through() else start
             except RemoteError as mistake:
                 self.end(mistake.reason)
             except Exception:
                 log.exception(line("a handler failed", peer=self.address))
                 self.end("internal error")
-            self._input.keep(used)
+            if self._rest.is_behind:
+                self._input.hold(used)
+            else:
+                self._input.keep(used)
+        self._reading_changed()
 
-    def _consume(self, buffer: memoryview, end: int) -> int:
+    def _consume(self, buffer: memoryview, at: int, end: int) -> int:
         """Up to where the bytes are used up. Long for what is paid per run."""
-        session, at = self._session, 0
-        while at < end and self.is_open:
+        session, frames = self._session, 0
+        while at < end and self.is_open and not self._rest.is_behind:
+            frames += 1
+            if frames > FRAMES_PER_TURN:
+                self._rest.fall_behind()
+                break
             kind = buffer[at + 9] if session.is_connected and end - at > 12 else 0
             if kind == _SEND:
                 sends = take_sends(buffer, at, end, self._header_bytes, RUN_ENTRIES_MAX, self._frame_bytes_max)

@@ -1,6 +1,6 @@
 """Link: what the handlers of commands need of their connection. The connection implements it; tests may, too."""
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from wire.generated.pulsar_api_pb2 import BaseCommand
@@ -49,3 +49,7 @@ class Link(Protocol):
 
     def run(self, work: Coroutine[Any, Any, None], on_failure: Callable[[BrokerError], None]) -> None:
         """Do a request that takes time. A failure is given to `on_failure`, which answers it."""
+
+    def in_slices(self, work: Iterator[None]) -> None:
+        """Do the first part of a command's work now, up to a `yield`, and each further one in a turn of the loop of its own.
+        What the peer has sent after that command is handled when all of it is done."""

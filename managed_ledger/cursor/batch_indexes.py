@@ -45,14 +45,15 @@ class BatchIndexes:
     def acknowledge(self, position: Position, ack_set: Sequence[int], batch_size: int) -> tuple[bool, bool]:
         """Whether anything changed, and whether the batch is wholly acknowledged now (then it is forgotten)."""
         asked = to_bits(ack_set)
-        known = self._unacknowledged.get(position)
+        known, bits = self._unacknowledged.get(position), 64 * len(ack_set)
+        is_longer = known is None and batch_size > bits  # by its word: what it says of the size costs nothing
         if known is None:
-            known = (1 << (batch_size if batch_size > 0 else 64 * len(ack_set))) - 1
+            known = (1 << (min(batch_size, bits) if batch_size > 0 else bits)) - 1
         left = known & asked
         if left == 0:
             self._unacknowledged.pop(position, None)
             return True, True
-        if left == known:
+        if left == known and not is_longer:
             return False, False
         self._unacknowledged[position] = left
         return True, False

@@ -9,7 +9,7 @@ from broker.connection.publish_gate import CONNECTION_BYTES_MAX, PublishGate, Pu
 from broker.connection.requests_under_way import REQUESTS_MAX
 from broker.connection.settings import ConnectionSettings
 from ports.outbox import FLUSH_BYTES, HIGH_WATER_BYTES
-from tests.broker.connection.peer import TOPIC, Peer, a_peer, a_server, message, play, producer, send, settle
+from tests.broker.connection.peer import TOPIC, Peer, a_peer, a_server, ack, message, play, send, settle
 from tests.broker.fake_topics import entry_run
 from wire.frames import encode
 
@@ -104,10 +104,14 @@ def test_what_is_in_flight_when_a_client_leaves_is_still_counted_until_it_is_sto
 def test_too_many_requests_under_way_stop_reading() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
-            peer.feed(b"".join(encode(producer(index, request_id=index)) for index in range(REQUESTS_MAX - 1)))
+            consumer = await peer.consume()
+            consumer.acknowledgements_gate.clear()
+            peer.feed(b"".join(encode(ack(1, (1, index), request_id=index)) for index in range(REQUESTS_MAX - 1)))
+            await settle()
             assert not peer.transport.is_paused()
-            peer.send(producer(REQUESTS_MAX, request_id=0))
+            peer.send(ack(1, (1, 0), request_id=REQUESTS_MAX))
             assert peer.transport.is_paused()
+            consumer.acknowledgements_gate.set()
             await settle()
             assert len(peer.answers()) == REQUESTS_MAX
             assert not peer.transport.is_paused()

@@ -16,6 +16,7 @@ from broker.topic.acknowledging import Acknowledging
 from broker.topic.contract import Acknowledgement
 from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor_driver import MemoryCursor
+from managed_ledger.errors import ManagedLedgerFenced
 from managed_ledger.ledger.sequence import LedgerSequence
 from tests.broker.topic.topic_world import ack_run
 from tests.cost import assert_linear, steps
@@ -59,6 +60,8 @@ class Place:
         return self.sequence.previous_position(position)
 
     def mark_moved(self, old: Position, new: Position) -> None: ...
+    def fenced(self, error: ManagedLedgerFenced) -> None: ...
+    def cursor_closed(self, cursor: MemoryCursor) -> None: ...
 
 
 def _shuffled(ids: Ids) -> Ids:

@@ -1,0 +1,33 @@
+"""Server: what the connections of one server share. The listener implements it; tests may, too."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from ports.read_buffer import SharedRoom
+
+from ..security.security import Security
+from ..service.broker_service import BrokerService
+from ..transaction.coordinators import Coordinators
+from .publish_gate import PublishMemory
+from .settings import ConnectionSettings
+
+if TYPE_CHECKING:
+    from .connection import Connection
+
+
+class Server(Protocol):
+    """What the connections of one server share."""
+
+    service: BrokerService
+    settings: ConnectionSettings
+    room: SharedRoom
+    memory: PublishMemory
+    security: Security | None
+    """None: everybody may do everything."""
+    coordinators: Coordinators | None
+    """Of transactions; None: there are none."""
+
+    def admit(self, connection: "Connection", host: str) -> str | None:
+        """Why the connection cannot be taken; None when it can."""
+
+    def dismiss(self, connection: "Connection", host: str) -> None:
+        """The connection is gone."""

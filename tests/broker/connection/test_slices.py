@@ -1,0 +1,124 @@
+"""However much a client sends at once, a turn of the event loop handles a bounded part of it, in the order of the client."""
+
+from collections.abc import Callable
+
+import pytest
+
+from broker.connection.consumers import IDS_PER_SLICE
+from broker.connection.rest import FRAMES_PER_TURN
+from tests.broker.connection.peer import Peer, a_peer, ack, flow, ping, play_for_real, redeliver, settle
+from tests.cost import Counter
+from wire.frames import encode
+from wire.generated import pulsar_api_pb2 as api
+from wire.generated.pulsar_api_pb2 import BaseCommand
+
+SHARED = api.CommandSubscribe.Shared
+STEPS_PER_TURN = 300_000
+"""Some 5 milliseconds of bytecodes; in the first turn most are bytes that were read."""
+
+
+def _of_many_ledgers(count: int) -> list[tuple[int, int]]:
+    return [(ledger_id, 0) for ledger_id in range(count)]
+
+
+MANY: dict[str, Callable[[int], bytes]] = {
+    "flows": lambda n: encode(flow(1, 1)) * n,
+    "pings": lambda n: encode(ping()) * n,
+    "acknowledgements, a frame each": lambda n: b"".join([encode(ack(1, (1, each), request_id=each)) for each in range(n)]),
+    "an acknowledgement of many ledgers": lambda n: encode(ack(1, *_of_many_ledgers(n))),
+    "an acknowledgement that wants an answer": lambda n: encode(ack(1, *_of_many_ledgers(n), request_id=7)),
+    "a redelivery": lambda n: encode(redeliver(1, *_of_many_ledgers(n))),
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_a_turn_of_the_loop_handles_a_bounded_part(what: str) -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            await peer.consume(sub_type=SHARED)
+            sent = MANY[what](6000)
+            with Counter() as counter:
+                peer.feed(sent)
+                await _caught_up(peer)
+            assert not peer.transport.is_paused()
+            assert counter.longest <= STEPS_PER_TURN, f"of {counter.steps} in all"
+
+    play_for_real(scenario)
+
+
+async def _caught_up(peer: Peer) -> None:
+    while peer.connection._rest.is_behind:
+        await settle()
+    for _ in range(4):
+        await settle()
+
+
+@pytest.mark.parametrize("frames", [FRAMES_PER_TURN - 1, FRAMES_PER_TURN, FRAMES_PER_TURN + 1, 3 * FRAMES_PER_TURN])
+@pytest.mark.parametrize("piece", [7, 1 << 30])
+def test_frames_that_are_put_off_are_handled_in_their_order(frames: int, piece: int) -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            await peer.consume()
+            sent = b"".join([encode(ack(1, (1, each), request_id=each)) for each in range(frames)])
+            peer.feed(sent[:-5], piece)
+            await _caught_up(peer)
+            peer.feed(sent[-5:])
+            await _caught_up(peer)
+            assert [each.ack_response.request_id for each in peer.answers()] == list(range(frames))
+
+    play_for_real(scenario)
+
+
+def test_what_follows_a_command_in_slices_waits_for_its_end() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            consumer = await peer.consume(sub_type=SHARED)
+            count = 10 * IDS_PER_SLICE
+            peer.feed(encode(ack(1, *_of_many_ledgers(count), request_id=7)) + encode(redeliver(1, (1, 1))) + encode(ping()))
+            assert peer.transport.is_paused(), "nothing is read until then"
+            assert (len(consumer.acks), consumer.redeliveries, peer.answers()) == (1, [], [])
+            await _caught_up(peer)
+            assert sum(len(each.positions) for each in consumer.acks) == count
+            assert [position.ledger_id for each in consumer.acks for position in each.positions] == list(range(count))
+            assert consumer.redeliveries == [([(1, 1)], None)]
+            assert sorted(each.type for each in peer.answers()) == [BaseCommand.PONG, BaseCommand.ACK_RESPONSE]
+
+    play_for_real(scenario)
+
+
+def test_an_acknowledgement_in_a_transaction_is_handed_on_as_a_whole() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            consumer = await peer.consume(sub_type=SHARED)
+            count = 3 * IDS_PER_SLICE + 1
+            peer.send(ack(1, *_of_many_ledgers(count), request_id=7, txnid_most_bits=1, txnid_least_bits=2))
+            await _caught_up(peer)
+            [(txn_id, acknowledgement)] = consumer.acknowledged_in
+            assert (txn_id, len(acknowledgement.positions)) == ((1, 2), count)
+
+    play_for_real(scenario)
+
+
+def test_a_consumer_that_has_everything_is_asked_once_to_redeliver() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            consumer = await peer.consume()
+            peer.send(redeliver(1, *_of_many_ledgers(4 * IDS_PER_SLICE), consumer_epoch=3))
+            await _caught_up(peer)
+            [(_, epoch)] = consumer.redeliveries
+            assert epoch == 3
+
+    play_for_real(scenario)
+
+
+def test_a_connection_that_ends_leaves_the_rest() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            consumer = await peer.consume(sub_type=SHARED)
+            peer.send(ack(1, *_of_many_ledgers(4 * IDS_PER_SLICE), request_id=7))
+            peer.connection.end("of the test")
+            await settle()
+            assert len(consumer.acks) == 1
+            assert not peer.connection._rest.is_behind
+
+    play_for_real(scenario)
