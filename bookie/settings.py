@@ -66,16 +66,25 @@ class BookieSettings:
     """Settings of one bookie; see the table above."""
 
     journal_directories: tuple[str, ...] = ("data/bookkeeper/journal",)
+    """Where what was acknowledged is written first, and fsynced: the fastest disk."""
     ledger_directories: tuple[str, ...] = ("data/bookkeeper/ledgers",)
     """A ledger is on one journal and one ledger directory for ever: number and order stay as they were at the first start."""
     journal_max_size_mb: int = 32
+    """The size of one journal file."""
     journal_pre_alloc_size_mb: int = 16
+    """By how much a journal file grows at a time."""
     journal_alignment_size: int = 4096
+    """What is written to the journal is a multiple of so many bytes."""
     journal_max_backups: int = 1
+    """Journal files that are kept beyond those that are needed."""
     journal_max_group_wait_msec: int = 1
+    """How long an entry may wait for others that share its fsync."""
     journal_buffered_writes_threshold: int = 524_288
+    """Bytes that wait for an fsync, at which it is not waited for more."""
     journal_sync_data: bool = True
+    """Entries are acknowledged after an fsync. There is no other way here."""
     db_storage_write_cache_max_size_mb: int = 32
+    """Memory for entries that are in the journal and not in entry logs yet."""
     db_storage_read_ahead_cache_max_size_mb: int = 8
     """Half of it for what was read ahead, half for the tables of blocks."""
     db_storage_read_ahead_cache_batch_size: int = 100
@@ -83,32 +92,43 @@ class BookieSettings:
     db_storage_read_ahead_cache_batch_bytes_size: int = -1
     """Bytes of them, at most. 0 or less: no limit but that of the cache, and of a block."""
     db_storage_direct_io_entry_logger: bool = True
+    """Entry logs are read and written past the page cache of the system."""
     flush_interval: int = 60_000
+    """How often entries in memory are written to entry logs, at the latest."""
     log_size_limit: int = 128 * MEGABYTE
+    """The size of one entry log."""
     open_file_limit: int = OPEN_FILES_MAX
     """Entry logs that are open for reading at a time. 0 (BookKeeper's own): as by default."""
     max_reads_in_progress_limit: int = READS_IN_PROGRESS_MAX
     """Reads of entries that are under way at a time; more wait their turn. 0 (BookKeeper's own): as by default."""
     gc_wait_time: int = 900_000
+    """How often it is looked which ledgers were deleted, so that their room becomes free."""
     gc_overreplicated_ledger_wait_time: int = 86_400_000
     """Between two removals of ledgers whose metadata names other bookies only. 0 or less: never."""
     is_force_gc_allow_when_no_space: bool = False
     """Compaction goes on, and begins at once, when a disk is over its threshold; else it rests then, since it needs room."""
     disk_check_interval: int = 10_000
+    """How often the free room of the disks is looked at."""
     disk_usage_threshold: float = 0.95
+    """The share of a disk above which the bookie takes no more writes."""
     disk_usage_warn_threshold: float = 0.90
+    """The share of a disk above which major compactions rest."""
     disk_usage_lwm_threshold: float = 0.90
+    """The share of a disk below which a bookie that was full takes writes again."""
     min_usable_size_for_high_priority_writes: int | None = None
     """Bytes that must be free for a recovery's adds to be taken when the disk is full. None: 1.2 times logSizeLimit."""
     read_only_mode_enabled: bool = True
     """false: the process of a bookie ends where it would become read-only."""
     force_read_only_bookie: bool = False
+    """The bookie starts without taking writes, such as before it is removed."""
     minor_compaction_threshold: float = 0.2
     """Entry logs of which less is alive are copied; of 0 or less none are."""
     minor_compaction_interval: int = 3600
     """Seconds; looked at every gcWaitTime. 0 or less: never."""
     major_compaction_threshold: float = 0.8
+    """Entry logs of which less is alive are copied by the rarer compaction; of 0 or less none are."""
     major_compaction_interval: int = 86_400
+    """Seconds between two of the rarer compactions. 0 or less: never."""
     compaction_rate_by_bytes: int = 1_000_000
     """Bytes a second that a compaction reads, whatever isThrottleByBytes says. 0 or less: as fast as it can."""
     local_scrub_interval: int = 0
@@ -118,6 +138,7 @@ class BookieSettings:
     data_integrity_checking: bool = False
     """With dataIntegrityStampMissingCookies: a bookie that lost its journal, or everything, starts and tells what it lacks."""
     data_integrity_stamp_missing_cookies: bool = False
+    """Such a bookie marks its directories as its own again."""
     local_consistency_check_on_startup: bool = False
     """Read everything that is stored before the start, and do not start when something is damaged."""
     allow_local_reads: bool = True

@@ -15,12 +15,15 @@ class BookKeeperSecuritySettings:
     bookkeeper_tls_client_authentication: bool = False
     """TLS with every bookie, and a certificate of ours for it. Apache has no TLS to bookies without the certificate."""
     bookkeeper_tls_provider_factory_class: str = TLS_FACTORY
+    """org.apache.bookkeeper.tls.TLSContextFactory, the one way in which TLS with bookies is set up."""
     bookkeeper_tls_key_file_type: str = "PEM"
     """PEM is what can be read here."""
     bookkeeper_tls_key_file_path: str | None = None
+    """The private key of the certificate that this broker shows bookies."""
     bookkeeper_tls_key_store_password_path: str | None = None
     """A file with the password of the key."""
     bookkeeper_tls_certificate_file_path: str | None = None
+    """The certificate that this broker shows bookies."""
     bookkeeper_tls_trust_cert_types: str = "PEM"
     """PEM is what can be read here."""
     bookkeeper_tls_trust_certs_file_path: str | None = None

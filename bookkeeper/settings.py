@@ -37,11 +37,15 @@ class BookKeeperSettings:
     """How new ledgers are made, and how bookies are chosen and asked. Ensemble >= write quorum >= ack quorum >= 1."""
 
     managed_ledger_default_ensemble_size: int = 2
+    """Bookies over which the entries of a new ledger are spread. More than the write quorum: entries are striped."""
     managed_ledger_default_write_quorum: int = 2
+    """Bookies that each entry is written to: so many copies there are."""
     managed_ledger_default_ack_quorum: int = 2
+    """Copies that must be on disk before a publish is confirmed."""
     managed_ledger_digest_type: str = "CRC32C"
     """CRC32, MAC, CRC32C or DUMMY (none). Others than CRC32C cost a copy and a slow loop."""
     managed_ledger_password: str = ""
+    """The password that new ledgers are made with; who opens them later must have the same."""
     bookkeeper_delay_ensemble_change: bool = False
     """A bookie that fails is replaced only when too few others are left, not at once (BookKeeper's delayEnsembleChange)."""
     bookkeeper_add_entry_quorum_timeout_sec: int = 0
@@ -63,14 +67,19 @@ class BookKeeperSettings:
     bookkeeper_client_health_check_enabled: bool = True
     """Bookies that fail often are not chosen for a while, unless there are too few others."""
     bookkeeper_client_health_check_interval_seconds: int = 60
+    """The period in which the failures of a bookie are counted."""
     bookkeeper_client_health_check_error_threshold_per_interval: int = 5
+    """Failures in one such period that put a bookie into quarantine."""
     bookkeeper_client_health_check_quarantine_time_in_seconds: int = 1800
+    """How long a bookie in quarantine is not chosen for new ledgers."""
     bookkeeper_client_quarantine_ratio: float = 1.0
+    """The chance that a bookie which has failed too often is put into quarantine: 1.0 is always, 0.5 every other time."""
     bookkeeper_client_rackaware_policy_enabled: bool = True
     """Copies are spread over the racks that `/bookies` names, as far as there are as many."""
     bookkeeper_client_regionaware_policy_enabled: bool = False
     """Places are `/region/rack`, and copies are spread over regions first."""
     bookkeeper_client_min_num_racks_per_write_quorum: int = 2
+    """Racks over which the copies of an entry are spread, where there are as many."""
     bookkeeper_client_enforce_min_num_racks_per_write_quorum: bool = False
     """No ledger is made, and no bookie replaced, where that would put copies in fewer racks."""
     bookkeeper_ensemble_placement_policy: str = ""

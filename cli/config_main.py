@@ -96,10 +96,11 @@ def _explain(key: str, *, as_json: bool) -> int:
 def _lines(found: Explanation) -> list[str]:
     lines = [found.key]
     if found.read_by:
+        lines += [found.note, f"value: {found.form}"]
         lines.append(f"takes effect in: {', '.join(found.read_by)}; default: {found.default or 'empty'}")
-        lines.append("what is to be known: docs/configuration.md")
-    if found.key in apache_broker_keys():
-        lines.append(f"default of Apache's broker: {found.apache_default or 'empty'}")
-    if found.dynamic:
+    lines.append(f"Apache's default: {found.apache_default or 'empty'}" + (f" (ours: {found.why})" if found.why else ""))
+    if found.dynamic and found.at_start_only:
+        lines.append("read when a broker starts: set it in its file and restart the brokers, one by one")
+    elif found.dynamic and found.read_by:
         lines.append("changes while brokers run: pulsar-admin brokers update-dynamic-config")
     return [*lines, *found.reasons]

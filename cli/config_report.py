@@ -8,9 +8,11 @@ from typing import Any
 from cli import autorecovery, bookie, broker, proxy, standalone
 from cli.config_contradictions import contradictions
 from cli.configuration import CONF, STANDALONE_CONF, Configuration, known_keys
-from cli.configuration_keys import apache_broker_keys
+from cli.configuration_changes import AT_START_ONLY
+from cli.configuration_keys import apache_broker_keys, keys_of_other_versions
 from cli.configuration_verdicts import BOOKIE, BROKER, PROXY, STANDALONE, Judged, Verdict, judge_all, keys_of, same_value
 from cli.older_names import with_newer_names
+from cli.setting_notes import DIFFERENT, form_of, note_of
 from ports.properties import MalformedProperties, Property, parse_properties
 from ports.settings import BadSetting, fold, known_key, setting_text
 
@@ -122,10 +124,18 @@ class Explanation:
     """One key. Empty defaults: there is none, or it depends on the machine."""
 
     key: str
+    note: str
+    """What it does, where it takes effect."""
+    form: str
+    """What a value looks like, with its unit."""
     read_by: tuple[str, ...]
     default: str
     apache_default: str
+    why: str
+    """Why the default is not Apache's; empty where it is."""
     dynamic: bool
+    at_start_only: bool
+    """Apache's brokers change it while they run, and here it is read at a start."""
     reasons: tuple[str, ...]
     """Why it has no effect, or when it is refused; of a process each."""
 
@@ -134,16 +144,31 @@ def explain(key: str) -> Explanation:
     """BadSetting with the nearest name for a key that nobody knows."""
     key = known_key(key, known_keys())
     apache = apache_broker_keys().get(key)
-    readers = [kind for kind, classes in SETTINGS.items() if default_of(key, classes) is not None]
-    defaults = [text for kind in readers if (text := default_of(key, SETTINGS[kind])) is not None]
+    readers = {kind: found for kind, classes in SETTINGS.items() if (found := field_of(key, classes)) is not None}
+    cls, field = next(iter(readers.values()), (None, None))
+    default = "" if field is None else setting_text(field.default)
+    differs, why = DIFFERENT.get(key, ("", ""))
     return Explanation(
         key,
+        "" if cls is None or field is None else note_of(cls, field.name),
+        "" if cls is None or field is None else form_of(key, cls, field.name),
         tuple(readers),
-        defaults[0] if defaults else "",
-        "" if apache is None else apache.default,
+        default,
+        differs or _apache_default(key, default),
+        why,
         apache is not None and apache.dynamic,
+        key in AT_START_ONLY,
         tuple(_reasons(key)),
     )
+
+
+def _apache_default(key: str, default: str) -> str:
+    """Where DIFFERENT has nothing of it: of brokers it is known, of others it is ours."""
+    apache = apache_broker_keys().get(key)
+    if apache is not None:
+        return apache.default
+    others = (keys_of_other_versions(name).get(key) for name in ("broker", "bookkeeper", "proxy"))
+    return next((text for text in others if text is not None), default)
 
 
 def _reasons(key: str) -> Iterator[str]:
@@ -158,8 +183,14 @@ def _reasons(key: str) -> Iterator[str]:
 
 def default_of(key: str, classes: Sequence[type]) -> str | None:
     """As text; None when none of the dataclasses reads it."""
+    found = field_of(key, classes)
+    return None if found is None else setting_text(found[1].default)
+
+
+def field_of(key: str, classes: Sequence[type]) -> tuple[type, dataclasses.Field[Any]] | None:
+    """The field that reads the key; None when none of the dataclasses does."""
     for cls in classes:
         for field in dataclasses.fields(cls):
             if fold(field.name) == fold(key):
-                return setting_text(field.default)
+                return cls, field
     return None

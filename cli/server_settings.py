@@ -12,7 +12,9 @@ class ServerSettings:
     web_service_port: int | None = 8080
     """Empty: none; then webServicePortTls is set."""
     bind_address: str = "0.0.0.0"
+    """The address that both ports listen on; 0.0.0.0 is every address of the machine."""
     advertised_address: str | None = None
+    """The host under which clients and other brokers find this one. Empty: bindAddress, or localhost for 0.0.0.0."""
     http_requests_limit_enabled: bool = False
     """Requests over HTTP beyond the next key are answered with 429, whatever they ask for."""
     http_requests_max_per_second: float = 100.0

@@ -10,11 +10,13 @@ class BookieServerSettings:
     """Port 0 picks a free one."""
 
     bookie_port: int = 3181
+    """The port that clients of the bookie connect to."""
     advertised_address: str | None = None
     """Host under which clients find the bookie. None: the host's name resolved (useHostNameAsBookieID: the name itself)."""
     bookie_id: str | None = None
     """None: `host:port`. Whatever it is, it must stay the same for as long as the directories are in use."""
     use_host_name_as_bookie_id: bool = False
+    """The bookie is registered under its host's name, and not under its address."""
     allow_loopback: bool = False
     """Without it a bookie does not register under an address that other machines cannot reach."""
     metadata_service_uri: str | None = None
@@ -24,7 +26,9 @@ class BookieServerSettings:
     netty_max_frame_size_bytes: int = 5 * 1024 * 1024 + 10 * 1024
     """Of a whole frame, its length field included. Apache: 5242880; Pulsar sets this, for its largest message."""
     max_batch_read_size: int = 5 * 1024 * 1024
+    """Bytes of the largest answer to a read of several entries."""
     server_sock_keepalive: bool = True
+    """The system notices clients that are gone without a word."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.bookie_port <= 65535:

@@ -11,15 +11,21 @@ class BookieWebSettings:
     """Port 0 picks a free one."""
 
     http_server_enabled: bool = False
+    """The bookie serves HTTP: its state, its metrics, and what BookKeeper's REST has."""
     http_server_host: str = "0.0.0.0"
+    """The address that HTTP listens on."""
     http_server_port: int = 8080
+    """The port of HTTP."""
     http_server_tls_enable: bool = False
     """With the files of the bookie's own port: tlsKeyStore, tlsCertificatePath, tlsTrustStore, tlsClientAuthentication."""
     stats_provider_class: str | None = None
     """org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider: /metrics is there without httpServerEnabled, too."""
     prometheus_stats_http_enable: bool = True
+    """With statsProviderClass and without httpServerEnabled: /metrics has a port of its own."""
     prometheus_stats_http_address: str = "0.0.0.0"
+    """The address that this port listens on."""
     prometheus_stats_http_port: int = 8000
+    """The port of /metrics alone."""
 
     def __post_init__(self) -> None:
         for name, port in (

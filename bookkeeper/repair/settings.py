@@ -33,9 +33,11 @@ class RepairSettings:
     rereplication_entry_batch_size: int = 100
     """Entries that are read and written together."""
     store_system_time_as_ledger_underreplicated_mark_time: bool = True
+    """A ledger that lacks copies is marked with the time since when it does."""
     min_num_racks_per_write_quorum: int = 2
     """As of `bookkeeperClientMinNumRacksPerWriteQuorum`, for the bookies that take the copies."""
     enforce_min_num_racks_per_write_quorum: bool = False
+    """A copy is not made where that would leave an entry in fewer racks."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.auditor_ledger_verification_percentage <= 100:

@@ -11,17 +11,22 @@ class ConnectionSettings:
     """0 means no limit for the two numbers of connections."""
 
     keep_alive_interval_seconds: int = 30
+    """How often a silent connection is asked for a sign of life; without one until the next time it is closed."""
     connection_liveness_check_timeout_millis: int = 5000
     """How long a peer may take to answer a PING when another client asks for its producer name, its exclusive subscription or
     its hash ranges. 0: it is not asked, and the other one is refused."""
     max_message_size: int = 5 * 1024 * 1024
+    """Bytes of the largest message that is taken; clients are told when they connect."""
     max_pending_publish_requests_per_connection: int = 10_000
     """Messages in flight at which reading stops, until half of them are stored. Apache: 1000, at its price per message."""
     max_message_publish_buffer_size_in_mb: int = 64
     """Over all connections. Apache: half of the JVM's direct memory."""
     broker_max_connections: int = 0
+    """Connections of clients that this broker lets in."""
     broker_max_connections_per_ip: int = 0
+    """Connections of one client address that this broker lets in."""
     max_consumer_metadata_size: int = 1024
+    """Bytes of the properties that a consumer may have."""
     exposing_broker_entry_metadata_to_client_enabled: bool = False
     """What brokerEntryMetadataInterceptors stored is sent to clients that say they know it."""
 

@@ -16,8 +16,11 @@ class ProxySettings:
     """Port 0 picks a free one. 0 means no limit for the numbers of connections."""
 
     service_port: int = 6650
+    """The port of the binary protocol."""
     web_service_port: int = 8080
+    """The port of HTTP."""
     bind_address: str = "0.0.0.0"
+    """The address that both ports listen on; 0.0.0.0 is every address of the machine."""
     broker_service_url: str = ""
     """pulsar://host:port that lookups are asked of. Empty: the brokers that the metadata names, in turn."""
     broker_web_service_url: str = ""
@@ -25,14 +28,21 @@ class ProxySettings:
     broker_proxy_allowed_host_names: tuple[str, ...] = ("*",)
     """Without metadataStoreUrl: which brokers may be reached. With it: those in metadata, and no others."""
     broker_proxy_allowed_target_ports: tuple[str, ...] = ("6650", "6651")
+    """Ports of brokers that may be reached, and no others."""
     broker_proxy_connect_timeout_ms: int = 10_000
+    """How long connecting to a broker may take."""
     keep_alive_interval_seconds: int = 30
     """Of connections for lookups. Those to a broker are kept alive by client and broker."""
     max_message_size: int = 5 * 1024 * 1024
+    """Bytes of the largest message that goes through; it is to be the brokers' own."""
     max_concurrent_inbound_connections: int = 10_000
+    """Connections of clients that this proxy lets in."""
     max_concurrent_inbound_connections_per_ip: int = 0
+    """Connections of one client address that this proxy lets in."""
     max_concurrent_lookup_requests: int = 50_000
+    """Lookups under way; one more is refused, and the client asks again."""
     max_concurrent_http_requests: int = 1024
+    """Requests over HTTP under way; one more is answered with 503."""
     http_requests_limit_enabled: bool = False
     """Requests over HTTP beyond the next key are answered with 429, whatever they ask for."""
     http_requests_max_per_second: float = 100.0
@@ -51,18 +61,29 @@ class ProxySettings:
     service_port_tls: int | None = None
     """0 picks a free one. Empty: none."""
     web_service_port_tls: int | None = None
+    """The port of HTTPS; 0 picks a free one. Empty: none."""
     tls_certificate_file_path: str | None = None
+    """The server's certificate, followed by those of the authorities between it and the one that clients trust."""
     tls_key_file_path: str | None = None
+    """The private key of the server's certificate."""
     tls_trust_certs_file_path: str | None = None
+    """The authorities that sign clients' certificates."""
     tls_require_trusted_client_cert_on_connect: bool = False
+    """Who shows no certificate is not let in."""
     tls_protocols: tuple[str, ...] = ()
+    """TLSv1.2 and TLSv1.3; empty: both."""
     tls_ciphers: tuple[str, ...] = ()
+    """For TLSv1.2, by the names of IANA or of OpenSSL; empty: OpenSSL's choice."""
     tls_cert_refresh_check_duration_sec: int = 300
+    """How often it is looked whether the files were renewed; new connections get the new ones. 0: never."""
     tls_enabled_with_broker: bool = False
     """Brokers are spoken to over TLS, at their ports for it."""
     broker_client_trust_certs_file_path: str | None = None
+    """The authorities that sign brokers' certificates. Empty: those of the system."""
     broker_client_certificate_file_path: str | None = None
+    """The certificate that the proxy shows brokers."""
     broker_client_key_file_path: str | None = None
+    """The private key of that certificate."""
     tls_hostname_verification_enabled: bool = True
     """A broker's certificate must be of the host that is connected to. Apache: false."""
 

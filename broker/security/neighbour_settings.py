@@ -25,6 +25,7 @@ class NeighbourSettings:
     broker_client_certificate_file_path: str | None = None
     """Shown to brokers; it is what AuthenticationTls is known by."""
     broker_client_key_file_path: str | None = None
+    """The private key of that certificate."""
     tls_hostname_verification_enabled: bool = True
     """A broker's certificate must be of the host that is connected to. Apache: false."""
 

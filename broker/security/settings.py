@@ -18,6 +18,7 @@ class SecuritySettings:
     """Secrets are not part of the repr."""
 
     authentication_enabled: bool = False
+    """Clients must show who they are."""
     authentication_providers: tuple[str, ...] = ()
     """Of `org.apache.pulsar.broker.authentication`: AuthenticationProviderToken, AuthenticationProviderBasic,
     AuthenticationProviderTls; several at once."""
@@ -29,24 +30,31 @@ class SecuritySettings:
     authenticate_original_auth_data: bool = False
     """What a proxy forwards of its client's credentials is checked here too."""
     authenticate_metrics_endpoint: bool = False
+    """/metrics is for those alone who show who they are."""
     token_secret_key: str | None = field(default=None, repr=False)
     """Signs tokens with HS256 and longer: `data:;base64,...`, `file:///path`, `env:NAME`, a path or Base64."""
     token_public_key: str | None = field(default=None, repr=False)
     """Checks tokens that a private key has signed; in the same forms, DER or PEM."""
     token_public_alg: str = "RS256"
+    """The algorithm of the key that tokenPublicKey holds, such as RS256 or ES256."""
     token_auth_claim: str | None = None
     """Which claim names the role. Empty: sub."""
     token_audience_claim: str | None = None
+    """The claim of a token that names for whom it was made. Empty: that is not looked at."""
     token_audience: str | None = None
     """What the claim of tokenAudienceClaim has to hold."""
     token_allowed_clock_skew_seconds: int = 0
+    """How far the clock of who made a token may be wrong."""
     basic_auth_conf: str | None = field(default=None, repr=False)
     """Users and hashes as htpasswd writes them, in the forms of tokenSecretKey."""
     authorization_enabled: bool = False
+    """What a role may do is decided by its grants; else everybody may do everything."""
     authorization_provider: str = AUTHORIZATION_PROVIDER
+    """The one way in which that is decided, by its class in Apache's."""
     authorization_allow_wildcards_matching: bool = False
     """A role that is granted as `name*`, `*name` or `*` stands for all such roles."""
     super_user_roles: tuple[str, ...] = ()
+    """Roles that may do everything."""
     proxy_roles: tuple[str, ...] = ()
     """Who may speak for others: they name the original principal, and both must be allowed."""
 

@@ -17,6 +17,7 @@ class TlsSettings:
     tls_certificate_file_path: str | None = None
     """The server's certificate, followed by those of the authorities between it and the one that clients trust."""
     tls_key_file_path: str | None = None
+    """The private key of the server's certificate."""
     tls_trust_certs_file_path: str | None = None
     """The authorities that sign clients' certificates; a client that shows one is known by it (AuthenticationProviderTls)."""
     tls_require_trusted_client_cert_on_connect: bool = False

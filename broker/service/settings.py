@@ -14,39 +14,61 @@ class BrokerSettings:
     """Apache's defaults. 0 means no limit where the name begins with `max`."""
 
     cluster_name: str = "standalone"
+    """The cluster that this broker belongs to, as its namespaces name it."""
     advertised_listeners: tuple[str, ...] = ()
     """`name:pulsar://host:port`; several of one name are its plain and its TLS address."""
     allow_auto_topic_creation: bool = True
+    """A producer or consumer of a topic that is not there makes it."""
     allow_auto_topic_creation_type: str = "non-partitioned"
+    """What is made then: non-partitioned, or partitioned."""
     default_num_partitions: int = 1
+    """The partitions of a partitioned topic that is made so."""
     allow_auto_subscription_creation: bool = True
+    """A consumer of a subscription that is not there makes it."""
     default_number_of_namespace_bundles: int = 4
+    """Bundles of a new namespace, which are dealt to brokers."""
     max_topics_per_namespace: int = 0
+    """Topics that one namespace may have, system topics apart; each partition counts."""
     enable_persistent_topics: bool = True
     """Whoever asks for a topic of a kind that is not served is refused."""
     enable_non_persistent_topics: bool = True
+    """False: a topic that is not persistent is refused."""
     max_num_partitions_per_partitioned_topic: int = 0
+    """Partitions that one topic may have."""
     max_concurrent_lookup_request: int = 50_000
     """Lookups and questions for partitions under way; one more is refused, and the client asks again."""
     max_concurrent_topic_load_request: int = 5000
+    """Topics that are opened at the same time; more wait."""
     topic_load_timeout_seconds: int = 60
+    """How long opening a topic may take before its client is told that it failed."""
     broker_delete_inactive_topics_frequency_seconds: int = 60
     """How often is looked; which topics and when, their policies say."""
     broker_delete_inactive_partitioned_topic_metadata_enabled: bool = False
     """A partitioned topic whose last partition was deleted because nobody used it is deleted, too."""
     retention_check_interval_in_seconds: int = 120
+    """How often ledgers are looked for that nothing keeps any more."""
     message_expiry_check_interval_in_minutes: int = 5
+    """How often messages are looked for that are older than their topic's time to live."""
     subscription_expiry_check_interval_in_minutes: int = 5
+    """How often subscriptions are looked for that nobody has used for subscriptionExpirationTimeMinutes."""
     broker_service_compaction_monitor_interval_in_seconds: int = 60
+    """How often topics are looked for that are to be compacted."""
     backlog_quota_check_enabled: bool = True
+    """Backlogs are compared with their quotas; else quotas mean nothing."""
     backlog_quota_check_interval_in_seconds: int = 60
+    """How often backlogs are compared with their quotas."""
     enable_broker_side_subscription_pattern_evaluation: bool = True
+    """Patterns of topic names are matched here; else the client gets all names and matches them."""
     subscription_pattern_max_length: int = 50
+    """Characters that such a pattern may have."""
     enable_broker_topic_list_watcher: bool = True
+    """Clients that subscribe to a pattern are told of new and deleted topics; else they ask from time to time."""
     is_schema_validation_enforced: bool = False
     """Whoever brings no schema may not publish to a topic that has one."""
     schema_compatibility_strategy: str = Strategy.FULL
+    """Which new schema a topic accepts, where no policy says otherwise; UNDEFINED is FULL."""
     system_topic_schema_compatibility_strategy: str = Strategy.ALWAYS_COMPATIBLE
+    """The same for topics of the brokers' own."""
     is_allow_auto_update_schema_enabled: bool = True
     """False: only an operator makes new versions."""
     system_topic_enabled: bool = True
@@ -54,9 +76,13 @@ class BrokerSettings:
     topic_level_policies_enabled: bool = True
     """False: policies of topics are refused, and those that are stored are not read."""
     max_tenants: int = 0
+    """Tenants that the cluster may have."""
     max_namespaces_per_tenant: int = 0
+    """Namespaces that one tenant may have."""
     force_delete_tenant_allowed: bool = False
+    """A tenant may be deleted with all its namespaces."""
     force_delete_namespace_allowed: bool = False
+    """A namespace may be deleted with all its topics."""
     status_file_path: str | None = None
     """`/status.html` says OK only while this file is there, so that a load balancer can be told to leave. None: always."""
 

@@ -21,55 +21,88 @@ class TopicSettings:
     """Defaults are Apache's; a maximum of 0 means no limit."""
 
     max_producers_per_topic: int = 0
+    """Producers that one topic lets in."""
     max_same_address_producers_per_topic: int = 0
+    """Producers of one client address that a topic lets in."""
     max_subscriptions_per_topic: int = 0
+    """Subscriptions that one topic may have."""
     max_consumers_per_topic: int = 0
+    """Consumers that one topic lets in, over all its subscriptions."""
     max_same_address_consumers_per_topic: int = 0
+    """Consumers of one client address that a topic lets in."""
     max_consumers_per_subscription: int = 0
+    """Consumers that one subscription lets in."""
     max_unacked_messages_per_broker: int = 0
     """Of Shared and Key_Shared subscriptions of all topics. At it those that have more than the share below get nothing more
     until they are down to half of their share, or all together to half of this."""
     max_unacked_messages_per_subscription_on_broker_blocked: float = 0.16
     """Of the maximum above; 0: neither holds."""
     encryption_require_on_producer: bool = False
+    """Producers that do not encrypt their messages are refused."""
     allow_auto_subscription_creation: bool = True
+    """A consumer of a subscription that is not there makes it."""
     subscription_types_enabled: tuple[str, ...] = tuple(SUBSCRIPTION_TYPE_NAMES.values())
+    """Types of subscriptions that consumers may ask for."""
     acknowledgment_at_batch_index_level_enabled: bool = True
+    """Single messages of a batch may be acknowledged; else a batch is delivered again until all of it is."""
     max_concurrent_non_persistent_message_per_connection: int = 1000
     """Of what a connection brings at once for a non-persistent topic, more is dropped."""
     stats_update_frequency_in_secs: int = 60
+    """How often rates and averages of topics are computed."""
     ttl_duration_default_in_seconds: int = 0
+    """The age at which a message that is not acknowledged is passed over, where no policy says otherwise. 0: never."""
     default_retention_time_in_minutes: int = 0
+    """How long acknowledged messages are kept, where no policy says otherwise. 0: not at all; -1: for ever."""
     default_retention_size_in_mb: int = 0
+    """How much of acknowledged messages a topic keeps, where no policy says otherwise. 0: nothing; -1: everything."""
     backlog_quota_default_limit_bytes: int = -1
+    """The backlog that a topic may have, where no policy says otherwise. 0 or less: no limit."""
     backlog_quota_default_limit_gb: float = -1
     """More than 0: wins over the limit in bytes."""
     backlog_quota_default_limit_second: int = -1
+    """The age that the oldest message of a backlog may have, where no policy says otherwise. 0 or less: no limit."""
     backlog_quota_default_retention_policy: str = QuotaPolicy.PRODUCER_REQUEST_HOLD.value
+    """What happens at these limits: producer_request_hold, producer_exception or consumer_backlog_eviction."""
     precise_time_based_backlog_quota_check: bool = False
+    """The oldest message itself is read to know its age; else the age is that of its ledger."""
     broker_entry_metadata_interceptors: tuple[str, ...] = ()
+    """What is stored in front of each message: the broker's time, the message's index."""
     subscription_backlog_scan_max_time_ms: int = 120_000
+    """How long one analysis of a backlog over REST may take; it answers with what it has seen by then."""
     subscription_backlog_scan_max_entries: int = 10_000
+    """Entries that one analysis of a backlog looks at."""
     subscription_expiration_time_minutes: int = 0
     """How long a subscription without consumers is kept; 0 for ever."""
     broker_delete_inactive_topics_enabled: bool = True
+    """Topics that nobody uses are deleted, unless their retention keeps them."""
     broker_delete_inactive_topics_mode: str = InactiveMode.NO_SUBSCRIPTIONS.value
+    """What counts as unused: delete_when_no_subscriptions, or delete_when_subscriptions_caught_up."""
     broker_delete_inactive_topics_frequency_seconds: int = 60
+    """How often it is looked for topics that nobody uses."""
     broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = None
     """None: as often as it is looked for."""
     broker_publisher_throttling_max_message_rate: int = 0
     """Of all topics together, as is the next; 0: no limit, as for the other rates."""
     broker_publisher_throttling_max_byte_rate: int = 0
+    """Bytes a second that all topics of this broker together take."""
     max_publish_rate_per_topic_in_messages: int = 0
+    """Messages a second that one topic takes, where no policy says otherwise."""
     max_publish_rate_per_topic_in_bytes: int = 0
+    """Bytes a second that one topic takes, where no policy says otherwise."""
     dispatch_throttling_rate_in_msg: int = 0
     """Of all topics together, as is the next."""
     dispatch_throttling_rate_in_byte: int = 0
+    """Bytes a second that all topics of this broker together deliver."""
     dispatch_throttling_rate_per_topic_in_msg: int = 0
+    """Messages a second that one topic delivers, where no policy says otherwise."""
     dispatch_throttling_rate_per_topic_in_byte: int = 0
+    """Bytes a second that one topic delivers, where no policy says otherwise."""
     dispatch_throttling_rate_per_subscription_in_msg: int = 0
+    """Messages a second that one subscription delivers, where no policy says otherwise."""
     dispatch_throttling_rate_per_subscription_in_byte: int = 0
+    """Bytes a second that one subscription delivers, where no policy says otherwise."""
     dispatch_throttling_rate_relative_to_publish_rate: bool = False
+    """The rate of dispatch is what was published in the last second, plus the rates above."""
     broker_service_compaction_threshold_in_bytes: int = 0
     """A topic with more than this that is not compacted is; 0: only on request."""
     topic_compaction_retain_null_key: bool = False
@@ -83,7 +116,9 @@ class TopicSettings:
     delayed_delivery_max_delay_in_millis: int = 0
     """A message that is to be delivered later than so long after its publish time is refused; 0: none is."""
     subscribe_throttling_rate_per_consumer: int = 0
+    """Attempts to subscribe that one consumer may make in a period. 0 or less: no limit."""
     subscribe_rate_period_per_consumer_in_second: int = 30
+    """The length of that period."""
     transaction_buffer_snapshot_max_transaction_count: int = 1000
     """Transactions that end on a topic between snapshots of the aborted ones, at most."""
     transaction_buffer_snapshot_min_time_in_millis: int = 5000

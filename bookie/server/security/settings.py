@@ -33,6 +33,7 @@ class BookieSecuritySettings:
     tls_client_authentication: bool = False
     """A peer that begins TLS must show a certificate. Who begins none is kept out by bookieAuthProviderFactoryClass alone."""
     tls_enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    """TLSv1.2, TLSv1.3, or both."""
     tls_cert_files_refresh_duration_seconds: int = 60
     """Between two looks at whether the files were renewed; 0: never. New connections get the new ones. Apache: 0."""
     bookie_auth_provider_factory_class: str | None = None

@@ -24,16 +24,21 @@ class LoadSettings:
     load_balancer_report_update_threshold_percentage: int = 10
     """A change of as much is reported at once (that is, after the minimum interval)."""
     load_balancer_report_update_min_interval_millis: int = 5000
+    """The least time between two reports of a broker's load."""
     load_balancer_report_update_max_interval_minutes: int = 15
+    """The longest time between two reports."""
     load_balancer_broker_overloaded_threshold_percentage: int = 85
     """A broker of which a resource is used up so far gets no bundles as long as another is not."""
     load_balancer_shedding_enabled: bool = True
+    """Bundles are moved away from brokers that are used more than others."""
     load_balancer_load_shedding_strategy: str = THRESHOLD_SHEDDER
     """How the leader chooses what an overloaded broker gives up: ThresholdShedder or TransferShedder, Apache's class names."""
     load_balancer_shedding_interval_minutes: int = 1
+    """How often the leader looks for such brokers."""
     load_balancer_shedding_grace_period_minutes: int = 30
     """A bundle that was moved stays as long where it is."""
     load_balancer_broker_threshold_shedder_percentage: int = 10
+    """A broker whose usage is so far above the average gives up bundles."""
     load_balancer_history_resource_percentage: float = 0.9
     """Share of the past in the usage that is compared."""
     load_balancer_bundle_unload_min_throughput_threshold: float = 10.0
@@ -43,12 +48,19 @@ class LoadSettings:
     load_balancer_max_number_of_broker_shedding_per_cycle: int = 3
     """TransferShedder: bundles that are moved in a round."""
     load_balancer_auto_bundle_split_enabled: bool = True
+    """Bundles that are over one of the limits below are split."""
     load_balancer_auto_unload_split_bundles_enabled: bool = True
+    """The parts of a split bundle are dealt anew, and not served where the whole was."""
     load_balancer_namespace_bundle_max_topics: int = 1000
+    """Topics of one bundle, above which it is split."""
     load_balancer_namespace_bundle_max_sessions: int = 1000
+    """Producers and consumers of one bundle, above which it is split."""
     load_balancer_namespace_bundle_max_msg_rate: int = 30_000
+    """Messages a second in and out of one bundle, above which it is split."""
     load_balancer_namespace_bundle_max_bandwidth_mbytes: int = 100
+    """Megabytes a second in and out of one bundle, above which it is split."""
     load_balancer_namespace_maximum_bundles: int = 128
+    """Bundles of one namespace, beyond which none is split by itself."""
     load_balancer_override_broker_nic_speed_gbps: float | None = None
     """Of the machine's network; null: as the system says, and no limit where it says nothing."""
     failure_domains_enabled: bool = False
@@ -56,7 +68,9 @@ class LoadSettings:
     load_balancer_resource_quota_update_interval_minutes: int = 15
     """How often the history of a bundle is written for whoever serves it next, beside when it is given up."""
     supported_namespace_bundle_split_algorithms: tuple[str, ...] = (*ALGORITHMS, SPECIFIED)
+    """Ways of splitting that may be asked for."""
     default_namespace_bundle_split_algorithm: str = "range_equally_divide"
+    """The way in which a bundle is split where nobody says another one."""
 
     def __post_init__(self) -> None:
         known = (*ALGORITHMS, SPECIFIED)
