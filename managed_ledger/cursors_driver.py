@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Mapping
 
 from metadata.store import Versioned
+from ports.slices import in_slices
 from wire.position import Position
 
 from .cursor.acknowledgements import Acknowledgements
@@ -30,6 +31,7 @@ class LedgerCursors:
         self._ledger_name = ledger_name
         self._path = path
         self._turn = asyncio.Lock()
+        self._is_ending = False
         self._marks_per_second = around.settings.managed_ledger_default_mark_delete_rate_limit
 
     def limit_marks(self, per_second: float | None) -> None:
@@ -43,8 +45,16 @@ class LedgerCursors:
         return [cursor for cursor in self.by_name.values() if isinstance(cursor, DurableCursor)]
 
     def ledgers_trimmed(self) -> None:
+        if self._is_ending:
+            return
         for cursor in list(self.by_name.values()):
             cursor.ledgers_trimmed()
+
+    async def stop(self) -> None:
+        """All are about to be deleted: none is written any more because the entries go."""
+        self._is_ending = True
+        async for cursor in in_slices(self.durable()):
+            cursor.stop()
 
     async def load(self, name: str, node: Versioned) -> None:
         store = self._store(name)

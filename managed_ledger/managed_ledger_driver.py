@@ -347,6 +347,7 @@ class StoredManagedLedger:
         except ManagedLedgerError as error:
             _log.warning(line("deleted all the same", managed_ledger=self.name, error=error))
             self.sequence.close_open(self._around.clock.now_ms())
+        await self._cursors.stop()
         await self._trimming.remove_all()
         await self._cursors.delete_all()
         if not await self._deletion.delete_all():

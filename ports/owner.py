@@ -7,8 +7,8 @@ sets aside what has lived for a while, where the collector never looks (docs/adr
 """
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
-from weakref import WeakMethod, proxy
+from typing import Any, ParamSpec, TypeVar
+from weakref import proxy, ref
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -22,25 +22,30 @@ def weakly(owner: T) -> T:
 
 def tell(method: Callable[P, object]) -> Callable[P, None]:
     """Call a method of the owner, whatever it returns; nothing happens once the owner is gone."""
-    reference = WeakMethod(method)
+    owner, function = _apart(method)
 
     def told(*args: P.args, **kwargs: P.kwargs) -> None:
-        found = reference()
+        found = owner()
         if found is not None:
-            found(*args, **kwargs)
+            function(found, *args, **kwargs)
 
     return told
 
 
 def ask(method: Callable[P, T]) -> Callable[P, T]:
     """Call a method of the owner for its answer. ReferenceError as `weakly`."""
-    reference = WeakMethod(method)
+    owner, function = _apart(method)
 
     def asked(*args: P.args, **kwargs: P.kwargs) -> T:
-        found = reference()
+        found = owner()
         if found is None:
-            raise ReferenceError(f"the owner of {method_name} is gone")
-        return found(*args, **kwargs)
+            raise ReferenceError(f"{function.__qualname__}: its object is gone")
+        answer: T = function(found, *args, **kwargs)
+        return answer
 
-    method_name = getattr(method, "__qualname__", "a method")
     return asked
+
+
+def _apart(method: Any) -> tuple[ref[Any], Callable[..., Any]]:
+    """A reference without a callback: all that refer to one object share it."""
+    return ref(method.__self__), method.__func__

@@ -16,6 +16,7 @@ from ports.logs import line
 from ports.outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
 from ports.owner import ask, tell, weakly
 from ports.read_buffer import ReadBuffer
+from ports.slices import do_in_slices
 from ports.turn import turn_of
 from wire.errors import RemoteError
 from wire.frames import PING, PONG, Frame, next_frame
@@ -219,13 +220,14 @@ class Connection(asyncio.BufferedProtocol):
         self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
     def _release(self) -> None:
+        """Whoever waits to know whether the peer is there hears of it when everything of it is closed."""
+        if not self.is_open:
+            return
         self.is_open = False
         self._rest.close()
         self._outbox.close()
-        self._producers.close()
-        self._consumers.close()
+        do_in_slices([*self._producers.ends(), *self._consumers.ends()], self._liveness.ended)
         self._topic_lists.close()
-        self._liveness.ended()
         if self._guard is not None:
             self._guard.close()
 

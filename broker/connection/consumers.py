@@ -5,7 +5,7 @@ an unknown one is ignored, as in Apache's ServerCnx: it may have been closed by 
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 
@@ -247,12 +247,10 @@ class Consumers:
             if handle.topic is not None:
                 yield Attached(topic_need("CONSUME", str(handle.topic), handle.subscription), partial(_revoke, handle))
 
-    def close(self) -> None:
-        """The connection is gone."""
+    def ends(self) -> list[Callable[[], None]]:
+        """The connection is gone: what is to be called to close each."""
         handles, self._handles = self._handles, {}
-        for handle in handles.values():
-            if handle.consumer is not None:
-                handle.consumer.close()
+        return [handle.consumer.close for handle in handles.values() if handle.consumer is not None]
 
 
 def _revoke(handle: ConsumerHandle, reason: str) -> None:

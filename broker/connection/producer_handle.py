@@ -69,6 +69,12 @@ class ProducerHandle:
     def attach(self, producer: Producer, header_bytes: int) -> None:
         self.producer, self.header_bytes = producer, header_bytes
 
+    def close(self) -> None:
+        """Its connection is gone."""
+        if self.producer is not None:
+            self.producer.close()
+            self.detach()
+
     def detach(self) -> None:
         """It is closed. It keeps its sink for what it has still to answer, and must not be kept by it."""
         self.producer = None

@@ -6,7 +6,7 @@ in Apache's ServerCnx; one that comes late, for a producer that the broker has c
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from ports.logs import line
@@ -213,13 +213,10 @@ class Producers:
             if handle.topic is not None:
                 yield Attached(topic_need("PRODUCE", str(handle.topic)), partial(_revoke, handle))
 
-    def close(self) -> None:
-        """The connection is gone."""
+    def ends(self) -> list[Callable[[], None]]:
+        """The connection is gone: what is to be called to close each."""
         handles, self._handles = self._handles, {}
-        for handle in handles.values():
-            if handle.producer is not None:
-                handle.producer.close()
-                handle.detach()
+        return [handle.close for handle in handles.values()]
 
 
 def _revoke(handle: ProducerHandle, reason: str) -> None:

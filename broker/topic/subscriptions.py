@@ -16,6 +16,8 @@ from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedg
 from managed_ledger.cursor.properties import OWN_PREFIXES, internal
 from metadata.paths import decode_name, encode_name
 from ports.clock import Clock
+from ports.side_by_side import side_by_side
+from ports.slices import in_slices
 from wire.position import Position
 
 from .broker_limits import BrokerLimits
@@ -239,16 +241,24 @@ class Subscriptions:
 
     async def store_delays(self) -> None:
         """Before a polite end: whoever loads the topic next need not read what waits for its time. Takes seconds at most."""
-        await asyncio.gather(*(each.index.finish() for each in self.all if each.index is not None))
+        for failure in await side_by_side(each.index.finish() for each in self.all if each.index is not None):
+            if failure is not None:
+                raise failure
 
     async def end_all(self, reason: str) -> None:
         """The topic closes: everybody is told. Returns when no cursor is being made or deleted any more."""
         for subscription in self.all:
             subscription.is_fenced = True
             subscription.end_consumers(reason)
+        async for subscription in in_slices(everything):
         async with self._turn:
             return
 
+
+    async def let_go(self) -> None:
+        """The topic has ended: they go in slices, not all at once with the topic."""
+        async for name in in_slices(list(self._by_name)):
+            self._by_name.pop(name, None)
 
 def start_of_reader(ledger: ManagedLedger, request: SubscribeRequest) -> Position:
     """The first position that a reader gets: the entry it names, of which it skips by itself what it has had.

@@ -15,6 +15,7 @@ from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgers
 from ports.clock import Clock
 from ports.owner import ask, weakly
+from ports.slices import in_slices
 from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
@@ -297,19 +298,22 @@ class PersistentTopic:
         await self.subscriptions.store_delays()
         await self._end_all("the topic is being unloaded")
         await self._close_ledger()
+        await self.subscriptions.let_go()
 
     async def _fail(self) -> None:
         await self._end_all("the topic is not available")
         await self._close_ledger()
+        await self.subscriptions.let_go()
 
     async def _delete(self) -> None:
         await self._end_all("the topic is being deleted")
         await self._delete_compacted()
         try:
-            for subscription in self.subscriptions.all:
+            async for subscription in in_slices(self.subscriptions.all):
                 await subscription.transactions.delete()
             await self.ledger.delete()
             await self.transactions.delete()
+            await self.subscriptions.let_go()
         except ManagedLedgerError as error:
             await self._close_ledger()
             raise broker_error(error) from error
@@ -336,7 +340,7 @@ class PersistentTopic:
 
     async def _close_ledger(self) -> None:
         """Flushes the cursors. A failure leaves nothing to do here: the next to open it recovers it."""
-        for subscription in self.subscriptions.all:
+        async for subscription in in_slices(self.subscriptions.all):
             await subscription.transactions.close()
         try:
             await self.ledger.close()
