@@ -74,3 +74,15 @@ def test_placeholders_of_a_request_have_an_option_or_argument() -> None:
         keys = {option.key for option in options(command)} | {word.lower() for word in positionals(command)}
         wanted = set(re.findall(r"\{[?!]?([\w-]+)\}", command.request + json.dumps(command.body)))
         assert wanted - keys - {"bare-topic", "non-persistent-topic"} == set(), name
+
+
+WITHOUT_A_PLACE: dict[str, set[str]] = {"topics delete-partitioned-topic": {"deleteSchema"}}
+"""Options of which Apache's tool sends nothing: its client deletes the schema in any case."""
+
+
+def test_every_option_has_a_place_in_the_request() -> None:
+    for name, command in commands().items():
+        if command.request:
+            used = set(re.findall(r"\{[?!]?([\w-]+)\}", command.request + json.dumps(command.body) + command.output))
+            used |= {*command.one_of, "indent", *(("topic",) if "bare-topic" in used else ())}
+            assert {option.key for option in options(command)} - used == WITHOUT_A_PLACE.get(name, set()), name

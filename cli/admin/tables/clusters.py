@@ -30,7 +30,7 @@ COMMANDS = (
     ),
     Command("delete", "CLUSTER -a/--all", run="cluster_commands:delete"),
     Command("list", "-c/--current", run="cluster_commands:list_clusters"),
-    Command("update-peer-clusters", "CLUSTER --peer-clusters!", "POST clusters/{cluster}/peers", body=["standalone"]),
+    Command("update-peer-clusters", "CLUSTER --peer-clusters:list!", "POST clusters/{cluster}/peers", body="{peer-clusters}"),
     Command("get-cluster-migration", "CLUSTER", "GET clusters/{cluster}/migrate", output="json"),
     Command(
         "update-cluster-migration",

@@ -9,7 +9,7 @@ COMMANDS = (
         "set-subscription-types-enabled",
         "NAMESPACE --types/-t:list!",
         "POST namespaces/{namespace}/subscriptionTypesEnabled",
-        body=["Shared", "Exclusive"],
+        body="{types}",
     ),
     Command(
         "get-subscription-types-enabled", "NAMESPACE", "GET namespaces/{namespace}/subscriptionTypesEnabled", output="json"
@@ -118,7 +118,7 @@ COMMANDS = (
     Command("set-property", "NAMESPACE --key/-k! --value/-v!", "PUT namespaces/{namespace}/property/{key}/{value}"),
     Command("get-property", "NAMESPACE --key/-k!", "GET namespaces/{namespace}/property/{key}", output="plain"),
     Command("remove-property", "NAMESPACE --key/-k!", "DELETE namespaces/{namespace}/property/{key}", output="plain"),
-    Command("set-properties", "NAMESPACE --properties/-p:texts!", "PUT namespaces/{namespace}/properties", body={"a": "b,c=d"}),
+    Command("set-properties", "NAMESPACE --properties/-p:pairs!", "PUT namespaces/{namespace}/properties", body="{properties}"),
     Command("get-properties", "NAMESPACE", "GET namespaces/{namespace}/properties", output="json"),
     Command("clear-properties", "NAMESPACE", "DELETE namespaces/{namespace}/properties"),
     Command("get-resource-group", "NAMESPACE", "GET namespaces/{namespace}/resourcegroup", output="text"),
@@ -133,7 +133,7 @@ COMMANDS = (
         "set-entry-filters",
         "NAMESPACE --entry-filters-name/-efn!",
         "POST namespaces/{namespace}/entryFilters",
-        body={"entryFilterNames": "f1"},
+        body={"entryFilterNames": "{entry-filters-name}"},
     ),
     Command("remove-entry-filters", "NAMESPACE", "DELETE namespaces/{namespace}/entryFilters"),
     Command(

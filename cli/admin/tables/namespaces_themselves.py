@@ -15,7 +15,7 @@ COMMANDS = (
     Command("destinations", "NAMESPACE", "GET namespaces/{namespace}/topics", output="lines", hidden=True),
     Command("policies", "NAMESPACE", "GET namespaces/{namespace}", output="json"),
     Command("create", "NAMESPACE --clusters/-c:list --bundles/-b:int=0", run="cluster_commands:create_namespace"),
-    Command("delete", "NAMESPACE -f/--force", "DELETE namespaces/{namespace}?force=false"),
+    Command("delete", "NAMESPACE -f/--force", "DELETE namespaces/{namespace}?force={force}"),
     Command("permissions", "NAMESPACE", "GET namespaces/{namespace}/permissions", output="map"),
     Command(
         "grant-permission",
@@ -29,7 +29,7 @@ COMMANDS = (
         "grant-subscription-permission",
         "NAMESPACE -s/--subscription! -rs/--roles:list!",
         "POST namespaces/{namespace}/permissions/subscription/{subscription}",
-        body=["r2", "r1"],
+        body="{roles}",
     ),
     Command(
         "revoke-subscription-permission",
@@ -37,7 +37,9 @@ COMMANDS = (
         "DELETE namespaces/{namespace}/permissions/{subscription}/{role}",
     ),
     Command(
-        "unload", "NAMESPACE --bundle/-b:string --destinationBroker/-d:string", "PUT namespaces/{namespace}/{bundle}/unload"
+        "unload",
+        "NAMESPACE --bundle/-b:string --destinationBroker/-d:string",
+        "PUT namespaces/{namespace}/{bundle}/unload?destinationBroker={destinationBroker}",
     ),
     Command(
         "split-bundle",

@@ -12,15 +12,15 @@ COMMANDS = (
     ),
     Command(
         "set",
-        "--namespace/-n:string --bundle/-b:string --msgRateIn/-mi:long! --msgRateOut/-mo:long! "
-        "--bandwidthIn/-bi:long! --bandwidthOut/-bo:long! --memory/-mem:long! --dynamic/-d",
+        "--namespace/-n:string --bundle/-b:string --msgRateIn/-mi:double! --msgRateOut/-mo:double! "
+        "--bandwidthIn/-bi:double! --bandwidthOut/-bo:double! --memory/-mem:double! --dynamic/-d",
         "POST resource-quotas/{namespace}/{bundle}",
         body={
-            "msgRateIn": 5.0,
-            "msgRateOut": 5.0,
-            "bandwidthIn": 5.0,
-            "bandwidthOut": 5.0,
-            "memory": 5.0,
+            "msgRateIn": "{msgRateIn}",
+            "msgRateOut": "{msgRateOut}",
+            "bandwidthIn": "{bandwidthIn}",
+            "bandwidthOut": "{bandwidthOut}",
+            "memory": "{memory}",
             "dynamic": "{dynamic}",
         },
         together=("namespace", "bundle"),

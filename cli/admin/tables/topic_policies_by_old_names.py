@@ -23,7 +23,7 @@ COMMANDS = (
         hidden=True,
     ),
     Command("get-message-ttl", "TOPIC -ap/--applied", "GET {topic}/messageTTL?applied={applied}", output="json", hidden=True),
-    Command("set-message-ttl", "TOPIC -t/--ttl:seconds!", "POST {topic}/messageTTL?messageTTL=3600", hidden=True),
+    Command("set-message-ttl", "TOPIC -t/--ttl:seconds!", "POST {topic}/messageTTL?messageTTL={ttl}", hidden=True),
     Command("remove-message-ttl", "TOPIC", "DELETE {topic}/messageTTL?messageTTL=0", hidden=True),
     Command(
         "set-retention",
@@ -146,7 +146,7 @@ COMMANDS = (
         "set-subscription-types-enabled",
         "TOPIC --types/-t:list!",
         "POST {topic}/subscriptionTypesEnabled",
-        body=["Shared", "Exclusive"],
+        body="{types}",
         hidden=True,
     ),
     Command("get-subscription-types-enabled", "TOPIC", "GET {topic}/subscriptionTypesEnabled", output="json", hidden=True),

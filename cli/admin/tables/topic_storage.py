@@ -11,14 +11,14 @@ COMMANDS = (
         output="json",
     ),
     Command(
-        "set-message-ttl", "TOPIC -t/--ttl:seconds! --global/-g", "POST {topic}/messageTTL?messageTTL=3600&isGlobal={?global}"
+        "set-message-ttl", "TOPIC -t/--ttl:seconds! --global/-g", "POST {topic}/messageTTL?messageTTL={ttl}&isGlobal={?global}"
     ),
     Command("remove-message-ttl", "TOPIC --global/-g", "DELETE {topic}/messageTTL?messageTTL=0&isGlobal={?global}"),
     Command(
         "set-subscription-types-enabled",
         "TOPIC --types/-t:list! --global/-g",
         "POST {topic}/subscriptionTypesEnabled?isGlobal={?global}",
-        body=["Shared", "Exclusive"],
+        body="{types}",
     ),
     Command(
         "get-subscription-types-enabled",
@@ -39,7 +39,7 @@ COMMANDS = (
         "set-retention",
         "TOPIC --time/-t:minutes! --size/-s:megabytes! --global/-g",
         "POST {topic}/retention?isGlobal={?global}",
-        body={"retentionTimeInMinutes": 120, "retentionSizeInMB": 10},
+        body={"retentionTimeInMinutes": "{time}", "retentionSizeInMB": "{size}"},
     ),
     Command("remove-retention", "TOPIC --global/-g", "DELETE {topic}/retention?isGlobal={?global}"),
     Command(
@@ -193,7 +193,7 @@ COMMANDS = (
         "set-entry-filters-per-topic",
         "TOPIC --entry-filters-name/-efn! --global/-g",
         "POST {topic}/entryFilters?isGlobal={?global}",
-        body={"entryFilterNames": "f1"},
+        body={"entryFilterNames": "{entry-filters-name}"},
     ),
     Command("remove-entry-filters-per-topic", "TOPIC --global/-g", "DELETE {topic}/entryFilters?isGlobal={?global}"),
     Command(
