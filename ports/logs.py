@@ -3,7 +3,8 @@
 Owns the set-up and the two forms; decides nothing about levels of others. A line is `time=... level=... at=<logger> <message>`;
 messages are made with `line("journal rolled", file=name)`, whose fields are members of their own in JSON. The environment
 chooses for every process alike: PULSAR_LOG_FORMAT=json (else text), PULSAR_LOG_LEVEL=debug, info (default), warn or error, as
-Apache's scripts call it.
+Apache's scripts call it. One place in the code says a limited number of lines in a while (`log_limits`), and the value of a
+field is cut at VALUE_CHARACTERS_MAX.
 """
 
 import json
@@ -11,10 +12,14 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TextIO
 
+from .log_limits import PERIOD_SECONDS, LineLimits
+
 FORMATS = ("text", "json")
+VALUE_CHARACTERS_MAX = 4000
+"""Of one field in a line: names are whatever a client wrote, up to a frame of megabytes. A traceback is not cut."""
 _LEVELS = {"debug": "DEBUG", "info": "INFO", "warn": "WARNING", "warning": "WARNING", "error": "ERROR"}
 
 
@@ -33,9 +38,15 @@ class LogLine(str):
 
 def line(what: str, **fields: object) -> LogLine:
     """`what` as the sentence, then the fields as key=value, quoted where needed."""
-    text = LogLine(" ".join([f"what={_quote(what)}", *(f"{key}={_quote(value)}" for key, value in fields.items())]))
+    text = LogLine(" ".join([f"what={_quote(_cut(what))}", *(f"{key}={_quote(_cut(value))}" for key, value in fields.items())]))
     text.what, text.fields = what, fields
     return text
+
+
+def _cut(value: object) -> str:
+    text = str(value)
+    more = len(text) - VALUE_CHARACTERS_MAX
+    return text if more <= 0 else f"{text[:VALUE_CHARACTERS_MAX]}... ({more} more characters)"
 
 
 def _quote(value: object) -> str:
@@ -71,10 +82,10 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         event: dict[str, object] = {"time": _moment(record), "level": record.levelname.lower(), "at": record.name}
         if isinstance(record.msg, LogLine) and not record.args:
-            event["what"] = record.msg.what
+            event["what"] = _cut(record.msg.what)
             event |= {key: _plain(value) for key, value in record.msg.fields.items() if key not in event}
         else:
-            event["what"] = record.getMessage()
+            event["what"] = _cut(record.getMessage())
         if record.exc_info:
             event["traceback"] = self.formatException(record.exc_info)
         text = json.dumps(event, ensure_ascii=False)
@@ -82,7 +93,29 @@ class JsonFormatter(logging.Formatter):
 
 
 def _plain(value: object) -> object:
-    return value if value is None or isinstance(value, bool | int | float) else str(value)
+    return value if value is None or isinstance(value, bool | int | float) else _cut(value)
+
+
+class LimitedHandler(logging.StreamHandler[TextIO]):
+    """Writes to a stream what the limits let through, and says what they left out."""
+
+    def __init__(self, stream: TextIO, now: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(stream)
+        self._limits, self._now = LineLimits(), now
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Called with the handler's lock."""
+        now = self._now()
+        for place, count in self._limits.ended(now):
+            super().emit(_left_out(place, count))
+        if record.levelno < logging.INFO or self._limits.lets_through((record.name, record.pathname, record.lineno), now):
+            super().emit(record)
+
+
+def _left_out(place: tuple[str, str, int], count: int) -> logging.LogRecord:
+    name, path, number = place
+    said = line("log lines were left out", count=count, seconds=round(PERIOD_SECONDS), of=f"{os.path.basename(path)}:{number}")
+    return logging.LogRecord(name, logging.WARNING, path, number, said, (), None)
 
 
 def configure_logs(level: str | None = None, stream: TextIO | None = None, form: str | None = None) -> None:
@@ -93,7 +126,7 @@ def configure_logs(level: str | None = None, stream: TextIO | None = None, form:
     level = (level or os.environ.get("PULSAR_LOG_LEVEL") or "info").lower()
     if level not in _LEVELS:
         raise BadLogSetting(f"PULSAR_LOG_LEVEL={level}: expected one of {', '.join(_LEVELS)}")
-    handler = logging.StreamHandler(stream or sys.stderr)
+    handler = LimitedHandler(stream or sys.stderr)
     handler.setFormatter(_formatter(form))
     root = logging.getLogger()
     for old in list(root.handlers):

@@ -191,3 +191,17 @@ def test_every_library_says_what_it_is_for() -> None:
     rows = [line.split("|")[1] for line in texts()["docs/dependencies.md"].splitlines() if line.startswith("|")]
     explained = set(re.findall(r"[\w-]+", " ".join(rows)))
     assert [name for name in wanted if re.split(r"[<>=~\[ ]", name)[0] not in explained] == []
+
+
+def test_servers_write_their_lines_through_the_limits_alone() -> None:
+    """A peer causes no line that ports/log_limits.py does not count: nobody else writes to stderr or makes a handler."""
+    servers = ("bookie/", "bookkeeper/", "broker/", "managed_ledger/", "metadata/", "ports/", "wire/")
+    around = {"print", "StreamHandler", "FileHandler", "WatchedFileHandler", "basicConfig", "addHandler", "stderr", "stdout"}
+    found = {
+        path
+        for path, module in modules().items()
+        if path.startswith(servers)
+        for node in ast.walk(module)
+        if (isinstance(node, ast.Name) and node.id in around) or (isinstance(node, ast.Attribute) and node.attr in around)
+    }
+    assert found == {"ports/logs.py"}, "the audit log alone has a file of its own, which has a line for each request"

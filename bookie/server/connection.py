@@ -14,7 +14,6 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, cast
 
 from bookie.server.adds import RUN_ENTRIES_MAX, Adds
-from bookie.server.complaints import Complaints
 from bookie.server.confirmations import Confirmations
 from bookie.server.operations import Operations
 from bookie.server.request_stats import RequestStats
@@ -56,7 +55,6 @@ class Server(Protocol):
     room: SharedRoom
     stats: RequestStats
     security: Security
-    complaints: Complaints
 
     def admit(self, connection: "BookieConnection") -> None: ...
     def dismiss(self, connection: "BookieConnection") -> None: ...
@@ -127,7 +125,7 @@ class BookieConnection(asyncio.BufferedProtocol):
     def end(self, reason: str) -> None:
         """Close the connection; what was written is still sent."""
         if self.is_open:
-            self._server.complaints.tell("connection ended", peer=self.address, reason=reason)
+            log.warning(line("connection ended", peer=self.address, reason=reason))
             self.close()
 
     def close(self) -> None:
@@ -264,7 +262,7 @@ class BookieConnection(asyncio.BufferedProtocol):
     def _reject(self, rejected: Rejected) -> None:
         """A line for the first one only: a peer must not fill the log."""
         if not self._rejected_count:
-            self._server.complaints.tell("request rejected", peer=self.address, reason=rejected.reason)
+            log.warning(line("request rejected", peer=self.address, reason=rejected.reason))
         self._rejected_count += 1
         self.answer(rejected.answer)
 
@@ -315,7 +313,7 @@ class BookieConnection(asyncio.BufferedProtocol):
             return
         reason = self._guard.secured(certificate) if self._guard is not None else ""
         if reason:
-            self._server.complaints.tell("a peer is not authorized", peer=self.address, reason=reason)
+            log.warning(line("a peer is not authorized", peer=self.address, reason=reason))
         self._dismiss_guard()
         self._input.room()
         self.buffer_updated(0)

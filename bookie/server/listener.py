@@ -3,7 +3,6 @@
 import asyncio
 import logging
 
-from bookie.server.complaints import Complaints
 from bookie.server.confirmations import Confirmations
 from bookie.server.connection import LINGER_SECONDS, BookieConnection
 from bookie.server.operations import Operations
@@ -33,7 +32,6 @@ class BookieListener:
         self.operations = Operations(bookie, self.confirmations, settings.max_batch_read_size, self.stats)
         self.room = SharedRoom()
         self.security = Security(BookieSecuritySettings(), now) if security is None else security
-        self.complaints = Complaints(log, now)
         self.server_port: ServerPort[BookieConnection] = ServerPort(log, 2 * LINGER_SECONDS)
 
     @property

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ports.logs import BadLogSetting, configure_logs, line, send_to_file
+from ports.log_limits import LINES_MAX, PERIOD_SECONDS, LineLimits
+from ports.logs import VALUE_CHARACTERS_MAX, BadLogSetting, LimitedHandler, configure_logs, line, send_to_file
 
 
 @pytest.fixture(autouse=True)
@@ -130,3 +131,55 @@ def test_a_logger_with_a_file_of_its_own_writes_there_alone_and_follows_a_rotati
     assert "what=one" in (tmp_path / "audit.log.1").read_text()
     assert path.read_text().count("\n") == 1
     assert stream.getvalue() == ""
+
+
+def test_a_place_says_a_limited_number_of_lines_in_a_period_and_how_many_it_left_out() -> None:
+    limits, here, there = LineLimits(lines_max=3, period_seconds=60.0), ("broker", "a.py", 1), ("broker", "a.py", 2)
+    assert [limits.lets_through(here, 100.0 + each) for each in range(5)] == [True, True, True, False, False]
+    assert limits.lets_through(there, 105.0), "another place has lines of its own"
+    assert limits.ended(159.9) == []
+    assert limits.ended(160.0) == [(here, 2)]
+    assert limits.lets_through(here, 160.0)
+    assert limits.ended(165.0) == [], "nothing was left out there"
+    assert limits.ended(230.0) == []
+
+
+def test_places_that_said_nothing_for_a_period_are_forgotten() -> None:
+    limits = LineLimits(lines_max=3, period_seconds=60.0)
+    for number in range(100):
+        limits.lets_through(("broker", "a.py", number), float(number))
+        limits.ended(float(number))
+    assert len(limits._places) <= 61
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_flood_of_lines_does_not_fill_the_disk_and_says_how_many_were_left_out(form: str) -> None:
+    now, stream = [1000.0], io.StringIO()
+    configure_logs(stream=stream, form=form)
+    [handler] = logging.getLogger().handlers
+    assert isinstance(handler, LimitedHandler), "whatever a peer causes goes through it"
+    handler._now = lambda: now[0]
+    for number in range(10_000):
+        logging.getLogger("broker").warning(line("connection ended", peer=number))
+    assert stream.getvalue().count("\n") == LINES_MAX
+    now[0] += PERIOD_SECONDS
+    logging.getLogger("bookie").info("another line")
+    *_, left_out, another = stream.getvalue().splitlines()
+    assert "log lines were left out" in left_out
+    assert str(10_000 - LINES_MAX) in left_out
+    assert "test_logs.py" in left_out
+    assert "another line" in another
+
+
+def test_lines_that_were_asked_for_by_their_level_have_no_limit() -> None:
+    stream = io.StringIO()
+    configure_logs("debug", stream)
+    for _ in range(2 * LINES_MAX):
+        logging.getLogger("broker").debug("a detail")
+    assert stream.getvalue().count("\n") == 2 * LINES_MAX
+
+
+def test_a_name_of_megabytes_is_cut() -> None:
+    text = line("x", name="n" * 1_000_000)
+    assert len(text) < VALUE_CHARACTERS_MAX + 100
+    assert "996000 more characters" in text
