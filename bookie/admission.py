@@ -88,6 +88,9 @@ class Admission:
         if not self._flusher.has_room(size_bytes):
             self._waiting.append(WaitingAdd(run.ledger_id, run, master_key, recovery, future))
             return
+        if not (recovery or self._health.take(size_bytes)):
+            self._refuse_for_room(run.ledger_id, future)
+            return
         if state is None or state.master_key != master_key:
             self.ensure(run.ledger_id, master_key)
         self._flusher.active.insert(run, size_bytes)
@@ -98,8 +101,14 @@ class Admission:
         if not self._flusher.has_room(size_bytes):
             self._waiting.append(WaitingAdd(mix.ledger_id, mix, master_key, False, future))
             return
+        if not self._health.take(size_bytes):
+            self._refuse_for_room(mix.ledger_id, future)
+            return
         self._flusher.active.insert(mix, size_bytes)
         self._journal.append(mix, size_bytes, future)
+
+    def _refuse_for_room(self, ledger_id: int, future: "asyncio.Future[None]") -> None:
+        self._journal.refuse(future, BookieError(BookieCode.EREADONLY, ledger_id, self._health.reason))
 
     def _readmit_mix(self, mix: EntryMix, master_key: bytes, future: "asyncio.Future[None]") -> None:
         """It has waited: a ledger may have been fenced meanwhile, or all of them be refused."""

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from bookie.admission import SMALL_RECORD_BYTES, Admission
 from bookie.cookie import claim_directories
 from bookie.flusher import Flusher
-from bookie.health import FORCED, FULL, JOURNAL, LOST, STOPPED, STORAGE, Health
+from bookie.full_disk import FullDisk
+from bookie.health import FORCED, JOURNAL, LOST, STOPPED, STORAGE, Health
 from bookie.journal.format_v1 import LedgerFenced
 from bookie.journal.journal import Journal
-from bookie.journal.mark import JournalMark
 from bookie.ledgers import Ledgers, LedgerState
 from bookie.limbo import find_loss, forget_loss
 from bookie.log_reads import LogReads
@@ -27,14 +27,17 @@ from bookie.placed_entries import PlacedEntries, placed_entries
 from bookie.ranges import joined_ranges
 from bookie.read_failures import unreadable
 from bookie.reading import is_what_it_says, last_add_confirmed, pick_tables, read_tables
-from bookie.replaying import apply_frames
+from bookie.replaying import replay
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.sizes import Sizes
+from bookie.small_disk import fitted
 from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.storage import CHECKPOINT, LedgerStorage
+from bookie.stored_again import StoredAgain
 from bookie.upkeep import Upkeep
 from ports.clock import Clock
 from ports.disk import Disk, DiskUsage
+from ports.kept_room import KeptRoom
 from ports.logs import line
 from ports.promise import promises
 from ports.rng import Rng
@@ -73,28 +76,32 @@ class Bookie:
         self._was_known = was_known
         self.needs_limbo = False  # something is lost: `enter_limbo` must be called before anybody is answered
         self._ledgers = Ledgers()
-        self._storage = LedgerStorage(disk, settings.ledger_directory, settings)
+        self._storage: LedgerStorage
+        self._log_reads: LogReads
+        self._upkeep: Upkeep
+        self._stored_again: StoredAgain
+        self._full_disk: FullDisk
         self._journal: Journal
         self._flusher: Flusher
         self._admission: Admission
         self.deleted_ledgers = 0
         """Since the start."""
         directories = (settings.journal_directory, settings.ledger_directory)
-        self.health = Health(disk, settings, directories, lambda: self._admission.refuse_waiting())
+        self.health = Health(
+            disk, settings, directories, lambda: self._admission.refuse_waiting(), lambda: self._flusher.pending_bytes
+        )
         self._read_only = self.health.reasons
-        self._log_reads = LogReads(self._storage, settings.reads_in_progress_max, self._known)
         self._loop = asyncio.get_running_loop()
         self._promise = promises(self._loop)
-        self._upkeep = Upkeep(self._storage, settings, clock, lambda: self.health.room, self.rewrite)
 
     # Life
 
     async def start(self) -> None:
         """Check whose the directories are, load what is stored, replay the journal. BookieStartError: it must not run."""
-        settings = self._settings
-        self.needs_limbo = await find_loss(self._disk, settings, was_known=self._was_known)
-        where = (settings.journal_directory, settings.ledger_directory, CHECKPOINT)
+        self.needs_limbo = await find_loss(self._disk, self._settings, was_known=self._was_known)
+        where = (self._settings.journal_directory, self._settings.ledger_directory, CHECKPOINT)
         cookie, new = await claim_directories(self._disk, *where, self._instance_id, self._rng, self._stripe)
+        settings = await self._fit_to_disks()
         if new:
             await self._storage.create()
         self._ledgers.load(await self._storage.load())
@@ -104,7 +111,10 @@ class Bookie:
             from bookie.scrub import check_consistency
 
             await check_consistency(self._storage, settings.ledger_directory)
-        self._journal = Journal(self._disk, settings.journal_directory, cookie.secret, settings, self._on_journal_failed)
+        kept = KeptRoom(self._disk, settings.journal_directory)
+        journal_at = (self._disk, settings.journal_directory, cookie.secret)
+        self._journal = Journal(*journal_at, settings, self._on_journal_failed, kept)
+        self._full_disk = FullDisk(kept, self.health, self._journal, self._storage)
         self._flusher = Flusher(
             self._storage,
             self._ledgers,
@@ -116,7 +126,8 @@ class Bookie:
         )
         waiting_bytes_max = settings.table_bytes_max * 2
         self._admission = Admission(self._ledgers, self._flusher, self._journal, self.health, waiting_bytes_max)
-        await self._replay()
+        self._stored_again = StoredAgain(self.read, self._flusher, self._journal)
+        await replay(self._journal, self._storage, self._ledgers, self._flusher, self.health, lost=self.needs_limbo)
         self._flusher.start()
         if not settings.journal_sync_data:
             log.warning(line("journalSyncData=false is not followed: an add is acknowledged after fsync, always"))
@@ -124,28 +135,18 @@ class Bookie:
         if settings.force_read_only_bookie:
             self.health.turn_read_only(FORCED, "forceReadOnlyBookie=true")
         await self.health.check_usage()
-        self.health.start(self._revive_journal)
+        self.health.start(self._full_disk.on_checked)
         self._upkeep.start()
 
-    async def _replay(self) -> None:
-        checkpoint = self._storage.checkpoint
-        replay = self._journal.replay(checkpoint.mark, ended=checkpoint.journal_ended, lost=self.needs_limbo)
-        await apply_frames(replay, self._ledgers, self._flusher, self._settings.table_bytes_max, self._flush_replayed)
-        await self._journal.start(replay)
-        if self.needs_limbo:
-            if self._journal.failure is not None:
-                raise self._journal.failure  # there must be a file for the mark to name
-            self._journal.begin_anew()
-            self.health.turn_read_only(LOST, "which ledgers were here is not known yet")
-
-    async def _flush_replayed(self, mark: JournalMark) -> None:
-        """A full disk must not keep the bookie from starting: what is replayed then stays in memory; the journal bounds it."""
-        if STORAGE in self._read_only:
-            return
-        try:
-            await self._flusher.flush_replayed(mark)
-        except OSError as error:
-            self.health.turn_read_only(STORAGE, str(error))
+    async def _fit_to_disks(self) -> BookieSettings:
+        """And make what depends on that."""
+        given = self._settings
+        journal, ledgers = [await self._disk.usage(path) for path in (given.journal_directory, given.ledger_directory)]
+        self._settings = settings = self.health.settings = fitted(given, journal.total_bytes, ledgers.total_bytes)
+        self._storage = LedgerStorage(self._disk, settings.ledger_directory, settings)
+        self._log_reads = LogReads(self._storage, settings.reads_in_progress_max, self._known)
+        self._upkeep = Upkeep(self._storage, settings, self._clock, lambda: self.health.room, self.rewrite)
+        return settings
 
     async def stop(self) -> None:
         """Journal what was admitted, flush it, close. A start after this replays nothing. Stopping twice is fine."""
@@ -178,7 +179,10 @@ class Bookie:
     def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
         """See `BookieClient.add`. The run's buffer is shared from now on and must not change any more."""
         future: asyncio.Future[None] = self._promise()
-        self._admission.add(run, master_key, recovery, future)
+        if recovery and self.health.lacks_disk and not self.health.takes_recovery:
+            self._stored_again.answer(run, future, lambda: self._admission.add(run, master_key, recovery, future))
+        else:
+            self._admission.add(run, master_key, recovery, future)
         return future
 
     @property
@@ -333,13 +337,11 @@ class Bookie:
 
     def sizes(self) -> Sizes:
         """For metrics."""
-        memtable_bytes = sum(table.size_bytes for table in self._flusher.tables)
-        journal = self._journal
         return Sizes(
             len(self.ledger_ids()),
-            memtable_bytes,
-            journal.written_bytes,
-            journal.durable.sequence,
+            self._flusher.pending_bytes,
+            self._journal.written_bytes,
+            self._journal.durable.sequence,
             self._storage.uses(),
             sum(span.count for span in self._storage.index.all_spans()),
             len(self._admission.waiting),
@@ -363,7 +365,10 @@ class Bookie:
                 self._storage.forget(ledger_id)
                 for table in self._flusher.tables:
                     table.forget(ledger_id)
-        await self._flusher.flush()
+        try:
+            await self._flusher.flush()
+        except OSError as error:
+            await self._full_disk.drop_dead_logs(error)
 
     # Reads
 
@@ -381,6 +386,7 @@ class Bookie:
 
     def _on_journal_failed(self, error: OSError) -> None:
         self.health.turn_read_only(JOURNAL, str(error))
+        self.health.look_now()
 
     def _on_flushed(self, error: OSError | None) -> None:
         if error is not None:
@@ -388,10 +394,3 @@ class Bookie:
         else:
             self.health.turn_writable(STORAGE)
             self._admission.admit_waiting()
-
-    def _revive_journal(self) -> None:
-        """A journal that found no space may find some now. After any other error only a restart helps."""
-        failure = self._journal.failure
-        if failure is not None and failure.errno == errno.ENOSPC and FULL not in self._read_only:
-            self._journal.revive()
-            self.health.turn_writable(JOURNAL)

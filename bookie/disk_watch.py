@@ -35,3 +35,7 @@ class DiskWatch:
         if used >= (self.low_water_mark if was_full else self.threshold):
             return Room.NONE
         return Room.LITTLE if used >= self.warn_threshold else Room.ENOUGH
+
+    def left_bytes(self, usages: Iterable[DiskUsage]) -> int:
+        """So much may be written before the threshold is reached; below zero: it is passed."""
+        return min(int(self.threshold * usage.total_bytes) - usage.total_bytes + usage.free_bytes for usage in usages)

@@ -17,6 +17,8 @@ from bookie.storage.storage import Flush, LedgerStorage
 from ports.logs import line
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 30.0
+FULL_RETRY_SECONDS_MAX = 2.0
+"""On a full disk: it costs little to ask, and whoever waits for room does not want to wait longer."""
 log = logging.getLogger("bookie.flusher")
 
 
@@ -43,6 +45,7 @@ class Flusher:
         self._on_flushed = on_flushed
         self._job: Flush | None = None
         self._journal_bytes_before = 0
+        self._failed_with: int | None = None
         self._wake: asyncio.Future[None] | None = None
         self._idle: asyncio.Future[None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -53,6 +56,11 @@ class Flusher:
     def tables(self) -> tuple[Memtable, ...]:
         """Newest first."""
         return (self.active,) if self._job is None else (self.active, self._job.table)
+
+    @property
+    def pending_bytes(self) -> int:
+        """Of what is in no entry log yet."""
+        return sum(table.size_bytes for table in self.tables)
 
     def has_room(self, size_bytes: int) -> bool:
         """Whether the active table takes so much; swaps when it is full and the other one is free."""
@@ -117,13 +125,20 @@ class Flusher:
             try:
                 await self._perform(self._job)
             except OSError as error:
-                log.error(line("flush failed", error=error, retry_seconds=delay))
+                self._log_failure(error)
                 self._tell(error)
                 await asyncio.sleep(delay)
-                delay = min(2 * delay, RETRY_SECONDS_MAX)
+                is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+                delay = min(2 * delay, FULL_RETRY_SECONDS_MAX if is_full else RETRY_SECONDS_MAX)
             else:
-                delay = RETRY_SECONDS_MIN
+                delay, self._failed_with = RETRY_SECONDS_MIN, None
                 self._tell(None)
+
+    def _log_failure(self, error: OSError) -> None:
+        """Once for each kind of error, until a flush succeeds."""
+        if error.errno != self._failed_with:
+            log.error(line("flush failed, and is tried again", error=error, remedy="the journal holds what is not flushed"))
+        self._failed_with = error.errno
 
     def _on_task_done(self, task: "asyncio.Task[None]") -> None:
         """A flusher that dies of a bug must not leave its callers waiting for ever."""

@@ -4,11 +4,14 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from bookie.flusher import Flusher
+from bookie.health import LOST, STORAGE, Health
 from bookie.journal.format_v1 import LedgerFenced, MasterKeySet, Record
+from bookie.journal.journal import Journal
 from bookie.journal.mark import JournalMark
 from bookie.journal.replay import JournalReplay
 from bookie.ledgers import Ledgers
 from bookie.memtable import cost_bytes
+from bookie.storage.storage import LedgerStorage
 from ports.logs import line
 from wire.kernels.mixes import ledgers_of, runs_of
 from wire.run import EntryMix, EntryRun
@@ -60,3 +63,28 @@ def _apply_mix(mix: EntryMix, ledgers: Ledgers, flusher: Flusher) -> None:
     for ledger_id in found:
         ledgers.ensure(ledger_id, b"")
     flusher.active.insert(mix, cost_bytes(mix))
+
+
+async def replay(
+    journal: Journal, storage: LedgerStorage, ledgers: Ledgers, flusher: Flusher, health: Health, *, lost: bool
+) -> None:
+    """Take over what the journal has after the checkpoint, and begin to write it. OSError. `lost`: it may be gone."""
+
+    async def flush(mark: JournalMark) -> None:
+        """A full disk must not keep the bookie from starting: what is replayed then stays in memory; the journal bounds it."""
+        if STORAGE in health.reasons:
+            return
+        try:
+            await flusher.flush_replayed(mark)
+        except OSError as error:
+            health.turn_read_only(STORAGE, str(error))
+
+    checkpoint = storage.checkpoint
+    found = journal.replay(checkpoint.mark, ended=checkpoint.journal_ended, lost=lost)
+    await apply_frames(found, ledgers, flusher, health.settings.table_bytes_max, flush)
+    await journal.start(found)
+    if lost:
+        if journal.failure is not None:
+            raise journal.failure  # there must be a file for the mark to name
+        journal.begin_anew()
+        health.turn_read_only(LOST, "which ledgers were here is not known yet")

@@ -2,16 +2,25 @@
 
 A file that is passed by the checkpoint mark is renamed to the next id and overwritten: its blocks are allocated, so a write
 into it changes no metadata and its fsync is one write. At most journalMaxBackups of them are kept, the rest are removed.
+On a disk without room for journalPreAllocSizeMB a small file is prepared, at last in the room that is kept back for it: fences
+and recoveries go on where nothing is published any more.
 """
 
 import asyncio
+import errno
 import logging
 
 from bookie.journal.format_v1 import NO_FRAME_YET, FileHeader, encode_file_header, file_key
 from bookie.settings import MEGABYTE, BookieSettings
 from ports.disk import Disk, File
+from ports.kept_room import KeptRoom
 from ports.logs import line
 
+SMALL_BYTES = 256 * 1024
+"""Of a file on a full disk."""
+RETRY_SECONDS = 1.0
+"""Between two preparations in advance, after one that failed."""
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 LANE = "journal"
 PREPARATION_LANE = "journal-preparation"
 SUFFIX = ".journal"
@@ -31,8 +40,9 @@ async def journal_ids(disk: Disk, directory: str) -> list[int]:
 class JournalFiles:
     """Gives the journal its next file. One preparation runs at a time."""
 
-    def __init__(self, disk: Disk, directory: str, secret: bytes, settings: BookieSettings) -> None:
+    def __init__(self, disk: Disk, directory: str, secret: bytes, settings: BookieSettings, kept: KeptRoom) -> None:
         self._disk = disk
+        self._kept = kept
         self._directory = directory
         self._secret = secret
         self._alignment = settings.journal_alignment_size
@@ -42,6 +52,9 @@ class JournalFiles:
         self._spare: list[int] = []
         self._next_id = 1
         self._preparation: asyncio.Task[tuple[int, File]] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._has_failed = False
+        self._prepares_at = self._loop.time()
 
     def path(self, file_id: int) -> str:
         return f"{self._directory}/{file_name(file_id)}"
@@ -51,22 +64,39 @@ class JournalFiles:
         self._live, self._spare, self._next_id = list(live), list(spare), next_id
 
     def prepare_next(self) -> None:
-        """Begin to prepare the next file, unless that is under way or done. One that failed is tried again."""
+        """Begin to prepare the next file, unless that is under way or done. One that failed is tried again, after a while."""
         if self._preparation is not None and self._preparation.done() and self._preparation.exception() is not None:
-            log.warning(line("journal file not prepared", directory=self._directory, error=self._preparation.exception()))
+            self._failed(self._preparation.exception())
             self._preparation = None
-        if self._preparation is None:
-            self._preparation = asyncio.get_running_loop().create_task(self._prepare(), name="journal-preparation")
+        if self._preparation is None and self._loop.time() >= self._prepares_at:
+            self._preparation = self._begin()
+
+    def _begin(self) -> "asyncio.Task[tuple[int, File]]":
+        return self._loop.create_task(self._prepare(), name="journal-preparation")
+
+    def _failed(self, error: BaseException | None) -> None:
+        """Told once, until one succeeds."""
+        self._prepares_at = self._loop.time() + RETRY_SECONDS
+        if not self._has_failed:
+            remedy = f"make room on the disk of {self._directory}"
+            log.warning(line("journal file not prepared", directory=self._directory, error=error, remedy=remedy))
+        self._has_failed = True
 
     async def take_next(self) -> tuple[int, File]:
-        """The next file, at least journalPreAllocSizeMB long; its name and a header that says it is unused are durable."""
+        """The next file, with some of its space reserved; its name and a header that says it is unused are durable. OSError."""
         self.prepare_next()
-        preparation = self._preparation
-        assert preparation is not None
+        preparation = self._preparation or self._begin()
+        self._preparation = preparation
         try:
             file_id, file = await preparation
+        except OSError as error:
+            self._failed(error)
+            raise
         finally:
             self._preparation = None
+        if self._has_failed:
+            self._has_failed = False
+            log.warning(line("journal files are prepared again", directory=self._directory))
         self._live.append(file_id)
         return file_id, file
 
@@ -95,10 +125,46 @@ class JournalFiles:
         if self._spare:
             await self._disk.rename(self.path(self._spare.pop(0)), path)
         file = await self._disk.open(path, create=True, lane=PREPARATION_LANE)
-        if file.size() < self._step_bytes:
-            await file.allocate(self._step_bytes)
-        header = FileHeader(self._alignment, file_id, NO_FRAME_YET)
-        await file.write(0, [encode_file_header(header, file_key(self._secret, file_id))], sync=True)
+        try:
+            await self._fill(file, file_id)
+        except OSError:
+            await self._abandon(file)
+            raise
         await file.close()
         await self._disk.sync_directory(self._directory)
         return file_id, await self._disk.open(path, lane=LANE)
+
+    async def _fill(self, file: File, file_id: int) -> None:
+        if file.size() < self._step_bytes:
+            await self.reserve(file, self._step_bytes, SMALL_BYTES)
+        header = FileHeader(self._alignment, file_id, NO_FRAME_YET)
+        await file.write(0, [encode_file_header(header, file_key(self._secret, file_id))], sync=True)
+
+    async def reserve(self, file: File, size_bytes: int, size_bytes_min: int) -> int:
+        """How much of the file is reserved now: `size_bytes`, or on a full disk `size_bytes_min` at least. OSError."""
+        try:
+            await file.allocate(size_bytes)
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                raise
+            if file.size() >= size_bytes_min:
+                return file.size()
+            await self._reserve_little(file, size_bytes_min)
+            return size_bytes_min
+        return size_bytes
+
+    async def _reserve_little(self, file: File, size_bytes: int) -> None:
+        try:
+            await file.allocate(size_bytes)
+        except OSError as error:
+            if error.errno not in NO_ROOM or not await self._kept.give_up():
+                raise
+            await file.allocate(size_bytes)
+
+    async def _abandon(self, file: File) -> None:
+        """A file that could not be prepared is of no use, and takes what room there is."""
+        try:
+            await file.close()
+            await self._disk.remove(file.path)
+        except OSError as error:
+            log.warning(line("journal file not removed", path=file.path, error=error))

@@ -66,8 +66,8 @@ class Frames:
             header = form.FileHeader(self._alignment, self.file_id, sequence)
             buffers = [form.encode_file_header(header, self._key), *buffers]
         if end > self._allocated:
-            self._allocated = max(min(self._allocated + self._step_bytes, self._file_bytes_max), end)
-            await file.allocate(self._allocated)
+            wanted = max(min(self._allocated + self._step_bytes, self._file_bytes_max), end)
+            self._allocated = await self._files.reserve(file, wanted, end)
         await self._begin(file, buffers, size, end)
 
     def _begin(self, file: File, buffers: Sequence[Buffer], size: int, end: int) -> "asyncio.Future[None]":

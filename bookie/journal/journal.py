@@ -25,6 +25,7 @@ from bookie.journal.replay import JournalReplay
 from bookie.journal.stats import JournalStats
 from bookie.settings import MEGABYTE, BookieSettings
 from ports.disk import Disk
+from ports.kept_room import KeptRoom
 from ports.logs import line
 from ports.promise import listen
 from wire.bookie_codes import BookieCode, BookieError
@@ -46,13 +47,20 @@ class Journal:
     """Appends records. `replay` first, then `start`."""
 
     def __init__(
-        self, disk: Disk, directory: str, secret: bytes, settings: BookieSettings, on_failed: Callable[[OSError], None]
+        self,
+        disk: Disk,
+        directory: str,
+        secret: bytes,
+        settings: BookieSettings,
+        on_failed: Callable[[OSError], None],
+        kept: KeptRoom,
     ) -> None:
+        """`kept`: the room that is given up when there is none for the next file."""
         self._disk = disk
         self._directory = directory
         self._secret = secret
         self._alignment = settings.journal_alignment_size
-        self._files = JournalFiles(disk, directory, secret, settings)
+        self._files = JournalFiles(disk, directory, secret, settings, kept)
         self._frames = Frames(self._files, secret, settings)
         self._commit: GroupCommit[Pending] = GroupCommit(
             group_bytes=settings.journal_buffered_writes_threshold,
@@ -70,6 +78,8 @@ class Journal:
         self._idle: asyncio.Future[None] | None = None
         """Somebody waits for the end of what is queued."""
         self._failure: OSError | None = None
+        self.has_lost = False
+        """Something that was appended is not in the journal, though a memtable may have it."""
         self.durable = JournalMark()
         self.written_bytes = 0
         self.stats = JournalStats()
@@ -96,6 +106,7 @@ class Journal:
 
     def append(self, record: Record, size_bytes: int, future: "asyncio.Future[None] | None") -> None:
         if self._failure is not None:
+            self.has_lost = True
             self._complete([Pending(record, future, self._refusal(record))], None)
             return
         self._queue(Pending(record, future), size_bytes)
@@ -108,9 +119,22 @@ class Journal:
         """Everything up to `mark` is durable elsewhere: files before it may be written again."""
         await self._files.release(mark.file_id)
 
-    def revive(self) -> None:
-        """Write again, to a new file. Only sensible when the failure was a full disk."""
+    async def revive(self) -> bool:
+        """Write again, to a new file, if there is room for one. Only sensible when the failure was a full disk."""
+        if self._abandoning is not None:
+            await asyncio.wait([self._abandoning])
+        try:
+            await self._frames.open_next()
+        except OSError:
+            return False  # `JournalFiles` has said so; whoever asked asks again
         self._failure = None
+        return True
+
+    async def written(self) -> None:
+        """Until all that was appended is on disk, or lost (`has_lost`)."""
+        future = self._loop.create_future()
+        self._queue(Pending(None, future), 0)
+        await future
 
     @property
     def queue_size(self) -> int:
@@ -214,8 +238,9 @@ class Journal:
         file_id = f"{self._frames.file_id:016x}"
         log.error(line("journal write failed", directory=self._directory, file_id=file_id, error=error))
         self._failure = error
+        items = [*items, *self._commit.drain()]
+        self.has_lost = self.has_lost or any(item.record is not None for item in items)
         self._complete(items, error)
-        self._complete(self._commit.drain(), error)
         self._on_failed(error)
 
     def _refusal(self, record: Record) -> BookieError:

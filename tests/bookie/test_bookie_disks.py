@@ -3,10 +3,14 @@
 import asyncio
 import dataclasses
 import errno
+from contextlib import suppress
 
 import pytest
 
+from bookie.bookie import Bookie
 from bookie.journal.files import file_name
+from bookie.settings import BookieSettings
+from bookie.small_disk import fitted
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError
@@ -139,9 +143,9 @@ def test_a_full_disk_does_not_keep_it_from_starting_and_it_recovers() -> None:
         acknowledged = [run for run, future in zip(runs, futures, strict=True) if future.done() and not future.exception()]
         assert len(acknowledged) > 15
         machine.crash(power_cut=True)
-        journals = [path for path in machine.disk.paths() if path.endswith(".journal")]
-        for file_id in range(3):
-            machine.disk.fail("write", errno.ENOSPC, file_name(len(journals) + 1 + file_id), times=1)
+        first = 1 + len([path for path in machine.disk.paths() if path.endswith(".journal")])
+        for file_id in range(first, first + 10):
+            machine.disk.fail("write", errno.ENOSPC, file_name(file_id), times=3)
         bookie = await machine.start()
         assert "journal" in bookie.read_only_reason
         for run in acknowledged:
@@ -198,6 +202,155 @@ def fill_up(machine: Machine) -> None:
     """96% of the disk is used."""
     used = sum(machine.disk.contents(path).allocated_bytes for path in machine.disk.paths())
     machine.disk.capacity_bytes = used * 100 // 96
+
+
+DEFAULTS = BookieSettings(("/data/journal",), ("/data/ledgers",))
+SMALL_DISK_BYTES = 60 << 20
+
+
+async def fill(machine: Machine, left_bytes: int) -> None:
+    """Somebody else's file takes the room."""
+    file = await machine.disk.open("/data/filler", create=True)
+    while machine.disk.free_bytes() > left_bytes:
+        with suppress(OSError):  # a flush was faster
+            await file.allocate(file.size() + machine.disk.free_bytes() - left_bytes)
+    await file.sync()
+    await machine.disk.sync_directory("/data")
+
+
+async def publish_until_refused(bookie: Bookie, ledger_id: int = 1) -> int:
+    """How many entries of 4 KB were taken, a hundred at a time."""
+    count = 0
+    for first in range(0, 100_000, 100):
+        adds = [bookie.add(sealed(ledger_id, entry_id, 1, 4096), KEY) for entry_id in range(first, first + 100)]
+        answers = await asyncio.gather(*adds, return_exceptions=True)
+        count += sum(answer is None for answer in answers)
+        if count < first + 100:
+            return count
+    raise AssertionError("never refused")
+
+
+def test_a_disk_that_is_filled_between_two_looks_is_never_overfilled() -> None:
+    """What is added is counted: the disk is not asked."""
+
+    async def scenario(machine: Machine) -> None:
+        machine.disk.capacity_bytes = SMALL_DISK_BYTES
+        bookie = await machine.start()
+        count = await publish_until_refused(bookie)
+        assert count * 4096 > SMALL_DISK_BYTES // 3
+        assert machine.loop.time() < DEFAULTS.disk_check_interval / 1000, "the disk was looked at meanwhile"
+        assert bookie.read_only_reason == "disk full: over 95%: /data/journal"
+        await bookie.flush()
+        assert machine.disk.free_bytes() > SMALL_DISK_BYTES // 50, "what was taken has its place in an entry log"
+        assert await bookie.last_entry_id(1) == count - 1
+
+    on_machine(scenario, settings=DEFAULTS)
+
+
+def test_publishing_is_to_end_before_the_bookie_takes_nothing_more() -> None:
+    async def scenario(machine: Machine) -> None:
+        machine.disk.capacity_bytes = SMALL_DISK_BYTES
+        bookie = await machine.start()
+        entry_id = 0
+        while not bookie.health.publish_refusal:
+            await bookie.add(sealed(1, entry_id, 1, 4096), KEY)
+            entry_id += 1
+        assert bookie.health.publish_refusal.startswith("disk full: nearly over 95%")
+        assert bookie.read_only_reason == ""
+        for cursor in range(100):
+            await bookie.add(sealed(2, cursor), KEY)
+        await bookie.delete([1])
+        await asyncio.sleep(3)
+        assert bookie.health.publish_refusal == "", "there is room again"
+
+    on_machine(scenario, settings=DEFAULTS)
+
+
+def test_deleting_makes_room_where_nothing_can_be_written() -> None:
+    async def scenario(machine: Machine) -> None:
+        machine.disk.capacity_bytes = SMALL_DISK_BYTES
+        bookie = await machine.start()
+        await publish_until_refused(bookie)
+        await fill(machine, 0)
+        await bookie.delete([1])
+        await asyncio.sleep(5)
+        assert bookie.read_only_reason == ""
+        await bookie.add(sealed(2, 0), KEY)
+
+    on_machine(scenario, settings=DEFAULTS)
+
+
+@pytest.mark.parametrize("power_cut", [False, True])
+def test_a_bookie_started_on_a_full_disk_lets_ledgers_be_recovered_and_is_back_within_seconds(power_cut: bool) -> None:
+    async def scenario(machine: Machine) -> None:
+        machine.disk.capacity_bytes = SMALL_DISK_BYTES
+        bookie = await machine.start()
+        count = await publish_until_refused(bookie)
+        await fill(machine, 0)
+        machine.crash(power_cut=power_cut)
+        bookie = await machine.start()
+        assert "disk full" in bookie.read_only_reason
+        await bookie.fence(1, KEY)
+        again = await bookie.read(1, count - 1, 1, 1 << 20)
+        await bookie.add(again, KEY, recovery=True)
+        assert await refused(bookie.add(sealed(1, count, 1, 4096), KEY, recovery=True)) is BookieCode.EREADONLY
+        assert await refused(bookie.add(sealed(2, 0), KEY)) is BookieCode.EREADONLY
+        await machine.disk.remove("/data/filler")
+        await bookie.delete([1])
+        await asyncio.sleep(3)
+        assert bookie.read_only_reason == ""
+        await bookie.add(sealed(2, 0), KEY)
+        machine.crash(power_cut=True)
+        assert await (await machine.start()).last_entry_id(2) == 0
+
+    on_machine(scenario, settings=DEFAULTS)
+
+
+def test_what_a_recovery_adds_again_counts_only_once_it_is_durable() -> None:
+    """A memtable also has what the journal lost."""
+
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        await bookie.add(sealed(1, 0), KEY)
+        machine.disk.fail("write", errno.ENOSPC, "", times=1000)
+        lost = sealed(1, 1)
+        assert await refused(bookie.add(lost, KEY)) is BookieCode.EREADONLY
+        assert await bookie.last_entry_id(1) == 1
+        assert await refused(bookie.add(lost, KEY, recovery=True)) is BookieCode.EREADONLY
+        machine.disk.heal()
+        await asyncio.sleep(5)
+        await bookie.add(lost, KEY, recovery=True)
+        machine.crash(power_cut=True)
+        assert await (await machine.start()).last_entry_id(1) == 1
+
+    on_machine(scenario)
+
+
+def test_a_journal_without_room_says_so_once_and_leaves_no_empty_files(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(machine: Machine) -> None:
+        bookie = await machine.start()
+        machine.disk.fail("write", errno.ENOSPC, ".journal", times=100_000)
+        for entry_id in range(20):
+            assert await refused(bookie.add(sealed(1, entry_id), KEY)) is BookieCode.EREADONLY
+            await asyncio.sleep(1)
+        said = [record.message for record in caplog.records if "journal file not prepared" in record.message]
+        assert len(said) == 1
+        assert "make room on the disk of /data/journal" in said[0]
+        assert len([path for path in machine.disk.paths() if path.endswith(".journal")]) <= 2
+        machine.disk.heal()
+        await asyncio.sleep(3)
+        await bookie.add(sealed(1, 0), KEY)
+
+    on_machine(scenario)
+
+
+def test_settings_are_made_to_fit_a_small_disk_and_stay_on_a_large_one() -> None:
+    small = fitted(DEFAULTS, SMALL_DISK_BYTES, SMALL_DISK_BYTES)
+    assert (small.journal_max_size_mb, small.journal_pre_alloc_size_mb) == (3, 1)
+    assert small.log_size_limit == SMALL_DISK_BYTES // 16
+    assert small.high_priority_bytes_min < 0.03 * SMALL_DISK_BYTES
+    large = fitted(DEFAULTS, 1 << 40, 1 << 40)
+    assert large == dataclasses.replace(DEFAULTS, min_usable_size_for_high_priority_writes=DEFAULTS.high_priority_bytes_min)
 
 
 @pytest.mark.parametrize(("bytes_min", "is_taken"), [(1, True), (1 << 40, False)])

@@ -1,0 +1,36 @@
+"""FullDisk: what a bookie does about a disk without room. Owns the room that is kept back; `Health` says what is refused."""
+
+from bookie.health import JOURNAL, Health
+from bookie.journal.files import NO_ROOM
+from bookie.journal.journal import Journal
+from bookie.storage.storage import LedgerStorage
+from ports.kept_room import KeptRoom
+
+
+class FullDisk:
+    """Of one bookie."""
+
+    def __init__(self, kept: KeptRoom, health: Health, journal: Journal, storage: LedgerStorage) -> None:
+        self._kept, self._health, self._journal, self._storage = kept, health, journal, storage
+
+    async def on_checked(self) -> None:
+        """The disks were looked at. A journal that found no space may find some now; after any other error only a restart
+        helps."""
+        failure = self._journal.failure
+        if failure is not None and failure.errno in NO_ROOM and await self._journal.revive():
+            self._health.turn_writable(JOURNAL)
+        if not self._kept.is_kept and not self._health.publish_refusal:
+            await self._kept.keep()
+
+    async def drop_dead_logs(self, error: OSError) -> None:
+        """The flush that would tell that ledgers are deleted failed with `error`: where that was for want of room, the logs go
+        first that hold nothing else. Should the bookie end before the next flush, it knows ledgers without entries, whose
+        metadata is gone, and collects them again. OSError."""
+        if error.errno not in NO_ROOM:
+            raise error
+        try:
+            await self._storage.drop_dead_logs()
+        except OSError:
+            if not await self._kept.give_up():
+                raise
+            await self._storage.drop_dead_logs()
