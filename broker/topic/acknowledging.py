@@ -202,6 +202,11 @@ def impossible(position: Position, ack_set: Sequence[int], batch_size: int) -> s
     return None
 
 
+def is_replicated(properties: Mapping[str, int]) -> bool:
+    """Whether a subscription is, by the properties of its mark (PersistentSubscription.isCursorFromReplicatedSubscription)."""
+    return properties.get(REPLICATED_SUBSCRIPTION_PROPERTY) == 1
+
+
 def _properties_of_mark(old: Mapping[str, int], given: Mapping[str, int]) -> dict[str, int]:
     """A client's, and the subscription's own, which stays (PersistentSubscription.mergeCursorProperties)."""
     own = {REPLICATED_SUBSCRIPTION_PROPERTY} & old.keys()

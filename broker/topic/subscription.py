@@ -78,8 +78,8 @@ class Subscription:
         self.type: SubscriptionType | None = None
         self.key_shared: KeySharedMeta | None = None
         self.mark_delete_advanced_ms = 0
-        self.last_active_ms = clock.now_ms()
-        """Since it was loaded: the last consumer left, or something was acknowledged."""
+        self.last_active_s = asyncio.get_running_loop().time()
+        """Of the loop, since it was loaded: the last consumer left, or something was acknowledged."""
         self.expired_entries = 0
         self.expired_rate = Rate()
         self.last_expire_ms = 0
@@ -174,11 +174,10 @@ class Subscription:
             dispatcher = make_dispatcher(subscription_type, settings, host.partition_index)
             dispatcher.handle(self._limits(), 0)
             dispatcher.handle(self._delays(), 0)
-            log = host.transactions.committed
-            place = self.transactions.cursor
-            self._driver = DispatchDriver(dispatcher, log, place, host.scanned, self._label, host.storage_failed, self._wall_ms)
+            log, place, wall_ms = host.transactions.committed, self.transactions.cursor, self.clock.now_ms
+            self._driver = DispatchDriver(dispatcher, log, place, host.scanned, self._label, host.storage_failed, wall_ms)
             self._driver.limit(self._throttle)
-            self._driver.index = index_of(host, self.cursor, place, self.name, self._driver, settings, self._wall_ms)
+            self._driver.index = index_of(host, self.cursor, place, self.name, self._driver, settings, wall_ms)
             self._driver.on_unacked = None if self._unacked is None else partial(self._unacked.count, self)
         return self._driver
 
@@ -191,9 +190,6 @@ class Subscription:
         """What the broker's limit on unacknowledged messages leaves to it (`BrokerUnacked`)."""
         self._held_to = messages_max
         self.handle(self._limits())
-
-    def _wall_ms(self) -> int:
-        return self.clock.now_ms()
 
     def _delays(self) -> DelaysChanged:
         policies, is_strict = self._policies.current, self._dispatcher_settings.is_delayed_delivery_deliver_at_time_strict
@@ -220,7 +216,7 @@ class Subscription:
         """It closed, or its connection broke: what it has not acknowledged is for others."""
         if not self._forget(consumer):
             return
-        self.last_active_ms = self.clock.now_ms()
+        self.last_active_s = asyncio.get_running_loop().time()
         self.handle(ConsumerRemoved(consumer.key))
         if self._driver is not None:
             self._driver.targets.pop(consumer.key, None)
@@ -353,7 +349,7 @@ class Subscription:
     def _acknowledged(self) -> None:
         if self.cursor.mark_delete != self._last_mark_delete:
             self._last_mark_delete = self.cursor.mark_delete
-            self.mark_delete_advanced_ms = self.last_active_ms = self.clock.now_ms()
+            self.mark_delete_advanced_ms, self.last_active_s = self.clock.now_ms(), asyncio.get_running_loop().time()
         self.tell_end_of_topic()
 
     # what consumers ask

@@ -5,6 +5,7 @@ topic that has nothing to do costs a few comparisons: with ten thousand topics t
 (Apache: PersistentTopic.checkMessageExpiry, checkBacklogQuotaExceeded; BacklogQuotaManager.)
 """
 
+import asyncio
 import logging
 from collections.abc import Coroutine
 from typing import Any, Protocol
@@ -17,6 +18,7 @@ from ports.logs import line
 from ports.owner import ask, tell
 from wire.position import Position
 
+from .acknowledging import is_replicated
 from .backlog import REDUCTION, backlog_bytes, closed_before, entries_to_evict, is_size_exceeded
 from .compaction import TopicCompaction
 from .compaction_stats import CompactedLedgerFacts
@@ -122,15 +124,18 @@ class Upkeep:
             _log.info(line("messages expired", topic=self._host.name, subscription=subscription.name, entries=count))
 
     async def expire_subscriptions(self) -> None:
-        """Delete those without consumers that nothing has happened to for the time allowed (checkInactiveSubscriptions)."""
+        """Delete those without consumers that nothing has happened to for the time allowed (checkInactiveSubscriptions).
+
+        The time is the loop's: no step of the wall clock ends it. One that is replicated is used elsewhere, perhaps.
+        """
         minutes = self.policies.subscription_expiration_minutes
         if minutes <= 0:
             return
-        before_ms = self._clock.now_ms() - minutes * 60_000
+        before_s = asyncio.get_running_loop().time() - minutes * 60
         for subscription in self._durable():
-            if subscription.consumer_count or subscription.is_fenced or subscription.name in KEPT:
+            if subscription.consumer_count or subscription.is_fenced or is_replicated(subscription.cursor.properties):
                 continue
-            if subscription.last_active_ms < before_ms:
+            if subscription.last_active_s < before_s:
                 await subscription.delete(force=False)
                 _log.info(line("subscription expired", topic=self._host.name, subscription=subscription.name))
 

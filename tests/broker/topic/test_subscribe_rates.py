@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bookkeeper.ledgers import Quorums
 from broker.errors import BrokerError, ServerError
+from broker.topic.acknowledging import REPLICATED_SUBSCRIPTION_PROPERTY
 from broker.topic.policies import PersistencePolicy, SubscribeRate, TopicPolicies
 from broker.topic.subscribe_limiter import SubscribeLimiter
 from tests.broker.topic.topic_world import TopicWorld, run
@@ -76,17 +77,24 @@ def test_a_subscription_that_nobody_uses_expires_and_one_that_somebody_uses_does
         world = TopicWorld()
         world.topic.upkeep.apply(TopicPolicies(subscription_expiration_minutes=5))
         used, _ = await world.consumer(subscription="used")
-        for name in ("idle", "left", "__compaction"):
+        for name in ("idle", "left", "__compaction", "replicated"):
             await world.topic.create_subscription(name, from_earliest=True, properties={})
-        world.clock.time_ms += 4 * 60_000
+        [place] = await world.publish_many(1)
+        found = world.topic.subscriptions.get("replicated")
+        assert found is not None
+        found.cursor.acknowledge_cumulative(place, properties={REPLICATED_SUBSCRIPTION_PROPERTY: 1})
+        await asyncio.sleep(4 * 60)
         (await world.consumer(subscription="left"))[0].close()
-        world.clock.time_ms += 2 * 60_000
+        world.clock.time_ms += 86_400_000  # the wall clock is set
         await world.topic.upkeep.expire_subscriptions()
-        assert [each.name for each in world.topic.subscriptions.all] == ["used", "left", "__compaction"]
+        assert len(world.topic.subscriptions.all) == 5
+        await asyncio.sleep(2 * 60)
+        await world.topic.upkeep.expire_subscriptions()
+        assert [each.name for each in world.topic.subscriptions.all] == ["used", "left", "__compaction", "replicated"]
         used.close()
-        world.clock.time_ms += 6 * 60_000
+        await asyncio.sleep(6 * 60)
         await world.topic.upkeep.expire_subscriptions()
-        assert [each.name for each in world.topic.subscriptions.all] == ["__compaction"]
+        assert [each.name for each in world.topic.subscriptions.all] == ["__compaction", "replicated"]
         world.topic.upkeep.apply(TopicPolicies())
         await world.topic.upkeep.expire_subscriptions()
 
