@@ -13,6 +13,7 @@ from bookie.storage.compaction_plan import LogUse
 from bookie.storage.read_ahead import ReadAhead
 from bookie.striped_bookie import AnyBookie
 from ports.disk import DiskUsage
+from ports.metric_help import head
 from ports.op_stats import OpStats, quantile_ms
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -40,7 +41,7 @@ def metrics_text(
         ("bookkeeper_server_ACTIVE_CONNECTIONS", "gauge", connections),
         *_sum(_samples(stripe) for stripe in bookie.stripes),
     ]
-    lines = [f"# TYPE {name} {kind}\n{name} {value:.17g}\n" for name, kind, value in samples]
+    lines = [head(name, kind) + f"{name} {value:.17g}\n" for name, kind, value in samples]
     return "".join([*lines, *_summaries(bookie, requests)])
 
 
@@ -55,11 +56,12 @@ def _used(usage: DiskUsage) -> float:
 
 def counters_text(counters: Mapping[str, int]) -> str:
     """Each by its name; those that Apache's auto-recovery keeps as a summary also as its sum and count."""
-    text = "".join(f"# TYPE {name} counter\n{name} {value}\n" for name, value in counters.items())
+    text = "".join(head(name, "counter") + f"{name} {value}\n" for name, value in counters.items())
     return text + "".join(
-        f'{name}_sum{{success="true"}} {counters[name]}\n{name}_count{{success="true"}} {counters[counted]}\n'
-        for name, counted in _SUMMARIES.items()
+        head(f"{name}_{end}", "counter") + f'{name}_{end}{{success="true"}} {counters[counted]}\n'
+        for name, counts in _SUMMARIES.items()
         if name in counters
+        for end, counted in (("sum", name), ("count", counts))
     )
 
 
@@ -86,7 +88,7 @@ def _summaries(bookie: AnyBookie, requests: RequestStats) -> Iterator[str]:
 
 def summary_text(name: str, parts: list[OpStats], now: float) -> str:
     """One summary over all parts, in milliseconds (PrometheusTextFormat.writeOpStat)."""
-    lines = [f"# TYPE {name} summary"]
+    lines = [head(name, "summary").rstrip("\n")]
     for part in parts:
         part.look(now)
     for success, latencies in (("false", [part.failed for part in parts]), ("true", [part.succeeded for part in parts])):

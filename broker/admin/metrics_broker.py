@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from managed_ledger.meters import LATENCY_BUCKETS_MS, SIZE_BUCKETS
+from ports.metric_help import head
 
 from ..meters import BrokerMeters
 from ..service.load.loads import Usage
@@ -111,15 +112,21 @@ def namespaces_text(cluster: str, by_namespace: Mapping[str, Totals], *, with_le
     """The number of topics of each namespace, and what its managed ledgers do."""
     lines = [f'pulsar_topics_count{{cluster="{escaped(cluster)}",namespace="{escaped(name)}"}} {totals.topic_count}\n'
              for name, totals in by_namespace.items()]  # fmt: skip
-    yield "# TYPE pulsar_topics_count gauge\n" + "".join(lines)
+    yield head("pulsar_topics_count", "gauge") + "".join(lines)
     if with_ledgers:
+        told: dict[str, list[str]] = {}
         for name, totals in by_namespace.items():
-            yield "".join(_ledger_lines(f'{{cluster="{escaped(cluster)}",namespace="{escaped(name)}/persistent"', totals))
+            label = f'{{cluster="{escaped(cluster)}",namespace="{escaped(name)}/persistent"'
+            for metric, text in _ledger_lines(label, totals):
+                told.setdefault(metric, []).append(text)
+        for metric, texts in told.items():
+            yield head(metric, "gauge") + "".join(texts)
 
 
-def _ledger_lines(label: str, totals: Totals) -> Iterator[str]:
+def _ledger_lines(label: str, totals: Totals) -> Iterator[tuple[str, str]]:
+    """Each with the name of its metric: all lines of one stand together."""
     for name, source in _LEDGER_RATES:
-        yield f"pulsar_ml_{name}{label}}} {totals.topic_value(source)}\n"
+        yield f"pulsar_ml_{name}", f"pulsar_ml_{name}{label}}} {totals.topic_value(source)}\n"
     latencies = len(LATENCY_BUCKETS_MS) + 1
     sizes = totals.written[latencies + 2 :]
     for name, bounds, counts in (
@@ -128,10 +135,10 @@ def _ledger_lines(label: str, totals: Totals) -> Iterator[str]:
         ("EntrySizeBuckets", SIZE_BUCKETS, sizes),
     ):
         for start, end, count in zip((0, *bounds), bounds, counts, strict=False):
-            yield f'pulsar_ml_{name}{label},quantile="{float(start)}_{float(end)}"}} {count}\n'
-        yield f"pulsar_ml_{name}_OVERFLOW{label}}} {counts[len(bounds)]}\n"
-    yield f"pulsar_ml_AddEntrySucceed{label}}} {totals.written[-1]}\n"
-    yield f"pulsar_ml_AddEntryErrors{label}}} 0\n"
+            yield f"pulsar_ml_{name}", f'pulsar_ml_{name}{label},quantile="{float(start)}_{float(end)}"}} {count}\n'
+        yield f"pulsar_ml_{name}_OVERFLOW", f"pulsar_ml_{name}_OVERFLOW{label}}} {counts[len(bounds)]}\n"
+    yield "pulsar_ml_AddEntrySucceed", f"pulsar_ml_AddEntrySucceed{label}}} {totals.written[-1]}\n"
+    yield "pulsar_ml_AddEntryErrors", f"pulsar_ml_AddEntryErrors{label}}} 0\n"
 
 
 _LEDGER_RATES = (

@@ -10,6 +10,7 @@ from statistics import fmean, pstdev
 
 from metadata.metered_store import MetadataMeters
 from ports.histogram import Histogram
+from ports.metric_help import head
 
 from ..schema.meters import KINDS, NamespaceCounts, SchemaMeters
 from ..security.meters import AuthenticationMeters
@@ -29,7 +30,7 @@ PROVIDERS = {
 
 def metadata_text(cluster: str, meters: MetadataMeters) -> str:
     name = "pulsar_metadata_store_ops_latency_ms"
-    lines = [f"# TYPE {name} histogram\n"]
+    lines = [head(name, "histogram")]
     for (kind, status), histogram in meters.latencies.items():
         lines += histogram_lines(name, {"cluster": cluster, "name": _METADATA, "type": kind, "status": status}, histogram)
     sample: Sample = ("pulsar_metadata_store_put_bytes_total", "counter", meters.put_bytes)
@@ -45,7 +46,7 @@ def schemas_text(cluster: str, meters: SchemaMeters) -> str:
 def _schema_lines(counted: Mapping[str, NamespaceCounts]) -> Iterator[str]:
     for kind in KINDS:
         name = f"pulsar_schema_{kind}_ops_latency"
-        yield f"# TYPE {name} summary\n"
+        yield head(name, "summary")
         for label, counts in counted.items():
             yield f"{name}_count{label}{counts.operations[kind].count}\n"
             yield f"{name}_sum{label}{1000 * counts.operations[kind].seconds}\n"
@@ -69,7 +70,7 @@ def authentication_text(cluster: str, meters: AuthenticationMeters) -> str:
             _counter("pulsar_authentication_success_total", succeeded),
             _counter("pulsar_authentication_failures_total", failed),
             samples_text(labels(**plain), [("pulsar_expired_token_total", "counter", meters.expired_tokens)]),
-            f"# TYPE {name} histogram\n",
+            head(name, "histogram"),
             *histogram_lines(name, plain, meters.expiring_minutes),
         )
     )
@@ -79,7 +80,7 @@ def quotas_text(cluster: str, seconds: Histogram, evictions: Sequence[int]) -> s
     """How long checks of backlog quotas took, and how many of them evicted something, in the order of QUOTAS."""
     name = "pulsar_storage_backlog_quota_check_duration_seconds"
     by_quota = {labels(cluster=cluster, quota_type=quota): count for quota, count in zip(QUOTAS, evictions, strict=True)}
-    lines = [f"# TYPE {name} histogram\n", *histogram_lines(name, {"cluster": cluster}, seconds)]
+    lines = [head(name, "histogram"), *histogram_lines(name, {"cluster": cluster}, seconds)]
     return "".join(lines) + _family("pulsar_broker_storage_backlog_quota_exceeded_evictions_total", "gauge", by_quota)
 
 
@@ -95,7 +96,7 @@ def moves_text(cluster: str, moves: Moves, usages: Sequence[float]) -> str:
     told = _balancing(cluster, "bundleUnloading", "unload_broker", moves.brokers, moves.failed) + samples_text(plain, bundles)
     if usages:
         name = "pulsar_lb_resource_usage_stats"
-        told += f"# TYPE {name} gauge\n"
+        told += head(name, "gauge")
         for stat, value in (("avg", fmean(usages)), ("std", pstdev(usages))):
             told += f"{name}{labels(cluster=cluster, metric='bundleUnloading', feature='max_ema', stat=stat)}{value}\n"
     return told
@@ -114,7 +115,7 @@ def usage_text(cluster: str, usage: Usage) -> str:
     lines = [
         f"{name}{labels(cluster=cluster, metric='loadBalancing', feature=what)}{share}\n" for what, share in shares.items()
     ]
-    return f"# TYPE {name} gauge\n" + "".join(lines)
+    return head(name, "gauge") + "".join(lines)
 
 
 def _balancing(cluster: str, metric: str, what: str, done: int, failed: int) -> str:
@@ -130,4 +131,4 @@ def _counter(name: str, values: Mapping[str, int]) -> str:
 
 
 def _family(name: str, kind: str, values: Mapping[str, int]) -> str:
-    return f"# TYPE {name} {kind}\n" + "".join(f"{name}{label}{value}\n" for label, value in values.items())
+    return head(name, kind) + "".join(f"{name}{label}{value}\n" for label, value in values.items())

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ports.histogram import Histogram
+from ports.metric_help import head
 from ports.op_stats import OpStats, quantile_ms
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -27,24 +28,24 @@ def escaped(value: str) -> str:
 
 def family(name: str, kind: str, series: Sequence[str], rows: Sequence[Sequence[float]], column: int) -> Iterator[str]:
     """All series of one name, whose values are a column of `rows`, in pieces of LINES_AT_A_TIME lines."""
-    head = f"# TYPE {name} {kind}\n"
+    begin = head(name, kind)
     for start in range(0, len(series), LINES_AT_A_TIME):
         end = start + LINES_AT_A_TIME
         pairs = zip(series[start:end], rows[start:end], strict=True)
-        yield head + "".join([f"{name}{label}{row[column]}\n" for label, row in pairs])
-        head = ""
+        yield begin + "".join([f"{name}{label}{row[column]}\n" for label, row in pairs])
+        begin = ""
 
 
 def samples_text(label: str, samples: Iterable[Sample]) -> str:
     """Single series, each a family of its own."""
-    return "".join(f"# TYPE {name} {kind}\n{name}{label}{value}\n" for name, kind, value in samples)
+    return "".join(head(name, kind) + f"{name}{label}{value}\n" for name, kind, value in samples)
 
 
 def summary_text(name: str, cluster: str, stats: OpStats, quantiles: Sequence[float], now: float) -> str:
     """Latencies in milliseconds, failed ones too."""
     stats.look(now)
     parts = (stats.succeeded, stats.failed)
-    lines = [f"# TYPE {name} summary"]
+    lines = [head(name, "summary").rstrip("\n")]
     for quantile in quantiles:
         value = quantile_ms(parts, quantile)
         lines.append(f'{name}{{cluster="{escaped(cluster)}",quantile="{quantile}"}} {"NaN" if value != value else value}')

@@ -10,6 +10,7 @@ their first transaction on.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import add
 
+from ports.metric_help import head
 from wire.transactions import TxnAction
 
 from ..service.topic_name import TopicName
@@ -57,10 +58,10 @@ def commit_latency_row(counts: PendingAckCounts) -> Sequence[float]:
 def asked_text(cluster: str, meters: EndingMeters, *, with_topics: bool) -> Iterator[str]:
     """What this broker's coordinators ask: a series for each topic, or for each namespace."""
     name = f"{_ASKED}_pending_requests"
-    yield f"# TYPE {name} gauge\n{name}{labels(cluster=cluster)}{meters.pending}\n"
+    yield head(name, "gauge") + f"{name}{labels(cluster=cluster)}{meters.pending}\n"
     if meters.contradicted:
         name = f"{_ASKED}_contradicted_total"
-        yield f"# TYPE {name} counter\n{name}{labels(cluster=cluster)}{meters.contradicted}\n"
+        yield head(name, "counter") + f"{name}{labels(cluster=cluster)}{meters.contradicted}\n"
     rows = _asked_rows(cluster, meters, with_topics)
     names = [
         (f"{_ASKED}_{word}_{what}", "counter")

@@ -4,6 +4,7 @@ is there under two of them, as its older clients of Prometheus wrote it and as t
 from collections import Counter
 from dataclasses import dataclass, field
 
+from ports.metric_help import head
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -53,4 +54,4 @@ class Counts:
             counters |= {f"{name}_requests": self.requests[kind], f"rejected_{name}_requests": self.rejected_requests[kind]}
         samples = [("active_connections", "gauge", connections), ("known_brokers", "gauge", brokers)]
         samples += [(name + end, "counter", count) for name, count in counters.items() for end in ("", "_total")]
-        return "".join(f"# TYPE pulsar_proxy_{name} {kind}\npulsar_proxy_{name} {value}\n" for name, kind, value in samples)
+        return "".join(head(f"pulsar_proxy_{name}", kind) + f"pulsar_proxy_{name} {value}\n" for name, kind, value in samples)

@@ -179,7 +179,7 @@ def test_metrics_are_prometheus_text_and_follow_what_happens() -> None:
         async def values() -> dict[str, float]:
             status, text = await site.ask("/metrics")
             assert status == 200
-            lines = [line for line in text.splitlines() if not line.startswith("# TYPE ")]
+            lines = [line for line in text.splitlines() if not line.startswith("# ")]
             assert len({line.split()[0] for line in lines}) == len(lines)
             return {line.split()[0]: float(line.split()[1]) for line in lines}
 

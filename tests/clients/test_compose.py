@@ -15,6 +15,7 @@ import yaml
 from tests.clients import dashboards
 from tests.clients.compose_cluster import ComposeCluster, compose_cluster
 from tests.clients.python_client import names, publish, quiet_client, receive
+from tests.prometheus_text import families
 from tests.started_process import ROOT
 from tests.toolchain import run_tool
 
@@ -109,6 +110,7 @@ def test_alert_rules_are_sound_and_ask_for_what_is_told(cluster: ComposeCluster,
     publish(client, topic, 1)
     placed = {target: cluster.places.placed(target) for target in dashboards.targets()}
     scrapes, rules = dashboards.scrape(placed), dashboards.DEPLOY / "alerts.yml"
+    assert all(families(scrape.text) for scrape in scrapes)
     groups = yaml.safe_load(rules.read_text())["groups"]
     names = sorted({name for group in groups for rule in group["rules"] for name in dashboards.metric_names(rule["expr"])})
     binary = dashboards.built()

@@ -46,7 +46,7 @@ LINE = re.compile(r'[a-zA-Z_][a-zA-Z0-9_]*(\{success="(true|false)"(,quantile="[
 async def scraped(at: Served) -> dict[str, float]:
     listener = at.listener
     lines = metrics_text(at.bookie, await at.bookie.usages(), listener.connection_count, listener.stats).splitlines()
-    samples = [line for line in lines if not line.startswith("# TYPE ")]
+    samples = [line for line in lines if not line.startswith("# ")]
     assert [line for line in samples if not LINE.fullmatch(line)] == []
     names = [line.rpartition(" ")[0] for line in samples]
     assert len(set(names)) == len(names)

@@ -44,7 +44,7 @@ def parsed(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for line in text.splitlines():
         if line.startswith("#"):
-            assert re.fullmatch(r"# TYPE \w+ (gauge|counter|summary|histogram)", line), line
+            assert re.fullmatch(r"# (TYPE \w+ (gauge|counter|summary|histogram)|HELP \w+ .+\.)", line), line
             continue
         match = LINE.fullmatch(line)
         assert match, line

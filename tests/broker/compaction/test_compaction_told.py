@@ -31,7 +31,7 @@ def _metrics(world: CompactedWorld, settings: MetricsSettings | None = None) -> 
     found = {}
     for column, (name, kind) in enumerate(tables.compactions.names):
         for text in family(name, kind, tables.compactions.series, tables.compactions.rows, column):
-            head, sample = text.splitlines()
+            _, head, sample = text.splitlines()
             assert head == f"# TYPE {name} gauge"
             found[name] = float(sample.removeprefix(name + label))
     return found

@@ -62,7 +62,7 @@ def series(tables: Tables) -> dict[str, float]:
         assert table in tables.all()
         for column, (name, kind) in enumerate(table.names):
             for text in family(name, kind, table.series, table.rows, column):
-                head, *samples = text.splitlines()
+                _, head, *samples = text.splitlines()
                 assert head == f"# TYPE {name} gauge"
                 found |= {label: float(value) for label, value in (sample.rsplit(" ", 1) for sample in samples)}
     return found
