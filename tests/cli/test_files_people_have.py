@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.security.own_credentials import own_certificate
 from cli.config_report import report
 from cli.configuration import load_configuration
 from cli.configuration_verdicts import BROKER, PROXY, STANDALONE, Verdict
@@ -131,3 +132,22 @@ def test_endpoints_for_websockets_are_refused_by_a_broker_that_was_asked_for_the
 def test_a_provider_that_nothing_is_made_of_does_no_harm() -> None:
     assert report("a", "authenticationProviders=false\n", [], STANDALONE).errors == []
     assert report("a", "authenticationEnabled=true\nauthenticationProviders=false\n", [], STANDALONE).errors != []
+
+
+PLUGIN = "org.apache.pulsar.client.impl.auth.AuthenticationTls"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "parameters", "files"),
+    [
+        (PLUGIN, '{"tlsCertFile":"/c","tlsKeyFile":"/k"}', ("/c", "/k")),
+        (PLUGIN, "tlsCertFile:/c,tlsKeyFile:/k", ("/c", "/k")),
+        (PLUGIN, '{"tlsCertFile":"/c"}', ("/cert", "/key")),
+        (PLUGIN, '{"broken', ("/cert", "/key")),
+        ("token", '{"tlsCertFile":"/c","tlsKeyFile":"/k"}', ("/cert", "/key")),
+    ],
+)
+def test_a_certificate_that_the_parameters_name_comes_before_that_of_its_own_keys(
+    plugin: str, parameters: str, files: tuple[str, str]
+) -> None:
+    assert own_certificate(plugin, parameters, "/cert", "/key") == files

@@ -15,7 +15,6 @@ from broker.admin.answers import Refusal
 from broker.admin.elsewhere import ask, ask_json, redirect
 from broker.errors import BrokerError
 from broker.security.neighbour_settings import NeighbourSettings
-from broker.security.own_credentials import own_certificate
 from broker.security.tls_settings import TlsSettings
 from broker.service.lookups import Advertised, Answer
 from broker.service.neighbours import Credentials, Neighbours
@@ -368,25 +367,6 @@ def test_only_who_is_to_have_the_topic_policies_is_asked_to_take_them(tmp_path: 
 def test_what_is_half_set_is_refused(plugin: str, given: dict[str, Any], remedy: str) -> None:
     with pytest.raises((BadSetting, ValueError), match=remedy):
         neighbours(plugin, **given)
-
-
-TLS_PLUGIN = f"{PLUGINS}Tls"
-
-
-@pytest.mark.parametrize(
-    ("plugin", "parameters", "files"),
-    [
-        (TLS_PLUGIN, '{"tlsCertFile":"/c","tlsKeyFile":"/k"}', ("/c", "/k")),
-        (TLS_PLUGIN, "tlsCertFile:/c,tlsKeyFile:/k", ("/c", "/k")),
-        (TLS_PLUGIN, '{"tlsCertFile":"/c"}', ("/cert", "/key")),
-        (TLS_PLUGIN, '{"broken', ("/cert", "/key")),
-        ("token", '{"tlsCertFile":"/c","tlsKeyFile":"/k"}', ("/cert", "/key")),
-    ],
-)
-def test_a_certificate_that_the_parameters_name_comes_before_that_of_its_own_keys(
-    plugin: str, parameters: str, files: tuple[str, str]
-) -> None:
-    assert own_certificate(plugin, parameters, "/cert", "/key") == files
 
 
 @pytest.mark.parametrize(
