@@ -9,7 +9,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ..errors import BrokerError, ServerError
 from ..service.broker_service import BrokerService
-from ..service.topic_lists import UnusablePattern, compile_pattern, matching, topics_hash
+from ..service.topic_lists import Pattern, UnusablePattern, compile_pattern, matching, topics_hash
 from ..service.topic_name import NamespaceName, TopicName
 from . import replies
 from .link import Link, Routes
@@ -39,14 +39,8 @@ class TopicLists:
     async def _answer_topics(self, asked: api.CommandGetTopicsOfNamespace) -> None:
         namespace = NamespaceName.parse(asked.namespace)
         topics = await self._listed(namespace, asked.mode)
-        names, is_filtered = [str(topic) for topic in topics], False
-        settings = self._service.settings
-        if settings.enable_broker_side_subscription_pattern_evaluation and asked.HasField("topics_pattern"):
-            try:
-                names = matching(topics, compile_pattern(asked.topics_pattern, settings.subscription_pattern_max_length))
-                is_filtered = True
-            except UnusablePattern as why:
-                log.info(line("topics pattern left to the client", peer=self._link.address, reason=why))
+        pattern = self._pattern_of(asked)
+        names, is_filtered = await matching(topics, pattern), pattern is not None
         known = topics_hash(names)
         changed = asked.topics_hash != known
         self._link.answer(
@@ -54,6 +48,17 @@ class TopicLists:
                 asked.request_id, names if changed else (), known, filtered=is_filtered, changed=changed
             )
         )
+
+    def _pattern_of(self, asked: api.CommandGetTopicsOfNamespace) -> Pattern | None:
+        """None where the client matches the names by itself."""
+        settings = self._service.settings
+        if not settings.enable_broker_side_subscription_pattern_evaluation or not asked.HasField("topics_pattern"):
+            return None
+        try:
+            return compile_pattern(asked.topics_pattern, settings.subscription_pattern_max_length)
+        except UnusablePattern as why:
+            log.info(line("topics pattern left to the client", peer=self._link.address, reason=why))
+            return None
 
     async def _listed(self, namespace: NamespaceName, mode: int) -> list[TopicName]:
         modes, topics = api.CommandGetTopicsOfNamespace, list[TopicName]()

@@ -6,7 +6,6 @@ Never sees bytes, sockets or messages. Refusals are BrokerError (`errors.py` has
 
 import asyncio
 import logging
-import re
 from collections.abc import Awaitable, Callable, Mapping
 
 from bookkeeper.ledgers import LedgerStore
@@ -44,7 +43,7 @@ from .producer_names import ProducerNames
 from .settings import BrokerSettings
 from .system_logs import SystemLogs, keep_what_is_not_compacted
 from .topic_kinds import non_persistent_of, require_kind
-from .topic_lists import matching
+from .topic_lists import Pattern, matching
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
 from .topic_policies import TopicPolicyDocuments
 from .topic_schemas import TopicSchemas
@@ -308,14 +307,14 @@ class BrokerService:
     # ---- Watchers
 
     async def watch_topics(
-        self, namespace: NamespaceName, pattern: re.Pattern[str], listener: TopicListListener
+        self, namespace: NamespaceName, pattern: Pattern, listener: TopicListListener
     ) -> tuple[list[str], Callable[[], None]]:
         """The topics that match now, and the call that ends telling `listener` of the changes from now on."""
         await self.namespaces.require(namespace)
         watcher = TopicListWatcher(pattern, listener)
         unwatch = self._watchers.add(namespace, watcher)
         try:
-            topics = matching(await self.list_topics(namespace), pattern)
+            topics = await matching(await self.list_topics(namespace), pattern)
         except BaseException:
             unwatch()
             raise

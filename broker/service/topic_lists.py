@@ -1,73 +1,71 @@
-"""Lists of topic names: matched against a client's pattern, and hashed so that an unchanged list need not be sent. Pure.
+"""Lists of topic names: matched against a client's pattern, and hashed so that an unchanged list need not be sent.
 
-A pattern comes from a peer, and Python's matcher backtracks where Apache's (RE2/J) does not, so only patterns that cannot run
-away are evaluated here; for the others the client is told that the list is not filtered, and filters itself.
+A pattern comes from a peer, and Python's own matcher backtracks: RE2 does not, as Apache's (RE2/J), so that a name costs time
+linear in its length whatever the pattern. What neither knows (look-arounds, back-references) is left to the client.
 """
 
-import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Protocol
 
+import re2
+
+from ports.slices import in_slices
 from wire.kernels.entries import checksum
 
 from .topic_name import TopicName
 
-_REPEATS_MAX = 2
-"""Unbounded repeats in a pattern; matching a name of n characters then takes about n ** 2 steps at most."""
-_CHOICES_MAX = 4
-"""Optional parts and groups in a pattern: each may double the steps."""
-_ATOM = re.compile(
-    r"""(?P<escape>\\.)
-      | (?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])
-      | (?P<repeat>[*+?]|\{\d+(?:,\d*)?\})
-      | (?P<other>.)""",
-    re.VERBOSE | re.DOTALL,
-)
+NAMES_PER_SLICE = 500
+"""Names that are matched in one turn of the loop: some 3 milliseconds."""
+_MEMORY_BYTES_MAX = 1 << 20
+"""Of one pattern and what it learns while it matches; a pattern that needs more is refused."""
+
+
+class Pattern(Protocol):
+    """A pattern that was compiled."""
+
+    def fullmatch(self, text: str) -> object | None: ...
 
 
 class UnusablePattern(ValueError):
-    """A pattern that is not evaluated here: malformed, not ours to evaluate, or dangerous."""
+    """A pattern that is not evaluated here: malformed, too long, or beyond RE2."""
 
 
-def compile_pattern(pattern: str, length_max: int) -> re.Pattern[str]:
+def compile_pattern(pattern: str, length_max: int) -> Pattern:
     """For `matching`. The pattern is about `tenant/namespace/topic`; a domain before it is cut off, as Apache does."""
     if len(pattern) > length_max:
         raise UnusablePattern(f"longer than {length_max} characters")
-    _refuse_runaway(pattern)
     for domain in ("non-persistent://", "persistent://"):
         pattern = pattern.replace(domain, "", 1)
+    return linear_pattern(pattern)
+
+
+@lru_cache(maxsize=256)
+def linear_pattern(pattern: str) -> Pattern:
+    """A pattern that matches in time linear in the text, whatever it is. UnusablePattern."""
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = _MEMORY_BYTES_MAX
     try:
-        return re.compile(pattern)
-    except (re.error, RecursionError, OverflowError) as error:
-        raise UnusablePattern(str(error)) from error
+        found: Pattern = re2.compile(pattern, options)
+    except (re2.error, UnicodeEncodeError) as error:
+        why = error.args[0] if error.args else error
+        raise UnusablePattern(why.decode(errors="replace") if isinstance(why, bytes) else str(why)) from error
+    return found
 
 
-def _refuse_runaway(pattern: str) -> None:
-    """Repeats of groups, counted repeats, back-references, look-arounds, too many unbounded repeats."""
-    repeats, choices, before = 0, 0, ""
-    for match in _ATOM.finditer(pattern):
-        kind, text = match.lastgroup or "", match[0]
-        if kind == "repeat":
-            if before == ")" and text != "?":
-                raise UnusablePattern("a repeated group")
-            if text[0] == "{":
-                raise UnusablePattern("a counted repeat")
-            repeats += text in "*+"
-        choices += text in ("?", ")") and kind != "escape"
-        if text in ("[", "[]", "[^]") or (kind == "set" and re.search(r"\[|--|&&|\|\||~~", text[1:])):
-            raise UnusablePattern("a set inside a set, or one without an end")
-        if kind == "escape" and text[1] not in ".-+*?()[]{}^$|/:_\\dDwWsS":
-            raise UnusablePattern(f"escape {text}")
-        before = ")" if kind == "other" and text == ")" else "" if kind != "repeat" else before
-    if repeats > _REPEATS_MAX or choices > _CHOICES_MAX or re.search(r"\(\?(?!:)", pattern):
-        raise UnusablePattern("too many repeats or choices, or an extension")
+async def matching(topics: Iterable[TopicName], pattern: Pattern | None) -> list[str]:
+    """Full names of the topics whose name without domain and partition matches as a whole; None: of all. In slices."""
+    listed = in_slices(topics, NAMES_PER_SLICE)
+    return [str(topic) async for topic in listed if pattern is None or is_matched(topic, pattern)]
 
 
-def matching(topics: Iterable[TopicName], pattern: re.Pattern[str]) -> list[str]:
-    """Full names of the topics whose name without domain and partition matches as a whole."""
-    return [str(topic) for topic in topics if pattern.fullmatch(f"{topic.namespace}/{topic.partitioned.local_name}")]
+def is_matched(topic: TopicName, pattern: Pattern) -> bool:
+    return pattern.fullmatch(f"{topic.namespace}/{topic.partitioned.local_name}") is not None
 
 
 def topics_hash(topics: Sequence[str]) -> str:
     """Apache's TopicList.calculateHash: CRC32C over the names in Java's order joined by commas, in Guava's byte order."""
-    ordered = sorted(topics, key=lambda topic: topic.encode("utf-16-be"))
+    whole = ",".join(topics)
+    ordered = sorted(topics) if whole.isascii() else sorted(topics, key=lambda topic: topic.encode("utf-16-be"))
     return checksum(",".join(ordered).encode()).to_bytes(4, "little").hex()

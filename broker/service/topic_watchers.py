@@ -5,12 +5,13 @@ Changes are told together after NOTICE_SECONDS, because each notice carries a ha
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from metadata.store import Change, MetadataStore, Notification
+from ports.slices import do_in_slices
 
-from .topic_lists import matching, topics_hash
+from .topic_lists import Pattern, is_matched, topics_hash
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
 
 NOTICE_SECONDS = 0.05
@@ -25,7 +26,7 @@ class TopicListWatcher:
     Made before the list is read, so that no change is lost in between; `begin` says what the list was.
     """
 
-    def __init__(self, pattern: re.Pattern[str], listener: TopicListListener) -> None:
+    def __init__(self, pattern: Pattern, listener: TopicListListener) -> None:
         self.pattern = pattern
         self._told: dict[str, None] | None = None
         self._changes: dict[str, bool] = {}
@@ -35,8 +36,8 @@ class TopicListWatcher:
         self._told = dict.fromkeys(topics)
 
     def changed(self, change: Change, topic: TopicName) -> None:
-        for name in matching([topic], self.pattern):
-            self._changes[name] = change is Change.CREATED
+        if is_matched(topic, self.pattern):
+            self._changes[str(topic)] = change is Change.CREATED
 
     def tell(self) -> bool:
         """What has changed since the last time, if anything has; False while the list is still being read."""
@@ -59,24 +60,24 @@ class TopicWatchers:
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
-        self._watchers: dict[NamespaceName, list[TopicListWatcher]] = {}
+        self._watchers: dict[NamespaceName, dict[TopicListWatcher, None]] = {}
         self._unwatch: dict[NamespaceName, Callable[[], None]] = {}
         self._notices: dict[NamespaceName, asyncio.TimerHandle] = {}
 
     def add(self, namespace: NamespaceName, watcher: TopicListWatcher) -> Callable[[], None]:
         """Returns the call that ends it; calling that twice is fine."""
-        watchers = self._watchers.setdefault(namespace, [])
+        watchers = self._watchers.setdefault(namespace, {})
         if not watchers:
             path = persistent_topics_path(namespace)
             self._unwatch[namespace] = self._store.watch(path, lambda change: self._notified(namespace, path, change))
-        watchers.append(watcher)
+        watchers[watcher] = None
         return lambda: self._remove(namespace, watcher)
 
     def _remove(self, namespace: NamespaceName, watcher: TopicListWatcher) -> None:
-        watchers = self._watchers.get(namespace, [])
+        watchers = self._watchers.get(namespace, {})
         if watcher not in watchers:
             return
-        watchers.remove(watcher)
+        del watchers[watcher]
         if not watchers:
             del self._watchers[namespace]
             self._unwatch.pop(namespace)()
@@ -98,10 +99,18 @@ class TopicWatchers:
             self._notices[namespace] = loop.call_later(NOTICE_SECONDS, self._tell, namespace)
 
     def _tell(self, namespace: NamespaceName) -> None:
+        """One watcher in a turn of the loop: each has a whole list to be hashed."""
         del self._notices[namespace]
-        told = [watcher.tell() for watcher in tuple(self._watchers.get(namespace, ()))]
-        if not all(told):
-            self._tell_soon(namespace)
+        told: list[bool] = []
+
+        def tell(watcher: TopicListWatcher) -> None:
+            told.append(watcher not in self._watchers.get(namespace, {}) or watcher.tell())
+
+        def then() -> None:
+            if not all(told):
+                self._tell_soon(namespace)
+
+        do_in_slices([partial(tell, watcher) for watcher in self._watchers.get(namespace, ())], then, at_a_time=1)
 
     def close(self) -> None:
         for unwatch in self._unwatch.values():

@@ -6,15 +6,14 @@ without the port. Expressions are Python's, which for what names are made of are
 """
 
 import json
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from metadata.store import MetadataError
 
 from ..namespaces import to_json
+from ..topic_lists import UnusablePattern, linear_pattern
 
 UNLOAD_SCOPES = ("all_matching", "none", "changed")
 """PIP-369: which namespaces are unloaded when a policy is set."""
@@ -139,8 +138,8 @@ def _expressions(document: Mapping[str, Any], name: str) -> tuple[str, ...]:
         raise InvalidPolicy(f"{name}: expected a list of regular expressions")
     for each in found:
         try:
-            _compiled(each)
-        except re.error as error:
+            linear_pattern(each)
+        except UnusablePattern as error:
             raise InvalidPolicy(f"{name}: invalid policy regex {each[:200]}: {error}") from error
     return tuple(found)
 
@@ -153,9 +152,4 @@ def _integer(parameters: Any, name: str) -> int:
 
 
 def _matches(expressions: Collection[str], text: str) -> bool:
-    return any(_compiled(expression).fullmatch(text) for expression in expressions)
-
-
-@lru_cache(maxsize=1024)
-def _compiled(expression: str) -> re.Pattern[str]:
-    return re.compile(expression)
+    return any(linear_pattern(expression).fullmatch(text) for expression in expressions)

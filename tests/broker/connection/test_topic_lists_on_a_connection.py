@@ -55,7 +55,7 @@ def test_all_topics_of_a_namespace_with_their_hash() -> None:
         ("public/default/a.*", True, ["a", "ab"]),
         ("persistent://public/default/a", True, ["a"]),
         ("public/default/(a|c)", True, ["a", "c"]),
-        ("(a+)+", False, ["a", "ab", "c"]),
+        ("(?=a).*", False, ["a", "ab", "c"]),
         ("[", False, ["a", "ab", "c"]),
         ("public/default/" + "a" * 60, False, ["a", "ab", "c"]),
     ],
@@ -155,7 +155,7 @@ def test_a_watcher_closed_or_asked_for_again_while_it_is_made_leaves_one_or_none
 def test_a_watcher_that_cannot_be_is_refused_so_that_the_client_polls() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
-            found = (await peer.ask(watch("(a+)+"))).error
+            found = (await peer.ask(watch("(?=a).*"))).error
             assert (found.request_id, found.error) == (2, api.NotAllowedError)
         async with a_peer(BrokerSettings(enable_broker_topic_list_watcher=False)) as peer:
             assert (await peer.ask(watch(".*"))).error.error == api.NotAllowedError
