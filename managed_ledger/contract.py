@@ -187,6 +187,11 @@ class ManagedLedger(Protocol):
     @property
     def is_terminated(self) -> bool: ...
     @property
+    def last_ledger_created_ms(self) -> int:
+        """When the last ledger was begun; before the first append, when the log was opened, where Apache begins one."""
+        ...
+
+    @property
     def skipped(self) -> Skipped: ...
     def active_from(self) -> Position:
         """Cursors that go on there or later are active: what is appended is kept in memory for them."""

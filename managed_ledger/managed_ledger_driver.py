@@ -57,6 +57,7 @@ class StoredManagedLedger:
         entry_metadata: EntryMetadata | None = None,
     ) -> None:
         self.name = metadata.name
+        self.last_ledger_created_ms = around.clock.now_ms()
         self.sequence: LedgerSequence = metadata.sequence
         self._around = around
         self._metadata = metadata
@@ -191,6 +192,7 @@ class StoredManagedLedger:
             cursor.acknowledge_entries(ledger_id, entry_ids)
 
     def _began(self) -> None:
+        self.last_ledger_created_ms = self._around.clock.now_ms()
         """A new ledger: the one before is closed and may go."""
         self._trimming.trim_soon()
 

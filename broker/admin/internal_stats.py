@@ -2,9 +2,8 @@
 
 Where they differ from Apache's: `entriesAddedCounter` counts the entries that are there, not those added since the topic was
 loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog, acknowledged
-entries apart; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; `lastLedgerCreatedTimestamp`
-is when the ledger before was closed; reads under way are not told. Of very many holes only some of those
-are shown that are in memory (`_RANGES_SHOWN_MAX`); how many there are is told.
+entries apart; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; reads under way are not told.
+Of very many holes only some of those are shown that are in memory (`_RANGES_SHOWN_MAX`); how many there are is told.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +40,7 @@ def internal_stats_json(
         "totalSize": log.size_bytes,
         "currentLedgerEntries": 0 if current is None else current.entries,
         "currentLedgerSize": 0 if current is None else current.size_bytes,
-        "lastLedgerCreatedTimestamp": _iso(ledgers[-2].closed_at_ms if len(ledgers) > 1 else 0),
+        "lastLedgerCreatedTimestamp": _iso(log.last_ledger_created_ms),
         "waitingCursorsCount": sum(cursor["waitingReadOp"] for cursor in cursors.values()),
         "pendingAddEntriesCount": 0,
         "lastConfirmedEntry": str(log.last_confirmed),

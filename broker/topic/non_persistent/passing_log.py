@@ -27,6 +27,7 @@ class PassingLog:
     entry_count = 0
     size_bytes = 0
     is_terminated = False
+    last_ledger_created_ms = 0
     skipped = Skipped()
 
     def __init__(self, name: str, entries_at_once_max: Callable[[], int], passed: Callable[[EntryRun], None]) -> None:

@@ -1,6 +1,7 @@
 """Internal stats of a topic on the real managed ledger: where its dispatchers are, and what keeps its cursors."""
 
 import asyncio
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -66,6 +67,26 @@ def test_the_ledger_that_is_written_to_is_told_apart_as_apache_does() -> None:
         assert (stats["ledgers"][-1]["entries"], stats["ledgers"][-1]["size"]) == (0, 0)
         assert (stats["currentLedgerEntries"], stats["state"]) == (3, "LedgerOpened")
         assert stats["currentLedgerSize"] == stats["totalSize"] > 0
+        await world.topic.close()
+
+    run(scenario)
+
+
+def test_when_the_last_ledger_was_begun_is_told_before_and_after_the_first_append() -> None:
+    """By Apache 1970 is never told: a ledger is begun where a topic is opened. Here it is begun by the first append."""
+
+    async def scenario() -> None:
+        world = StoredWorld()
+        await world.open()
+        opened = datetime.fromisoformat((await told(world))["lastLedgerCreatedTimestamp"])
+        assert opened.timestamp() > 0
+        await asyncio.sleep(60)
+        await world.publish_many(1)
+        begun = datetime.fromisoformat((await told(world))["lastLedgerCreatedTimestamp"])
+        assert (begun - opened).total_seconds() >= 60
+        await asyncio.sleep(60)
+        await world.publish_many(1)
+        assert datetime.fromisoformat((await told(world))["lastLedgerCreatedTimestamp"]) == begun, "it goes on in that ledger"
         await world.topic.close()
 
     run(scenario)

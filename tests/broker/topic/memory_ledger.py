@@ -163,6 +163,7 @@ class MemoryLedger:
         self.properties: Mapping[str, str] = {}
         self.cursors: dict[str, MemoryCursor] = {}
         self.is_terminated = False
+        self.last_ledger_created_ms = 0
         self.is_closed = False
         self.is_deleted = False
         self.hold = False
