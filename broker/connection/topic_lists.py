@@ -9,6 +9,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ..errors import BrokerError, ServerError
 from ..service.broker_service import BrokerService
+from ..service.namespaces import listed
 from ..service.topic_lists import Pattern, UnusablePattern, compile_pattern, matching, topics_hash
 from ..service.topic_name import NamespaceName, TopicName
 from . import replies
@@ -63,9 +64,9 @@ class TopicLists:
     async def _listed(self, namespace: NamespaceName, mode: int) -> list[TopicName]:
         modes, topics = api.CommandGetTopicsOfNamespace, list[TopicName]()
         if mode != modes.NON_PERSISTENT:
-            topics += await self._service.list_topics(namespace)
+            topics += await listed(self._service.list_topics(namespace))
         if mode != modes.PERSISTENT:
-            topics += await self._service.list_non_persistent(namespace)
+            topics += await listed(self._service.list_non_persistent(namespace))
         return topics
 
     # ---- WATCH_TOPIC_LIST

@@ -31,7 +31,7 @@ from .load.load_driver import LoadDriver
 from .load.settings import LoadSettings
 from .loaded_topics import LoadedTopics
 from .lookups import Advertised, Answer, address_for, parse_listeners
-from .namespaces import Namespaces
+from .namespaces import Namespaces, listed
 from .neighbours import Neighbours
 from .owners import Owners, SoleOwner
 from .partition_opening import PartitionOpening
@@ -310,11 +310,10 @@ class BrokerService:
         self, namespace: NamespaceName, pattern: Pattern, listener: TopicListListener
     ) -> tuple[list[str], Callable[[], None]]:
         """The topics that match now, and the call that ends telling `listener` of the changes from now on."""
-        await self.namespaces.require(namespace)
         watcher = TopicListWatcher(pattern, listener)
         unwatch = self._watchers.add(namespace, watcher)
         try:
-            topics = await matching(await self.list_topics(namespace), pattern)
+            topics = await matching(await listed(self.list_topics(namespace)), pattern)
         except BaseException:
             unwatch()
             raise

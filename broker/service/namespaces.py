@@ -5,13 +5,13 @@ defaults. Never interprets policies.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore
 
 from .errors import NamespaceNotFound
-from .topic_name import NamespaceName
+from .topic_name import NamespaceName, TopicName
 
 STANDALONE_NAMESPACES = (
     NamespaceName("public", "default"),
@@ -120,3 +120,14 @@ def _is_being_deleted(policies: bytes) -> bool:
     except ValueError:
         return False
     return isinstance(document, dict) and document.get("deleted") is True
+
+
+async def listed(topics: Coroutine[Any, Any, list[TopicName]]) -> list[TopicName]:
+    """The topics of a namespace as clients hear of them: none where there is no such namespace, which may still be made.
+
+    As Apache for persistent topics; an error would make clients ask again for 30 s, and then fail.
+    """
+    try:
+        return await topics
+    except NamespaceNotFound:
+        return []

@@ -7,6 +7,8 @@ import pytest
 
 from broker.service.settings import BrokerSettings
 from broker.service.topic_lists import topics_hash
+from broker.service.topic_name import NamespaceName
+from broker.service.topic_watchers import NOTICE_SECONDS
 from tests.broker.connection.peer import TOPIC, Peer, a_peer, play, settle
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
@@ -70,11 +72,36 @@ def test_a_pattern_is_evaluated_here_or_left_to_the_client(pattern: str, filtere
     play(scenario)
 
 
-@pytest.mark.parametrize(("namespace", "error"), [("nowhere", api.InvalidTopicName), ("a/b", api.TopicNotFound)])
-def test_topics_of_no_namespace_are_an_error(namespace: str, error: int) -> None:
+@pytest.mark.parametrize("mode", api.CommandGetTopicsOfNamespace.Mode.values())
+def test_a_namespace_that_is_not_there_has_no_topics(mode: api.CommandGetTopicsOfNamespace.Mode) -> None:
+    """An error would make clients ask again for 30 s."""
+
     async def scenario() -> None:
         async with a_peer() as peer:
-            assert (await peer.ask(topics(namespace=namespace))).error.error == error
+            found = (await peer.ask(topics(namespace="a/b", mode=mode))).get_topics_of_namespace_response
+            assert (list(found.topics), found.changed, found.topics_hash) == ([], True, topics_hash([]))
+
+    play(scenario)
+
+
+def test_what_is_no_namespace_has_no_list() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            assert (await peer.ask(topics(namespace="nowhere"))).error.error == api.InvalidTopicName
+
+    play(scenario)
+
+
+def test_a_watcher_of_a_namespace_that_is_made_later_hears_of_its_topics() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            found = (await peer.ask(watch("public/later/.*", namespace="public/later"))).watch_topic_list_success
+            assert (list(found.topic), found.topics_hash) == ([], topics_hash([]))
+            await peer.service.namespaces.create(NamespaceName("public", "later"), "standalone", 4)
+            await peer.produce(1, "persistent://public/later/t")
+            await asyncio.sleep(2 * NOTICE_SECONDS)
+            (told,) = peer.answers()
+            assert list(told.watch_topic_update.new_topics) == ["persistent://public/later/t"]
 
     play(scenario)
 
