@@ -13,6 +13,7 @@ from ..errors import BrokerError, ServerError
 from ..schema.values import SchemaData, SchemaType
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
+from ..service.topic_schemas import schema_id
 from ..topic.contract import Topic
 from . import replies
 from .link import Link, Routes
@@ -34,10 +35,11 @@ class Schemas:
 
     async def _get(self, asked: api.CommandGetSchema) -> None:
         raw = asked.schema_version if asked.HasField("schema_version") else None
-        found = await self._service.schemas.of_version(TopicName.parse(asked.topic), raw)
+        name = TopicName.parse(asked.topic)
+        found = await self._service.schemas.of_version(name, raw)
         if found is None:
-            raise BrokerError(ServerError.TOPIC_NOT_FOUND, NO_SCHEMA)
-        self._link.answer(replies.schema_found(asked.request_id, found, TopicName.parse(asked.topic).partitioned.local_name))
+            raise BrokerError(ServerError.TOPIC_NOT_FOUND, f"{NO_SCHEMA} {name}")
+        self._link.answer(replies.schema_found(asked.request_id, found, schema_id(name)))
 
     def on_get_or_create(self, command: BaseCommand, _: memoryview) -> None:
         """TopicNotFound without the topic. IncompatibleSchema fails the message that brought it; others are tried again."""
@@ -47,15 +49,14 @@ class Schemas:
     async def _get_or_create(self, asked: api.CommandGetOrCreateSchema) -> None:
         name = TopicName.parse(asked.topic)
         await self._service.topic(name, may_create=False)
-        version = await self._service.schemas.for_producer(name, schema_data(asked.schema))
+        said = schema_data(asked.schema)
+        version = await self._service.schemas.for_producer(name, None if said.type == SchemaType.NONE else said)
         await self._service.deletion.require_still(name)
         self._link.answer(replies.schema_made(asked.request_id, version))
 
 
-def schema_data(schema: api.Schema) -> SchemaData | None:
-    """What a client brings. None for bytes, of which it says nothing else (retry and dead letters send it)."""
-    if schema.type == api.Schema.NoSchema and not schema.schema_data:
-        return None
+def schema_data(schema: api.Schema) -> SchemaData:
+    """What a client brings. Also bytes of which it says nothing else are a schema, as with Apache (Go's client sends it)."""
     pairs = cast("Iterable[api.KeyValue]", schema.properties)  # in the stubs a type of schema hides the message of this name
     return SchemaData(SchemaType(schema.type), schema.schema_data, metadata_of(pairs))
 

@@ -88,7 +88,7 @@ class TopicSchemas:
 
     async def for_consumer(self, topic: TopicName, schema: SchemaData | None, *, is_in_use: bool) -> None:
         """`is_in_use`: it has messages, producers or consumers. Otherwise the first who comes says what the schema is."""
-        if schema is None or schema.type in (SchemaType.AUTO_CONSUME, SchemaType.NONE) or topic.is_system:
+        if schema is None or schema.type is SchemaType.AUTO_CONSUME or topic.is_system:
             return
         strategy = await self.strategy(topic)
         if is_in_use and strategy == Strategy.ALWAYS_COMPATIBLE:

@@ -85,7 +85,7 @@ def test_a_refused_producer_may_try_again() -> None:
 @pytest.mark.parametrize(
     ("kind", "definition", "version"),
     [
-        ("NoSchema", b"", b""),
+        ("NoSchema", b"", bytes(8)),
         ("String", b"", bytes(8)),
         ("Json", b'{"type":"record","name":"R","fields":[]}', bytes(8)),
         ("Json", b"", None),
