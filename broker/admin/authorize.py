@@ -1,8 +1,10 @@
 """Who may use a route: asked by the dispatcher before it looks at anything else of a request. Owns no decision.
 
 Who is not known is answered 401; who is, and may not, with the status that Apache has for the kind of permission, 401 or
-403. A route that declares nothing is for super-users.
+403. A route that declares nothing is for super-users. What is of a tenant that is not there is 404, as by Apache, whoever asks.
 """
+
+from functools import partial
 
 from starlette.requests import Request
 
@@ -16,7 +18,8 @@ from .answers import Refusal
 from .dispatch import Authorize, allow_all
 from .endpoints import Endpoint
 
-METRICS = "/metrics"
+METRICS, TENANTS = "/metrics", "/admin/v2/tenants"
+TENANT_ABSENT = "Tenant does not exist"
 _FORBIDDEN = frozenset({Kind.NAMESPACE, Kind.NAMESPACE_POLICY, Kind.TOPIC_POLICY, Kind.AUTHENTICATED})
 """Of which Apache says 403; of the others 401."""
 
@@ -27,15 +30,20 @@ def authorizer(security: Security | None) -> Authorize:
         return allow_all
 
     async def authorize(request: Request, endpoint: Endpoint) -> None:
+        is_of_tenants = endpoint.path.startswith(TENANTS)
         is_metrics = endpoint.path.rstrip("/") == METRICS
         if endpoint.access.kind is Kind.ANYBODY or (is_metrics and not security.settings.authenticate_metrics_endpoint):
             return
         request.state.caller = caller = _caller(request, security)
+        if security.authorization is not None:
+            request.state.may = partial(security.authorization.may, caller)
         need = Need(Kind.AUTHENTICATED) if is_metrics else need_of(endpoint, request.path_params)
         if security.authorization is not None:
             try:
                 await security.authorization.require(caller, need)
             except Denied as denied:
+                if need.tenant and not is_of_tenants and not await security.authorization.has_tenant(need.tenant):
+                    raise Refusal(404, TENANT_ABSENT) from None
                 raise Refusal(403 if need.kind in _FORBIDDEN else 401, str(denied)) from None
 
     return authorize

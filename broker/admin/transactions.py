@@ -1,7 +1,7 @@
 """Routes for transaction coordinators (Apache: v3 Transactions, TransactionsBase). Owns nothing.
 
 Paths, members and reasons as there. For super-users alone: they tell topics of all tenants, and Apache lets in whoever is
-known. `timeoutAt` is, as there, how long a transaction may be open, not until when.
+known. One transaction is told to whoever opened it, too. `timeoutAt` is, as there, how long it may be open, not until when.
 """
 
 from typing import Any
@@ -13,6 +13,7 @@ from starlette.responses import Response
 from wire.transactions import TxnAction, TxnId
 
 from ..errors import BrokerError, ServerError
+from ..security.needs import Kind, Need
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
 from ..transaction.coordinator_driver import Coordinator
@@ -20,7 +21,7 @@ from ..transaction.coordinators import ASSIGN, Coordinators
 from ..transaction.machine import Transaction
 from .answers import Refusal, json_answer, no_content
 from .elsewhere import ask_json
-from .endpoints import Endpoint, Query
+from .endpoints import AUTHENTICATED, Endpoint, Query
 from .internal_stats import internal_stats_json
 
 _ROOT = "/admin/v3/transactions"
@@ -42,7 +43,7 @@ class TransactionRoutes:
         return [
             Endpoint("GET", _ROOT + "/coordinators", self.all, answer=list[Any]),
             Endpoint("GET", _ROOT + "/coordinatorStats", self.stats, query=one, answer=answer),
-            Endpoint("GET", _ROOT + "/transactionMetadata" + ids, self.metadata, answer=answer),
+            Endpoint("GET", _ROOT + "/transactionMetadata" + ids, self.metadata, AUTHENTICATED, answer=answer),
             Endpoint("GET", _ROOT + "/slowTransactions/{timeout:int}", self.slow, query=one, answer=answer),
             Endpoint(
                 "GET", _ROOT + "/coordinatorInternalStats/{coordinatorId:int}", self.internal, query=metadata, answer=answer
@@ -91,9 +92,11 @@ class TransactionRoutes:
         txn_id = _txn_id(request)
         coordinator = self._here(txn_id.most)
         try:
-            return json_answer(_metadata(coordinator, coordinator.machine.get(txn_id.least)))
+            found = coordinator.machine.get(txn_id.least)
         except BrokerError as absent:
             raise Refusal(404, absent.message) from absent
+        await _require_owner(request, found.owner)
+        return json_answer(_metadata(coordinator, found))
 
     async def internal(self, request: Request) -> Response:
         """The log of a coordinator: its ledgers and cursor."""
@@ -160,6 +163,15 @@ class TransactionRoutes:
             return None
         asked = f"{_ROOT}/{path}?{urlencode({'coordinatorId': number})}"
         return await ask_json(self._service.neighbours, where.address, asked)
+
+
+async def _require_owner(request: Request, owner: str | None) -> None:
+    """Or a super-user; anybody where the transaction was opened by nobody who is known."""
+    may = getattr(request.state, "may", None)  # there where somebody's permission is asked for
+    if may is None or owner is None or request.state.caller.principal == owner:
+        return
+    if not await may(Need(Kind.SUPER_USER)):
+        raise Refusal(401, f"{request.state.caller} is neither the owner of the transaction nor a super-user")
 
 
 def _number(request: Request) -> int | None:

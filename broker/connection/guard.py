@@ -80,6 +80,9 @@ class Guard:
             for need in NEEDS[command.type](command):
                 await authorization.require(caller, need)
         except Denied as denied:
+            if command.type == BaseCommand.PARTITIONED_METADATA and not await authorization.has_tenant(need.tenant):
+                message = f"Tenant or namespace or topic does not exist: {need.namespace}"
+                raise BrokerError(ServerError.TOPIC_NOT_FOUND, message) from None  # of this command alone, as by Apache
             raise BrokerError(ServerError.AUTHORIZATION, str(denied)) from None
 
     def close(self) -> None:

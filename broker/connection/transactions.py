@@ -1,10 +1,14 @@
 """What clients ask of transaction coordinators: TC_CLIENT_CONNECT_REQUEST, NEW_TXN, ADD_PARTITION_TO_TXN,
 ADD_SUBSCRIPTION_TO_TXN, END_TXN. Owns nothing; the coordinators do all.
 
+One that was committed or aborted on this connection is not found there any more, as by Apache. A client that did not hear the
+answer asks again on a new connection, and is told once more.
+
 Whose a transaction is: the principal's who opened it, where there is authentication. Others are told that it is not there, as
 Apache tells them (ServerCnx.verifyTxnOwnership); a super-user may do what the owner may.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +27,8 @@ from . import replies, transaction_replies
 from .link import Link, Routes
 
 DISABLED = "Transactions are not enabled."
+ENDS_TOLD_MAX = 1000
+"""Of so many that have ended a connection knows that its client was told; of older ones it is told once more."""
 
 
 class Transactions:
@@ -30,6 +36,7 @@ class Transactions:
 
     def __init__(self, link: Link, coordinators: Coordinators | None, security: Security | None) -> None:
         self._link, self._coordinators, self._security = link, coordinators, security
+        self._ends_told: OrderedDict[TxnId, None] = OrderedDict()
 
     @property
     def _all(self) -> Coordinators:
@@ -94,7 +101,10 @@ class Transactions:
 
         async def work() -> None:
             coordinator = await self._owned(txn_id)
+            if txn_id in self._ends_told:
+                raise coordinator.machine.not_found(txn_id.least)
             await coordinator.end(txn_id.least, transaction_replies.action_of(command))
+            self._end_told(txn_id)
             self._answer(command, txn_id)
 
         self._run(command, txn_id, work)
@@ -115,6 +125,11 @@ class Transactions:
             text = f"Client ({who}) is neither the owner of the transaction {txn_id} nor a super user"
             raise BrokerError(ServerError.TRANSACTION_NOT_FOUND, text) from None
         return coordinator
+
+    def _end_told(self, txn_id: TxnId) -> None:
+        self._ends_told[txn_id] = None
+        if len(self._ends_told) > ENDS_TOLD_MAX:
+            self._ends_told.popitem(last=False)
 
     def _run(self, command: BaseCommand, txn_id: TxnId, work: Callable[[], Any]) -> None:
         request_id = transaction_replies.request_id(command)

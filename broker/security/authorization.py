@@ -89,6 +89,10 @@ class Authorization:
         except PrefixMissing:
             return False
 
+    async def has_tenant(self, tenant: str) -> bool:
+        """Whether there is one of that name."""
+        return await self._store.exists(f"{POLICIES}/{tenant}")
+
     def listen(self, listener: Callable[[str], None]) -> Callable[[], None]:
         """Is told of a tenant, or tenant/namespace, where something else may be granted now. Returns what ends it."""
         self._listeners[listener] = None

@@ -96,7 +96,7 @@ class TokenProvider:
     def authenticate(self, shown: Shown, now: float) -> Principal:
         if len(shown.data) > TOKEN_BYTES_MAX:
             raise AuthenticationRefused(f"a token of more than {TOKEN_BYTES_MAX} bytes", "INVALID_AUTH_DATA")
-        claims = self._claims(shown.data)
+        claims = self._claims(shown.data.strip())  # clients send a token's file as it is, with the line's end
         expires_at, begins_at = _time(claims, "exp"), _time(claims, "nbf")
         if expires_at is not None and expires_at + self._leeway <= now:
             raise AuthenticationRefused("the token has expired", _BAD_TOKEN, is_expired=True)

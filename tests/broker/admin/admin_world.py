@@ -1,7 +1,7 @@
 """A broker service with real topics on ledgers in memory, and its admin app, called as an ASGI server calls it."""
 
 import json
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -66,6 +66,9 @@ class StoredMemoryLedgers(MemoryLedgers):
 class AdminWorld:
     """One broker. Paths in `topic` are below public/default."""
 
+    headers: Sequence[tuple[bytes, bytes]] = ()
+    """Of each request."""
+
     def __init__(self, settings: BrokerSettings | None = None, topic_settings: TopicSettings | None = None) -> None:
         clock = RealClock()
         self.store = MemoryStore(clock)
@@ -79,7 +82,13 @@ class AdminWorld:
         path, _, query = path.partition("?")
         content = raw if raw is not None else b"" if body is None else json.dumps(body).encode()
         scope = {"type": "http", "method": method, "path": unquote(path), "raw_path": path.encode()}
-        scope |= {"query_string": query.encode(), "headers": [], "http_version": "1.1", "scheme": "http", "root_path": ""}
+        scope |= {
+            "query_string": query.encode(),
+            "headers": list(self.headers),
+            "http_version": "1.1",
+            "scheme": "http",
+            "root_path": "",
+        }
         unread = [{"type": "http.request", "body": part, "more_body": True} for part in (content[:3], content[3:])]
         unread.append({"type": "http.request", "body": b"", "more_body": False})
         sent: list[Any] = []

@@ -48,6 +48,11 @@ def test_a_token_signed_with_the_secret_names_its_role(alg: str) -> None:
     assert ask(by_secret(), token("alice", alg=alg)) == Principal("alice", "token")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \n"])
+def test_a_token_as_it_stands_in_a_file_may_end_its_line(end: str) -> None:
+    assert ask(by_secret(), token("alice") + end).role == "alice"
+
+
 @pytest.mark.parametrize("alg", ["RS256", "RS512", "PS256"])
 def test_a_token_signed_with_a_private_key_of_rsa_names_its_role(alg: str) -> None:
     authentication = Authentication(settings(token_public_key=in_setting(der(RSA_KEY))), {})

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
+from broker.connection.transactions import ENDS_TOLD_MAX
 from broker.errors import ServerError
 from broker.service.broker_service import BrokerService
 from broker.service.settings import BrokerSettings
@@ -116,6 +117,35 @@ def test_a_client_finds_its_coordinator_and_has_a_transaction_committed() -> Non
                 (TOPIC, txn_id): TxnAction.COMMIT,
                 (f"{TOPIC} s", txn_id): TxnAction.COMMIT,
             }
+
+    play(scenario)
+
+
+def test_a_client_that_was_told_the_end_does_not_find_the_transaction_again_and_one_that_was_not_is_told() -> None:
+    async def scenario() -> None:
+        async with a_server() as server:
+            peer, after_a_break = await server.peer(), await server.peer()
+            await said(peer, connect(7))
+            await said(peer, new(7))
+            txn_id = TxnId(7, 0)
+            assert not (await said(peer, end(txn_id, "COMMIT"))).end_txn_response.HasField("error")
+            for action in ("COMMIT", "ABORT", "COMMIT"):
+                assert (await said(peer, end(txn_id, action))).end_txn_response.error == api.TransactionNotFound
+            assert not (await said(after_a_break, end(txn_id, "COMMIT"))).end_txn_response.HasField("error")
+
+    play(scenario)
+
+
+def test_a_connection_remembers_a_bounded_number_of_ends() -> None:
+    async def scenario() -> None:
+        async with a_server() as server:
+            peer = await server.peer()
+            await said(peer, connect(7))
+            for _ in range(ENDS_TOLD_MAX + 1):
+                opened = (await said(peer, new(7))).new_txn_response
+                await said(peer, end(TxnId(7, opened.txnid_least_bits), "ABORT"))
+            assert not (await said(peer, end(TxnId(7, 0), "ABORT"))).end_txn_response.HasField("error")
+            assert (await said(peer, end(TxnId(7, 2), "ABORT"))).end_txn_response.error == api.TransactionNotFound
 
     play(scenario)
 
