@@ -192,8 +192,8 @@ class StoredManagedLedger:
             cursor.acknowledge_entries(ledger_id, entry_ids)
 
     def _began(self) -> None:
-        self.last_ledger_created_ms = self._around.clock.now_ms()
         """A new ledger: the one before is closed and may go."""
+        self.last_ledger_created_ms = self._around.clock.now_ms()
         self._trimming.trim_soon()
 
     # cursors
