@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from cli import autorecovery_options, config_options, devcluster_options, interpreter, own_parser_commands, tokens_options
 from cli.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND, add_command, add_coordinator_command
 from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
+from cli.suggesting_parser import SuggestingParser
 
 _SERVERS = {
     "bookie": ("cli.bookie_main", "run_bookie"),
@@ -26,9 +27,11 @@ _CONFIGURED = ("standalone", *_SERVERS)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code: 0 after a clean stop, 1 for a failure told on stderr, 2 for wrong usage."""
     words = sys.argv[1:] if arguments is None else arguments
+    if list(words[:1]) in (["-v"], ["--version"]):
+        words = ["version", *words[1:]]
     if own_parser_commands.is_one(words):
         return own_parser_commands.run(words)
-    return _run(_parser().parse_args(words))
+    return _run(_parser().parsed(words))
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -83,9 +86,11 @@ def _take_environment(options: argparse.Namespace) -> bool:
     return True
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bin/pulsar", description="Magnetar: Apache Pulsar's protocol, in Python.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+def _parser() -> SuggestingParser:
+    parser = SuggestingParser(prog="bin/pulsar", description="Magnetar: Apache Pulsar's protocol, in Python.")
+    commands: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(  # type: ignore[assignment]  # SuggestingParser is one
+        required=True, metavar="COMMAND", dest="command"
+    )
     standalone = commands.add_parser("standalone", help="broker, bookie and metadata in one process")
     standalone.add_argument(
         "--data-dir", "--data", metavar="DIR", help="where everything is kept (default: data/standalone of the checkout)"

@@ -27,6 +27,7 @@ from cli.configuration_verdicts import BOOKIE
 from cli.ledgers_store import open_ledgers_store
 from cli.ready_file import write_whole
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
+from cli.start_failures import start_failure
 from metadata.store import MetadataError
 from ports.clock import RealClock
 from ports.logs import configure_logs, line
@@ -42,11 +43,13 @@ log = logging.getLogger("magnetar")
 def run_autorecovery(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
     """Until SIGTERM or SIGINT."""
     configure_logs()
+    configuration: Configuration | None = None
     try:
         files = [(config, Path(config).read_text())] if config else []
-        return uvloop.run(_serve(load_configuration(files, overrides), json_ready))
+        configuration = load_configuration(files, overrides)
+        return uvloop.run(_serve(configuration, json_ready))
     except (BadSetting, LedgerError, MetadataError, OSError) as error:
-        print(f"bin/pulsar autorecovery: {error}", file=sys.stderr)
+        print(f"bin/pulsar autorecovery: {start_failure(error, configuration, (BookieWebSettings,))}", file=sys.stderr)
         return 1
 
 

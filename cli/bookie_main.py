@@ -18,6 +18,7 @@ import uvloop
 from bookie.errors import BookieStartError
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
+from bookie.web.settings import BookieWebSettings
 from bookkeeper.ledgers import LedgerError
 from cli import interpreter
 from cli.bookie import SETTINGS, BookieFailed, BookieServer
@@ -26,6 +27,7 @@ from cli.configuration_verdicts import BOOKIE
 from cli.ledgers_store import open_ledgers_store
 from cli.ready_file import write_whole
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
+from cli.start_failures import start_failure
 from metadata.store import MetadataError
 from ports.clock import RealClock
 from ports.logs import configure_logs, line
@@ -39,6 +41,7 @@ log = logging.getLogger("magnetar")
 def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
     """Serve until SIGTERM or SIGINT."""
     configure_logs()
+    configuration: Configuration | None = None
     try:
         files = [(config, Path(config).read_text())] if config else []
         configuration = load_configuration(files, overrides)
@@ -50,7 +53,8 @@ def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | N
                 held.enter_context(_exclusively(Path(directory)))
             return uvloop.run(_serve(configuration, json_ready))
     except (BadSetting, BookieFailed, BookieStartError, LedgerError, MetadataError, OSError) as error:
-        print(f"bin/pulsar bookie: {error}", file=sys.stderr)
+        ports = (BookieServerSettings, BookieWebSettings)
+        print(f"bin/pulsar bookie: {start_failure(error, configuration, ports)}", file=sys.stderr)
         return 1
 
 
@@ -63,7 +67,9 @@ def _exclusively(directory: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise BookieFailed(f"{directory} is in use by another process") from None
+        raise BookieFailed(
+            f"{directory} is in use by another process: stop that one, or set journalDirectories and ledgerDirectories"
+        ) from None
     finally:
         os.close(descriptor)
 

@@ -4,7 +4,9 @@ Metadata is handed in, so that the same code runs on ZooKeeper, on the embedded 
 """
 
 import asyncio
+import logging
 import socket
+from functools import partial
 
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.network_bookies import NetworkBookies
@@ -21,18 +23,21 @@ from broker.service.namespace_bundles import NamespaceBundles
 from broker.service.ownership_driver import BundleOwnership
 from broker.service.settings import BrokerSettings
 from cli.broker_load import LoadSurroundings, load_driver
-from cli.broker_parts import BROKER_SETTINGS, VERSION, BrokerParts
+from cli.broker_parts import BROKER_SETTINGS, BrokerParts
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import Configuration
 from cli.initialize_cluster import ClusterMetadata, ClusterRefused, NewCluster
 from cli.server_settings import ServerSettings
+from cli.version import VERSION
 from metadata.sessions import Sessions
 from metadata.store import MetadataStore
 from metadata.zookeeper.settings import ZooKeeperSettings
 from ports.clock import Clock
+from ports.logs import line
 from ports.rng import Rng
 
 SETTINGS = (ServerSettings, ClusterSettings, ZooKeeperSettings, BookKeeperSecuritySettings, *BROKER_SETTINGS)
+log = logging.getLogger("magnetar")
 
 
 class BrokerFailed(Exception):
@@ -53,7 +58,8 @@ class BrokerServer:
         timeout, use_version2 = cluster.bookkeeper_client_timeout_in_seconds, ledgers.bookkeeper_use_v2_wire_protocol
         tls = configuration.settings(BookKeeperSecuritySettings).tls(asyncio.get_running_loop().time)
         self._bookies = NetworkBookies(store, timeout, use_version2=use_version2, tls=tls)
-        self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
+        refusal = partial(self._bookies.publish_refusal, ledgers.managed_ledger_default_ack_quorum)
+        self._parts = BrokerParts(configuration, self._bookies, store, clock, rng, refusal)
         self.server_settings = self._parts.server_settings
         self.service = self._parts.service
         self.security, self.tls, self.tls_settings = self._parts.security, self._parts.tls, self._parts.tls_settings
@@ -71,11 +77,17 @@ class BrokerServer:
         try:
             await self._parts.ledgers.check_bookies()
         except LedgerError as error:
+            self._check_read_only(error)
+        await self._parts.listen()
+
+    def _check_read_only(self, error: LedgerError) -> None:
+        """Bookies whose disks are full are read, and will take entries again; with too few of any kind: BrokerFailed."""
+        if self._bookies.count_known() < self._ensemble_size:
             raise BrokerFailed(
                 f"managedLedgerDefaultEnsembleSize={self._ensemble_size}, and {len(self._bookies)} bookies are registered"
                 f" ({', '.join(sorted(self._bookies)) or 'none'}; {error}): start more (`bin/pulsar bookie`), or set it lower"
             ) from error
-        await self._parts.listen()
+        log.warning(line("bookies are read-only: topics are read, and take no messages until that ends", reason=error))
 
     async def serve(self, web_port: int | None, web_port_tls: int | None = None) -> None:
         """Once it is known where the web server listens: others find the broker from now on. BrokerFailed."""

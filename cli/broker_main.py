@@ -4,7 +4,6 @@ Owns the process; `cli.broker` owns what runs in it. Exit codes: 0 after a clean
 """
 
 import asyncio
-import errno
 import logging
 import sys
 from collections.abc import Sequence
@@ -15,13 +14,16 @@ from pathlib import Path
 import uvloop
 
 from bookkeeper.paths import ROOT
+from broker.security.tls_settings import TlsSettings
 from broker.service.settings import BrokerSettings
 from cli.broker import SETTINGS, BrokerFailed, BrokerServer
 from cli.broker_process import settle_interpreter, tell_ready
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import BROKER
+from cli.server_settings import ServerSettings
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
+from cli.start_failures import start_failure
 from cli.web_ports import bound_web_ports
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import parse_service_uri, servers_of
@@ -39,13 +41,13 @@ log = logging.getLogger("magnetar")
 def run_broker(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
     """Serve until SIGTERM or SIGINT."""
     configure_logs()
+    configuration: Configuration | None = None
     try:
         files = [(config, Path(config).read_text())] if config else []
-        return uvloop.run(_serve(load_configuration(files, overrides), json_ready))
+        configuration = load_configuration(files, overrides)
+        return uvloop.run(_serve(configuration, json_ready))
     except (BadSetting, BrokerFailed, MetadataError, OSError) as error:
-        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        remedy = ": stop what listens there, or set brokerServicePort or webServicePort" if in_use else ""
-        print(f"bin/pulsar broker: {error}{remedy}", file=sys.stderr)
+        print(f"bin/pulsar broker: {start_failure(error, configuration, (ServerSettings, TlsSettings))}", file=sys.stderr)
         return 1
 
 

@@ -5,7 +5,7 @@ Owns the order in which these parts start and stop. Whose the bookies and the me
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bookkeeper.client import BookKeeper
 from bookkeeper.ports import BookieClient
@@ -24,6 +24,7 @@ from broker.service.lookups import Advertised
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import path_excluding
 from broker.subscription.settings import DispatcherSettings
+from broker.topic.broker_limits import nothing_refused
 from broker.topic.opening import Topics
 from broker.topic.settings import TopicSettings
 from broker.transaction.coordinators import Coordinators, initialise_coordinators
@@ -34,6 +35,7 @@ from broker.transaction.transactions import BrokerTransactions
 from cli.configuration import Configuration
 from cli.configuration_changes import ChangingSettings
 from cli.server_settings import ServerSettings
+from cli.version import VERSION
 from managed_ledger.factory import ManagedLedgerFactory
 from managed_ledger.settings import ManagedLedgerSettings
 from metadata.metered_store import MeteredStore
@@ -42,7 +44,6 @@ from ports.clock import Clock
 from ports.rng import Rng
 from ports.settings import BadSetting
 
-VERSION = "0.1.0"
 BROKER_SETTINGS = (
     BookKeeperSettings,
     ManagedLedgerSettings,
@@ -64,8 +65,15 @@ class BrokerParts:
     """Ledgers, managed ledgers, topics, service and the port for clients."""
 
     def __init__(
-        self, configuration: Configuration, bookies: Mapping[str, BookieClient], store: MetadataStore, clock: Clock, rng: Rng
+        self,
+        configuration: Configuration,
+        bookies: Mapping[str, BookieClient],
+        store: MetadataStore,
+        clock: Clock,
+        rng: Rng,
+        storage_refusal: Callable[[], str] = nothing_refused,
     ) -> None:
+        """`storage_refusal`: why nothing should be published now, empty when it may."""
         self.server_settings = configuration.settings(ServerSettings)
         self._metered = store = MeteredStore(store)
         self.ledgers = BookKeeper(bookies, store, configuration.settings(BookKeeperSettings), rng)
@@ -81,6 +89,7 @@ class BrokerParts:
             clock,
             takes_transactions=transactions.transaction_coordinator_enabled,
         )
+        topics.persistent.limits.storage_refusal = storage_refusal
         broker, load = configuration.settings(BrokerSettings), configuration.settings(LoadSettings)
         changing = ChangingSettings(configuration, (ServerSettings, *BROKER_SETTINGS))
         self.service = BrokerService(broker, store, clock, topics, self.ledgers, load, changing)

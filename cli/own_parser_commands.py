@@ -8,6 +8,7 @@ from typing import Any
 _COMMANDS = {
     "doctor": ("cli.doctor.__main__", "what is wrong here, how that is seen, and what to do"),
     "completion": ("cli.completion", "a script that completes these commands in bash, zsh or fish"),
+    "version": ("cli.version", "version, commit, Python, kernels and protocol"),
 }
 
 

@@ -4,7 +4,6 @@ Owns the process; `cli.proxy` owns what runs in it. Exit codes: 0 after a clean 
 """
 
 import asyncio
-import errno
 import json
 import logging
 import os
@@ -16,12 +15,14 @@ from pathlib import Path
 
 import uvloop
 
+from broker.proxy.settings import ProxySettings
 from cli import interpreter
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import PROXY
 from cli.proxy import SETTINGS, ProxyServer
 from cli.ready_file import write_whole
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
+from cli.start_failures import start_failure
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import servers_of
 from metadata.zookeeper.kazoo_session import KazooSession
@@ -36,13 +37,13 @@ log = logging.getLogger("magnetar")
 def run_proxy(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
     """Serve until SIGTERM or SIGINT."""
     configure_logs()
+    configuration: Configuration | None = None
     try:
         files = [(config, Path(config).read_text())] if config else []
-        return uvloop.run(_serve(load_configuration(files, overrides), json_ready))
+        configuration = load_configuration(files, overrides)
+        return uvloop.run(_serve(configuration, json_ready))
     except (BadSetting, MetadataError, OSError) as error:
-        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        remedy = ": stop what listens there, or set servicePort or webServicePort" if in_use else ""
-        print(f"bin/pulsar proxy: {error}{remedy}", file=sys.stderr)
+        print(f"bin/pulsar proxy: {start_failure(error, configuration, (ProxySettings,))}", file=sys.stderr)
         return 1
 
 

@@ -11,11 +11,14 @@ from pathlib import Path
 
 import uvloop
 
+from broker.security.tls_settings import TlsSettings
 from cli.broker_process import settle_interpreter, tell_ready
 from cli.configuration import CONF, STANDALONE_CONF, Configuration, load_configuration
 from cli.configuration_verdicts import STANDALONE
+from cli.server_settings import ServerSettings
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from cli.standalone import SETTINGS, Standalone, StandaloneFailed
+from cli.start_failures import start_failure
 from cli.web_ports import bound_web_ports
 from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataError
@@ -33,13 +36,14 @@ ROOT = Path(__file__).resolve().parent.parent
 def run_standalone(data_dir: str | None, config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
     """Serve until SIGTERM or SIGINT."""
     configure_logs()
+    configuration: Configuration | None = None
     try:
         configuration = standalone_configuration(config, overrides)
         directory = Path(data_dir) if data_dir else ROOT / "data" / "standalone"
         with _exclusively(directory):
             return uvloop.run(_serve(configuration, directory, json_ready))
     except (BadSetting, StandaloneFailed, MetadataError, OSError) as error:
-        print(f"bin/pulsar standalone: {error}", file=sys.stderr)
+        print(f"bin/pulsar standalone: {start_failure(error, configuration, (ServerSettings, TlsSettings))}", file=sys.stderr)
         return 1
 
 
@@ -61,7 +65,9 @@ class _exclusively:  # noqa: N801  # reads as a clause
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StandaloneFailed(f"{self._path.parent} is in use by another process") from None
+            raise StandaloneFailed(
+                f"{self._path.parent} is in use by another process: stop that one, or give another --data-dir"
+            ) from None
 
     def __exit__(self, *_: object) -> None:
         self._file.close()

@@ -4,6 +4,7 @@ Standard library alone, and nothing read before it is asked for: `bin/pulsar-adm
 """
 
 import sys
+from collections.abc import Sequence
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
@@ -17,17 +18,39 @@ ROOT = Path(__file__).resolve().parent.parent
 _COMMIT_CHARACTERS = 12
 
 
+def main(words: Sequence[str] = ()) -> int:
+    """`bin/pulsar version [--json]`. Exit code 0, or 2 for wrong usage."""
+    if [*words] not in ([], ["--json"]):
+        print("Usage: bin/pulsar version [--json]", file=sys.stderr)
+        return 2
+    print(_as_json() if words else version_text())
+    return 0
+
+
 def version_text(program: str = "magnetar") -> str:
-    """What `--version` prints: one line for each thing that a report of a defect needs."""
+    """What `--version` prints: a line for each thing that a report of a defect needs."""
+    facts = _facts()
+    protocol = f"{facts.pop('protocol')} (as Apache Pulsar {APACHE_VERSION})"
+    return "\n".join(
+        [f"{program} {facts.pop('version')}", *(f"{key}: {text}" for key, text in facts.items()), f"protocol: {protocol}"]
+    )
+
+
+def _as_json() -> str:
+    import json
+
+    return json.dumps(_facts() | {"protocol": PROTOCOL_VERSION, "apache": APACHE_VERSION})
+
+
+def _facts() -> dict[str, str]:
     found = sys.version_info
-    lines = [
-        f"{program} {VERSION}",
-        f"commit: {_commit() or 'not known (no checkout)'}",
-        f"python: {found.major}.{found.minor}.{found.micro} ({sys.executable or 'unknown'})",
-        f"kernels: {_kernels()}",
-        f"protocol: {PROTOCOL_VERSION} (as Apache Pulsar {APACHE_VERSION})",
-    ]
-    return "\n".join(lines)
+    return {
+        "version": VERSION,
+        "commit": _commit() or "not known (no checkout)",
+        "python": f"{found.major}.{found.minor}.{found.micro} ({sys.executable or 'unknown'})",
+        "kernels": _kernels(),
+        "protocol": str(PROTOCOL_VERSION),
+    }
 
 
 def _commit() -> str:

@@ -10,9 +10,9 @@ from broker.security.security import Security
 from broker.security.tls_settings import TlsSettings
 from broker.service.broker_service import BrokerService
 from broker.transaction.coordinators import Coordinators
-from cli.broker_parts import VERSION
 from cli.broker_process import bound_socket
 from cli.server_settings import ServerSettings
+from cli.version import VERSION
 from metadata.store import MetadataStore
 from ports.request_limit import RequestLimit
 from ports.tls import RenewedTls

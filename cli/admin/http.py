@@ -6,7 +6,7 @@ Never in here: what a request means. `http.client` and nothing heavier: the time
 import contextlib
 import json
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from http.client import BadStatusLine, HTTPConnection, HTTPException, HTTPSConnection, RemoteDisconnected
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -88,8 +88,20 @@ class AdminConnection:
             body = response.read(ANSWER_BYTES_MAX)
         except (OSError, HTTPException) as error:
             self._open.pop(origin, HTTPConnection("closed")).close()
-            raise Unreachable(f"{origin}: {error or type(error).__name__}") from error
+            raise Unreachable(self._reason(origin, error)) from error
         return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, body)
+
+    def _reason(self, origin: str, error: OSError | HTTPException) -> str:
+        """On which address, what happened, the likely cause, the remedy."""
+        from cli.connection_advice import HTTP, closed_at_once, not_reached, speaks_otherwise
+
+        if isinstance(error, RemoteDisconnected):
+            return closed_at_once(origin, HTTP)
+        if isinstance(error, BadStatusLine):
+            return speaks_otherwise(origin, str(error).encode("latin-1", errors="replace"), HTTP, "its answer is no HTTP")
+        if isinstance(error, OSError):
+            return not_reached(origin, error, HTTP, self._timeout)
+        return f"{origin}: {error or type(error).__name__}"
 
     def _connection(self, scheme: str, host: str, port: int | None) -> HTTPConnection:
         if scheme == "http":

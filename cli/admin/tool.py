@@ -14,11 +14,11 @@ from cli.admin.request import built, filled_sentence
 from cli.admin.table import Command, Option, options, positionals
 from cli.admin.usage import command_usage, group_usage, tool_usage
 from cli.client_configuration import ClientConfiguration, ConfigurationError, load_client_configuration
+from cli.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from cli.admin.context import Asking, Context
 
-VERSION = "0.1.0"
 _TEXT, _FLAG = "string", "flag"
 HELP = Option("help", ("-h", "--help"), _FLAG, False, None)
 VERSION_OPTION = Option("version", ("-v", "--version"), _FLAG, False, None)
@@ -92,7 +92,8 @@ def understood(words: Sequence[str]) -> _Call:
         raise Told(f"{name}: not offered here: {NOT_OFFERED[name]}", 1)
     group = GROUPS.get(name)
     if group is None:
-        raise Told(f"Unmatched argument at index {count}: '{name}'\n{tool_usage(OWN_OPTIONS)}", 1)
+        near = did_you_mean(name, (each for each, about in GROUPS.items() if not about.hidden))
+        raise Told(f"Unmatched argument at index {count}: '{name}'.{near}\n{tool_usage(OWN_OPTIONS)}", 1)
     return _in_group(own, group, words, count + 1)
 
 
@@ -116,7 +117,7 @@ def _in_group(own: Mapping[str, Any], group: Group, words: Sequence[str], at: in
         _help_or_version({"help": words[at] in HELP.names, "version": True}, usage)
     command = commands.get(words[at])
     if command is None:
-        raise Told(f"Unmatched argument at index {at}: '{words[at]}'\n{usage}", 1)
+        raise Told(f"Unmatched argument at index {at}: '{words[at]}'.{did_you_mean(words[at], commands)}\n{usage}", 1)
     return _Call(own, command, _values(group, command, words[at + 1 :], at + 1))
 
 
@@ -145,7 +146,9 @@ def _help_or_version(given: Mapping[str, Any], usage: str) -> None:
     if given.get("help"):
         raise Told(usage, 0)
     if given.get("version"):
-        raise Told(f"Current version of magnetar is: {VERSION}", 0)
+        from cli.version import version_text
+
+        raise Told(version_text("pulsar-admin"), 0)
 
 
 def _configuration(own: Mapping[str, Any]) -> ClientConfiguration:

@@ -14,8 +14,11 @@ from cli.bookkeeper_shell.commands import COMMANDS, FAILED, REFUSED, Command
 from cli.bookkeeper_shell.context import LEDGER_ID_FORMATS, CommandFailed, Shell
 from cli.bookkeeper_shell.options import HELP, Option, WrongUsage, parse, parse_leading
 from cli.configuration import CONF, load_configuration
+from cli.suggestions import did_you_mean
+from cli.version import version_text
 from ports.settings import BadSetting
 
+_COMMANDS = ("shell", "bookie", "autorecovery", "help", "version")
 SHELL_USAGE = (
     "Usage: bin/bookkeeper shell [-conf FILE] [--set KEY=VALUE] [-ledgeridformat long|hex|uuid] [-entryformat string|hex] "
     "COMMAND [options]"
@@ -44,6 +47,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         case ["help"] | ["-h"] | ["--help"]:
             print(USAGE)
             return 0
+        case ["version"] | ["-v"] | ["--version"]:
+            print(version_text("bookkeeper"))
+            return 0
+        case [name]:
+            print(f"Unknown command {name}.{did_you_mean(name, _COMMANDS)}", file=sys.stderr)
     print(USAGE, file=sys.stderr)
     return FAILED
 
@@ -73,7 +81,7 @@ def run_shell(words: Sequence[str]) -> int:
             return 1
         command = COMMANDS.get(name)
         if command is None:
-            print(f"ERROR: Unknown command {name}", file=sys.stderr)
+            print(f"ERROR: Unknown command {name}.{did_you_mean(name, COMMANDS)}", file=sys.stderr)
             return _help([], FAILED)
         return _run(command, _shell(own, [text for short, text in given if short == "set"]), words)
     except WrongUsage as error:
@@ -144,7 +152,7 @@ def _help(words: Sequence[str], code: int) -> int:
         print(_usage(COMMANDS[words[0]]), file=out)
         return code
     if words:
-        print(f"Unknown command {words[0]}", file=sys.stderr)
+        print(f"Unknown command {words[0]}.{did_you_mean(words[0], COMMANDS)}", file=sys.stderr)
         return _help([], FAILED)
     print(f"{USAGE}\nwhere COMMAND is one of:", file=out)
     for name in sorted(COMMANDS):

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from cli.suggestions import did_you_mean
+
 LONG_MAX = (1 << 63) - 1
 
 
@@ -113,7 +115,8 @@ def _find(options: Sequence[Option], word: str) -> Option:
             return option
     begun = [option for option in options if name and option.long.startswith(name)]
     if len(begun) != 1:
-        raise WrongUsage(f"Unrecognized option: {word}")
+        known = (f"-{each}" for option in options for each in (option.short, option.long) if each)
+        raise WrongUsage(f"Unrecognized option: {word}.{did_you_mean(f'-{name}', known)}")
     return begun[0]
 
 

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+VERSION = "0.1.0"
+"""That of the product, which a test holds it to."""
 _BUNDLED = Path(__file__).parent / "bundled"
 if _BUNDLED.is_dir():  # of an installed wheel; in a checkout the same packages stand beside this one
     sys.path.append(str(_BUNDLED))

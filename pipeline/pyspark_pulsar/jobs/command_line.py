@@ -5,12 +5,14 @@ import functools
 import json
 import logging
 import os
+import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .. import VERSION, decoder
 from ..errors import PipelineError, WrongOption
 from . import audit, dead_letters, land, reconcile, replay
 from .interruptible import Interruption
@@ -18,6 +20,7 @@ from .name_values import pairs
 from .progress import Progress
 from .report import Report, write
 from .spark_errors import reason
+from .suggesting_parser import SuggestingParser
 
 _FINE, _FOUND, _FAILED, _INTERRUPTED = 0, 1, 2, 130
 _SPARKS = {
@@ -95,7 +98,8 @@ def _check_report(directory: str) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="pulsar-pipeline", description="Jobs on the data of a broker.")
+    parser = SuggestingParser(prog="pulsar-pipeline", description="Jobs on the data of a broker.")
+    parser.add_argument("-v", "--version", action="version", version=_version())
     jobs = parser.add_subparsers(dest="job", required=True, metavar="JOB")
     for name, text, module in _WITH_SPARK:
         job = _job(jobs, name, text)
@@ -108,6 +112,10 @@ def _parser() -> argparse.ArgumentParser:
         module.add_arguments(job)
         job.set_defaults(run=functools.partial(_run_without_spark, module))
     return parser
+
+
+def _version() -> str:
+    return f"pulsar-pipeline {VERSION}, Python {platform.python_version()}, decoder: {decoder()}"
 
 
 def _job(jobs: Any, name: str, text: str) -> argparse.ArgumentParser:
