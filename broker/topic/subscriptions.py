@@ -247,18 +247,19 @@ class Subscriptions:
 
     async def end_all(self, reason: str) -> None:
         """The topic closes: everybody is told. Returns when no cursor is being made or deleted any more."""
-        for subscription in self.all:
+        everything = self.all
+        for subscription in everything:
             subscription.is_fenced = True
-            subscription.end_consumers(reason)
         async for subscription in in_slices(everything):
+            subscription.end_consumers(reason)
         async with self._turn:
             return
-
 
     async def let_go(self) -> None:
         """The topic has ended: they go in slices, not all at once with the topic."""
         async for name in in_slices(list(self._by_name)):
             self._by_name.pop(name, None)
+
 
 def start_of_reader(ledger: ManagedLedger, request: SubscribeRequest) -> Position:
     """The first position that a reader gets: the entry it names, of which it skips by itself what it has had.
