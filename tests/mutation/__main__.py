@@ -1,0 +1,79 @@
+"""`python -m tests.mutation --count 1000 --seed 1`: mutants of the pure machines and of storage, and those that no test finds.
+
+Each is tried with the tests of its layer that call its function. Prints the survivors and how many were found; `--out FILE`
+keeps a line of JSON for each mutant, and a run with the same file goes on where it ended.
+"""
+
+import argparse
+import importlib
+import json
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.mutants import Mutant, mutants_of
+from tests.mutation.runs import Mutations, Verdict
+from tests.mutation.targets import LAYERS, modules
+
+QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist", "--timeout=0", "--no-header")
+
+
+class Record:
+    """What became of each mutant, kept in a file where there is one."""
+
+    def __init__(self, out: Path | None) -> None:
+        self._out = out
+        rows = [json.loads(line) for line in out.read_text().splitlines()] if out is not None and out.exists() else []
+        self.verdicts: dict[str, str] = {row["mutant"]: row["verdict"] for row in rows}
+
+    def add(self, mutant: Mutant, verdict: Verdict) -> None:
+        self.verdicts[str(mutant)] = verdict.value
+        if verdict in (Verdict.SURVIVED, Verdict.NOT_CALLED):
+            print(f"{verdict.value}: {mutant}", flush=True)
+        if self._out is not None:
+            with self._out.open("a") as out:
+                out.write(json.dumps({"mutant": str(mutant), "verdict": verdict.value}) + "\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _parser().parse_args(arguments)
+    record = Record(options.out)
+    chosen = [mutant for mutant in choose(options.modules, options.count, options.seed) if str(mutant) not in record.verdicts]
+    for layer, tests in LAYERS.items():
+        mutants = [mutant for mutant in chosen if mutant.module.startswith(layer) and layer.startswith(options.layer)]
+        if mutants:
+            pytest.main([*QUIET, *tests], plugins=[Mutations(mutants, record.add)])
+    print(", ".join(f"{count} {verdict}" for verdict, count in sorted(Counter(record.verdicts.values()).items())))
+    return 0
+
+
+def choose(prefix: str, count: int, seed: int) -> list[Mutant]:
+    """`count` mutants by chance from the modules whose names begin with `prefix`."""
+    found: list[Mutant] = []
+    for name in modules(prefix):
+        module = importlib.import_module(name)
+        found += mutants_of(name, Path(module.__file__ or "").read_text())
+    print(f"{len(found)} mutants in all", file=sys.stderr)
+    return random.Random(seed).sample(found, min(count, len(found)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--count", type=int, default=100, help="mutants to try (100)")
+    parser.add_argument("--seed", type=int, default=1, help="which are chosen (1)")
+    parser.add_argument("--modules", default="", help="only of modules whose name begins so")
+    parser.add_argument("--layer", default="", help="only of layers whose name begins so: several processes share the work")
+    parser.add_argument("--out", type=Path, help="a file for a line of JSON each")
+    return parser
+
+
+if __name__ == "__main__":
+    began = time.monotonic()
+    code = main()
+    print(f"{time.monotonic() - began:.0f} s", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,38 @@
+"""Which modules are mutated, and which tests are to find it.
+
+The modules are the pure machines and the storage: what decides about messages, cursors, ledgers and entries. A wrong decision
+there loses or repeats data; a wrong log line does not, so composition roots, tools and HTTP are left out.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = (
+    "bookie/journal", "bookie/storage", "bookie/ranges.py", "bookie/memtable.py", "bookie/ledgers.py", "bookie/reading.py",
+    "bookkeeper/ensemble.py", "bookkeeper/ensemble_change.py", "bookkeeper/recovery.py", "bookkeeper/metadata_codec.py",
+    "bookkeeper/replica_read.py", "bookkeeper/underreplication.py", "bookkeeper/repair/plan.py",
+    "bookkeeper/repair/fragments.py", "broker/subscription", "broker/topic/deduplication.py", "broker/topic/acknowledging.py",
+    "broker/topic/token_buckets.py", "broker/connection/publish_gate.py", "broker/connection/session.py",
+    "broker/compaction/keys.py", "broker/compaction/sifting.py", "broker/transaction/machine.py",
+    "broker/transaction/records.py", "managed_ledger/cursor", "managed_ledger/cache", "managed_ledger/ledger",
+    "metadata/tree.py", "metadata/claim.py", "metadata/sessions.py",
+)  # fmt: skip
+LAYERS: Mapping[str, tuple[str, ...]] = {
+    "bookie": ("tests/bookie", "tests/simulation/test_seeds.py"),
+    "bookkeeper": ("tests/bookkeeper",),
+    "broker": (
+        "tests/broker/subscription", "tests/broker/topic", "tests/broker/connection", "tests/broker/transaction",
+        "tests/broker/compaction",
+    ),
+    "managed_ledger": ("tests/managed_ledger", "tests/simulation/test_seeds.py"),
+    "metadata": ("tests/metadata",),
+}  # fmt: skip
+"""The first part of a module's name, and the tests that are tried."""
+
+
+def modules(prefix: str = "") -> list[str]:
+    """Dotted names, sorted; those that begin with `prefix`."""
+    paths = [path for name in PACKAGES for path in ([ROOT / name] if name.endswith(".py") else (ROOT / name).rglob("*.py"))]
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths if path.name != "__init__.py"}
+    return sorted(name for name in names if name.startswith(prefix))
