@@ -1,10 +1,17 @@
 """The entry cache: what it holds, what it lets go, joining; and its twin, a dictionary of entries."""
 
+import inspect
+import textwrap
+from unittest.mock import patch
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from managed_ledger.cache import entry_cache
 from managed_ledger.cache.entry_cache import CachedLog, EntryCache
 from managed_ledger.cache.places import ReadingPlaces
+from tests.wire.frame_samples import stored
 from wire.kernels.entries import first_damaged, seal
 from wire.position import Position
 from wire.run import EntryRun
@@ -65,6 +72,31 @@ def test_small_runs_that_follow_one_another_are_one_run_for_the_reader_and_then_
     assert rest is not None
     assert entries_of(rest) == list(range(60, 100))
     assert cache.size_bytes == first.size_bytes + rest.size_bytes
+
+
+def read_over_two_headers() -> list[bytes]:
+    """What a reader gets of two small runs that follow one another, whose entries have headers of different lengths."""
+    _, log = cached()
+    log.insert(stored([b"one", b"two"], 1, 0, header_bytes=36), 0.0)
+    log.insert(stored([b"three", b"four"], 1, 2, header_bytes=52), 0.0)
+    found: list[bytes] = []
+    while len(found) < 4:
+        run = log.get(1, len(found), 10, MANY, 0.0)
+        assert run is not None
+        found += payloads(run)
+    return found
+
+
+def test_runs_whose_headers_have_other_lengths_are_not_joined() -> None:
+    assert read_over_two_headers() == [b"one", b"two", b"three", b"four"]
+
+
+def test_a_cache_that_joins_runs_whatever_their_headers_is_found() -> None:
+    blind = "\n".join(line for line in inspect.getsource(CachedLog._joined).splitlines() if "header_bytes" not in line)
+    names = {**vars(entry_cache)}
+    exec(textwrap.dedent(blind), names)
+    with patch.object(CachedLog, "_joined", names["_joined"]), pytest.raises(AssertionError):
+        assert read_over_two_headers() == [b"one", b"two", b"three", b"four"]
 
 
 def test_a_gap_ends_a_joined_run() -> None:

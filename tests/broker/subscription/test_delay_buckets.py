@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from broker.subscription.delay_buckets import (
+    MERGED_MAX,
     START,
     Bucket,
     BucketRule,
@@ -204,3 +205,23 @@ def test_a_bucket_has_ledgers_of_its_own_when_no_other_is_or_will_be_about_them(
     assert has_ledgers_of_its_own(whole, first, last, [bucket(1, (1, 0), (2, 7)), bucket(2, (5, 0), (6, 0))])
     assert not has_ledgers_of_its_own(whole, first, last, [bucket(1, (1, 0), (3, 4))])
     assert not has_ledgers_of_its_own(Store(START, Position(4, 10)), first, last, [])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.integers(1, 50), min_size=MERGED_MAX, max_size=10))
+def test_the_neighbours_that_are_merged_are_those_of_which_least_is_left(counts: list[int]) -> None:
+    """Against a twin that looks at every group, the last one too."""
+    delays = waits({3 + place: count for place, count in enumerate(counts)})
+    buckets = [bucket(place, (3 + place, 0), (3 + place, 49)) for place in range(len(counts))]
+    found = next_step(buckets, delays, Position(3 + len(counts), 0), None, BucketRule(100, 1000, MERGED_MAX), is_quiet=False)
+    groups = [buckets[start : start + MERGED_MAX] for start in range(len(buckets)) if start + MERGED_MAX <= len(buckets)]
+    best = min(groups, key=lambda group: sum(counts[each.ledger_id] for each in group))
+    assert found == Store(best[0].first, best[-1].end, tuple(best))
+
+
+def test_where_only_the_last_neighbours_have_little_left_they_are_merged() -> None:
+    counts = [50] * MERGED_MAX + [1] * MERGED_MAX
+    delays = waits({3 + place: count for place, count in enumerate(counts)})
+    buckets = [bucket(place, (3 + place, 0), (3 + place, 49)) for place in range(len(counts))]
+    found = next_step(buckets, delays, Position(11, 0), None, BucketRule(100, 1000, MERGED_MAX), is_quiet=False)
+    assert found == Store(buckets[MERGED_MAX].first, buckets[-1].end, tuple(buckets[MERGED_MAX:]))
