@@ -147,7 +147,7 @@ class CursorRoutes:
         run = await topic.operations.peek(name, number) if number > 0 else None
         if run is None:
             raise Refusal(404, "Message not found")
-        return message_answer(run)
+        return message_answer(run, topic)
 
     async def analyze(self, request: Request) -> Response:
         """Counts the backlog of a subscription by reading it."""
@@ -175,7 +175,7 @@ class CursorRoutes:
         run = await topic.operations.read(Position(request.path_params["ledger"], request.path_params["entry"]))
         if run is None:
             raise Refusal(404, "Message id not found")
-        return message_answer(run)
+        return message_answer(run, topic)
 
     async def message_id(self, request: Request) -> Response:
         """Tells the id of the first message published then or later; else of the last one there is."""

@@ -35,7 +35,8 @@ def read_place(body: Any) -> Place:
     if ledger_id < 0 or (ledger_id, entry_id) == LATEST:
         return Place(EARLIEST if ledger_id < 0 else LATEST, properties=_properties(body))
     batch_index = _number(body, "batchIndex", -1)
-    return Place(Position(ledger_id, max(entry_id, 0)), batch_index, body.get("isExcluded") is True, _properties(body))
+    is_excluded = body.get("excluded", body.get("isExcluded")) is True  # as Jackson writes it, and as Apache's documents do
+    return Place(Position(ledger_id, max(entry_id, 0)), batch_index, is_excluded, _properties(body))
 
 
 async def first_position(topic: Topic, place: Place) -> tuple[Position, tuple[int, ...]]:

@@ -113,7 +113,7 @@ class TopicFactRoutes:
         run = await topic.operations.examine(query["messagePosition"], from_earliest=is_early)
         if run is None:
             raise Refusal(412, "Could not examine messages due to the total message is zero")
-        return message_answer(run)
+        return message_answer(run, topic)
 
     async def internal_info(self, request: Request) -> Response:
         """Tells what metadata has of a topic, or of its partitions, without loading it."""

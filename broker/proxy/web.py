@@ -234,9 +234,9 @@ class _Exchange:
                 return event
 
     async def pass_on(self, response: h11.Response, send: Send) -> None:
-        """All but the date, which the proxy gives each answer itself."""
+        """All but the date, which the proxy gives each answer itself. Names keep their capitals, which clients look at."""
         dropped = (_OF_ONE_HOP | {b"date"}) - {b"content-length"}
-        kept = [(name, value) for name, value in response.headers if name not in dropped]
+        kept = [(name, value) for name, value in response.headers.raw_items() if name.lower() not in dropped]
         await send({"type": "http.response.start", "status": response.status_code, "headers": kept})
         async for data in self._body():
             await send({"type": "http.response.body", "body": data, "more_body": True})

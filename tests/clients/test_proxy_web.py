@@ -70,6 +70,16 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
     uvloop.run(bounded())
 
 
+def test_names_of_headers_come_through_as_the_broker_wrote_them() -> None:
+    async def scenario() -> None:
+        told = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Pulsar-PROPERTY: {}\r\nDate: now\r\n\r\nok"
+        async with made_up_broker(told) as (address, _):
+            status, body, headers = await ask(Known(address), "GET", "/admin/v2/clusters")
+        assert (status, body, headers) == (200, b"ok", {b"Content-Length": b"2", b"X-Pulsar-PROPERTY": b"{}"})
+
+    run(scenario)
+
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n[1,\r\n2\r\n2]\r\n0\r\n\r\n"
 
 
@@ -82,7 +92,7 @@ def test_a_request_goes_to_a_broker_and_its_answer_comes_back() -> None:
         async with made_up_broker(OK) as (address, asked):
             status, body, headers = await ask(Known(address), "PUT", "/admin/v2/tenants/t", b"{}", b"a=b%20c")
             assert (status, body) == (200, b"[1,2]")
-            assert headers == {b"content-type": b"application/json"}
+            assert headers == {b"Content-Type": b"application/json"}
             head, _, sent = asked[0].partition(b"\r\n\r\n")
             assert sent == b"{}"
             assert head.startswith(b"PUT /admin/v2/tenants/t?a=b%20c HTTP/1.1\r\n")
@@ -151,7 +161,7 @@ def test_an_answer_that_breaks_off_in_the_middle_is_not_made_whole() -> None:
     async def scenario() -> None:
         async with made_up_broker(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n[1") as (address, _):
             status, body, headers = await ask(Known(address), "GET", "/admin/x")
-            assert (status, body, headers) == (200, b"[1", {b"content-length": b"5"})
+            assert (status, body, headers) == (200, b"[1", {b"Content-Length": b"5"})
 
     run(scenario)
 

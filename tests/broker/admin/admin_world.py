@@ -30,7 +30,10 @@ NAME = "persistent://public/default"
 class Answer:
     status: int
     headers: Mapping[str, str]
+    """By their names in small letters."""
     body: bytes
+    header_names: tuple[str, ...]
+    """As they go out."""
 
     @property
     def json(self) -> Any:
@@ -100,8 +103,9 @@ class AdminWorld:
             sent.append(message)
 
         await self.app(scope, receive, send)
-        headers = {key.decode(): value.decode() for key, value in sent[0]["headers"]}
-        return Answer(sent[0]["status"], headers, b"".join(part["body"] for part in sent[1:]))
+        names = tuple(key.decode() for key, _ in sent[0]["headers"])
+        headers = {key.decode().lower(): value.decode("latin-1") for key, value in sent[0]["headers"]}
+        return Answer(sent[0]["status"], headers, b"".join(part["body"] for part in sent[1:]), names)
 
     async def get(self, path: str) -> Answer:
         return await self.call("GET", path)
