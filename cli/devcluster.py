@@ -3,16 +3,18 @@
 import asyncio
 import difflib
 from collections.abc import Callable
+from pathlib import Path
 
 from cli.devcluster_lines import table
 from cli.devcluster_member import Member, State
-from cli.devcluster_plan import ZOOKEEPER, ClusterPlan, DevclusterFailed
+from cli.devcluster_plan import ADDED, BOOKIE, ZOOKEEPER, ClusterPlan, DevclusterFailed
 
 
 class Devcluster:
     """`start` once, `stop` once; `do` in between."""
 
     def __init__(self, plan: ClusterPlan, tell: Callable[[str, str], None]) -> None:
+        self._plan, self._tell = plan, tell
         self._stages = [[Member(each, tell) for each in stage] for stage in plan.stages]
         self.members = {member.plan.name: member for stage in self._stages for member in stage if not member.plan.ends}
         self._busy = asyncio.Lock()
@@ -52,12 +54,24 @@ class Devcluster:
                 case "stop":
                     await self._member(name).stop()
                     return f"{name} is stopped"
+                case "add-bookie":
+                    return await self._add_bookie()
                 case "restart":
                     member = self._member(name)
                     await member.stop()
                     await member.start()
                     return f"{name} is ready, pid {member.pid}"
         raise DevclusterFailed(f"{verb!r}: a newer bin/pulsar than the one that runs")
+
+    async def _add_bookie(self) -> str:
+        """New ledgers are written to it from now on, and auto-recovery copies to it. It stays: the data directory says so."""
+        bookies = next(stage for stage in self._stages if stage[0].plan.name == f"{BOOKIE}1")
+        member = Member(self._plan.next_bookie(len(bookies) + 1), self._tell)
+        await member.start()
+        bookies.append(member)
+        self.members[member.plan.name] = member
+        await asyncio.to_thread(Path(ADDED).write_text, str(len(bookies)))
+        return f"{member.plan.name} is ready, pid {member.pid}: {'  '.join(member.plan.urls)}"
 
     async def _kill(self, member: Member) -> str:
         if member.state is State.DOWN:

@@ -13,7 +13,7 @@ from pathlib import Path
 from cli.devcluster import Devcluster
 from cli.devcluster_control import SOCKET, ask, is_served, serve_control
 from cli.devcluster_lines import readable
-from cli.devcluster_plan import ClusterPlan, DevclusterFailed, cluster_plan
+from cli.devcluster_plan import ClusterPlan, DevclusterFailed, added_bookies, cluster_plan
 from cli.ready_file import write_whole
 from cli.serving import STOPS, stop_on_signal
 
@@ -33,6 +33,7 @@ class Screen:
             name: f"\x1b[{_COLOURS[index % len(_COLOURS)]}m{name:{width}} |\x1b[0m" if is_terminal else f"{name:{width}} |"
             for index, name in enumerate(names)
         }
+        self._width = width
         self._is_coloured, self._is_gone = is_terminal, False
         self.gone = asyncio.Event()
 
@@ -40,7 +41,8 @@ class Screen:
         if self._is_gone:
             return
         try:
-            print(self._prefixes[name], readable(text, coloured=self._is_coloured), flush=True)
+            prefix = self._prefixes.setdefault(name, f"{name:{self._width}} |")  # of one that came later
+            print(prefix, readable(text, coloured=self._is_coloured), flush=True)
         except OSError:
             self._is_gone = True
             sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # what Python flushes at its end must not fail again
@@ -52,13 +54,16 @@ def run_devcluster(options: argparse.Namespace) -> int:
     data = Path(options.data).resolve() if options.data else ROOT / "data" / "devcluster"
     json_ready = Path(options.json_ready).resolve() if options.json_ready else None
     try:
-        for verb in ("kill", "stop", "restart", "status"):
-            if getattr(options, verb):
-                print(ask(data, verb, "" if verb == "status" else getattr(options, verb)))
+        for verb in ("kill", "stop", "restart", "add_bookie", "status"):
+            if given := getattr(options, verb):
+                print(ask(data, verb.replace("_", "-"), given if isinstance(given, str) else ""))
                 return 0
         sets = (options.broker_set, options.bookie_set)
-        plan = cluster_plan(data, options.brokers, options.bookies, options.network, *sets, has_proxy=options.proxy)
-        _prepare(data, options.bookies)
+        bookies = max(options.bookies, added_bookies(data))
+        plan = cluster_plan(
+            data, options.brokers, options.bookies, options.network, *sets, has_proxy=options.proxy, bookies_now=bookies
+        )
+        _prepare(data, bookies)
         is_new = not any(data.glob("zookeeper/classpath-*"))
         return asyncio.run(_serve(plan, data, json_ready, is_new=is_new))
     except (DevclusterFailed, OSError) as error:
@@ -120,7 +125,8 @@ def _tell_ready(plan: ClusterPlan, cluster: Devcluster, screen: Screen, data: Pa
     told = [
         *cluster.status(),
         f"ready: {plan.service_url}",
-        f"elsewhere: bin/pulsar devcluster{at} --kill broker-1 (or --restart, --stop, --status); here: Ctrl-C stops all",
+        f"elsewhere: bin/pulsar devcluster{at} --kill broker-1 (or --restart, --stop, --status, --add-bookie)",
+        "here: Ctrl-C stops all",
     ]
     for text in told:
         screen.tell(OWN, text)

@@ -26,4 +26,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     ask.add_argument("--kill", metavar="NAME", help="of the cluster that runs on this data: kill -9, such as broker-1")
     ask.add_argument("--stop", metavar="NAME", help="the same, but as one stops a server")
     ask.add_argument("--restart", metavar="NAME", help="stop it if it runs, and start it")
+    ask.add_argument(
+        "--add-bookie", action="store_true", help="one more bookie, at once and whenever this data is started again"
+    )
     ask.add_argument("--status", action="store_true", help="who runs")

@@ -5,12 +5,15 @@ Every member has an address of its own and the standard ports, so that one sees 
 
 import ipaddress
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 CLUSTER = "devcluster"
+ADDED = "bookies-added"
+"""A file of the data directory: how many bookies there are since one was added."""
 ZOOKEEPER = "zookeeper"
+BOOKIE = "bookie-"
 MEMBERS_MAX = 90
 """Of a kind: their addresses are next to each other."""
 SESSION_MS = 5000
@@ -40,6 +43,16 @@ class ClusterPlan:
     service_url: str
     web_service_url: str
     metadata_store_url: str
+    next_bookie: Callable[[int], Plan]
+    """The bookie of this number, which was not there at the start."""
+
+
+def added_bookies(data: Path) -> int:
+    """The number of bookies that a cluster on this data has since one was added; 0: none was."""
+    try:
+        return int((data / ADDED).read_text())
+    except (FileNotFoundError, ValueError):
+        return 0
 
 
 def quorums(bookies: int) -> tuple[int, int, int]:
@@ -57,9 +70,12 @@ def cluster_plan(
     bookie_sets: Sequence[str] = (),
     *,
     has_proxy: bool = False,
+    bookies_now: int = 0,
 ) -> ClusterPlan:
-    """DevclusterFailed for numbers and addresses that cannot be."""
-    _check(brokers, bookies, network)
+    """DevclusterFailed for numbers and addresses that cannot be. `bookies_now`: with those that were added to `bookies`, by
+    which the quorums go."""
+    bookies_now = max(bookies, bookies_now)
+    _check(brokers, bookies_now, network)
     hosts = [f"{network}.{number}" for number in range(1, brokers + 1)]
     zookeeper = f"{network}.{_ZOOKEEPER}"
     pulsar, web = ",".join(f"{host}:6650" for host in hosts), ",".join(f"{host}:8080" for host in hosts)
@@ -70,14 +86,21 @@ def cluster_plan(
         (
             (_zookeeper(data, zookeeper),),
             (_metadata(*urls),),
-            tuple(_bookie(data, number, network, zookeeper, bookie_sets) for number in range(1, bookies + 1)),
+            tuple(_bookie(data, number, network, zookeeper, bookie_sets) for number in range(1, bookies_now + 1)),
             tuple(_broker(number, host, zookeeper, shared) for number, host in enumerate(hosts, 1)),
             (_proxy(f"{network}.{_PROXY}", zookeeper),) if has_proxy else (),
         ),
         urls[1],
         urls[0],
         urls[2],
+        lambda number: _bookie(data, _checked_bookie(number), network, zookeeper, bookie_sets),
     )
+
+
+def _checked_bookie(number: int) -> int:
+    if number > MEMBERS_MAX:
+        raise DevclusterFailed(f"there are {MEMBERS_MAX} bookies: no address is left for one more")
+    return number
 
 
 def _check(brokers: int, bookies: int, network: str) -> None:
@@ -125,7 +148,7 @@ def _bookie(data: Path, number: int, network: str, zookeeper: str, more: Sequenc
         "httpServerPort=8000",
         *more,
     )
-    return Plan(f"bookie-{number}", _command("bookie", *settings), (f"{host}:3181", f"http://{host}:8000"))
+    return Plan(f"{BOOKIE}{number}", _command("bookie", *settings), (f"{host}:3181", f"http://{host}:8000"))
 
 
 def _broker(number: int, host: str, zookeeper: str, more: Sequence[str]) -> Plan:

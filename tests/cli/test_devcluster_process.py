@@ -1,8 +1,10 @@
 """`bin/pulsar devcluster` as a person uses it: a client goes on while members are killed, and nothing is left behind."""
 
+import json
 import os
 import signal
 import subprocess
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,13 +22,17 @@ PULSAR = str(ROOT / "bin" / "pulsar")
 
 
 class Devcluster(StartedProcess):
-    """On addresses that no other test has."""
+    """On addresses that no other test has; the same ones at each start."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.network = free_network()
 
     def start(self, brokers: int, bookies: int) -> dict[str, int]:
         """The pids of the members."""
         keep_classpath(self.directory / "data" / "zookeeper")
         counts = ["--brokers", str(brokers), "--bookies", str(bookies)]
-        where = ["--data", str(self.directory / "data"), "--json-ready", str(self.ready_file), "--network", free_network()]
+        where = ["--data", str(self.directory / "data"), "--json-ready", str(self.ready_file), "--network", self.network]
         self.launch_command([PULSAR, "devcluster", *counts, *where])
         self.written = self.until_ready_file()
         return {name: member["pid"] for name, member in self.written["members"].items()}
@@ -112,3 +118,53 @@ def test_without_zookeeper_nobody_is_waited_for(cluster: Devcluster) -> None:
     assert cluster.interrupt() == 0, cluster.log.read_text()
     assert not any(map(runs, pids.values()))
     assert "does not stop" not in cluster.log.read_text()
+
+
+def in_copies(web_url: str, copies: int) -> None:
+    """Topics of public/default are written to so many bookies from now on."""
+    quorums = {"bookkeeperEnsemble": copies, "bookkeeperWriteQuorum": copies, "bookkeeperAckQuorum": copies}
+    body = json.dumps({**quorums, "managedLedgerMaxMarkDeleteRate": 1.0}).encode()
+    headers = {"Content-Type": "application/json"}
+    url = f"{web_url}/admin/v2/namespaces/public/default/persistence"
+    with urllib.request.urlopen(urllib.request.Request(url, body, headers, method="POST"), timeout=30) as answer:
+        assert answer.status == 204
+
+
+def by_hand(cluster: Devcluster) -> list[str]:
+    """The command of docs/bookies.md, for an address and a directory of its own."""
+    (line,) = [
+        text for text in (ROOT / "docs" / "bookies.md").read_text().splitlines() if text.startswith("    bin/pulsar bookie")
+    ]
+    zookeeper = cluster.written["metadataStoreUrl"].removeprefix("zk:").removesuffix(":2181")
+    places = {
+        "ZOOKEEPER": zookeeper,
+        "ADDRESS": zookeeper.rpartition(".")[0] + ".199",
+        "DIRECTORY": str(cluster.directory / "own"),
+    }
+    words = line.split()[1:]
+    for name, place in places.items():
+        words = [word.replace(name, place) for word in words]
+    return [PULSAR, *words]
+
+
+def test_a_bookie_is_added_to_a_cluster_that_runs_and_stays(cluster: Devcluster, tmp_path: Path) -> None:
+    cluster.start(brokers=1, bookies=1)
+    web_url = cluster.written["webServiceUrl"]
+    client = quiet_client(cluster.written["serviceUrl"])
+    try:
+        assert cluster.say("--add-bookie")[1].startswith("bookie-2 is ready, pid ")
+        in_copies(web_url, 2)
+        publish(client, "two", 5)
+        own = StartedProcess(tmp_path / "by-hand")
+        with own:
+            own.launch_command([*by_hand(cluster), "--json-ready", str(own.ready_file)])
+            assert own.until_ready_file()["bookieId"].endswith(".199:3181")
+            in_copies(web_url, 3)
+            publish(client, "three", 5)
+            assert own.stop() == 0, own.log.read_text()
+    finally:
+        client.close()
+    assert cluster.interrupt() == 0, cluster.log.read_text()
+    assert set(cluster.start(brokers=1, bookies=1)) == {"zookeeper", "bookie-1", "bookie-2", "broker-1"}
+    assert states(cluster) == dict.fromkeys(("zookeeper", "bookie-1", "bookie-2", "broker-1"), "ready")
+    assert cluster.interrupt() == 0, cluster.log.read_text()
