@@ -64,7 +64,7 @@ def brokers_answer(brokers: tuple[BrokerState, ...]) -> Verdict:
     )
     if others:
         remedy += f": {others} takes its topics. If it is gone for good: pulsar-admin clusters update --url without it"
-    evidence = "; ".join(f"{each.name} {each.problem}" for each in wrong[:3])
+    evidence = "; ".join(f"{each.name} {each.problem}" for each in wrong[:3]) + ", seen from this machine"
     return Verdict(FAIL, f"{evidence} ({known})", remedy)
 
 

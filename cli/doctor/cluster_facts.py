@@ -119,7 +119,7 @@ def _leader(rest: Asking) -> str:
         if refused.status == 404:
             return ""
         raise
-    return str(found.get("serviceUrl") or found.get("serviceUrlTls") or found.get("brokerId") or "")
+    return str(found.get("brokerId") or found.get("serviceUrl") or found.get("serviceUrlTls") or "")
 
 
 def _ids(rest: Asking) -> tuple[str, ...]:

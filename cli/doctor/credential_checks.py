@@ -92,6 +92,7 @@ def certificate_keys(certificates: Certificates) -> Verdict:
 
 
 def certificate_hosts(certificates: Certificates) -> Verdict:
+    """A warning: clients compare it only with tlsEnableHostnameVerification, or as most programs do."""
     for each in certificates:
         if each.is_server and each.host and not each.problem and not any(_matches(name, each.host) for name in each.names):
             remedy = (
@@ -99,7 +100,7 @@ def certificate_hosts(certificates: Certificates) -> Verdict:
                 "advertisedAddress to a name that it has"
             )
             evidence = f"{each.source} is for {named(each.names) or 'nobody'}, and clients connect to {each.host}"
-            return Verdict(FAIL, evidence, remedy)
+            return Verdict(WARN, evidence, remedy)
     return Verdict(OK, "certificates are for the hosts that clients connect to")
 
 
@@ -109,6 +110,7 @@ def _matches(name: str, host: str) -> bool:
 
 
 def certificates_trusted(certificates: Certificates) -> Verdict:
+    """A warning: the file of a server is that of its clients' authorities, which may be others than its own."""
     wrong = next((each for each in certificates if not each.is_trusted), None)
     if wrong is None:
         return Verdict(OK, "certificates are signed by the authorities that are trusted")
@@ -116,7 +118,7 @@ def certificates_trusted(certificates: Certificates) -> Verdict:
         f"put the certificate of the authority that signed {wrong.source} into the file of trusted ones, or have it "
         "signed by one"
     )
-    return Verdict(FAIL, f"none of the trusted authorities of this configuration has signed {wrong.source}", remedy)
+    return Verdict(WARN, f"none of the trusted authorities of this configuration has signed {wrong.source}", remedy)
 
 
 def tokens_readable(tokens: tuple[TokenState, ...]) -> Verdict:

@@ -128,7 +128,7 @@ def _cluster(asked: Asked, settings: Mapping[str, str], kind: str, client: Clien
     )
     runtime = {key: str(value) for key, value in server.found.get("runtime", {}).items()}
     known = {**runtime, **settings}
-    quorums = quorums_of(runtime or settings)
+    quorums = quorums_of(known)
     metadata = metadata_facts(known, quorums)
     found: dict[str, Any] = {}
     missing: dict[str, str] = {}

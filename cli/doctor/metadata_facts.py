@@ -122,7 +122,7 @@ async def _read(servers: str, seen: MetadataServers, quorums: Quorums, settings:
                 missing[name] = str(error)
         leader = await _document(store, "/loadbalance/leader")
         if found.get("registered"):
-            found["leader_url"] = str(leader.get("serviceUrl") or leader.get("brokerId") or "")
+            found["leader_url"] = str(leader.get("brokerId") or leader.get("serviceUrl") or "")
         cookie = await _cookie(store, settings)
         if cookie is not None:
             found["cookie"] = cookie

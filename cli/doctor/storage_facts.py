@@ -7,13 +7,16 @@ stopped bookie of ours: headers, checkpoint, index and journal always, every blo
 import asyncio
 import fcntl
 import os
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from bookie.errors import BookieStartError
+from bookie.journal.files import journal_ids
 from bookie.journal.replay import JournalReplay
 from bookie.settings import BookieSettings
 from bookie.stored_files import checkpoint_of, consistency_errors, cookie_of
@@ -164,6 +167,8 @@ async def _damaged(settings: BookieSettings, *, through: bool) -> list[str]:
             )
             async for _ in replay.frames():
                 continue
+            if not await journal_ids(disk, part.journal_directory):
+                told.append(f"{part.journal_directory}: no journal file is there, and a bookie that was in use has one always")
         except (BookieStartError, OSError) as error:
             told.append(str(error))
     try:
@@ -181,18 +186,24 @@ def _metadata(found: dict[str, Any], missing: dict[str, str], file: Path, *, run
     if runs or not file.is_file():
         missing["metadata_file"] = "the standalone runs, and holds its metadata" if runs else f"no {file}"
         return
-    found["metadata_file"] = _sqlite_problem(file)
+    try:
+        found["metadata_file"] = _sqlite_problem(file)
+    except OSError as error:
+        missing["metadata_file"] = f"{file} could not be copied to be looked at: {error}"
 
 
 def _sqlite_problem(file: Path) -> str:
-    """Read as it is: nothing is recovered or checkpointed, and what its log holds beyond it is not looked at."""
-    try:
-        connection = sqlite3.connect(f"file:{file}?mode=ro&immutable=1", uri=True)
+    """Looked at in a copy, with its log: to open it in its place would write beside it."""
+    with tempfile.TemporaryDirectory(prefix="doctor-") as scratch:
+        copy = Path(scratch) / file.name
+        for suffix in ("", "-wal"):
+            part = file.with_name(file.name + suffix)
+            if part.is_file():
+                shutil.copyfile(part, f"{copy}{suffix}")
         try:
-            (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-            connection.execute("SELECT count(*) FROM nodes").fetchone()
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        return f"{file}: {error}"
+            with closing(sqlite3.connect(copy)) as connection:
+                (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                connection.execute("SELECT count(*) FROM nodes").fetchone()
+        except sqlite3.Error as error:
+            return f"{file}: {error}"
     return "" if told == "ok" else f"{file}: {told}"

@@ -8,12 +8,14 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
-from cli.admin.http import Answer, Refused
+from cli.admin.http import Answer, Refused, Unreachable
 from cli.admin.request import ADMIN, Request, topic_name
 from cli.doctor.subscription_checks import ConsumerState, SubscriptionState
 from cli.doctor.topic_checks import BundleState, CompactionState, QuotaState
 
 TOPICS_MAX = 500
+SILENT_MAX = 3
+"""Topics that may give no answer in time: each of them holds the doctor."""
 PATIENCE_SECONDS = 120.0
 """How long something may stand still before it is said to."""
 OPEN_TRANSACTION_SECONDS = 600.0
@@ -47,6 +49,7 @@ class Topics:
         self._policies: dict[str, Mapping[str, Any]] = {}
         self._counts: dict[str, int] = {}
         self._refused: list[tuple[str, str]] = []
+        self._silent = 0
         self._seen: list[tuple[str, Mapping[str, Any]]] = []
 
     def read(self) -> None:
@@ -67,6 +70,11 @@ class Topics:
             except Refused as refused:
                 if refused.status not in (404, 409):  # deleted meanwhile
                     self._refused.append((topic, str(refused)))
+            except Unreachable as error:
+                if not isinstance(error.__cause__, TimeoutError) or self._silent >= SILENT_MAX:
+                    raise
+                self._silent += 1
+                self._refused.append((topic, "no answer in time"))
 
     def facts(self) -> dict[str, Any]:
         """After `read`. Refused, Unreachable."""
