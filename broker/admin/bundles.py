@@ -8,7 +8,6 @@ from starlette.responses import Response
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.bundles import HASH_MAX, Bundles
-from ..service.errors import NamespaceNotFound
 from ..service.load.bundle_splits import UnsupportedAlgorithm
 from ..service.load.splitting import SPECIFIED, CannotSplit
 from ..service.topic_name import NamespaceName
@@ -55,24 +54,14 @@ class BundleRoutes:
         positions = (request.state.body or []) if algorithm == SPECIFIED else []
         try:
             elsewhere = await self._service.splits.split(namespace, text, algorithm, positions, unload=unload)
-        except UnsupportedAlgorithm as error:
-            raise Refusal(406, str(error)) from error
-        except CannotSplit as error:
+        except (UnsupportedAlgorithm, CannotSplit) as error:
             raise Refusal(412, str(error)) from error
         return no_content() if elsewhere is None else redirect(request, elsewhere.address)
 
 
 async def bundles_of(service: BrokerService, namespace: NamespaceName) -> Bundles:
-    """As they are cut. A standalone serves them all, and leaves them as they were made; a broker's own namespace is one."""
-    cut = await service.owners.cut(namespace)
-    if cut is not None:
-        return cut
-    try:
-        made = (await service.namespace_policies.document(namespace)).get("bundles") or {}
-    except NamespaceNotFound:
-        made = {}
-    edges = tuple(int(edge, 16) for edge in made.get("boundaries") or ())
-    return Bundles(namespace, edges or (0, HASH_MAX))
+    """As they are cut; one where bundles are not what is owned."""
+    return await service.owners.cut(namespace) or Bundles(namespace, (0, HASH_MAX))
 
 
 def bundles_data(cut: Bundles) -> dict[str, Any]:

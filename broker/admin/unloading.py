@@ -7,7 +7,7 @@ from metadata.paths import encode_name
 
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
-from ..service.errors import BundleNotFound, TopicNotFound
+from ..service.errors import TopicNotFound
 from ..service.lookups import Advertised
 from ..service.topic_name import NamespaceName, TopicName
 from .answers import no_content
@@ -47,9 +47,6 @@ class UnloadingRoutes:
         """Given up by its owner, for the broker that is named or for any."""
         namespace, text = namespace_of(request), request.path_params["bundle"]
         await self._service.namespaces.require(namespace)
-        if await self._service.owners.cut(namespace) is None:
-            await self._close(namespace, text)
-            return no_content()
         destination = request.state.query[_DESTINATION] or ""
         leader = await self._service.load.apaches_leader() if destination and self._service.load is not None else ""
         if leader:
@@ -57,13 +54,6 @@ class UnloadingRoutes:
             return redirect(request, Advertised("", leader))
         elsewhere = await self._service.owners.unload(namespace, text, destination)
         return no_content() if elsewhere is None else redirect(request, elsewhere.address, without=_DESTINATION)
-
-    async def _close(self, namespace: NamespaceName, text: str) -> None:
-        """In a standalone, which serves every bundle."""
-        bundle = (await bundles_of(self._service, namespace)).named(text)
-        if bundle is None:
-            raise BundleNotFound(str(namespace), text)
-        await self._service.close_topics(bundle.covers)
 
     async def topic(self, request: Request) -> Response:
         """What is stored but not loaded is as unloaded as can be."""
@@ -88,10 +78,7 @@ class UnloadingRoutes:
 
 async def unload_namespace(service: BrokerService, namespace: NamespaceName) -> None:
     """Of every bundle its owner is asked to give it up. Refusal where one does not."""
-    cut = await service.owners.cut(namespace)
-    if cut is None:
-        await service.close_topics(lambda topic: topic.namespace == namespace)
-    for each in cut.all() if cut is not None else ():
+    for each in (await bundles_of(service, namespace)).all():
         elsewhere = await service.owners.unload(namespace, each.range)
         if elsewhere is not None:
             path = f"/admin/v2/namespaces/{namespace}/{each.range}/unload"

@@ -33,7 +33,7 @@ from .loaded_topics import LoadedTopics
 from .lookups import Advertised, Answer, address_for, parse_listeners
 from .namespaces import Namespaces, listed
 from .neighbours import Neighbours
-from .owners import Owners, SoleOwner
+from .owners import OwnerOfAll, Owners
 from .partition_opening import PartitionOpening
 from .partitioned_deletion import DeleteElsewhere, PartitionedDeletion
 from .partitions import PartitionedTopicMetadata, PartitionedTopics, check_not_deleted
@@ -100,7 +100,7 @@ class BrokerService:
         self._advertised: Advertised | None = None
         self._listeners: Mapping[str, Advertised] = {}
         self.heartbeat = Heartbeat(self._open_heartbeat, self.new_producer_name)
-        self.owners: Owners = SoleOwner()
+        self.owners: Owners = OwnerOfAll(store, settings.default_number_of_namespace_bundles, self.close_topics)
         self.load: LoadDriver | None = None
         self.on_topics_closed: Callable[[Callable[[TopicName], bool]], Awaitable[None]] = _nothing
         """Told with `close_topics`, of what somebody else has of these names; it does not fail."""

@@ -1,11 +1,16 @@
 """Owners: who serves a topic. In a standalone this broker does; in a cluster `ownership_driver` finds out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
+from metadata.store import MetadataStore
+
 from ..errors import BrokerError, ServerError
-from .bundles import Bundle, Bundles
+from .bundles import HASH_MAX, Bundle, Bundles
+from .errors import BundleNotFound
 from .lookups import Advertised, Answer
+from .namespace_bundles import NamespaceBundles
+from .namespaces import policies_path
 from .topic_name import NamespaceName, TopicName
 
 
@@ -84,3 +89,55 @@ class SoleOwner:
 
     async def close(self) -> None:
         return None
+
+
+class OwnerOfAll(SoleOwner):
+    """`Owners` of a standalone: it serves every bundle, and cuts namespaces as a broker of a cluster does."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        bundles_default: int,
+        close_topics: Callable[[Callable[[TopicName], bool]], Awaitable[None]],
+    ) -> None:
+        """`close_topics`: of these names nothing is served when it returns."""
+        self._store, self._bundles_default, self._close_topics = store, bundles_default, close_topics
+        self._known: NamespaceBundles | None = None
+
+    @property
+    def _bundles(self) -> NamespaceBundles:
+        """Made when it is asked for first: where others are beside this broker, somebody else knows of bundles."""
+        if self._known is None:
+            self._known = NamespaceBundles(self._store, self._bundles_default)
+        return self._known
+
+    async def cut(self, namespace: NamespaceName) -> Bundles | None:
+        """A namespace without policies, such as the one of a broker's heartbeat, is one bundle."""
+        if not await self._store.exists(policies_path(namespace)):
+            return Bundles(namespace, (0, HASH_MAX))
+        return await self._bundles.of(namespace)
+
+    async def unload(self, namespace: NamespaceName, bundle_range: str, destination: str = "") -> Answer | None:
+        _, bundle = await self._named(namespace, bundle_range)
+        await self._close_topics(bundle.covers)
+        return None
+
+    async def split(
+        self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
+    ) -> Answer | None:
+        cut, bundle = await self._named(namespace, bundle_range)
+        await self._bundles.replace(cut, tuple(cuts(cut, bundle)))
+        if unload:
+            await self._close_topics(bundle.covers)
+        return None
+
+    async def _named(self, namespace: NamespaceName, bundle_range: str) -> tuple[Bundles, Bundle]:
+        cut = await self.cut(namespace)
+        bundle = None if cut is None else cut.named(bundle_range)
+        if cut is None or bundle is None:
+            raise BundleNotFound(str(namespace), bundle_range)
+        return cut, bundle
+
+    async def close(self) -> None:
+        if self._known is not None:
+            self._known.close()

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -121,17 +120,11 @@ def test_load_balancing_has_the_names_of_both_of_apaches_load_managers() -> None
     assert used['pulsar_lb_resource_usage{cluster="c",metric="loadBalancing",feature="max"}'] == 0.5
 
 
-async def split_at_once(*_: Any, **__: Any) -> None:
-    """Of a broker that has bundles."""
-
-
 def test_splits_and_rounds_of_quotas_are_counted_where_they_happen() -> None:
     async def scenario(world: AdminWorld) -> None:
         path = "/admin/v2/namespaces/public/default/0x00000000_0x40000000/split"
-        assert (await world.call("PUT", path)).status == 405, "a broker that serves everything has nothing to split"
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(world.service.owners), "split", split_at_once)
-            assert (await world.call("PUT", path)).status == 204
+        assert (await world.call("PUT", path)).status == 204
+        assert (await world.call("PUT", path)).status == 412, "it is two bundles now"
         await world.service.check_backlog_quotas()
         told = await scrape(world)
         of = 'cluster="standalone",metric="bundlesSplit"'
