@@ -2,6 +2,7 @@
 
 `Inactivity` decides what is unused, each topic's `upkeep` the rest; `Housekeeping` is the timers. Failures of single topics are
 logged and met again at the next round. A round lets others run after every few topics, however many there are.
+What goes and what keeps it stands in docs/what-is-deleted.md.
 """
 
 import asyncio
