@@ -12,7 +12,7 @@ from typing import Self
 
 import pytest
 
-from tests.clients.compose_file import Places, is_ours, services
+from tests.clients.compose_file import Places, is_ours
 from tests.clients.python_client import until
 from tests.metadata.zookeeper_server import keep_classpath, need_zookeeper
 from tests.started_process import READY_SECONDS_MAX, ROOT, StartedProcess
@@ -126,13 +126,13 @@ class ComposeCluster:
         return f"http://{self.places.addresses['proxy']}:8080"
 
     def start(self, running: ExitStack) -> None:
-        zookeepers = [ZooKeeperService(name, self.places) for name in services() if name.startswith("zookeeper")]
+        zookeepers = [ZooKeeperService(name, self.places) for name in self.places.services if name.startswith("zookeeper")]
         for zookeeper in zookeepers:
             running.enter_context(zookeeper).launch()
         for zookeeper in zookeepers:
             zookeeper.until_ready_file()
-        waiting = {name: dict(each.get("depends_on", {})) for name, each in services().items() if is_ours(each)}
-        is_there = {name for name in services() if name.startswith("zookeeper")}
+        waiting = {name: dict(each.get("depends_on", {})) for name, each in self.places.services.items() if is_ours(each)}
+        is_there = {name for name in self.places.services if name.startswith("zookeeper")}
         while waiting:
             stage = [name for name, needs in waiting.items() if needs.keys() <= is_there]
             assert stage, f"depends_on goes round: {waiting}"
@@ -145,10 +145,10 @@ class ComposeCluster:
 
     def _wait_for(self, service: Service) -> None:
         """As its dependents do: until it is done, or healthy."""
-        told = services()[service.name]
+        told = self.places.services[service.name]
         conditions = {
             each.get("depends_on", {}).get(service.name, {}).get("condition")
-            for each in services().values()
+            for each in self.places.services.values()
             if isinstance(each.get("depends_on"), dict)
         }
         if "service_completed_successfully" in conditions:
@@ -162,9 +162,10 @@ class ComposeCluster:
 
 
 @contextmanager
-def compose_cluster(directory: Path) -> Iterator[ComposeCluster]:
+def compose_cluster(directory: Path, places: Places | None = None) -> Iterator[ComposeCluster]:
+    """Of docker-compose.yml, unless `places` are of more files."""
     need_zookeeper()
-    places = Places(free_network(), directory)
+    places = places or Places(free_network(), directory)
     with ExitStack() as running:
         cluster = ComposeCluster(places)
         cluster.start(running)

@@ -16,6 +16,9 @@ import yaml
 from tests.started_process import ROOT
 
 COMPOSE = ROOT / "docker-compose.yml"
+SECURED = ROOT / "docker-compose.tls.yml"
+"""Over COMPOSE: TLS and tokens."""
+SECRETS = "${SECRETS:-./deploy/secrets}"
 DOCKERFILE = ROOT / "Dockerfile"
 HOME = "/magnetar"
 """Of the image: where this checkout is."""
@@ -54,10 +57,33 @@ def image_entrypoint() -> list[str]:
     return [str(word) for word in yaml.safe_load(line)]
 
 
-def services() -> dict[str, dict[str, Any]]:
-    """As the file has them, anchors and merges resolved."""
-    found: dict[str, dict[str, Any]] = yaml.safe_load(COMPOSE.read_text())["services"]
+class _Override(list[Any]):
+    """A list with the tag `!override`: it takes the place of what files before have."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML with Compose's tag."""
+
+
+_Loader.add_constructor("!override", lambda loader, node: _Override(loader.construct_sequence(node)))
+
+
+def services(*files: Path) -> dict[str, dict[str, Any]]:
+    """As the files have them (docker-compose.yml by default), anchors and merges resolved, later files over earlier ones."""
+    found: dict[str, dict[str, Any]] = {}
+    for file in files or (COMPOSE,):
+        found = _merged("services", found, yaml.load(file.read_text(), _Loader)["services"])  # a SafeLoader
     return found
+
+
+def _merged(key: str, one: Any, other: Any) -> Any:
+    """By Compose's rules: mappings by key, volumes by their place inside, commands and tests whole, other lists joined."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {**one, **{each: _merged(each, one[each], value) if each in one else value for each, value in other.items()}}
+    if key == "volumes":
+        return list({each.split(":")[-2 if each.endswith(":ro") else -1]: each for each in (*one, *other)}.values())
+    is_whole = key in ("command", "test", "entrypoint") or isinstance(other, _Override) or not isinstance(other, list)
+    return other if is_whole else [*one, *other]
 
 
 def is_ours(service: Mapping[str, Any]) -> bool:
@@ -65,11 +91,13 @@ def is_ours(service: Mapping[str, Any]) -> bool:
 
 
 class Places:
-    """Where services are on this machine: `network` is the first three numbers of their addresses."""
+    """Where services are on this machine: `network` is the first three numbers of their addresses; `secrets` has what
+    deploy/make-secrets made."""
 
-    def __init__(self, network: str, directory: Path) -> None:
-        self.directory = directory
-        self.addresses = {name: f"{network}.{number}" for number, name in enumerate(services(), 1)}
+    def __init__(self, network: str, directory: Path, *files: Path, secrets: Path | None = None) -> None:
+        self.directory, self._secrets = directory, secrets
+        self.services = services(*files)
+        self.addresses = {name: f"{network}.{number}" for number, name in enumerate(self.services, 1)}
         names = "|".join(map(re.escape, sorted(self.addresses, key=len, reverse=True)))
         self._name = re.compile(rf"(?<![\w.-])({names})(?![\w.-])")
 
@@ -79,19 +107,25 @@ class Places:
 
     def command(self, name: str) -> list[str]:
         """What the image would run; the command's first word is one of ours, and no service."""
-        first, *rest = services()[name]["command"]
+        first, *rest = self.services[name]["command"]
         return [*image_entrypoint(), first, *map(self.placed, rest)]
 
     def environment(self, name: str) -> dict[str, str]:
         """The image's and the service's, volumes as directories."""
-        service = services()[name]
-        paths = {each.split(":")[1]: str(self.directory / name) for each in service.get("volumes", ())}
-        own = {key: self.placed(value) for key, value in service.get("environment", {}).items()}
-        for inside, here in paths.items():
-            own = {key: re.sub(rf"(?<![\w/]){re.escape(inside)}(?=/|$)", here, value) for key, value in own.items()}
+        service = self.services[name]
+        own = {key: self._with_paths(name, self.placed(value)) for key, value in service.get("environment", {}).items()}
         return {**image_environment(), **own}
 
+    def _with_paths(self, name: str, text: str) -> str:
+        """Volumes are directories of the service's own, secrets the files that were made."""
+        for mount in self.services[name].get("volumes", ()):
+            outside, inside, *_ = mount.replace(SECRETS, "secrets").split(":")
+            made = outside.removeprefix("secrets/")
+            here = self.directory / name if made == outside else (self._secrets or self.directory) / made
+            text = re.sub(rf"(?:(?<=file://)|(?<![\w/])){re.escape(inside)}(?=[/']|$)", str(here), text)
+        return text
+
     def health_check(self, name: str) -> list[str]:
-        kind, *command = services()[name]["healthcheck"]["test"]
+        kind, *command = self.services[name]["healthcheck"]["test"]
         assert kind == "CMD"
-        return [self.placed(word) for word in command]
+        return [self._with_paths(name, self.placed(word)) for word in command]

@@ -4,14 +4,27 @@ import json
 import os
 import re
 import shutil
+import stat
 import sys
 from pathlib import Path
 
 import yaml
 
 from cli.environment import PREFIX, environment_settings
-from tests.clients.compose_file import COMPOSE, Places, dockerfile, image_entrypoint, image_environment, is_ours, services
+from tests.certificates import need_openssl
+from tests.clients.compose_file import (
+    COMPOSE,
+    SECRETS,
+    SECURED,
+    Places,
+    dockerfile,
+    image_entrypoint,
+    image_environment,
+    is_ours,
+    services,
+)
 from tests.started_process import ROOT, StartedProcess
+from tests.toolchain import run_tool
 
 WORDS = {"FROM", "RUN", "WORKDIR", "COPY", "ENV", "USER", "VOLUME", "EXPOSE", "ENTRYPOINT", "CMD"}
 DEPLOY = ROOT / "deploy"
@@ -84,8 +97,28 @@ def test_every_server_is_started_again_and_what_holds_data_has_a_volume() -> Non
         assert all((ROOT / each).exists() for each in mounted if each.startswith("./")), mounted
         if name.startswith(("bookie-", "zookeeper-")):
             assert name in mounted
-        if name.startswith(("bookie-", "broker-", "zookeeper-", "proxy")):
-            assert "healthcheck" in service
+        assert "healthcheck" in service or service["restart"] == "on-failure", f"{name} runs, and nobody asks whether it works"
+
+
+def test_every_service_has_limits_of_memory_logs_and_open_files() -> None:
+    for name, service in services().items():
+        options = service["logging"]["options"]
+        assert (service["logging"]["driver"], options["max-size"], options["max-file"]) == ("json-file", "50m", "4"), name
+        assert service["ulimits"]["nofile"] == {"soft": 65536, "hard": 65536}, name
+        assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
+
+
+def test_ports_are_open_to_this_machine_alone_unless_it_is_asked_for() -> None:
+    published = [port for service in services().values() for port in service.get("ports", ())]
+    assert len(published) == 3
+    assert [port for port in published if not port.startswith("${PUBLISH:-127.0.0.1}:")] == []
+
+
+def test_grafana_has_no_account_whose_password_anybody_knows() -> None:
+    environment = services()["grafana"]["environment"]
+    assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+    assert (environment["GF_AUTH_BASIC_ENABLED"], environment["GF_AUTH_DISABLE_LOGIN_FORM"]) == ("false", "true")
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
 
 
 def test_prometheus_and_grafana_name_services_and_files_that_are_there() -> None:
@@ -99,6 +132,39 @@ def test_prometheus_and_grafana_name_services_and_files_that_are_there() -> None
     assert used == {source["uid"]}
     home = services()["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
     assert (DEPLOY / "grafana" / home.lstrip("/")).is_file()
+
+
+@need_openssl
+def test_the_secured_variant_changes_services_that_are_there_and_mounts_what_the_script_makes(tmp_path: Path) -> None:
+    secured = services(COMPOSE, SECURED)
+    assert set(secured) == set(services())
+    run_tool([str(ROOT / "deploy" / "make-secrets")], ROOT, 120, {**os.environ, "SECRETS": str(tmp_path)})
+    mounts = [each for service in secured.values() for each in service.get("volumes", ()) if each.startswith(SECRETS)]
+    assert len(mounts) == 21
+    assert [each for each in mounts if not (tmp_path / each.removeprefix(SECRETS + "/").split(":")[0]).is_file()] == []
+    assert not [each for each in mounts if "ca.key" in each], "the authority's key is no server's"
+    assert all(each.endswith(":ro") for each in mounts)
+    jobs = yaml.safe_load((DEPLOY / "prometheus.tls.yml").read_text())["scrape_configs"]
+    assert {job["job_name"] for job in jobs if job.get("scheme") == "https"} == {"broker"}
+    published = [port for service in secured.values() for port in service.get("ports", ())]
+    assert [port.rpartition(":")[2] for port in published] == ["6651", "8443", "3000"]
+    places = Places("127.0.0", tmp_path, COMPOSE, SECURED, secrets=tmp_path)
+    for name in ("broker-1", "proxy"):
+        given = {key: value for key, value in places.environment(name).items() if key.startswith(PREFIX)}
+        assert len(environment_settings(given, with_plain_names=True)) == len(given)
+        assert given[f"{PREFIX}tokenSecretKey"] == f"file://{tmp_path}/token.key"
+
+
+@need_openssl
+def test_secrets_that_are_there_stay_and_nobody_else_reads_them(tmp_path: Path) -> None:
+    script, environment = str(ROOT / "deploy" / "make-secrets"), {**os.environ, "SECRETS": str(tmp_path / "s")}
+    run_tool([script], ROOT, 120, environment)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "s").iterdir()}
+    run_tool([script, "alice"], ROOT, 120, environment)
+    after = {path.name: path.read_bytes() for path in (tmp_path / "s").iterdir()}
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"alice.token"}
+    assert stat.S_IMODE((tmp_path / "s").stat().st_mode) == 0o700
 
 
 def test_only_names_of_services_become_addresses(tmp_path: Path) -> None:
