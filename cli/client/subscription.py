@@ -12,6 +12,7 @@ from cli.client.connection import PulsarConnection, Received
 from cli.client.errors import ClientError, Lost, RefusedByBroker
 from cli.client.lasting import Lasting, Notices
 from cli.client_configuration import ClientConfiguration
+from wire.errors import RemoteError
 from wire.generated.pulsar_api_pb2 import (
     BaseCommand,
     CommandAck,
@@ -21,6 +22,7 @@ from wire.generated.pulsar_api_pb2 import (
     CommandSubscribe,
     MessageIdData,
 )
+from wire.payloads import message_metadata, split_section
 
 CONSUMER_ID = 1
 MASK = (1 << 64) - 1
@@ -129,10 +131,17 @@ class Subscription(Lasting):
                 arrival = self._arrival(received)
                 if arrival is not None:
                     yield arrival
-            if self.connection is not None:
-                self._send_acks(self.connection, everything=False)
+            self._go_on()
         except ClientError as error:
             self.lose(error)
+
+    def _go_on(self) -> None:
+        """Acknowledgements that are due go out, and the permits of what was taken are given again."""
+        if self.connection is not None:
+            self._send_acks(self.connection, everything=False)
+            if self._taken * 2 >= self._queue and len(self._groups) < GROUPS_MAX:
+                self._flow(self.connection, self._taken)
+                self._taken = 0
 
     def _arrival(self, received: Received) -> Arrival | None:
         command = received.command
@@ -142,6 +151,7 @@ class Subscription(Lasting):
                 if arrival.place not in self._unconfirmed:
                     return arrival
                 self.repeated += 1
+                self._taken += _permits(received.section)
             case BaseCommand.ACK_RESPONSE:
                 self._confirm(command)
             case BaseCommand.CLOSE_CONSUMER:
@@ -162,14 +172,10 @@ class Subscription(Lasting):
                 self._unsent_since = time.monotonic()
             self._unsent.append(arrival.place)
             self._unconfirmed[arrival.place] = None
-        if self.connection is not None:
-            try:
-                self._send_acks(self.connection, everything=False)
-                if self._taken * 2 >= self._queue and len(self._groups) < GROUPS_MAX:
-                    self._flow(self.connection, self._taken)
-                    self._taken = 0
-            except ClientError as error:
-                self.lose(error)
+        try:
+            self._go_on()
+        except ClientError as error:
+            self.lose(error)
 
     def flush(self) -> None:
         """Acknowledgements that wait for company go out now."""
@@ -201,3 +207,12 @@ class Subscription(Lasting):
     def _flow(self, connection: PulsarConnection, permits: int) -> None:
         flow = CommandFlow(consumer_id=CONSUMER_ID, message_permits=permits)
         connection.send(BaseCommand(type=BaseCommand.FLOW, flow=flow))
+
+
+def _permits(section: bytes) -> int:
+    """How many messages the broker counts in an entry."""
+    try:
+        metadata = message_metadata(split_section(section))
+    except RemoteError:  # it was told before, so that it could be read then
+        return 1
+    return metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 1

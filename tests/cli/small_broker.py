@@ -44,6 +44,10 @@ class Faults:
     closes_consumer: set[int] = field(default_factory=set)
     loses_ack: set[int] = field(default_factory=set)
     hides_ack: set[int] = field(default_factory=set)
+    skips_receipt: set[int] = field(default_factory=set)
+    """Stored, and never answered, on a connection that goes on."""
+    has_late_acks: bool = False
+    """Acknowledgements that come before the first permits of a connection take effect behind the deliveries of those."""
 
 
 class _Broken(Exception):
@@ -85,12 +89,19 @@ class _Link:
     def __init__(self, broker: SmallBroker, connection: socket.socket) -> None:
         self._broker, self._connection = broker, connection
         self._next, self._permits, self._is_durable, self._is_open = 0, 0, True, False
+        self._late: list[BaseCommand] = []
+        self._has_flowed = False
 
     def run(self) -> None:
         for command, section in self._frames():
             with self._broker.lock:
                 self._take(command, section)
                 self._deliver()
+                if command.type == BaseCommand.FLOW:
+                    self._has_flowed = True
+                    for late in self._late:
+                        self._acknowledge(late)
+                    self._late.clear()
 
     def _frames(self) -> Iterator[tuple[BaseCommand, bytes]]:
         buffer = bytearray()
@@ -127,6 +138,8 @@ class _Link:
                 self._subscribe(command)
             case BaseCommand.FLOW:
                 self._permits += command.flow.message_permits
+            case BaseCommand.ACK if self._broker.faults.has_late_acks and not self._has_flowed:
+                self._late.append(command)
             case BaseCommand.ACK:
                 self._acknowledge(command)
 
@@ -149,6 +162,8 @@ class _Link:
             return
         broker.stored.append(section)
         broker.hit(broker.faults.hides_receipt, broker.sends)
+        if broker.sends in broker.faults.skips_receipt:
+            return
         place = MessageIdData(ledger_id=LEDGER, entry_id=len(broker.stored) - 1)
         receipt = CommandSendReceipt(producer_id=1, sequence_id=command.send.sequence_id, message_id=place)
         self._say(BaseCommand.SEND_RECEIPT, send_receipt=receipt)

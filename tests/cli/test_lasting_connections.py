@@ -54,13 +54,13 @@ def _serve(connection: socket.socket, broker: SmallBroker) -> None:
 
 
 def drawn(seed: int) -> Faults:
-    """A few counts for each kind of fault."""
+    """A few counts for each kind of fault; in half of the seeds acknowledgements take effect late."""
     chance = random.Random(seed)
 
     def some() -> set[int]:
         return set(chance.sample(range(1, COUNT), chance.randrange(4)))
 
-    return Faults(some(), some(), some(), some(), some(), some(), some())
+    return Faults(some(), some(), some(), some(), some(), some(), some(), has_late_acks=seed % 2 == 1)
 
 
 def sections(count: int) -> list[bytes]:
@@ -138,6 +138,16 @@ def test_perf_produces_as_many_as_it_says_over_whatever_breaks(seed: int, capsys
     sequences = [message_metadata(split_section(section)).sequence_id for section in broker.stored]
     assert sorted(set(sequences)) == list(range(COUNT))
     assert len(sequences) - COUNT <= figures["resent"]
+
+
+def test_a_receipt_that_never_comes_is_noticed_by_the_next_one(capsys: pytest.CaptureFixture[str]) -> None:
+    broker = SmallBroker(Faults(skips_receipt={3}))
+    with serving(broker) as url:
+        assert client(["--url", url, "produce", "t", "-m", "a,b,c,d,e"]) == 0
+    told = capsys.readouterr()
+    assert "5 messages successfully produced" in told.out
+    assert "a receipt for message 3, where 2 is the next: receipts were lost; connecting again" in told.err
+    assert {payload(section) for section in broker.stored} == set("abcde")
 
 
 def test_a_batch_of_which_a_part_is_printed_is_not_acknowledged(capsys: pytest.CaptureFixture[str]) -> None:
