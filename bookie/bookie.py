@@ -281,6 +281,10 @@ class Bookie:
         """Why adds are refused; empty: they are not."""
         return self.health.reason
 
+    @property
+    def publish_refusal(self) -> str:
+        return self.health.publish_refusal
+
     def ledger_ids(self) -> list[int]:
         """Of the ledgers stored here, ascending."""
         return self._ledgers.live_ids()
@@ -350,7 +354,7 @@ class Bookie:
         )
 
     def at_rest(self, ledger_id: int) -> int | None:
-        """A number that is another one once something of the ledger was written; None: some of it is in memory only."""
+        """A number that is another one once something of it was written; None: some of it is in memory only."""
         is_written = any(table.last_entry_id(ledger_id) >= 0 for table in self._flusher.tables)
         return None if is_written else self._storage.index.state_of(ledger_id)
 

@@ -137,6 +137,10 @@ class StripedBookie:
         reasons = {stripe.read_only_reason: None for stripe in self.stripes if stripe.read_only_reason}
         return "; ".join(reasons)
 
+    @property
+    def publish_refusal(self) -> str:
+        return next((stripe.publish_refusal for stripe in self.stripes if stripe.publish_refusal), "")
+
     def ledger_ids(self) -> list[int]:
         return sorted(ledger_id for stripe in self.stripes for ledger_id in stripe.ledger_ids())
 

@@ -61,6 +61,17 @@ class NetworkBookies(Mapping[str, BookieClient]):
         for client in self._clients.values():
             await client.close()
 
+    def count_known(self) -> int:
+        """Registered bookies, also those that take no new entries."""
+        return len(self._writable) + len(self._read_only)
+
+    def publish_refusal(self, ack_quorum: int) -> str:
+        """Why no entry can be stored now; empty: it can, or bookies are away rather than read-only."""
+        if len(self._writable) >= ack_quorum or not self._read_only:
+            return ""
+        names = ", ".join(sorted(self._read_only))
+        return f"{len(self._writable)} bookies take entries, {ack_quorum} must; read-only (a full disk?): {names}"
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._writable)
 

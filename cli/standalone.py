@@ -5,6 +5,7 @@ The same code runs as a process (`cli.standalone_main`) and in the simulation. O
 
 import asyncio
 import dataclasses
+from collections.abc import Iterator
 from functools import partial
 
 from bookie.errors import BookieStartError
@@ -28,6 +29,20 @@ BOOKIE_ID = "127.0.0.1:3181"
 """What ledger metadata calls the one bookie: Apache's standalone has it there."""
 
 
+class BookiesHere(dict[str, AnyBookie]):
+    """The bookies of this process. Iterating gives those that take new entries; each is found by its name."""
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, bookie in self.items() if not bookie.read_only_reason)
+
+    def publish_refusal(self) -> str:
+        """Of the first of them that has one."""
+        for bookie in self.values():
+            if refusal := bookie.publish_refusal:
+                return refusal
+        return ""
+
+
 class StandaloneFailed(Exception):
     """It cannot start; the message says why and what to do."""
 
@@ -41,10 +56,10 @@ class Standalone:
         self.store = store
         self._bookie_settings = _in_directory(configuration.settings(BookieSettings), configuration, directory)
         self._make_bookie = partial(make_bookie, disk, self._bookie_settings, clock, rng)
-        self._bookies: dict[str, AnyBookie] = {}
+        self._bookies = BookiesHere()
         self._collector: asyncio.Task[None] | None = None
         self._local_reads: LocalReads | None = None
-        self._parts = BrokerParts(configuration, self._bookies, store, clock, rng)
+        self._parts = BrokerParts(configuration, self._bookies, store, clock, rng, self._bookies.publish_refusal)
         self.server_settings = self._parts.server_settings
         self.managed_ledgers = self._parts.managed_ledgers
         self.service = self._parts.service

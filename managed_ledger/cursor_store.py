@@ -69,6 +69,8 @@ class CursorStore:
         self._version = MUST_NOT_EXIST
         self._ledger_id = NO_LEDGER
         self._writer: LedgerWriter | None = None
+        self._is_in_node = False
+        """For want of bookies that take entries."""
         self._source: LedgerReader | LedgerWriter | None = None
         """The ledger that the node names, for reading."""
         self._opened_at = 0.0
@@ -227,8 +229,7 @@ class CursorStore:
         await unbroken(self._close(state))
 
     async def _close(self, state: CursorState) -> None:
-        ranges_max = self._settings.managed_ledger_max_unacked_ranges_to_persist_in_metadata_store
-        if hole_ranges(state) > ranges_max or len(state.properties) > PROPERTIES_IN_NODE_MAX:
+        if not self._fits_node(state):
             await self._write(state)
             await self.close_ledger()
             return
@@ -294,7 +295,28 @@ class CursorStore:
         return entry_ids
 
     async def _switch(self, entry: bytes, state: CursorState) -> None:
-        await self._begin_ledger(lambda writer: self._append(writer, [entry]), state, lambda _: None)
+        try:
+            await self._begin_ledger(lambda writer: self._append(writer, [entry]), state, lambda _: None)
+        except ManagedLedgerFenced:
+            raise
+        except ManagedLedgerError as error:
+            await self._write_into_node(state, error)
+
+    async def _write_into_node(self, state: CursorState, error: ManagedLedgerError) -> None:
+        """No bookie takes entries, as when disks are full: what fits the node goes there (ManagedCursorImpl, after a write that
+        failed), and the next save tries a ledger again."""
+        if not self._fits_node(state):
+            raise error
+        old = self._ledger_id
+        await self._put(NO_LEDGER, state)
+        if not self._is_in_node:
+            _log.warning(line("cursor stored in its node until bookies take entries", cursor=self.path, reason=error))
+        self._is_in_node = True
+        await self._delete_ledger(old)
+
+    def _fits_node(self, state: CursorState) -> bool:
+        ranges_max = self._settings.managed_ledger_max_unacked_ranges_to_persist_in_metadata_store
+        return hole_ranges(state) <= ranges_max and len(state.properties) <= PROPERTIES_IN_NODE_MAX
 
     async def _begin_ledger(
         self,
@@ -318,7 +340,7 @@ class CursorStore:
         except ManagedLedgerFenced:
             await self._delete_ledger(writer.ledger_id)
             raise
-        self._writer, self._opened_at = writer, self._loop.time()
+        self._writer, self._opened_at, self._is_in_node = writer, self._loop.time(), False
         self._source = writer
         self.ledger_switched_ms = self._clock.now_ms()
         stored(entry_ids)

@@ -1,6 +1,7 @@
-"""What all topics of a broker share: rates of publishing and dispatching, and a maximum of unacknowledged messages."""
+"""What all topics of a broker share: rates of publishing and dispatching, a maximum of unacknowledged messages, and disks."""
 
 import asyncio
+from collections.abc import Callable
 
 from .publish_throttle import PublishThrottle
 from .settings import TopicSettings
@@ -8,11 +9,17 @@ from .token_buckets import RateLimiter
 from .unacked_limit import BrokerUnacked
 
 
+def nothing_refused() -> str:
+    return ""
+
+
 class BrokerLimits:
     """What is None is not limited. `refresh` before `publish` and `dispatch` are looked at; on the loop."""
 
     def __init__(self, settings: TopicSettings) -> None:
         self._settings = settings
+        self.storage_refusal: Callable[[], str] = nothing_refused
+        """Why no message can be stored now, such as a full disk; empty: it can."""
         self._publish_rate = self._dispatch_rate = (0, 0)
         self.publish: PublishThrottle | None = None
         self.dispatch: RateLimiter | None = None

@@ -38,6 +38,8 @@ class ProducerHost(Protocol):
         """One of its messages came after the last one of the topic."""
 
     def producer_left(self, producer: "TopicProducer") -> None: ...
+    def check_storage(self) -> None:
+        """Where nothing can be stored, all producers are held and then sent away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ class TopicProducer:
         return self._host.deduplication.last_sequence_id(self.name)
 
     def publish(self, run: SendRun) -> None:
+        self._host.check_storage()
         refusal = self._refusal(run)
         if refusal is not None:
             self._answer_in_turn(run, refusal)

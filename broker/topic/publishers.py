@@ -46,6 +46,8 @@ from .settings import TopicSettings
 from .transactions.topic_transactions import TopicTransactions
 
 TOPIC_EPOCH_PROPERTY = "pulsar.topic.epoch"
+_NO_ROOM = ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION
+"""The one refusal at which Apache's clients fail what they have waiting, with its name, and still come back by themselves."""
 
 _log = logging.getLogger(__name__)
 
@@ -89,6 +91,7 @@ class Publishers:
         self._keys_given = 0
         self._epoch_turn = asyncio.Lock()
         self._has_ended = False
+        self._is_sending_away = False
         self._rate = PublishRate()
         self._throttle: PublishThrottle | None = None
         self._throttles: tuple[PublishThrottle, ...] = ()
@@ -125,6 +128,9 @@ class Publishers:
         await self.deduplication.ready()
         if self._has_ended:
             raise topic_unavailable()
+        refusal = self._limits.storage_refusal()
+        if refusal:
+            raise BrokerError(_NO_ROOM, f"{self.name} takes no messages until there is room: {refusal}")
         self._keys_given += 1
         key = ProducerKey(self._keys_given)
         producer = TopicProducer(self, key, request, sink, self._clock.now_ms())
@@ -143,6 +149,23 @@ class Publishers:
             raise topic_unavailable() if self._has_ended else BrokerError(ServerError.PRODUCER_FENCED, "Fenced out")
         producer.is_introduced = True
         return producer
+
+    def check_storage(self) -> None:
+        """A client that is sent away and comes back is refused by name, and fails what it has waiting; its consumers go on. A
+        SEND_ERROR would end its connection, and their work with it."""
+        refusal = self._limits.storage_refusal()
+        if refusal and not (self._is_sending_away or self._has_ended):
+            self._is_sending_away = True
+            _log.warning("%s: publishing ends until there is room: %s", self.name, refusal)
+            for producer in self._producers.values():
+                producer.hold()
+            self._host.run_task(self._send_away_for_room(refusal))
+
+    async def _send_away_for_room(self, reason: str) -> None:
+        try:
+            await self.send_away(reason)
+        finally:
+            self._is_sending_away = False
 
     def append(self, entries: EntryBatch, txn_id: TxnId | None = None) -> "asyncio.Future[EntryRun]":
         return self._host.transactions.append(txn_id, entries)

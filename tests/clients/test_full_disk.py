@@ -1,0 +1,174 @@
+"""A standalone on a file system of 60 MB that is filled: by its own messages at full speed, and by somebody else's file.
+
+Publishing is refused by name; reading, acknowledging, unsubscribing and deleting go on; a kill and a start while nothing is
+free change nothing of that; with room publishing is back within seconds, and every acknowledged message is read.
+"""
+
+import logging
+import os
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pulsar
+import pytest
+
+from tests.bookie.disk_proofs.mounts import LoopMount, need_loop_mounts
+from tests.clients.server_process import ServerProcess
+
+pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
+
+MEGABYTES = 60
+MESSAGE_BYTES = 4096
+PUBLISHED_MAX = 60_000_000 // MESSAGE_BYTES
+BACK_SECONDS_MAX = 30.0
+TOPIC, OTHER = "persistent://public/default/filled", "persistent://public/default/other"
+REFUSALS = (pulsar.ProducerBlockedQuotaExceededException, pulsar.ProducerBlockedQuotaExceededError)
+
+
+class Run:
+    """One server on the small file system, and what was acknowledged."""
+
+    def __init__(self, server: ServerProcess, mount: Path) -> None:
+        self.server, self.mount = server, mount
+        self.acknowledged: list[bytes] = []
+
+    @contextmanager
+    def client(self) -> Iterator[pulsar.Client]:
+        assert self.server.ready is not None
+        logger = logging.getLogger("pulsar client on a full disk")
+        logger.setLevel(logging.CRITICAL)  # it tells of each message that is refused
+        client = pulsar.Client(self.server.ready.broker_url, operation_timeout_seconds=20, logger=logger)
+        try:
+            yield client
+        finally:
+            with suppress(pulsar.PulsarException):
+                client.close()
+
+    def publish_until_refused(self, client: pulsar.Client, pause_seconds: float = 0.0) -> Exception:
+        """The refusal of the first message that was not stored, in order of publishing."""
+        producer = client.create_producer(TOPIC, batching_enabled=False, send_timeout_millis=10_000, block_if_queue_full=True)
+        refusals: list[Exception] = []
+
+        def answered(number: int) -> object:
+            def tell(result: pulsar.Result, _: pulsar.MessageId) -> None:
+                if result == pulsar.Result.Ok:
+                    self.acknowledged.append(payload(number))
+                else:
+                    refusals.append(RuntimeError(str(result)))
+
+            return tell
+
+        for number in range(len(self.acknowledged), PUBLISHED_MAX):
+            if refusals:
+                break
+            try:
+                producer.send_async(payload(number), answered(number))
+            except pulsar.PulsarException as error:
+                refusals.append(error)
+            if pause_seconds:
+                time.sleep(pause_seconds)
+        with suppress(pulsar.PulsarException):
+            producer.flush()
+        with suppress(pulsar.PulsarException):
+            producer.close()
+        assert refusals, "60 MB were taken by a disk of 60 MB"
+        return refusals[0]
+
+    def check_published_is_refused(self, client: pulsar.Client) -> None:
+        for topic in (TOPIC, OTHER):
+            with pytest.raises(REFUSALS):
+                client.create_producer(topic)
+
+    def check_all_is_read(self, client: pulsar.Client, subscription: str) -> None:
+        consumer = client.subscribe(TOPIC, subscription, initial_position=pulsar.InitialPosition.Earliest)
+        missing = set(self.acknowledged)
+        while missing:
+            message = consumer.receive(10_000)
+            missing.discard(message.data())
+            consumer.acknowledge(message)
+        consumer.close()
+
+    def check_publishing_is_back(self, client: pulsar.Client) -> float:
+        began = time.monotonic()
+        while True:
+            try:
+                producer = client.create_producer(TOPIC)
+                producer.send(b"there is room")
+            except REFUSALS:
+                assert time.monotonic() - began < BACK_SECONDS_MAX
+            else:
+                producer.close()
+                return time.monotonic() - began
+
+    def fill(self) -> Path:
+        """A file of somebody else's takes all that is left."""
+        filler = self.mount / "filler"
+        with filler.open("ab") as file, suppress(OSError):
+            while True:
+                left = os.statvfs(self.mount)
+                os.posix_fallocate(file.fileno(), file.tell(), max(4096, left.f_bavail * left.f_frsize))
+                file.seek(0, os.SEEK_END)
+        return filler
+
+    def admin(self, method: str, path: str) -> int:
+        assert self.server.ready is not None
+        request = urllib.request.Request(f"{self.server.ready.web_url}/admin/v2/{path}", method=method)
+        with urllib.request.urlopen(request, timeout=20) as response:
+            return int(response.status)
+
+
+def payload(number: int) -> bytes:
+    return b"%d " % number + bytes(MESSAGE_BYTES)
+
+
+@contextmanager
+def on_small_disk(tmp_path: Path, *settings: str) -> Iterator[Run]:
+    need_loop_mounts()
+    with LoopMount(MEGABYTES) as mount, ServerProcess(tmp_path / "server", settings) as server:
+        (tmp_path / "server").mkdir()
+        (tmp_path / "server" / "data").symlink_to(mount.path)
+        server.start()
+        yield Run(server, mount.path)
+
+
+def test_a_disk_filled_by_messages_refuses_messages_alone_and_a_deleted_topic_makes_room(tmp_path: Path) -> None:
+    with on_small_disk(tmp_path, "gcWaitTime=1000") as run:
+        with run.client() as client:
+            client.subscribe(TOPIC, "kept").close()
+            refusal = run.publish_until_refused(client)
+            assert "ProducerBlockedQuotaExceeded" in str(refusal), refusal
+            run.check_published_is_refused(client)
+            run.check_all_is_read(client, "while full")
+        run.server.kill()
+        run.server.start()
+        with run.client() as client:
+            run.check_all_is_read(client, "after a kill")
+            assert run.admin("DELETE", "persistent/public/default/filled/subscription/kept") == 204
+            assert run.admin("DELETE", "persistent/public/default/filled?force=true") == 204
+            run.acknowledged.clear()
+            run.check_publishing_is_back(client)
+
+
+def test_a_disk_filled_by_others_is_got_over_without_a_restart_and_with_one(tmp_path: Path) -> None:
+    with on_small_disk(tmp_path, "diskCheckInterval=1000") as run:
+        with run.client() as client:
+            producer = client.create_producer(TOPIC, batching_enabled=False)
+            for number in range(200):
+                producer.send(payload(number))
+                run.acknowledged.append(payload(number))
+            filler = run.fill()
+            run.publish_until_refused(client)
+            run.check_published_is_refused(client)
+            run.check_all_is_read(client, "while full")
+            run.server.kill()
+            run.server.start()
+        with run.client() as client:
+            run.check_published_is_refused(client)
+            run.check_all_is_read(client, "after a kill")
+            filler.unlink()
+            run.check_publishing_is_back(client)
+            run.check_all_is_read(client, "with room")
+        assert run.server.log.read_text().count("journal file not prepared") <= 2
