@@ -9,11 +9,17 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 
 from cli.admin.groups import GROUPS
-from cli.admin.table import Command, options
+from cli.admin.table import Command, Option, options
 from cli.admin.tool import OWN_OPTIONS
+from cli.bookkeeper_shell.commands import COMMANDS as SHELL_COMMANDS
 from cli.client.commands import COMMANDS as CLIENT_COMMANDS
+from cli.client.commands import OWN
+from cli.client.commands import TEXTS as CLIENT_TEXTS
+from cli.option_texts import OptionTexts
 from cli.perf.options import COMMANDS as PERF_COMMANDS
+from cli.perf.options import TEXTS as PERF_TEXTS
 
+_ALWAYS = ("--help", "--version")
 SHELLS = ("bash", "zsh", "fish")
 USAGE = "Usage: bin/pulsar completion bash|zsh|fish"
 Tree = Mapping[str, Sequence[str]]
@@ -30,8 +36,9 @@ def main(words: Sequence[str]) -> int:
     tools = {
         "pulsar-admin": admin_tree(),
         "pulsar": server_tree(),
-        "pulsar-client": command_tree(CLIENT_COMMANDS),
-        "pulsar-perf": command_tree(PERF_COMMANDS),
+        "pulsar-client": command_tree(CLIENT_COMMANDS, CLIENT_TEXTS, OWN),
+        "pulsar-perf": command_tree(PERF_COMMANDS, PERF_TEXTS),
+        "bookkeeper": shell_tree(),
     }
     writer = {"bash": _bash, "zsh": _zsh, "fish": _fish}[words[0]]
     print("\n".join(line for tool, tree in tools.items() for line in writer(tool, tree)))
@@ -52,11 +59,22 @@ def admin_tree() -> Tree:
     return tree
 
 
-def command_tree(commands: Mapping[str, Command]) -> Tree:
-    """Of a tool whose commands are in no group."""
-    return {"": list(commands)} | {
-        name: [word for option in options(command) for word in option.names] for name, command in commands.items()
-    }
+def command_tree(commands: Mapping[str, Command], texts: OptionTexts, own: Sequence[Option] = ()) -> Tree:
+    """A tool whose commands are in no group; what it refuses is not offered. `own`: options before the command."""
+    tree = {"": [*commands, *(word for option in own if option.key not in texts.refused for word in option.names), *_ALWAYS]}
+    for name, command in commands.items():
+        offered = (each for each in options(command) if not {each.key, f"{name}.{each.key}"} & set(texts.refused))
+        tree[name] = [*(word for option in offered for word in option.names), "--json", "--help"]
+    return tree
+
+
+def shell_tree() -> Tree:
+    """bin/bookkeeper with the commands of its shell."""
+    tree = {"": ["shell", "bookie", "autorecovery", "version", *_ALWAYS], "shell": list(SHELL_COMMANDS)}
+    for name, command in SHELL_COMMANDS.items():
+        words = [f"-{word}" for option in command.options for word in (option.short, option.long) if word]
+        tree[f"shell {name}"] = [*words, "-help"]
+    return tree
 
 
 def server_tree() -> Tree:

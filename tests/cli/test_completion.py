@@ -39,6 +39,12 @@ LINES = {
     "pulsar completion z": {"zsh"},
     "pulsar-client con": {"consume"},
     "pulsar-perf transaction --txn": {"--txn-timeout", "--txn-disable"},
+    "pulsar vers": {"version"},
+    "pulsar-client consume --print": {"--print-metadata"},
+    "pulsar-client consume --js": {"--json"},
+    "pulsar-client produce --chunk": set(),
+    "bookkeeper shell readled": {"readledger"},
+    "bookkeeper shell readledger -ledger": {"-ledgerid"},
 }
 """What a shell offers for the last word."""
 
@@ -68,6 +74,10 @@ def test_bash_completes_groups_commands_and_options(capsys: pytest.CaptureFixtur
     assert completed(source, "_pulsar_client", ["pulsar-client", "con"], tmp_path) == {"consume"}
     words = ["pulsar-perf", "transaction", "--txn"]
     assert completed(source, "_pulsar_perf", words, tmp_path) == {"--txn-timeout", "--txn-disable"}
+    assert completed(source, "_pulsar", ["pulsar", "vers"], tmp_path) == {"version"}
+    assert completed(source, "_pulsar_client", ["pulsar-client", "consume", "t", "--js"], tmp_path) == {"--json"}
+    assert completed(source, "_pulsar_client", ["pulsar-client", "produce", "--chunk"], tmp_path) == set()
+    assert completed(source, "_bookkeeper", ["bookkeeper", "shell", "readled"], tmp_path) == {"readledger"}
     assert "--data-dir" in completed(source, "_pulsar", ["pulsar", "standalone", "--"], tmp_path)
 
 
