@@ -199,6 +199,19 @@ _RULES = (
         ends_start=True,
     ),
     _Rule(
+        ("enablePersistentTopics", "enableNonPersistentTopics"),
+        lambda persistent, non_persistent: not persistent and not non_persistent,
+        "every topic would be refused",
+        "set one of them to true",
+        ends_start=True,
+    ),
+    _Rule(
+        ("subscriptionTypesEnabled",),
+        lambda types: not types,
+        "every consumer is refused",
+        "name the types that consumers may ask for, or leave it out",
+    ),
+    _Rule(
         ("managedLedgerDefaultEnsembleSize",),
         lambda bookies: bookies > 1,
         "a standalone has one bookie, so no topic could be written",

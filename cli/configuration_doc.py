@@ -26,12 +26,15 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 
 HEAD = """# Settings in effect
 
-Keys are Apache's. They come from `conf/standalone.conf` (or the file given with `--config`), and `--set KEY=VALUE` wins over
-the file. A key that Apache does not have is refused with the nearest one that it has. One that Apache has and that is not below
-is in `conf/broker-keys-without-effect.txt` (or `bookkeeper-`, `proxy-`) with the reason: it is taken with one line in the log,
-or refused where it asks for something that is not there. `bin/pulsar config check FILE` tells all that for a file of yours,
-`config diff FILE` what it changes, `config explain KEY` what one key does. "Dynamic" is what `pulsar-admin brokers
-update-dynamic-config` changes while brokers run. Lists are separated by commas. A maximum of 0 means no limit.
+Keys are Apache's. They come from the file given with `--config`, and `--set KEY=VALUE` wins over the file; under a standalone's
+file stands `conf/standalone.conf`, whatever file that is. An empty value leaves the default. Files of Apache's from 2.8 on are
+taken whole, with older names (`zookeeperServers`) as what they meant. A key that no version of Apache's has ends the start with
+the nearest one. One that Apache has and that is not below is in `conf/broker-keys-without-effect.txt` (or `bookkeeper-`,
+`proxy-`) with the reason: it is taken with one line in the log, or ends the start where it asks for something that is missing.
+Settings that contradict each other are a line of the log, or end the start where nothing could work with them.
+`bin/pulsar config check FILE` tells all that for a file of yours, `config diff FILE` what it changes, `config explain KEY` what
+one key does. "Dynamic" is what `pulsar-admin brokers update-dynamic-config` changes while brokers run. Lists are separated by
+commas. A maximum of 0 means no limit.
 
 This page is written by `python -m cli.configuration_doc`.
 """

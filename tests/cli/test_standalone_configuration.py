@@ -9,6 +9,7 @@ from cli.config_report import report
 from cli.configuration_verdicts import BROKER, STANDALONE
 from cli.server_settings import ServerSettings
 from cli.standalone_main import standalone_configuration
+from tests.cli.test_files_people_have import files, text_of
 from tests.clients.python_client import quiet_client
 from tests.clients.server_process import ServerProcess
 from tests.started_process import DidNotStart
@@ -22,6 +23,10 @@ NEVER_WRITABLE = [
         "brokerServicePort=7000, webServicePort=7000: both would listen on one port",
     ),
     ("brokerServicePort=\n", "brokerServicePort=, brokerServicePortTls=: no client could connect"),
+    (
+        "enablePersistentTopics=false\nenableNonPersistentTopics=false\n",
+        "enablePersistentTopics=false, enableNonPersistentTopics=false: every topic would be refused",
+    ),
 ]
 
 
@@ -53,6 +58,18 @@ def test_a_standalone_with_a_file_of_its_own_takes_what_is_published(tmp_path: P
         client = quiet_client(server.start().broker_url)
         client.create_producer("persistent://public/default/t").send(b"m")
         client.close()
+
+
+@pytest.mark.parametrize("name", ["4.0.8", "client-python"])
+def test_a_standalone_with_a_file_of_apaches_takes_what_is_published(tmp_path: Path, name: str) -> None:
+    server = ServerProcess(tmp_path, ("bindAddress=127.0.0.1",))
+    server.configuration = given(tmp_path, text_of(files()["standalone", name]))
+    with server:
+        client = quiet_client(server.start().broker_url)
+        client.create_producer("persistent://public/default/t").send(b"m")
+        client.close()
+        assert server.stop() == 0
+    assert "settings without effect here" in server.log.read_text()
 
 
 @pytest.mark.parametrize(("text", "says"), NEVER_WRITABLE)

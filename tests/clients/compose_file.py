@@ -61,7 +61,7 @@ class _Override(list[Any]):
     """A list with the tag `!override`: it takes the place of what files before have."""
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # yaml has no types
     """YAML with Compose's tag."""
 
 
