@@ -65,6 +65,7 @@ class SmallBroker:
         """Name and epoch of each PRODUCER."""
         self.subscribes = self.sends = self.deliveries = self.acks = 0
         self.url = ""
+        self.redelivery_count = 0
         self.on_acked: Callable[[], None] = lambda: None
         """Called when acknowledgements were answered."""
         self._lock = threading.Lock()
@@ -185,7 +186,8 @@ class _Link:
                 continue
             broker.deliveries += 1
             self._permits -= 1
-            message = CommandMessage(consumer_id=1, message_id=MessageIdData(ledger_id=LEDGER, entry_id=number))
+            place = MessageIdData(ledger_id=LEDGER, entry_id=number)
+            message = CommandMessage(consumer_id=1, message_id=place, redelivery_count=broker.redelivery_count)
             self._say(BaseCommand.MESSAGE, broker.stored[number], message=message)
             broker.hit(broker.faults.breaks_delivery, broker.deliveries)
             if broker.deliveries in broker.faults.closes_consumer:

@@ -167,6 +167,16 @@ def test_a_batch_of_which_a_part_is_printed_is_not_acknowledged(capsys: pytest.C
     assert broker.acked == {0}
 
 
+def test_a_redelivery_count_is_told_with_json_and_with_metadata(capsys: pytest.CaptureFixture[str]) -> None:
+    broker = SmallBroker(Faults(), sections(2))
+    broker.redelivery_count = 3
+    with serving(broker) as url:
+        assert client(["--url", url, "consume", "t", "-s", "s", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["redelivery_count"] == 3
+        assert client(["--url", url, "consume", "t", "-s", "s", "-mp"]) == 0
+    assert capsys.readouterr().out.endswith("message-id:7:1:-1, producer-name:p, sequence-id:1, redelivery-count:3\n")
+
+
 @pytest.mark.parametrize("tool", ["client", "perf"])
 def test_an_interrupt_ends_with_what_was_done_until_then(tool: str, capsys: pytest.CaptureFixture[str]) -> None:
     broker = SmallBroker(Faults(), sections(4))

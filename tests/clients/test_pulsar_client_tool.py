@@ -4,11 +4,14 @@ import json
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pulsar
+import pulsar.schema
 import pytest
 
 from tests.clients.server_process import Ready
+from tests.started_process import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 120.0
@@ -91,3 +94,111 @@ def test_what_is_measured_is_stored_and_read_again(
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     assert len(reader.read_next(timeout_millis=30_000).data()) == 50
     reader.close()
+
+
+def shown(server: Ready, *words: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in tool(server, *words, "--json")]
+
+
+def test_json_has_message_id_topic_and_redelivery_count(server: Ready, client: pulsar.Client, topic: str) -> None:
+    consumer = client.subscribe(topic, "theirs")
+    tool(server, "produce", topic, "-m", "a", "-k", "k")
+    place = consumer.receive(timeout_millis=30_000).message_id()
+    consumer.close()
+    (found,) = shown(server, "consume", topic, "-s", "theirs")
+    assert found["message_id"] == f"{place.ledger_id()}:{place.entry_id()}:-1"
+    assert (found["topic"], found["key"], found["payload"]) == (topic, "k", "a")
+    assert found["redelivery_count"] == 0
+    text = tool(server, "read", topic, "-m", "earliest", "--print-metadata")[1]
+    assert f", message-id:{found['message_id']}, producer-name:{found['producer_name']}, sequence-id:0" in text
+
+
+def test_a_batch_of_which_a_part_was_printed_comes_again(server: Ready, client: pulsar.Client, topic: str) -> None:
+    client.subscribe(topic, "ours").close()
+    producer = client.create_producer(topic, batching_enabled=True, batching_max_publish_delay_ms=1000)
+    for index in range(5):
+        producer.send_async(f"m{index}".encode(), lambda result, _: None)
+    producer.flush()
+    producer.close()
+    assert [each["payload"] for each in shown(server, "consume", topic, "-s", "ours", "-n", "3")] == ["m0", "m1", "m2"]
+    assert len(shown(server, "consume", topic, "-s", "ours", "-n", "5")) == 5
+
+
+RECORD = {
+    "type": "record",
+    "name": "Order",
+    "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"], "default": None}],
+}
+
+
+@pytest.mark.parametrize("kind", ["avro", "json"])
+def test_what_is_produced_with_a_schema_is_read_with_it(server: Ready, client: pulsar.Client, topic: str, kind: str) -> None:
+    class Order(pulsar.schema.Record):  # type: ignore[misc]
+        id = pulsar.schema.Long()
+        note = pulsar.schema.String()
+
+    schema = f"{kind}:{json.dumps(RECORD)}"
+    tool(
+        server,
+        "produce",
+        topic,
+        "-vs",
+        schema,
+        "-m",
+        '{"id": 7, "note": "fine"}',
+        "-m",
+        '{"id": 8}' if kind == "avro" else '{"id": 8, "note": null}',
+    )
+    found = shown(server, "consume", topic, "-s", "ours", "-p", "Earliest", "-n", "2", "-st", "auto_consume")
+    assert [each["payload"] for each in found] == [{"id": 7, "note": "fine"}, {"id": 8, "note": None}]
+    assert found[0]["schema_version"] == 0
+    lines = tool(server, "read", topic, "-m", "earliest", "-st", "auto_consume")
+    assert lines[1].endswith("content:{id=7, note=fine}")
+    made = pulsar.schema.AvroSchema(None, schema_definition=RECORD) if kind == "avro" else pulsar.schema.JsonSchema(Order)
+    consumer = client.subscribe(topic, "theirs", schema=made, initial_position=pulsar.InitialPosition.Earliest)
+    value = consumer.receive(timeout_millis=30_000).value()
+    assert (value["id"] if kind == "avro" else value.id) == 7
+    consumer.close()
+
+
+def test_a_message_that_does_not_fit_its_schema_is_refused(server: Ready, topic: str) -> None:
+    command = [str(ROOT / "bin" / "pulsar-client"), "--url", server.broker_url, "produce", topic]
+    words = ["-vs", f"avro:{json.dumps(RECORD)}", "-m", '{"note": "no id"}']
+    ran = subprocess.run([*command, *words], capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    assert ran.returncode == 1
+    assert "message: the field id of Order is missing, and has no default" in ran.stderr
+
+
+def test_a_schema_of_text_is_printed_as_apaches_tool_prints_it(server: Ready, topic: str) -> None:
+    tool(server, "produce", topic, "-vs", "string", "-m", "hello,world")
+    lines = tool(server, "consume", topic, "-s", "ours", "-p", "Earliest", "-st", "auto_consume")
+    assert lines[1].endswith("content:{value=hello, type=class java.lang.String}")
+
+
+def test_a_pattern_takes_all_topics_that_fit(server: Ready, topic: str) -> None:
+    for name in (f"{topic}-a", f"{topic}-b", f"{topic}-c"):
+        tool(server, "produce", name, "-m", name.rpartition("-")[2])
+    words = ["consume", f"{topic}-[ab]", "--regex", "-s", "ours", "-p", "Earliest", "-n", "2"]
+    assert {(each["topic"], each["payload"]) for each in shown(server, *words)} == {(f"{topic}-a", "a"), (f"{topic}-b", "b")}
+
+
+def test_of_several_addresses_one_that_answers_is_enough(server: Ready, topic: str) -> None:
+    host = server.broker_url.partition("://")[2]
+    command = [
+        str(ROOT / "bin" / "pulsar-client"),
+        "--url",
+        f"pulsar://127.0.0.1:{free_port()},{host}",
+        "produce",
+        topic,
+        "-m",
+        "a",
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "1 messages successfully produced\n")
+
+
+def test_perf_measures_several_topics_producers_and_consumers(server: Ready, topic: str) -> None:
+    several = ["-t", "2", "-n", "2", "-z", "ZSTD", "-mk", "autoIncrement"]
+    assert perf(server, "produce", topic, *several, "-m", "1000", "-r", "0", "-s", "50")["messages"] == 1000
+    shared = ["-t", "2", "-n", "2", "-st", "Shared", "-sp", "Earliest", "-ns", "2"]
+    assert perf(server, "consume", topic, *shared, "-m", "2000")["messages"] == 2000
