@@ -16,7 +16,7 @@ from cli.doctor.bookie_checks import Bookies, Replication
 from cli.doctor.checks import Facts
 from cli.doctor.cluster_checks import Answering, BrokerState
 from cli.doctor.metadata_facts import Quorums
-from cli.doctor.network_probe import addresses_in, problems_at, reason_of
+from cli.doctor.network_probe import addresses_in, deaths_at, problems_at, reason_of
 from cli.doctor.topic_facts import Asking, asked
 
 BROKERS_MAX = 50
@@ -198,7 +198,7 @@ def bookies_by_rest(names: Sequence[str], quorums: Quorums, ids: Sequence[str]) 
     A standalone's bookie is inside its process, and has a name that looks like an address and is none.
     """
     inside = len(names) == 1 and len(ids) <= 1
-    down = {} if inside else problems_at(names)
+    down = {} if inside else deaths_at(names)
     return Bookies(tuple(names), (), (), down, quorums.ensemble, quorums.write_quorum)
 
 
@@ -208,7 +208,7 @@ def bookie_facts(bookie: Asking | None, quorums: Quorums) -> Facts:
         return Facts({}, {})
     try:
         writable, read_only = (_listed(bookie, kind) for kind in ("rw", "ro"))
-        bookies = Bookies(writable, read_only, (), problems_at((*writable, *read_only)), quorums.ensemble, quorums.write_quorum)
+        bookies = Bookies(writable, read_only, (), deaths_at((*writable, *read_only)), quorums.ensemble, quorums.write_quorum)
         replication = _replication(bookie, bookies)
     except (Unreachable, Refused) as error:
         return Facts({}, dict.fromkeys(("bookies", "replication"), f"the bookie of --bookie-url: {error}"))

@@ -129,7 +129,7 @@ def _cluster(asked: Asked, settings: Mapping[str, str], kind: str, client: Clien
     runtime = {key: str(value) for key, value in server.found.get("runtime", {}).items()}
     known = {**runtime, **settings}
     quorums = quorums_of(known)
-    metadata = metadata_facts(known, quorums)
+    metadata = metadata_facts(settings, runtime, quorums)
     found: dict[str, Any] = {}
     missing: dict[str, str] = {}
     if "answering" in server.found:

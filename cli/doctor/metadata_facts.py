@@ -26,7 +26,7 @@ from cli.bookkeeper_shell.replication import lacking, marks_in
 from cli.doctor.bookie_checks import Bookies, Ledgers, Replication
 from cli.doctor.checks import Facts
 from cli.doctor.cluster_checks import MetadataServers, Owner
-from cli.doctor.network_probe import problems_at
+from cli.doctor.network_probe import NO_ADDRESS, deaths_at, problems_at
 from managed_ledger.errors import ManagedLedgerError
 from managed_ledger.ledger.info import decode_info
 from metadata.store import MetadataError, MetadataStore
@@ -77,16 +77,22 @@ def servers_in(settings: Mapping[str, str]) -> str:
     return parse_service_uri(uri).servers if uri.startswith(("zk", "metadata-store:zk")) else ""
 
 
-def metadata_facts(settings: Mapping[str, str], quorums: Quorums) -> Facts:
-    """Everything that ZooKeeper knows; missing, with the reason, where there is none or it does not answer."""
+def metadata_facts(settings: Mapping[str, str], told: Mapping[str, str], quorums: Quorums) -> Facts:
+    """Everything that ZooKeeper knows; missing, with the reason, where there is none or it does not answer.
+
+    `told` is what a broker runs with: it may name ZooKeeper as only the brokers' own network does.
+    """
     try:
-        servers = servers_in(settings)
+        own = servers_in(settings)
+        servers = own or servers_in(told)
     except MetadataError as error:
         return Facts({"metadata": MetadataServers((), {}, str(error))}, dict.fromkeys(_OF_METADATA, str(error)))
     if not servers:
         return Facts({}, dict.fromkeys(("metadata", *_OF_METADATA), "nobody says where ZooKeeper is: a standalone has none"))
     hosts = tuple(servers.partition("/")[0].split(","))
     down = problems_at(hosts)
+    if not own and set(down.values()) == {NO_ADDRESS} and len(down) == len(hosts):
+        return Facts({}, dict.fromkeys(("metadata", *_OF_METADATA), f"ZooKeeper, at {servers} for the brokers, {NO_ADDRESS}"))
     if len(down) == len(hosts):
         reason = "no ZooKeeper server answers"
         return Facts({"metadata": MetadataServers(hosts, down, reason)}, dict.fromkeys(_OF_METADATA, reason))
@@ -163,7 +169,7 @@ async def _bookies(store: MetadataStore, quorums: Quorums) -> Bookies:
         except MalformedRackData:
             racks = {}  # brokers keep to what they knew
     addresses = {name: str(where) for name in registered if (where := await _address(cluster, name))}
-    down = problems_at(addresses.values())
+    down = deaths_at(addresses.values())
     unreachable = {name: down[address] for name, address in sorted(addresses.items()) if address in down}
     lost = tuple(name for name in known if name not in registered)
     quorum = (quorums.ensemble, quorums.write_quorum)

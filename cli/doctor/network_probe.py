@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 PROBE_SECONDS = 2.0
 PROBES_AT_ONCE = 16
 LOCAL_SECONDS = 0.2
+NO_ADDRESS = "has no address here (DNS)"
+"""Of a name that may well have one elsewhere, such as in the network of containers."""
 _DEFAULT_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 
 
@@ -30,7 +32,7 @@ def reason_of(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "does not answer"
     if isinstance(error, socket.gaierror):
-        return "has no address (DNS)"
+        return NO_ADDRESS
     if error.errno == errno.ECONNREFUSED:
         return "refuses connections: nothing listens there"
     return error.strerror or str(error)
@@ -41,6 +43,11 @@ def problems_at(addresses: Iterable[str]) -> Mapping[str, str]:
     each = list(dict.fromkeys(addresses))
     with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
         return {address: problem for address, problem in zip(each, threads.map(problem_at, each), strict=True) if problem}
+
+
+def deaths_at(addresses: Iterable[str]) -> Mapping[str, str]:
+    """As `problems_at`, without names that have no address here: brokers, which need them, may be elsewhere."""
+    return {address: problem for address, problem in problems_at(addresses).items() if problem != NO_ADDRESS}
 
 
 def addresses_in(urls: str) -> list[str]:

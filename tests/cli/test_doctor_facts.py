@@ -20,8 +20,8 @@ from cli.doctor.cluster_facts import bookie_facts, broker_states, server_facts, 
 from cli.doctor.credential_facts import certificate_facts, token_facts
 from cli.doctor.examination import CHECKS
 from cli.doctor.local_facts import kind_of_settings, machine_facts, settings_facts
-from cli.doctor.metadata_facts import Quorums, cookie_problem, quorums_of, servers_in
-from cli.doctor.network_probe import addresses_in, port_taken, problem_at
+from cli.doctor.metadata_facts import Quorums, cookie_problem, metadata_facts, quorums_of, servers_in
+from cli.doctor.network_probe import NO_ADDRESS, addresses_in, deaths_at, port_taken, problem_at
 from cli.doctor.storage_facts import storage_facts
 from cli.doctor.subscription_checks import Trouble, trouble_of
 from cli.doctor.topic_facts import Topics, slow_transactions
@@ -328,6 +328,15 @@ def test_an_address_is_tried_with_a_connection() -> None:
     assert "nothing listens" in problem_at(f"127.0.0.1:{free_port()}")
     assert problem_at("nonsense") == "is no host:port"
     assert addresses_in("http://a:8080,b") == ["a:8080", "b:80"]
+
+
+def test_a_name_that_has_no_address_here_is_no_dead_bookie_and_no_dead_zookeeper_of_the_brokers() -> None:
+    elsewhere = "bookie.invalid:3181"
+    assert problem_at(elsewhere) == NO_ADDRESS
+    assert deaths_at([elsewhere, f"127.0.0.1:{free_port()}"]).keys().isdisjoint({elsewhere})
+    told = {"metadataStoreUrl": "zk:zookeeper.invalid:2181"}
+    assert "metadata" in metadata_facts({}, told, Quorums(1, 1)).missing
+    assert judged(BY_ID["metadata-answers"], metadata_facts(told, {}, Quorums(1, 1))).level == FAIL
 
 
 def test_ports_of_the_settings_are_tried(tmp_path: Path) -> None:
