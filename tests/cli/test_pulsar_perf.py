@@ -43,3 +43,14 @@ def test_wrong_usage_and_a_broker_that_is_not_there_are_told(capsys: pytest.Capt
     assert "--encryption-key-name" in capsys.readouterr().err
     assert main(["produce", "t", "-u", "pulsar://127.0.0.1:1"]) == 1
     assert "pulsar://127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_what_is_sent_in_the_warm_up_counts_where_there_is_nothing_else() -> None:
+    for later, expected in ((True, 5.0), (False, 90.0)):
+        lines: list[str] = []
+        progress = Progress("produced", lines.append, True)
+        progress.add(10, 1000, 90.0, is_warm=False)
+        if later:
+            progress.add(10, 1000, 5.0)
+        progress.finish()
+        assert json.loads(lines[-1])["latencyMs"]["max"] == expected
