@@ -5,16 +5,19 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 
 from simulation.cluster_scenario import run_cluster_seed
 from simulation.deduplication_scenario import run_deduplication_seed
+from simulation.full_disk_scenario import run_full_disk_seed
 from simulation.ledger_scenario import run_ledger_seed
 from simulation.log_scenario import run_log_seed
+from simulation.memory import watched
 from simulation.outcome import Outcome
 from simulation.planted import PLANTED, Run
 from simulation.quorum_scenario import run_quorum_seed
 from simulation.scenario import run_seed
+from simulation.steps import counted
 from simulation.transfer_scenario import run_transfer_seed
 
 SCENARIOS: dict[str, Run] = {
@@ -25,6 +28,7 @@ SCENARIOS: dict[str, Run] = {
     "cluster": run_cluster_seed,
     "transactions": run_transfer_seed,
     "deduplication": run_deduplication_seed,
+    "full-disk": run_full_disk_seed,
 }
 
 PROGRESS_SECONDS = 10.0
@@ -34,8 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     plant = PLANTED[options.plant] if options.plant else None
     run = SCENARIOS[options.scenario] if plant is None else plant.run
-    with plant.planted() if plant is not None else nullcontext():
+    with ExitStack() as around:
+        if plant is not None:
+            around.enter_context(plant.planted())
+        meter = around.enter_context(counted()) if options.measure else None
+        if options.measure:
+            around.enter_context(watched())
         outcomes = _run_all(options, run)
+    if meter is not None:
+        print(f"  the costliest callback: {meter.worst.steps} steps in {meter.worst.name}: {meter.worst.where}")
     return int(any(outcome.failure for outcome in outcomes))
 
 
@@ -63,7 +74,8 @@ def _run(run: Run, seed: int, trace: str | None) -> Outcome:
 
 def _replay(seed: int, options: argparse.Namespace) -> str:
     which = f" --plant {options.plant}" if options.plant else f" --scenario {options.scenario}"
-    return f"bin/simulate --seeds 1 --from {seed}{which} --trace trace.txt"
+    measure = " --measure" if options.measure else ""
+    return f"bin/simulate --seeds 1 --from {seed}{which}{measure} --trace trace.txt"
 
 
 def _summary(outcomes: Sequence[Outcome], seconds: float) -> str:
@@ -89,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--trace", metavar="FILE", help="write every event there; of several seeds the last one's stay")
     parser.add_argument("--scenario", choices=sorted(SCENARIOS), default="standalone", help="default: %(default)s")
     parser.add_argument("--plant", choices=sorted(PLANTED), metavar="NAME", help=f"with a bug: {', '.join(sorted(PLANTED))}")
+    parser.add_argument(
+        "--measure", action="store_true", help="count the steps of each callback, and what a standalone holds at the end"
+    )
     return parser
 
 

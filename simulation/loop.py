@@ -21,6 +21,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
 from ports.promise import Promise
+from simulation.steps import StepMeter, meter_in_force
 from simulation.trace import Trace
 
 if TYPE_CHECKING:
@@ -127,6 +128,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.trace = trace or Trace()
         self.callbacks = 0
         self.callbacks_max = callbacks_max
+        self._meter = meter_in_force()
         self.failure: BaseException | None = None
         self._rng = rng
         self._serial = 0
@@ -217,13 +219,26 @@ class SimLoop(asyncio.BaseEventLoop):
             self.callbacks += 1
             self.trace.now = self._now
             try:
-                handle._context.run(handle._callback, *handle._args)
+                if self._meter is None:
+                    handle._context.run(handle._callback, *handle._args)
+                else:
+                    self._run_counted(self._meter, handle)
             except Exception as error:  # noqa: BLE001  # as asyncio's handles do: the run ends with it
                 self.call_exception_handler({"exception": error, "handle": handle})
         if self.failure is not None:
             raise SimulationFailure(f"at {self._now:.6f} s: {self.failure!r}") from self.failure
         if self.callbacks > self.callbacks_max:
             raise SimulationFailure(f"at {self._now:.6f} s: no end after {self.callbacks} callbacks")
+
+    def _run_counted(self, meter: StepMeter, handle: SimHandle) -> None:
+        callback = handle._callback
+        with meter:
+            handle._context.run(callback, *handle._args)
+        costly = meter.ended(callback)
+        if costly is not None:
+            raise SimulationFailure(
+                f"{costly.name} took {costly.steps} steps in one turn of the loop, most of them in {costly.where}"
+            )
 
     def _jump(self) -> None:
         while self._timers and self._timers[0][3].cancelled():

@@ -17,6 +17,7 @@ from simulation.consumer import ConsumerShape, SimConsumer
 from simulation.faults import Faults
 from simulation.history import DrainEnded, DrainStarted, Stop, Violation
 from simulation.loop import SimLoop
+from simulation.memory import watch_in_force
 from simulation.model import Publishes
 from simulation.network import SimNetwork
 from simulation.outcome import Outcome, play
@@ -33,22 +34,29 @@ AUDIT = "audit"
 LIVENESS_SECONDS_MAX = 40.0
 """After healing: time-outs of requests and keep-alives of half-open connections have to pass first."""
 CALLBACKS_MAX = 3_000_000
+SETTLE_SECONDS = 5.0
+"""Before it is looked what the server holds: acknowledgements wait for their turn to be stored."""
 
 
 class Scenario:
     """The run of one plan."""
 
+    machine: type[ServerMachine] = ServerMachine
+
     def __init__(self, plan: Plan, sink: TextIO | None = None, publishes: Publishes | None = None) -> None:
         self.plan = plan
         self.loop = SimLoop(stream(plan.seed, "loop"), Trace(sink), CALLBACKS_MAX)
         self.network = SimNetwork(self.loop, stream(plan.seed, "network"))
-        self.server = ServerMachine(self.loop, self.network, plan.seed, plan.settings)
+        self.server = self.machine(self.loop, self.network, plan.seed, plan.settings)
         self.server.disk.seconds["sync"] = plan.sync_seconds
         self.checker = Checker(publishes)
         self.recorder = Recorder(self.checker, self.loop.trace, self.loop.time)
-        self.faults = Faults(self.loop, self.network, self.server, self.recorder, stream(plan.seed, "faults"), TOPIC)
+        self.faults = self._make_faults()
         self._producers: list[SimProducer] = []
         self._consumers: list[SimConsumer] = []
+
+    def _make_faults(self) -> Faults:
+        return Faults(self.loop, self.network, self.server, self.recorder, stream(self.plan.seed, "faults"), TOPIC)
 
     def run(self) -> Outcome:
         return play(self.plan.seed, self.loop, self._play(), self.recorder.kinds)
@@ -56,6 +64,9 @@ class Scenario:
     async def _play(self) -> None:
         await self.server.start()
         await self._on_host("setup", self._make_subscriptions)
+        watch = watch_in_force()
+        if watch is not None:
+            watch.begin(self._held_by_server())
         programs = [self._start_client(number) for number in range(self.plan.clients)]
         await self.faults.play(self.plan.faults)
         await self._until(self._has_published, "producers got no receipts after healing")
@@ -67,7 +78,13 @@ class Scenario:
             await self.faults.restart(Stop.KILL)
         for name, kind in sorted({**self.plan.subscriptions, AUDIT: SubscriptionType.EXCLUSIVE}.items()):
             await self._on_host(f"drain-{name}", functools.partial(self._drain, name, kind))
+        if watch is not None:
+            await asyncio.sleep(SETTLE_SECONDS)
+            watch.end(self._held_by_server())
         await self.server.stop()
+
+    def _held_by_server(self) -> list[object]:
+        return [self.server.standalone, *self.loop.unfinished(self.server.process)]
 
     # Clients
 

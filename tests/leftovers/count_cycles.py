@@ -20,7 +20,7 @@ import uvloop
 
 from tests.fuzz.admin import Admin, path_of
 from tests.fuzz.plain_client import PlainClient, Refused
-from tests.leftovers.census import OURS
+from simulation.census import OURS
 from tests.leftovers.standalone_here import StandaloneHere, standalone_here
 from tests.leftovers.used_topics import Place, UsedTopic
 from wire.generated import pulsar_api_pb2 as api

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from metadata.store import MetadataStore
 from tests.fuzz.admin import Admin
-from tests.leftovers.census import census, growth
+from simulation.census import census, growth
 from tests.leftovers.standalone_here import StandaloneHere, standalone_here
 from tests.leftovers.used_topics import Place, use_and_delete
 

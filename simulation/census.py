@@ -8,8 +8,9 @@ import asyncio
 import functools
 import gc
 import sys
+import types
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pyroaring import BitMap
@@ -32,6 +33,41 @@ def census() -> Counter[str]:
                 if isinstance(held, (dict, list, set, deque)) and not member.startswith("__"):
                     found[f"{name}:{member}"] += len(held)
     return found
+
+
+def reached_from(roots: Iterable[object]) -> Counter[str]:
+    """The same of all that these hold, and nothing of the rest of the process: what the code has (classes, modules), loops
+    and the simulation's own objects are not entered."""
+    found: Counter[str] = Counter()
+    waiting, seen = list(roots), dict[int, object]()
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) in seen or not gc.is_tracked(thing) or _is_border(thing):
+            continue
+        seen[id(thing)] = thing
+        for name, count in _counted(thing):
+            found[name] += count
+        waiting += _closure(thing) if isinstance(thing, types.FunctionType) else gc.get_referents(thing)
+    return found
+
+
+def _is_border(thing: object) -> bool:
+    if isinstance(thing, type | types.ModuleType | types.CodeType | asyncio.AbstractEventLoop):
+        return True
+    return type(thing).__module__.partition(".")[0] in ("simulation", "logging") and not isinstance(thing, asyncio.Future)
+
+
+def _closure(function: types.FunctionType) -> list[object]:
+    """Without the module that it is in."""
+    cells = [cell.cell_contents for cell in function.__closure__ or () if _has_contents(cell)]
+    return [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+
+def _has_contents(cell: types.CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
 
 
 def growth(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

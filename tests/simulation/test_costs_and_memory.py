@@ -1,0 +1,133 @@
+"""What virtual time cannot say is measured beside it: steps of each callback, and what a server holds at the end of a seed."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from broker.topic.producer import TopicProducer
+from broker.topic.publishers import Publishers
+from simulation.deduplication_scenario import run_deduplication_seed
+from simulation.ledger_scenario import run_ledger_seed
+from simulation.log_scenario import run_log_seed
+from simulation.loop import SimLoop
+from simulation.memory import watched
+from simulation.outcome import play
+from simulation.planted import Run
+from simulation.quorum_scenario import run_quorum_seed
+from simulation.rng import stream
+from simulation.scenario import run_seed
+from simulation.steps import counted
+from simulation.transfer_scenario import run_transfer_seed
+from wire.run import SendRun
+
+EVERY = 30
+"""One of so many of the seeds that `test_seeds` runs: to count makes a run three times as long."""
+
+
+def outcome_of(work: Any) -> str | None:
+    loop = SimLoop(stream(1, "loop"))
+    return play(1, loop, work(), {}).failure
+
+
+def quadratic(things: list[int]) -> int:
+    return sum(1 for one in things for other in things if one < other)
+
+
+# ---- steps
+
+
+def test_a_callback_that_costs_too_much_ends_the_run_by_its_name_and_place() -> None:
+    async def good_and_bad() -> None:
+        await asyncio.sleep(1)
+        quadratic(list(range(20)))
+        await asyncio.sleep(1)
+        quadratic(list(range(400)))
+
+    with counted():
+        failure = outcome_of(good_and_bad)
+    assert failure is not None
+    assert "good_and_bad" in failure
+    assert "steps in one turn of the loop" in failure
+    assert "quadratic" in failure
+
+
+def test_without_counting_nothing_is_said_of_it() -> None:
+    async def bad() -> None:
+        quadratic(list(range(400)))
+
+    assert outcome_of(bad) is None
+
+
+@pytest.mark.parametrize("run", [run_ledger_seed, run_log_seed])
+def test_a_seed_counts_the_same_each_time_and_goes_the_same_way_counted_or_not(run: Run) -> None:
+    run(7, None)  # what is made once in a process is made
+    worst = []
+    for _ in range(2):
+        with counted() as meter:
+            assert run(7, None) == run(7, None)
+        worst.append(meter.worst)
+    assert worst[0] == worst[1]
+    assert worst[0].steps > 100
+    with counted():
+        found = run(7, None)
+    assert found == run(7, None)
+
+
+COUNTED = {
+    run_seed: range(0, 300, EVERY),
+    run_ledger_seed: range(0, 300, 5),
+    run_log_seed: range(0, 300, 5),
+    run_quorum_seed: range(0, 100, EVERY),
+    run_deduplication_seed: range(1),
+    run_transfer_seed: range(1),
+}
+
+
+@pytest.mark.parametrize("run", COUNTED)
+def test_no_callback_of_a_seed_costs_more_steps_than_allowed(run: Run) -> None:
+    with counted():
+        failures = [f"seed {seed}: {failure}" for seed in COUNTED[run] if (failure := run(seed, None).failure) is not None]
+    assert not failures
+
+
+def test_a_planted_quadratic_callback_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each publish looks at every pair of the messages before it."""
+    seen: list[int] = []
+    original = Publishers.count_published
+
+    def slower(self: Publishers, producer: TopicProducer, run: SendRun, chunks: int) -> None:
+        seen.extend(range(run.entries.message_count))
+        quadratic(seen[-1000:])
+        original(self, producer, run, chunks)
+
+    monkeypatch.setattr(Publishers, "count_published", slower)
+    assert run_seed(3, None).failure is None, "nothing else finds it"
+    with counted():
+        failure = run_seed(3, None).failure
+    assert failure is not None
+    assert "quadratic" in failure
+
+
+# ---- memory
+
+
+def test_a_server_holds_no_more_at_the_end_of_a_seed_than_at_its_start() -> None:
+    with watched():
+        failures = [failure for seed in range(0, 300, EVERY) if (failure := run_seed(seed, None).failure) is not None]
+    assert not failures
+
+
+def test_a_planted_leak_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each publisher of a topic remembers every run that it was handed."""
+    original = TopicProducer.publish
+
+    def remembering(self: TopicProducer, run: Any) -> None:
+        self._host.__dict__.setdefault("_remembered", []).append(run)  # as a member of Publishers
+        original(self, run)
+
+    monkeypatch.setattr(TopicProducer, "publish", remembering)
+    assert run_seed(3, None).failure is None, "nothing else finds it"
+    with watched():
+        failures = [failure for seed in range(8, 12) if (failure := run_seed(seed, None).failure) is not None]
+    assert any("Publishers._remembered" in failure for failure in failures)
