@@ -18,6 +18,11 @@ CanRead: TypeAlias = Callable[[bytes, bytes], str | None]
 """Of a reader's and a writer's definition: None, or why not."""
 _IGNORED = ("doc", "aliases")
 """What Avro's Schema.equals does not look at."""
+_STEPS_MIN, _BYTES_PER_STEP = 1000, 4
+"""How many pairs are compared at most: so many, and one for each few bytes of both definitions. A pair that needs no choice
+among records takes more bytes than that; unions of records in which each has to be tried with each are refused beyond it."""
+FIELDS_MAX = 4096
+"""Of one record. Avro's library looks for the name of each among all those before it: here that takes a tenth of a second."""
 _NAMED = ("record", "enum", "fixed")
 _PROMOTED = {
     "int": ("long", "float", "double"),
@@ -40,7 +45,8 @@ def check_avro(data: bytes) -> str:
 def can_read(reader: bytes, writer: bytes) -> str | None:
     """None when data of `writer` can be read with `reader`; otherwise why not. SchemaRefused for what is no Avro schema."""
     read = _parsed(reader)
-    return next(_Comparison(aliases_of(read)).faults(read, _parsed(writer), ""), None)
+    comparison = _Comparison(aliases_of(read), _STEPS_MIN + (len(reader) + len(writer)) // _BYTES_PER_STEP)
+    return next(comparison.faults(read, _parsed(writer), ""), None)
 
 
 def is_same(one: bytes, other: bytes) -> bool:
@@ -58,24 +64,60 @@ def _parsed(data: bytes) -> Any:
     from avro.errors import AvroException
     from avro.schema import parse
 
+    text = data.decode(errors="replace")
+    if text.count('"type"') > FIELDS_MAX:
+        _check_fields(text)
     try:
         return parse(data.decode(), validate_names=False, validate_enum_symbols=False)
     except (AvroException, ValueError, RecursionError, TypeError, AttributeError) as error:
         raise SchemaRefused(f"not an Avro schema: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
+def _check_fields(text: str) -> None:
+    """Only of a definition that is large; what is no JSON is left to Avro's library, which says why."""
+    try:
+        nodes = [json.loads(text)]
+    except (ValueError, RecursionError):
+        return
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, list):
+            nodes.extend(node)
+        elif isinstance(node, dict):
+            fields = node.get("fields")
+            if isinstance(fields, list) and len(fields) > FIELDS_MAX:
+                raise SchemaRefused(f"record {str(node.get('name'))[:200]} has {len(fields)} fields; it may have {FIELDS_MAX}")
+            nodes.extend(node.values())
+
+
+class _Branches:
+    """The branches of a reader's union, by what a writer's type asks for."""
+
+    def __init__(self, union: Any) -> None:
+        self.records = [branch for branch in union.schemas if branch.type == "record"]
+        self.named = {(branch.type, branch.fullname): branch for branch in reversed(union.schemas) if branch.type in _NAMED}
+        self.unnamed = [branch for branch in union.schemas if branch.type not in _NAMED]
+        """Of each type one, by Avro's rules."""
+
+
+@dataclass(slots=True)
 class _Comparison:
-    """Of a reader's schema, whose aliases these are, with a writer's."""
+    """Of a reader's schema, whose aliases these are, with a writer's. Each pair is compared once."""
 
     aliases: Aliases
+    steps_left: int
     seen: dict[tuple[int, int], None] = field(default_factory=dict)
     """A pair that is being compared already, as in a list that refers to itself, is taken to fit."""
+    fits: dict[tuple[int, int], bool] = field(default_factory=dict)
+    """Records that were tried as branches of a union."""
+    unions: dict[int, _Branches] = field(default_factory=dict)
 
     def faults(self, reader: Any, writer: Any, where: str) -> Iterator[str]:
-        if (id(reader), id(writer)) in self.seen:
+        pair = (id(reader), id(writer))
+        if pair in self.seen or self.fits.get(pair):
             return
-        self.seen[id(reader), id(writer)] = None
+        self._step()
+        self.seen[pair] = None
         if writer.type == "union":
             for branch in writer.schemas:
                 yield from self.faults(reader, branch, where)
@@ -90,20 +132,34 @@ class _Comparison:
         elif reader.type not in _PROMOTED.get(writer.type, ()):
             yield f"{where or 'it'} was written as {writer.type}, and is read as {reader.type}"
 
+    def _step(self) -> None:
+        self.steps_left -= 1
+        if self.steps_left < 0:
+            raise SchemaRefused("the schemas are too intricate to be compared: their unions have too many records to try")
+
     def _branch(self, reader: Any, writer: Any, where: str) -> Any | None:
         """As ReaderUnion.firstMatchingBranch: the one of that type and name; a record that fits; what it may be read as."""
-        same = [branch for branch in reader.schemas if branch.type == writer.type]
+        branches = self.unions.get(id(reader))
+        if branches is None:
+            branches = self.unions[id(reader)] = _Branches(reader)
         if writer.type in _NAMED:
-            name = self.aliases.name_of(writer)
-            named = next((branch for branch in same if branch.fullname == name), None)
+            named = branches.named.get((writer.type, self.aliases.name_of(writer)))
             if named is not None or writer.type != "record":
                 return named
-            return next((branch for branch in same if self._fits(branch, writer, where)), None)
-        promoted = (branch for branch in reader.schemas if branch.type in _PROMOTED.get(writer.type, ()))
-        return next(iter(same), None) or next(promoted, None)
+            return next((branch for branch in branches.records if self._fits(branch, writer, where)), None)
+        same = (branch for branch in branches.unnamed if branch.type == writer.type)
+        promoted = (branch for branch in branches.unnamed if branch.type in _PROMOTED.get(writer.type, ()))
+        return next(same, None) or next(promoted, None)
 
     def _fits(self, reader: Any, writer: Any, where: str) -> bool:
-        return next(_Comparison(self.aliases, dict(self.seen)).faults(reader, writer, where), None) is None
+        """What is being compared meanwhile is forgotten again: it may not fit, or be asked about elsewhere."""
+        pair, known = (id(reader), id(writer)), len(self.seen)
+        self._step()
+        if pair not in self.fits:
+            self.fits[pair] = next(self.faults(reader, writer, where), None) is None
+            while len(self.seen) > known:
+                self.seen.popitem()
+        return self.fits[pair]
 
     def _within(self, reader: Any, writer: Any, where: str) -> Iterator[str]:
         match reader.type:
