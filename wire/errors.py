@@ -13,6 +13,16 @@ class MalformedFrame(RemoteError):
     """Sizes that cannot be: the bytes that follow have no meaning any more, and the connection has to end."""
 
 
+def other_protocol(first: bytes) -> str:
+    """What speaks to a port with these first four bytes, told behind a size that cannot be; "" for nothing that is known."""
+    if first in _HTTP:
+        return ": this is HTTP, which has a port of its own"
+    return ": this is TLS, which has a port of its own" if first[:2] == b"\x16\x03" else ""
+
+
+_HTTP = frozenset((b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"PRI "))
+
+
 class MalformedCommand(RemoteError):
     """A whole frame whose command is not a readable BaseCommand."""
 

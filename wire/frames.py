@@ -12,7 +12,7 @@ from functools import cache
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
-from wire.errors import MalformedCommand, MalformedFrame, UnknownCommand
+from wire.errors import MalformedCommand, MalformedFrame, UnknownCommand, other_protocol
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandPing, CommandPong
 from wire.kernels.sends import FRAME_BYTES_MAX
 from wire.run import Buffer
@@ -46,7 +46,8 @@ def frame_end(buffer: Buffer, start: int, end: int, frame_bytes_max: int = FRAME
     size = int.from_bytes(buffer[start : start + 4])
     if size > frame_bytes_max - 4:
         said = f"{size}" if size < 1 << 31 else f"{size} ({size - (1 << 32)} as a signed number)"
-        raise MalformedFrame(f"frame of {said} bytes, more than the {frame_bytes_max - 4} allowed")
+        hint = other_protocol(bytes(buffer[start : start + 4]))
+        raise MalformedFrame(f"frame of {said} bytes, more than the {frame_bytes_max - 4} allowed{hint}")
     if size < 5:
         raise MalformedFrame(f"frame of {size} bytes, which holds no command")
     if end - start < 8:

@@ -130,9 +130,10 @@ def _payloads(values: Mapping[str, Any], schema: ValueSchema) -> Iterator[bytes]
 
 
 def _properties(texts: Sequence[str]) -> Iterator[KeyValue]:
-    """Of k1=v1,k2=v2, each text. WrongUsage."""
+    """Of k1=v1,k2=v2, each text; one of whose parts has no = is a single property, whose value has commas. WrongUsage."""
     for text in texts:
-        for part in text.split(","):
+        parts = text.split(",")
+        for part in parts if all("=" in each for each in parts) else [text]:
             key, equals, value = part.partition("=")
             if not equals:
                 raise WrongUsage(f"--properties {text}: expected KEY=VALUE, or several with commas between them")

@@ -3,6 +3,7 @@
 import pytest
 
 from cli.client.__main__ import main
+from cli.client.produce import _properties
 from cli.client.received import Undecodable, decoded
 from wire.generated.pulsar_api_pb2 import ZLIB, EncryptionKeys, KeyValue, MessageMetadata, SingleMessageMetadata
 from wire.payloads import payload_section
@@ -69,3 +70,8 @@ def test_a_message_in_chunks_is_told_not_shown_in_parts() -> None:
     section = payload_section(metadata(uuid="u", chunk_id=0, num_chunks_from_msg=3, total_chunk_msg_size=9), b"abc")
     with pytest.raises(Undecodable, match="in 3 chunks"):
         decoded(section)
+
+
+def test_properties_are_separated_by_commas_where_each_part_is_one() -> None:
+    found = [(each.key, each.value) for each in _properties(["a=b,c=d", "list=1,2", "e=f=g"])]
+    assert found == [("a", "b"), ("c", "d"), ("list", "1,2"), ("e", "f=g")]

@@ -81,6 +81,8 @@ def test_how_the_bytes_arrive_makes_no_difference(data: bytes, draw: Any) -> Non
         (b"\xff\xff\xff\xff", r"frame of 4294967295 \(-1 as a signed number\) bytes, more than the 996 allowed"),
         (b"\x80\0\0\0", r"frame of 2147483648 \(-2147483648 as a signed number\) bytes"),
         (b"\0\0\3\xe5", "frame of 997 bytes, more than the 996 allowed"),
+        (b"GET ", "frame of 1195725856 bytes, more than the 996 allowed: this is HTTP, which has a port of its own"),
+        (b"\x16\3\1\2", "more than the 996 allowed: this is TLS, which has a port of its own"),
         (sizes(10, 0), "command of 0 bytes"),
         (sizes(10, 7), "command of 7 bytes in a frame of 10"),
         (sizes(10, 0xFFFFFFFF), "command of 4294967295 bytes in a frame of 10"),

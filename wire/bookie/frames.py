@@ -3,7 +3,7 @@
 The bound counts the size's own four bytes, as Netty does. Nothing is reserved on the strength of a declared size.
 """
 
-from wire.errors import MalformedFrame
+from wire.errors import MalformedFrame, other_protocol
 from wire.run import Buffer
 
 FRAME_BYTES_MIN = 4
@@ -17,7 +17,9 @@ def frame_end(buffer: Buffer, start: int, end: int, frame_bytes_max: int) -> int
         return None
     size = int.from_bytes(buffer[start : start + 4])
     if not FRAME_BYTES_MIN <= size <= frame_bytes_max - 4:
-        raise MalformedFrame(f"frame of {size} bytes, not {FRAME_BYTES_MIN} to {frame_bytes_max - 4} (nettyMaxFrameSizeBytes)")
+        hint = other_protocol(size.to_bytes(4))
+        told = f"frame of {size} bytes, not {FRAME_BYTES_MIN} to {frame_bytes_max - 4} (nettyMaxFrameSizeBytes)"
+        raise MalformedFrame(f"{told}{hint}")
     return start + 4 + size
 
 
