@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from crc32c import crc32c
 
+from simulation.frame_order import FrameOrder
 from simulation.history import Connected, Delivered, Event, RoundTrip, Sent
 from simulation.trace import Trace
 from simulation.wire_format import frame, take_frames
@@ -99,6 +100,7 @@ class Connection(asyncio.Protocol):
         self._recorder = recorder
         self._transport: asyncio.Transport
         self._buffer = bytearray()
+        self._order = FrameOrder()
         self._requests: dict[int, tuple[asyncio.Future[BaseCommand], float]] = {}
         self._pings: deque[tuple[asyncio.Future[None], float]] = deque()
         self._keeping: asyncio.Task[None] | None = None
@@ -124,6 +126,7 @@ class Connection(asyncio.Protocol):
                 return
 
     def send(self, command: BaseCommand, payload: bytes = b"") -> None:
+        self._order.sent(command)
         self._transport.write(frame(command, payload))
 
     async def request(self, command: BaseCommand, request_id: int) -> BaseCommand:
@@ -183,6 +186,7 @@ class Connection(asyncio.Protocol):
 
     def _on_command(self, command: BaseCommand, payload: bytes) -> None:
         kind = command.type
+        self._order.received(command)
         if kind == BaseCommand.PING:
             self.send(BaseCommand(type=BaseCommand.PONG, pong=pb.CommandPong()))
         elif kind == BaseCommand.PONG:
