@@ -132,10 +132,17 @@ def _token(params: str) -> str:
     if params.startswith("token:"):
         return params.removeprefix("token:")
     if params.startswith("file:"):
-        return Path("/" + params.removeprefix("file:").lstrip("/")).read_text().strip()
+        return _read_token(Path("/" + params.removeprefix("file:").lstrip("/")))
     if params.startswith("env:"):
         return os.environ.get(params.removeprefix("env:"), "")
     return params
+
+
+def _read_token(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"authParams: the token in {path} cannot be read: {error}") from None
 
 
 def _fields(params: str) -> Mapping[str, str]:

@@ -3,8 +3,11 @@
 For every tool alike, over Pulsar's binary protocol and over HTTP. Standard library alone: `bin/pulsar-admin` imports it.
 """
 
+import base64
 import errno
+import json
 import re
+import time
 from typing import NamedTuple
 
 _TLS_RECORDS = (b"\x15\x03", b"\x16\x03")
@@ -105,20 +108,34 @@ def speaks_otherwise(url: str, first: bytes, protocol: Protocol, otherwise: str)
     return f"{shown}: {what}: the port may be one for {other.what}, or not Pulsar's"
 
 
-def credentials_refused(url: str, reason: str, has_credentials: bool) -> str:
-    """`reason` is the server's."""
-    cause = (
-        "the credentials are wrong, expired, or of another kind than the server takes"
-        if has_credentials
-        else "the server wants credentials, and none were given"
-    )
+def credentials_refused(url: str, reason: str, token_or_other: str, now: float) -> str:
+    """`reason` is the server's; `token_or_other` what was shown to it, "" for nothing; `now` in seconds since 1970."""
+    cause = "the credentials are wrong, expired, or of another kind than the server takes"
+    if not token_or_other:
+        cause = "the server wants credentials, and none were given"
+    elif expired := _expired(token_or_other, now):
+        cause = f"the token expired at {expired}; bin/pulsar tokens create makes another"
     remedy = "Set --auth-plugin and --auth-params, or authPlugin and authParams in conf/client.conf"
     return f"{_shown(url)}: refused: {reason.rstrip('.')}: {cause}. {remedy}"
 
 
+def _expired(token: str, now: float) -> str:
+    """When a JSON Web Token expired, in UTC; "" for one that has not, and for what is none."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return ""
+    try:
+        at = int(json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))["exp"])
+    except (ValueError, KeyError, TypeError):  # no token of this form: nothing is known of its time
+        return ""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)) if at <= now else ""
+
+
 def name_advice(reason: str) -> str:
-    """What to do about a tenant, namespace or topic that is not there, by the server's reason; "" for other reasons."""
+    """What to do about a tenant, namespace, topic or right that is not there, by the server's reason; "" for other reasons."""
     text = reason.lower()
+    if "not authorized" in text:
+        return "a role needs the right: `bin/pulsar-admin namespaces grant-permission` gives it, as its admin or a super-user"
     for word, remedy in _MISSING:
         if word in text and any(sign in text for sign in ("not found", "not exist", "does not", "policies not found")):
             return remedy

@@ -5,13 +5,14 @@ Never in here: what a request means. `http.client` and nothing heavier: the time
 
 import contextlib
 import json
+import time
 from collections.abc import Mapping
 from http.client import BadStatusLine, HTTPConnection, HTTPException, HTTPSConnection, RemoteDisconnected
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from cli.admin.request import Request
-from cli.client_configuration import ClientConfiguration, ConfigurationError, credentials
+from cli.client_configuration import ClientConfiguration, ConfigurationError, auth_data, auth_method, credentials
 
 if TYPE_CHECKING:
     import ssl
@@ -69,9 +70,18 @@ class AdminConnection:
             answer = self._once(url, request)
             location = answer.headers.get("location")
             if answer.status not in (301, 302, 307, 308) or not location:
-                return answer if answer.status < 300 else _raise(answer)
+                return answer if answer.status < 300 else self._raise(answer, url)
             url = urljoin(url, location)
         raise Unreachable(f"{url}: more than {REDIRECTS_MAX} redirects")
+
+    def _raise(self, answer: Answer, url: str) -> Answer:
+        reason = _reason_in(answer)
+        if answer.status == 401:
+            from cli.connection_advice import credentials_refused
+
+            shown = auth_data(self._configuration) or auth_method(self._configuration)
+            reason = credentials_refused("://".join(urlsplit(url)[:2]), reason, shown, time.time())
+        raise Refused(answer.status, reason)
 
     def _once(self, url: str, request: Request) -> Answer:
         parts = urlsplit(url)
@@ -116,9 +126,10 @@ class AdminConnection:
         return tls_context(self._configuration)
 
 
-def _raise(answer: Answer) -> Answer:
+def _reason_in(answer: Answer) -> str:
+    """The server's own, or what came where there is none."""
     text = answer.body.decode(errors="replace")
     reason = ""
     with contextlib.suppress(ValueError, AttributeError):  # an answer of something that is no Pulsar
         reason = str(json.loads(text).get("reason") or "")
-    raise Refused(answer.status, reason or f"HTTP {answer.status} {text.strip()}".strip())
+    return reason or f"HTTP {answer.status} {text.strip()}".strip()

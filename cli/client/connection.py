@@ -94,16 +94,17 @@ class PulsarConnection:
         self.send(BaseCommand(type=BaseCommand.CONNECT, connect=connect))
         answer = self.next().command
         if answer.type == BaseCommand.ERROR:
-            raise self._refused_connection(answer, bool(method))
+            raise self._refused_connection(answer)
         if answer.type != BaseCommand.CONNECTED:
             raise ClientError(f"{self.url}: {BaseCommand.Type.Name(answer.type)} where CONNECTED was expected")
         self.message_bytes_max = answer.connected.max_message_size or self.message_bytes_max
         self._is_greeted = True
 
-    def _refused_connection(self, answer: BaseCommand, has_credentials: bool) -> ClientError:
+    def _refused_connection(self, answer: BaseCommand) -> ClientError:
         code, reason = answer.error.error, answer.error.message
         if code in (ServerError.AuthenticationError, ServerError.AuthorizationError):
-            return ClientError(credentials_refused(self.url, reason, has_credentials))
+            shown = auth_data(self._configuration) or auth_method(self._configuration)
+            return ClientError(credentials_refused(self.url, reason, shown, time.time()))
         return RefusedByBroker(f"{self.url} refuses the connection: {reason}", code)
 
     def request_id(self) -> int:

@@ -3,6 +3,8 @@
 By real sockets where what they do decides: what our tools say to a server that speaks another protocol, or TLS, or nothing.
 """
 
+import base64
+import json
 import socket
 from pathlib import Path
 
@@ -171,6 +173,7 @@ def test_perf_tells_the_same(capsys: pytest.CaptureFixture[str]) -> None:
         ("Tenant does not exist", "tenants list"),
         ("Topic persistent://a/b/c not found", "topics list"),
         ("Invalid topic name: x", "persistent://TENANT/NAMESPACE/NAME"),
+        ("nobody is not authorized: topic LOOKUP t", "grant-permission"),
         ("Topic was already terminated", ""),
     ],
 )
@@ -183,6 +186,32 @@ def test_every_text_is_two_sentences_at_most() -> None:
     texts = [
         not_reached("pulsar://h:1", ConnectionRefusedError(111, "refused"), BINARY),
         not_reached("http://h:1", TimeoutError(), HTTP, 5.0),
-        credentials_refused("pulsar://h:1", "no", has_credentials=False),
+        credentials_refused("pulsar://h:1", "no", "", 0.0),
     ]
     assert all(text.count(". ") <= 1 for text in texts)
+
+
+def test_a_token_that_has_expired_is_told_with_its_time() -> None:
+    claims = base64.urlsafe_b64encode(json.dumps({"sub": "me", "exp": 1_000_000_000}).encode()).decode().rstrip("=")
+    told = credentials_refused("pulsar://h:1", "Failed to authenticate", f"e30.{claims}.x", 1_000_000_001.0)
+    assert "the token expired at 2001-09-09T01:46:40Z; bin/pulsar tokens create makes another" in told
+    assert "expired at" not in credentials_refused("pulsar://h:1", "no", f"e30.{claims}.x", 999_999_999.0)
+    assert "expired at" not in credentials_refused("pulsar://h:1", "no", "a.b.c", 2e9)
+
+
+def test_pulsar_admin_without_credentials_is_told_how_to_give_them(capsys: pytest.CaptureFixture[str]) -> None:
+    body = b'{"reason":"Authentication required"}'
+    answer = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    with listening(says(answer)) as port:
+        found = said(capsys, f"http://127.0.0.1:{port}")
+    assert (
+        f"http://127.0.0.1:{port}: refused: Authentication required: the server wants credentials, and none were given" in found
+    )
+    assert "--auth-plugin and --auth-params" in found
+
+
+@pytest.mark.parametrize("url", ["pulsar://127.0.0.1", "http://127.0.0.1"])
+def test_a_token_file_that_is_not_there_is_named_with_its_option(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with listening(says(b"")) as port:
+        found = said(capsys, f"{url}:{port}", "--auth-plugin", "token", "--auth-params", "file:///no/where")
+    assert "authParams: the token in /no/where cannot be read" in found
