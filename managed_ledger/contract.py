@@ -6,7 +6,7 @@ All calls are made on the event loop; nothing here blocks it.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -258,8 +258,9 @@ class ManagedLedger(Protocol):
 
     async def terminate(self) -> Position: ...
     async def close(self) -> None: ...
-    async def delete(self) -> None:
-        """Delete cursors, ledgers and metadata."""
+    async def delete(self, beside: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Delete cursors, ledgers and metadata. `beside` deletes what cursors name elsewhere: it is called when no other broker
+        can have the log, before the cursors go. ManagedLedgerFenced: another has it, and nothing is deleted."""
 
 
 class ManagedLedgers(Protocol):

@@ -6,7 +6,7 @@ what is acknowledged is the cursors'. Opening is the factory's.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -256,9 +256,11 @@ class StoredManagedLedger:
             await self._write_metadata(terminated=self.last_confirmed)
         return self._metadata.terminated or self.last_confirmed
 
-    async def _write_metadata(self, *, properties: Mapping[str, str] | None = None, terminated: Position | None = None) -> None:
+    async def _write_metadata(
+        self, *, properties: Mapping[str, str] | None = None, terminated: Position | None = None, is_certain: bool = False
+    ) -> None:
         try:
-            await self._metadata.write(properties=properties, terminated=terminated)
+            await self._metadata.write(properties=properties, terminated=terminated, is_certain=is_certain)
         except ManagedLedgerFenced as error:
             self.fenced(error)
             raise
@@ -328,29 +330,32 @@ class StoredManagedLedger:
             self._fenced_listeners.clear()
             self._forget(self)
 
-    async def delete(self) -> None:
+    async def delete(self, beside: Callable[[], Awaitable[None]] | None = None) -> None:
         """Delete cursors, ledgers and metadata. After a crash in the middle it is there, empty, and can be deleted again."""
         self._check_open()
         self._trimming.stop()
         self._appender.refuse(ManagedLedgerError(f"{self.name} is deleted"))
-        self._closing = self._loop.create_task(self._delete())
+        self._closing = self._loop.create_task(self._delete(beside))
         self._closing.add_done_callback(take_error)
         await asyncio.shield(self._closing)
 
-    async def _delete(self) -> None:
+    async def _delete(self, beside: Callable[[], Awaitable[None]] | None) -> None:
         try:
-            await self._delete_stored()
+            await self._delete_stored(beside)
         finally:
             await self._end()
 
-    async def _delete_stored(self) -> None:
+    async def _delete_stored(self, beside: Callable[[], Awaitable[None]] | None) -> None:
         try:
             await self._appender.close()
         except ManagedLedgerError as error:
             _log.warning(line("deleted all the same", managed_ledger=self.name, error=error))
             self.sequence.close_open(self._around.clock.now_ms())
         await self._cursors.stop()
+        await self._write_metadata(is_certain=True)
         await self._trimming.remove_all()
+        if beside is not None:
+            await beside()
         await self._cursors.delete_all()
         if not await self._deletion.delete_all():
             raise ManagedLedgerError(f"{self.name}: ledgers {list(self._metadata.deletable)} could not be deleted")

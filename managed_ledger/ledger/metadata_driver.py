@@ -55,18 +55,21 @@ class LogMetadata:
         self._own_properties = own_properties
         self._turn = asyncio.Lock()
 
-    async def write(self, *, properties: Mapping[str, str] | None = None, terminated: Position | None = None) -> None:
-        """Store the ledgers as they are now, with these changes. ManagedLedgerFenced when somebody else wrote."""
-        await unbroken(self._write(properties, terminated))
+    async def write(
+        self, *, properties: Mapping[str, str] | None = None, terminated: Position | None = None, is_certain: bool = False
+    ) -> None:
+        """Store the ledgers as they are now, with these changes. ManagedLedgerFenced when somebody else wrote; where nothing
+        has changed that is found out only if it has to be certain."""
+        await unbroken(self._write(properties, terminated, is_certain))
 
-    async def _write(self, properties: Mapping[str, str] | None, terminated: Position | None) -> None:
+    async def _write(self, properties: Mapping[str, str] | None, terminated: Position | None, is_certain: bool) -> None:
         async with self._turn:
             new_properties = self._own_properties(self.properties if properties is None else properties)
             new_terminated = self.terminated if terminated is None else terminated
             deleting = tuple(sorted(self._deleting))
             listed = self._listed()
             value = compressed(encode_info(listed, new_terminated, new_properties, self._other), self._compression)
-            if value != self._value:
+            if is_certain or value != self._value:
                 await self._put(value)
             self.listed = tuple(ledger.ledger_id for ledger in listed)
             self.deletable = tuple(each for each in deleting if each in self._deleting)  # deleted meanwhile: gone for certain

@@ -6,7 +6,7 @@ entry (`EntryRun.is_passing`), as Apache has it. Nothing here waits, and nothing
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from bookkeeper.ledgers import Quorums
 from managed_ledger.contract import LATEST, LedgerFacts, ManagedCursor, Skipped
@@ -132,4 +132,4 @@ class PassingLog:
         raise AssertionError("the topic refuses it")
 
     async def close(self) -> None: ...
-    async def delete(self) -> None: ...
+    async def delete(self, beside: Callable[[], Awaitable[None]] | None = None) -> None: ...

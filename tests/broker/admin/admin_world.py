@@ -1,7 +1,7 @@
 """A broker service with real topics on ledgers in memory, and its admin app, called as an ASGI server calls it."""
 
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -58,7 +58,9 @@ class StoredMemoryLedgers(MemoryLedgers):
         ledger = await super().open(name, create=create or await self._store.exists(f"/managed-ledgers/{name}"))
         await self._store.put(f"/managed-ledgers/{name}", b"stored")
 
-        async def delete() -> None:
+        async def delete(beside: Callable[[], Awaitable[None]] | None = None) -> None:
+            if beside is not None:
+                await beside()
             del self.by_name[name]
             await self._store.delete(f"/managed-ledgers/{name}")
 

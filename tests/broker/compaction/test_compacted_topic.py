@@ -331,6 +331,28 @@ def test_the_compacted_ledger_goes_with_its_topic_and_with_its_cursor() -> None:
     run(scenario)
 
 
+def test_who_has_lost_the_topic_to_another_broker_deletes_nothing_of_it() -> None:
+    """A broker that slept through the end of its session still holds the topic, and nobody uses it there."""
+
+    async def scenario() -> None:
+        world = CompactedWorld()
+        await world.open()
+        old = await _published(world, *_each(range(30), "v"))
+        await world.topic.create_subscription("s", from_earliest=True, properties={})
+        await world.compact()
+        sleeper = world.topic
+        world.storage.start()
+        await world.open()
+        new = await _published(world, *_each(range(15, 45), "w"))
+        with pytest.raises(BrokerError):
+            await sleeper.delete(force=False)
+        assert await world.compact() is CompactionState.SUCCESS
+        assert await world.read() == compacted_by_hand({**old, **new})
+        assert world.topic.stats().subscriptions["s"].msg_backlog == 60
+
+    run(scenario)
+
+
 def test_compaction_by_threshold() -> None:
     async def scenario() -> None:
         world = CompactedWorld()

@@ -1,7 +1,7 @@
 """A managed ledger in memory, as plain as can be: what topics are tested on. Failures and delays are ordered by the test."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from pyroaring import BitMap
 
@@ -370,7 +370,9 @@ class MemoryLedger:
     async def close(self) -> None:
         self.is_closed = True
 
-    async def delete(self) -> None:
+    async def delete(self, beside: Callable[[], Awaitable[None]] | None = None) -> None:
+        if beside is not None:
+            await beside()
         self.is_deleted = True
 
     def _all(self) -> list[EntryRun]:

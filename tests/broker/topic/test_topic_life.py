@@ -1,6 +1,7 @@
 """A topic's life: activity, unloading, deletion, the end of a terminated topic, stats, loading."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import pytest
@@ -185,7 +186,7 @@ def test_a_deletion_that_fails_leaves_a_closed_topic_that_can_be_loaded_again() 
     async def scenario() -> None:
         world = TopicWorld()
 
-        async def fail() -> None:
+        async def fail(beside: Callable[[], Awaitable[None]] | None = None) -> None:
             raise ManagedLedgerError("no metadata")
 
         world.ledger.delete = fail  # type: ignore[method-assign]
