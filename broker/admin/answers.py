@@ -10,9 +10,11 @@ from typing import Any
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from metadata.store import BadPath
 from ports.logs import line
+from ports.slices import in_slices
 
 from ..errors import BrokerError, ServerError
 from ..service.dynamic_configuration import BadDynamicValue, NotDynamic
@@ -26,6 +28,7 @@ from ..service.errors import (
     PartitionsChanged,
     TopicConflict,
 )
+from .json_texts import is_large, json_texts
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +68,23 @@ class BadRequest(Refusal):
 
 
 def json_answer(value: Any, status: int = 200) -> Response:
+    if is_large(value):
+        return _LargeAnswer(value, status)
     return Response(_ENCODER.encode(value), status, media_type="application/json")
+
+
+class _LargeAnswer(Response):
+    """A body that is written in slices when it is sent: JSON of 30,000 subscriptions takes half a second."""
+
+    def __init__(self, value: Any, status: int) -> None:
+        super().__init__(status_code=status, media_type="application/json")
+        self._value = value
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        texts = [text async for text in in_slices(json_texts(self._value, _ENCODER.encode))]
+        self.body = "".join(texts).encode()
+        self.headers["content-length"] = str(len(self.body))
+        await super().__call__(scope, receive, send)
 
 
 def no_content() -> Response:

@@ -5,6 +5,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ports.slices import in_slices
+
 from ..service.broker_service import BrokerService
 from ..service.load.loads import BrokerLoad, load_fields
 from ..service.topic_name import TopicName
@@ -38,18 +40,18 @@ class BrokerStatsRoutes:
     async def topics(self, request: Request) -> Response:
         """TopicStats of every topic that is served here, by namespace, bundle and domain."""
         found: dict[str, Any] = {}
-        for text, topic in list(self._service.loaded_topics.items()):
+        async for text, topic in in_slices(list(self._service.loaded_topics.items())):
             name = TopicName.parse(text)
             bundle = (await bundles_of(self._service, name.namespace)).of(name).range
             domains = found.setdefault(str(name.namespace), {}).setdefault(bundle, {})
-            domains.setdefault(name.domain, {})[text] = topic_stats_json(topic)
+            domains.setdefault(name.domain, {})[text] = await topic_stats_json(topic)
         return json_answer(found)
 
     async def metrics(self, request: Request) -> Response:
         """Sums over the topics of each namespace, under the names of Apache's NamespaceStats."""
         by_namespace: dict[str, list[TopicStats]] = {}
-        for text, topic in list(self._service.loaded_topics.items()):
-            by_namespace.setdefault(str(TopicName.parse(text).namespace), []).append(topic.stats())
+        async for text, topic in in_slices(list(self._service.loaded_topics.items())):
+            by_namespace.setdefault(str(TopicName.parse(text).namespace), []).append(await topic.stats_in_slices())
         cluster = self._service.settings.cluster_name
         return json_answer(
             [

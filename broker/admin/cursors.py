@@ -120,7 +120,7 @@ class CursorRoutes:
         """Acknowledges what is older, on every subscription but compaction's own."""
 
         async def expire(topic: Topic) -> None:
-            stats = topic.stats().subscriptions
+            stats = (await topic.stats_in_slices()).subscriptions
             for name in [name for name, each in stats.items() if each.is_durable and name != COMPACTION_CURSOR]:
                 await topic.operations.expire_older_than(name, request.path_params["seconds"])
 
@@ -208,7 +208,8 @@ class CursorRoutes:
         name = topic_of(request)
         topic = await self._whole(name, "Internal stats are of partitions: ask for one of them")
         compacted, schemas = await topic.upkeep.compacted_ledger(), await self._service.schemas.ledgers(name)
-        stats = internal_stats_json(topic.operations.log, compacted, topic.stats().subscriptions, schemas)
+        told = (await topic.stats_in_slices()).subscriptions
+        stats = await internal_stats_json(topic.operations.log, compacted, told, schemas)
         if request.query_params.get("metadata") == "true":
             ids = [ledger["ledgerId"] for ledger in stats["ledgers"]]
             texts = await ledger_metadata_texts(self._service.partitioned_topics.store, ids)

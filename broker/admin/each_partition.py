@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from metadata.paths import encode_name
+from ports.slices import in_slices
 
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere, TopicNotFound
@@ -30,7 +31,7 @@ _SEGMENTS_BEFORE = 7
 async def on_each_partition(service: BrokerService, topic: TopicName, count: int, route: str, tell: Tell) -> dict[str, Any]:
     """By full name, without partitions that are not there (any more). `route` is asked with GET where others serve."""
     found = {}
-    for index in range(count):
+    async for index in in_slices(range(count)):
         name = topic.partition(index)
         may_be = await service.topic_exists(name) or not (name.is_persistent or service.owners.serves(name))
         one = await _of(service, name, route, tell) if may_be else None
@@ -71,7 +72,7 @@ async def on_parts(
 
     after = _tail(request) if tail is None else tail
     done, refused = list[T](), list[Refusal]()
-    for name in map(whole.partition, range(count)):
+    async for name in in_slices(map(whole.partition, range(count))):
         try:
             done.append(await _at_one(service, name, request.method, after, work, body, may_create=may_create))
         except TopicNotFound as error:

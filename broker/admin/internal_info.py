@@ -7,6 +7,7 @@ from google.protobuf.message import DecodeError, Message
 
 from metadata.paths import decode_name
 from metadata.store import MetadataStore, Stat
+from ports.slices import in_slices
 from wire.compressed_metadata import uncompressed
 from wire.errors import MalformedMetadata
 from wire.generated.managed_ledger_pb2 import ManagedCursorInfo, ManagedLedgerInfo
@@ -24,7 +25,7 @@ async def info_json(store: MetadataStore, topic: TopicName) -> dict[str, Any]:
     info = ManagedLedgerInfo()
     _parse(info, found.value, topic.managed_ledger_path)
     cursors = {}
-    for name in await store.children(topic.managed_ledger_path):
+    async for name in in_slices(await store.children(topic.managed_ledger_path)):
         cursor = await _cursor(store, f"{topic.managed_ledger_path}/{name}")
         if cursor is not None:
             cursors[decode_name(name)] = cursor

@@ -1,4 +1,4 @@
-"""PersistentTopicInternalStats: the ledgers of a log and the places of its cursors, as Apache's JSON. Pure.
+"""PersistentTopicInternalStats: the ledgers of a log and the places of its cursors, as Apache's JSON.
 
 Where they differ from Apache's: `entriesAddedCounter` counts the entries that are there, not those added since the topic was
 loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog, acknowledged
@@ -13,6 +13,7 @@ from typing import Any
 
 from managed_ledger.contract import HoleStats, LedgerFacts, ManagedCursor, ManagedLedger, Skipped, ranges
 from metadata.paths import decode_name
+from ports.slices import in_slices
 
 from ..topic.compaction_stats import CompactedLedgerFacts
 from ..topic.stats import SubscriptionStats
@@ -22,7 +23,7 @@ _RANGES_SHOWN_MAX = 10_000
 """Of one cursor: as many as Apache ever keeps. Text of millions of ranges would stop the process for seconds."""
 
 
-def internal_stats_json(
+async def internal_stats_json(
     log: ManagedLedger,
     compacted: CompactedLedgerFacts | None = None,
     subscriptions: Mapping[str, SubscriptionStats] | None = None,
@@ -33,7 +34,10 @@ def internal_stats_json(
     ledgers = log.ledgers()
     current = ledgers[-1] if ledgers and ledgers[-1].is_open else None
     told = subscriptions or {}
-    cursors = {name: _cursor(cursor, ledgers, log, told.get(decode_name(name))) for name, cursor in log.cursors.items()}
+    cursors = {
+        name: _cursor(cursor, ledgers, log, told.get(decode_name(name)))
+        async for name, cursor in in_slices(list(log.cursors.items()))
+    }
     return {
         "entriesAddedCounter": log.entry_count,
         "numberOfEntries": log.entry_count,

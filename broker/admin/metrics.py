@@ -13,6 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from managed_ledger.meters import LedgerMeters
+from ports.slices import in_slices
 
 from ..security.meters import AuthenticationMeters
 from ..service.broker_service import BrokerService
@@ -71,13 +72,14 @@ class MetricsRoutes:
             topic = topics.get(name)
             if topic is not None:
                 parsed = TopicName.parse(name)
-                tables.add(parsed, topic.stats(), self._ledger(parsed.managed_ledger_name, tables, loop.time()))
+                ledger = await self._ledger(parsed.managed_ledger_name, tables, loop.time())
+                await tables.add(parsed, await topic.stats_in_slices(), ledger)
             if count % TOPICS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
         tables.finish()
         return tables
 
-    def _ledger(self, name: str, tables: Tables, now: float) -> LedgerMeters | None:
+    async def _ledger(self, name: str, tables: Tables, now: float) -> LedgerMeters | None:
         """Of a topic's managed ledger, with its cursors' series."""
         meters, managed = self._service.meters, self._service.meters.managed_ledgers
         ledger = None if managed is None else managed.meters_of(name)
@@ -85,7 +87,7 @@ class MetricsRoutes:
             return None
         ledger.sample(now, meters.sample_seconds)
         if meters.settings.expose_managed_cursor_metrics_in_prometheus:
-            for cursor, facts in managed.cursors_of(name).items():
+            async for cursor, facts in in_slices(managed.cursors_of(name).items()):
                 label = cursor_label(self._service.settings.cluster_name, name, cursor)
                 tables.cursors.add(label, cursor_row(facts, meters.copies))
         return ledger

@@ -1,4 +1,4 @@
-"""The metrics of topics, subscriptions, consumers and producers as columns: a name, and its value for each series. Pure.
+"""The metrics of topics, subscriptions, consumers and producers as columns: a name, and its value for each series.
 
 Names, and what they mean, are those of Apache's broker (TopicStats.printTopicStats of its prometheus package); what belongs to
 a feature that is not there is left out. Buckets of latencies and sizes are not cumulative, as Apache's are not.
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from operator import add
 
 from managed_ledger.meters import LedgerMeters
+from ports.slices import in_slices
 
 from ..metrics_settings import MetricsSettings
 from ..service.topic_name import TopicName
@@ -192,7 +193,7 @@ class Tables:
         self.by_namespace: dict[str, Totals] = {}
         self.broker = Totals()
 
-    def add(self, topic: TopicName, stats: TopicStats, meters: LedgerMeters | None) -> None:
+    async def add(self, topic: TopicName, stats: TopicStats, meters: LedgerMeters | None) -> None:
         """One topic."""
         namespace = str(topic.namespace)
         label = self._label(namespace, topic)
@@ -215,13 +216,13 @@ class Tables:
         delayed = [each.delayed_index for each in stats.subscriptions.values() if each.delayed_index]
         if delayed:
             self._add_delayed(label, delayed, totals)
-        for name, subscription in stats.subscriptions.items():
+        async for name, subscription in in_slices(stats.subscriptions.items()):
             self._add_subscription(f'{label},subscription="{escaped(name)}"', subscription, totals)
         if self._with_topics and self._settings.expose_producer_level_metrics_in_prometheus:
-            self._add_producers(label, stats.publishers)
+            await self._add_producers(label, stats.publishers)
 
-    def _add_producers(self, label: str, publishers: Sequence[PublisherStats]) -> None:
-        for publisher in publishers:
+    async def _add_producers(self, label: str, publishers: Sequence[PublisherStats]) -> None:
+        async for publisher in in_slices(publishers):
             who = f'{label},producer_name="{escaped(publisher.producer_name)}",producer_id="{publisher.producer_id}"}} '
             self.producers.add(who, producer_row(publisher))
 

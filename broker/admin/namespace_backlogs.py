@@ -53,7 +53,7 @@ class NamespaceBacklogRoutes:
         only = request.path_params.get("subscription")
 
         async def clear(topic: Topic) -> None:
-            every = [name for name in topic.stats().subscriptions if name != COMPACTION_CURSOR]
+            every = [name for name in topic.operations.subscription_names() if name != COMPACTION_CURSOR]
             for name in [only] if only is not None else every:
                 await _where_it_is(topic.operations.clear_backlog(name))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from metadata.paths import encode_name
 from metadata.store import MetadataStore
+from ports.slices import in_slices
 
 from ..service.broker_service import BrokerService
 from ..service.errors import BundleNotFound, TopicElsewhere, TopicNotFound
@@ -48,7 +49,9 @@ class NamespaceDeletion:
         if not is_forced and (partitioned or not all(topic.is_system for topic in topics)):
             await self._mark(path, is_deleted=False)
             raise Refusal(409, "Cannot delete non empty namespace")
-        for topic in sorted(topics, key=lambda each: each.is_system):  # the system's say how the others are to be treated
+        async for topic in in_slices(
+            sorted(topics, key=lambda each: each.is_system)
+        ):  # the system's say how the others are to be treated
             await self._delete_topic(topic)
         await unload_namespace(self._service, namespace)
         await self._delete_schemas(namespace)
@@ -64,13 +67,13 @@ class NamespaceDeletion:
         topics = [topic for topic in await self._service.list_topics(namespace) if bundle.covers(topic)]
         if topics and not is_forced:
             raise Refusal(409, "Cannot delete non empty bundle")
-        for topic in topics:
+        async for topic in in_slices(topics):
             await self._delete_topic(topic)
         return await self._service.owners.unload(namespace, text)
 
     async def _delete_schemas(self, namespace: NamespaceName) -> None:
         """Those of the system's own topics, and of topics that never were: with their ledgers, which nobody else knows."""
-        for name in await self._store.children(f"/schemas/{namespace}"):
+        async for name in in_slices(await self._store.children(f"/schemas/{namespace}")):
             await self._service.schemas.delete(TopicName.of_metadata("persistent", namespace, name), "", force=True)
 
     async def _partitioned(self, namespace: NamespaceName, domain: str) -> list[TopicName]:

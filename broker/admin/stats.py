@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from managed_ledger.contract import ManagedCursor
 from ports.logs import line
+from ports.slices import in_slices
 
 from ..errors import BrokerError
 from ..service.lookups import Advertised, broker_id
@@ -106,11 +107,11 @@ _LATEST_OF_SUBSCRIPTION = ("lastExpireTimestamp", "lastConsumedFlowTimestamp", "
                            "lastMarkDeleteAdvancedTimestamp")  # fmt: skip
 
 
-def topic_stats_json(topic: Topic) -> dict[str, Any]:
+async def topic_stats_json(topic: Topic) -> dict[str, Any]:
     """TopicStats of one topic or partition, as far as nothing has to be read for it."""
-    body = _topic(topic.stats())
+    body = await _topic(await topic.stats_in_slices())
     cursors = topic.operations.log.cursors
-    for name, one in body["subscriptions"].items():
+    async for name, one in in_slices(body["subscriptions"].items()):
         cursor = cursors.get(name)
         if cursor is not None:
             one |= _holes(cursor)
@@ -119,12 +120,12 @@ def topic_stats_json(topic: Topic) -> dict[str, Any]:
 
 async def told_stats(topic: Topic, query: Mapping[str, Any], here: Advertised) -> dict[str, Any]:
     """As asked for with STATS_QUERY."""
-    body = topic_stats_json(topic)
+    body = await topic_stats_json(topic)
     body["ownerBroker"] = broker_id(here)
     body |= await _backlog_age(topic)
     if query["excludePublishers"]:
         body["publishers"] = []
-    for name, one in body["subscriptions"].items():
+    async for name, one in in_slices(body["subscriptions"].items()):
         if query["excludeConsumers"]:
             one["consumers"] = []
         if not query["subscriptionBacklogSize"]:
@@ -136,7 +137,7 @@ async def told_stats(topic: Topic, query: Mapping[str, Any], here: Advertised) -
     return body
 
 
-def partitioned_stats_json(
+async def partitioned_stats_json(
     metadata: Mapping[str, Any], stats: Mapping[str, Mapping[str, Any]], *, per_partition: bool
 ) -> dict[str, Any]:
     """PartitionedTopicStats: sums over the partitions' TopicStats, ours and other brokers', and each by itself if asked."""
@@ -157,7 +158,7 @@ def partitioned_stats_json(
         "earliestMsgPublishTimeInBacklogs": min(earliest, default=0),
         "lastPublishTimeStamp": max((one.get("lastPublishTimeStamp") or 0 for one in parts), default=0),
         "publishers": _by_name(parts, "publishers", "producerName", ("msgRateIn", "msgThroughputIn", "averageMsgSize")),
-        "subscriptions": {name: _merged([one[name] for one in held if name in one]) for name in names},
+        "subscriptions": {name: _merged([one[name] for one in held if name in one]) async for name in in_slices(names)},
         "metadata": dict(metadata),
         "partitions": dict(stats) if per_partition else {},
     }
@@ -188,12 +189,12 @@ async def _backlog_age(topic: Topic) -> dict[str, Any]:
     return {} if oldest is None else dict(zip(_AGE, (oldest[1], oldest[0]), strict=True))
 
 
-def _topic(stats: TopicStats) -> dict[str, Any]:
+async def _topic(stats: TopicStats) -> dict[str, Any]:
     body = _fields(stats, leave_out=_OF_TOPIC_APART)
     if stats.compaction is not None:
         body["compaction"] = compaction_json(stats.compaction)
-    body["publishers"] = [_publisher(one) for one in stats.publishers]
-    body["subscriptions"] = {name: _subscription(one) for name, one in stats.subscriptions.items()}
+    body["publishers"] = [_publisher(one) async for one in in_slices(stats.publishers)]
+    body["subscriptions"] = {name: _subscription(one) async for name, one in in_slices(stats.subscriptions.items())}
     return {**_TOPIC_NEUTRAL, **body}
 
 

@@ -39,7 +39,7 @@ class SubscriptionRoutes:
         """Tells the subscriptions of a topic."""
 
         async def tell(topic: Topic) -> list[str]:
-            return list(topic.stats().subscriptions)
+            return topic.operations.subscription_names()
 
         found = await on_parts(self._service, request, tell)
         return json_answer(sorted({name for names in found for name in names}))

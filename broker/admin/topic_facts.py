@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from managed_ledger.contract import LATEST, LedgerFacts
 from metadata.paths import encode_name
+from ports.slices import in_slices
 
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
@@ -92,7 +93,7 @@ class TopicFactRoutes:
         """Tells how large the log of a topic and each subscription's share of it are (PersistentOfflineTopicStats)."""
         name = topic_of(request)
         topic = await self._whole(name, "Backlog is of partitions: ask for one of them")
-        log, stats = topic.operations.log, topic.stats()
+        log, stats = topic.operations.log, await topic.stats_in_slices()
         return json_answer(
             {
                 "storageSize": log.size_bytes,
@@ -124,7 +125,8 @@ class TopicFactRoutes:
                 raise TopicNotFound(str(name))
             return json_answer(await info_json(self._store, name))
         parts = [name.partition(index) for index in range(partitions)]
-        found = {str(part): await info_json(self._store, part) for part in parts if await self._service.topic_exists(part)}
+        there = [part async for part in in_slices(parts) if await self._service.topic_exists(part)]
+        found = {str(part): await info_json(self._store, part) async for part in in_slices(there)}
         return json_answer({"version": 0, "partitions": found})
 
     async def partitioned_internal_stats(self, request: Request) -> Response:
@@ -137,7 +139,8 @@ class TopicFactRoutes:
 
         async def tell(topic: Topic) -> dict[str, Any]:
             compacted = await topic.upkeep.compacted_ledger()
-            return internal_stats_json(topic.operations.log, compacted, topic.stats().subscriptions, schemas)
+            stats = await topic.stats_in_slices()
+            return await internal_stats_json(topic.operations.log, compacted, stats.subscriptions, schemas)
 
         stats = await on_each_partition(self._service, name, found.partitions, "internalStats", tell)
         return json_answer({"metadata": {"partitions": found.partitions, "deleted": False}, "partitions": stats})

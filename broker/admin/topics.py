@@ -172,7 +172,7 @@ class TopicRoutes:
         stats = await on_each_partition(self._service, topic, found.partitions, route, tell)
         metadata: dict[str, Any] = {"partitions": found.partitions, "deleted": False}
         metadata |= {"properties": dict(found.properties)} if found.properties else {}
-        return json_answer(partitioned_stats_json(metadata, stats, per_partition=query["perPartition"]))
+        return json_answer(await partitioned_stats_json(metadata, stats, per_partition=query["perPartition"]))
 
     async def _check_new(self, topic: TopicName) -> None:
         """That a topic of this name may be created by hand, as Apache puts it."""

@@ -71,7 +71,7 @@ class TransactionInternalRoutes:
             raise Refusal(404, "Subscription not found")
         if facts.log is None:
             raise Refusal(503, "Pending ack have not init success!")
-        return json_answer({"pendingAckLogStats": _log(facts.log.name, internal_stats_json(facts.log))})
+        return json_answer({"pendingAckLogStats": _log(facts.log.name, await internal_stats_json(facts.log))})
 
     async def position(self, request: Request) -> Response:
         """Whether a message is acknowledged in a transaction that has not ended."""
@@ -112,7 +112,8 @@ class TransactionInternalRoutes:
             if error.code is ServerError.TOPIC_NOT_FOUND:
                 return None
             raise
-        return internal_stats_json(topic.operations.log, await topic.upkeep.compacted_ledger(), topic.stats().subscriptions)
+        compacted, stats = await topic.upkeep.compacted_ledger(), await topic.stats_in_slices()
+        return await internal_stats_json(topic.operations.log, compacted, stats.subscriptions)
 
 
 def _log(name: str, told: dict[str, Any]) -> dict[str, Any]:

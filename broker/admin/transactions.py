@@ -102,7 +102,7 @@ class TransactionRoutes:
         """The log of a coordinator: its ledgers and cursor."""
         self._require_enabled()
         log = self._here(request.path_params["coordinatorId"]).log.ledger
-        told = {"managedLedgerName": log.name, "managedLedgerInternalStats": internal_stats_json(log)}
+        told = {"managedLedgerName": log.name, "managedLedgerInternalStats": await internal_stats_json(log)}
         return json_answer({"transactionLogStats": told})
 
     async def abort(self, request: Request) -> Response:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from ports.logs import line
+from ports.slices import in_slices
 
 from ..errors import BrokerError, ServerError
 from ..topic.contract import Topic
@@ -79,7 +80,7 @@ class PartitionedDeletion:
         return True
 
     async def _is_any_there(self, topic: TopicName, found: PartitionedTopicMetadata) -> bool:
-        for index in range(found.partitions):
+        async for index in in_slices(range(found.partitions)):
             if await self._host.topic_exists(topic.partition(index)):
                 return True
         return False
@@ -89,9 +90,9 @@ class PartitionedDeletion:
     ) -> None:
         partitions = [topic.partition(index) for index in range(marked.partitions)]
         if not force:
-            for partition in partitions:
+            async for partition in in_slices(partitions):
                 self._check_unused(partition)  # before anything is gone
-        for partition in partitions:
+        async for partition in in_slices(partitions):
             try:
                 await self._host.delete_topic(partition, force=force)
             except TopicNotFound:
@@ -124,7 +125,7 @@ class PartitionedDeletion:
             return
         whole = topic.partitioned
         found = await self._host.partitioned_topics.get(whole)
-        for index in range(found.partitions):
+        async for index in in_slices(range(found.partitions)):
             if not found.is_deleted or await self._host.topic_exists(whole.partition(index)):
                 return  # who deletes it has that still to do
         if found.partitions or not await self._host.topic_exists(whole):

@@ -48,15 +48,13 @@ def topic_traffic(publishers: Publishers, subscriptions: Iterable[Subscription])
 def topic_stats(
     ledger: ManagedLedger,
     publishers: Publishers,
-    subscriptions: Iterable[Subscription],
+    by_name: dict[str, SubscriptionStats],
     gone: DeliveryCounters,
     transactions: TransactionBuffer,
     compaction: CompactionStats | None,
     created_ms: int,
     upkeep: Upkeep,
 ) -> TopicStats:
-    ledgers = ledger.ledgers()
-    by_name = {subscription.name: subscription_stats(subscription, ledgers) for subscription in subscriptions}
     rates, counters = publishers.rates, publishers.counters
     return TopicStats(
         msg_rate_in=rates.messages.per_second,

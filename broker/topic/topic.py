@@ -26,10 +26,10 @@ from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequ
 from .errors import broker_error, topic_unavailable
 from .kinds import STORED
 from .producer import TopicProducer
-from .reporting import sample, topic_stats, topic_traffic
+from .reporting import sample, subscription_stats, topic_stats, topic_traffic
 from .scanned_runs import ScannedRuns
 from .settings import SUBSCRIPTION_TYPE_NAMES, TopicSettings
-from .stats import TopicStats, TopicTraffic
+from .stats import SubscriptionStats, TopicStats, TopicTraffic
 from .subscribe_limiter import SubscribeLimiter
 from .subscription import Subscription
 from .subscriptions import Subscriptions
@@ -192,6 +192,14 @@ class PersistentTopic:
         return topic_traffic(self.publishers, self.subscriptions.all)
 
     def stats(self) -> TopicStats:
+        ledgers = self.ledger.ledgers()
+        return self._stats({each.name: subscription_stats(each, ledgers) for each in self.subscriptions.all})
+
+    async def stats_in_slices(self) -> TopicStats:
+        ledgers = self.ledger.ledgers()
+        return self._stats({each.name: subscription_stats(each, ledgers) async for each in in_slices(self.subscriptions.all)})
+
+    def _stats(self, by_name: dict[str, SubscriptionStats]) -> TopicStats:
         found, buffer, compaction = self.subscriptions, self.transactions.buffer, self.compaction.stats
         return topic_stats(
             self.ledger, self.publishers, found.all, found.gone, buffer, compaction, self.created_ms, self.upkeep

@@ -52,6 +52,9 @@ class StoredTopicOperations:
     def has_subscription(self, subscription: str) -> bool:
         return self._topic.subscriptions.get(subscription) is not None
 
+    def subscription_names(self) -> list[str]:
+        return [each.name for each in self._topic.subscriptions.all]
+
     def backlog_entries(self, subscription: str) -> int:
         return self._found(subscription).cursor.backlog_entries()
 

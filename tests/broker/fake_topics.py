@@ -257,6 +257,9 @@ class FakeTopic:
     def stats(self) -> TopicStats:
         raise NotImplementedError
 
+    async def stats_in_slices(self) -> TopicStats:
+        return self.stats()
+
     async def create_subscription(self, name: str, *, from_earliest: bool, properties: Mapping[str, str]) -> None:
         """Nothing is kept for it."""
 

@@ -51,12 +51,12 @@ def test_works_are_called_in_slices_the_first_at_once_and_the_end_is_told() -> N
 
     async def work() -> None:
         end = asyncio.Event()
-        do_in_slices([partial(done.append, number) for number in range(35)], lambda: (done.append("end"), end.set()), 10)
+        do_in_slices([*(partial(done.append, number) for number in range(35)), partial(done.append, "last")], end.set, 10)
         assert done == list(range(10))
         await end.wait()
 
     assert turns_of_others_during(work) >= 2
-    assert done == [*range(35), "end"]
+    assert done == [*range(35), "last"]
 
 
 def test_a_single_slice_ends_at_once() -> None:

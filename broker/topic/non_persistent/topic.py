@@ -20,7 +20,7 @@ from ..contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeReq
 from ..kinds import TopicKind
 from ..producer import TopicProducer
 from ..settings import TopicSettings
-from ..stats import TopicStats
+from ..stats import SubscriptionStats, TopicStats
 from ..topic import PersistentTopic
 from .passing_log import PassingLog
 from .policies import PassingPolicies
@@ -77,9 +77,9 @@ class NonPersistentTopic(PersistentTopic):
     async def terminate(self) -> None:
         raise BrokerError(ServerError.NOT_ALLOWED, "Need to provide a persistent topic name")
 
-    def stats(self) -> TopicStats:
+    def _stats(self, by_name: dict[str, SubscriptionStats]) -> TopicStats:
         """With what was dropped (NonPersistentTopicStats)."""
-        stats = super().stats()
+        stats = super()._stats(by_name)
         producers = {each.name: each.rates.dropped.per_second for each in self.publishers.all}
         drops = {each.name: each.drop_rate.per_second for each in self._passing()}
         return replace(

@@ -12,9 +12,9 @@ from tests.broker.topic.test_topic_on_managed_ledger import StoredWorld
 from tests.broker.topic.topic_world import ack_run, run
 
 
-def told(world: StoredWorld) -> dict[str, Any]:
+async def told(world: StoredWorld) -> dict[str, Any]:
     topic = world.topic
-    return internal_stats_json(topic.ledger, None, topic.stats().subscriptions)
+    return await internal_stats_json(topic.ledger, None, topic.stats().subscriptions)
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED, SubscriptionType.EXCLUSIVE])
@@ -24,15 +24,15 @@ def test_where_a_dispatcher_reads_on_and_that_it_waits(kind: SubscriptionType) -
         await world.open()
         consumer, end = await world.consumer(type=kind, subscription="a b", permits=3)
         await world.publish_many(3)
-        stats = told(world)
+        stats = await told(world)
         cursor, first = stats["cursors"]["a+b"], end.positions[0]
         assert (cursor["readPosition"], cursor["waitingReadOp"]) == (f"{first.ledger_id}:3", True)
         assert (cursor["subscriptionHavePendingRead"], stats["waitingCursorsCount"]) == (True, 1)
         await world.publish_many(4)
-        stuck = told(world)["cursors"]["a+b"]
+        stuck = (await told(world))["cursors"]["a+b"]
         assert (stuck["readPosition"], stuck["waitingReadOp"]) == (f"{first.ledger_id}:3", False), "nobody has permits"
         consumer.close()
-        assert told(world)["cursors"]["a+b"]["readPosition"] == str(first), "who comes next begins there"
+        assert (await told(world))["cursors"]["a+b"]["readPosition"] == str(first), "who comes next begins there"
         await world.topic.close()
 
     run(scenario)
@@ -44,12 +44,12 @@ def test_the_ledger_of_a_cursor_its_last_entry_and_when_it_was_changed() -> None
         await world.open()
         consumer, end = await world.consumer(type=SubscriptionType.SHARED)
         await world.publish_many(4)
-        cursor = told(world)["cursors"]["s"]
+        cursor = (await told(world))["cursors"]["s"]
         assert (cursor["cursorLedger"], cursor["cursorLedgerLastEntry"], cursor["state"]) == (-1, -1, "NoLedger")
         for position in end.positions[:2]:
             consumer.acknowledge_run(ack_run(position))
             await asyncio.sleep(5)
-        cursor = told(world)["cursors"]["s"]
+        cursor = (await told(world))["cursors"]["s"]
         assert (cursor["state"], cursor["cursorLedgerLastEntry"]) == ("Open", 1)
         assert cursor["cursorLedger"] == world.topic.subscriptions.all[0].cursor.hole_stats().ledger_id >= 0
         assert not cursor["lastLedgerSwitchTimestamp"].startswith("1970-01-01T00:00:00.000")
@@ -63,7 +63,7 @@ def test_the_ledger_that_is_written_to_is_told_apart_as_apache_does() -> None:
         world = StoredWorld()
         await world.open()
         await world.publish_many(3)
-        stats = told(world)
+        stats = await told(world)
         assert (stats["ledgers"][-1]["entries"], stats["ledgers"][-1]["size"]) == (0, 0)
         assert (stats["currentLedgerEntries"], stats["state"]) == (3, "LedgerOpened")
         assert stats["currentLedgerSize"] == stats["totalSize"] > 0

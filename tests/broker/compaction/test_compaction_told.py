@@ -17,14 +17,14 @@ from tests.broker.topic.topic_world import TOPIC, run
 
 async def _told(world: CompactedWorld) -> tuple[dict[str, Any], dict[str, Any]]:
     """As stats and internal stats have it."""
-    internal = internal_stats_json(world.log, await world.topic.upkeep.compacted_ledger())
-    return topic_stats_json(world.topic)["compaction"], internal["compactedLedger"]
+    internal = await internal_stats_json(world.log, await world.topic.upkeep.compacted_ledger())
+    return (await topic_stats_json(world.topic))["compaction"], internal["compactedLedger"]
 
 
-def _metrics(world: CompactedWorld, settings: MetricsSettings | None = None) -> dict[str, float]:
+async def _metrics(world: CompactedWorld, settings: MetricsSettings | None = None) -> dict[str, float]:
     """Of compaction, by name; all are gauges."""
     tables = Tables("c", settings or MetricsSettings(), 1)
-    tables.add(TopicName.parse(TOPIC), world.topic.stats(), None)
+    await tables.add(TopicName.parse(TOPIC), world.topic.stats(), None)
     tables.finish()
     assert tables.compactions in tables.all()
     label = f'{{cluster="c",namespace="public/default",topic="{TOPIC}"}} '
@@ -51,7 +51,7 @@ def test_of_a_topic_that_was_never_compacted_there_is_nothing_to_tell() -> None:
         world = CompactedWorld()
         await world.open()
         assert await _told(world) == (NEVER, NO_LEDGER)
-        assert _metrics(world) == {}
+        assert (await _metrics(world)) == {}
 
     run(scenario)
 
@@ -71,7 +71,7 @@ def test_what_a_compaction_did_is_told_until_the_topic_is_loaded_anew() -> None:
         assert ledger["ledgerId"] == world.compacted_ledgers()[0]
         assert (ledger["entries"], ledger["size"] > 40) == (4, True)
 
-        metrics = _metrics(world)
+        metrics = await _metrics(world)
         assert metrics["pulsar_compaction_removed_event_count"] == 36
         assert metrics["pulsar_compaction_succeed_count"] == 1
         assert metrics["pulsar_compaction_failed_count"] == 0
@@ -80,11 +80,11 @@ def test_what_a_compaction_did_is_told_until_the_topic_is_loaded_anew() -> None:
         assert metrics["pulsar_compaction_compacted_entries_size"] == ledger["size"]
         assert metrics["pulsar_compaction_latency_le_5"] == metrics["pulsar_compaction_latency_count"] == 4
         assert 3 <= metrics["pulsar_compaction_latency_sum"] / 4 <= 5
-        assert _metrics(world, MetricsSettings(expose_topic_level_metrics_in_prometheus=False)) == {}
+        assert (await _metrics(world, MetricsSettings(expose_topic_level_metrics_in_prometheus=False))) == {}
 
         await world.unload()
         assert await _told(world) == (NEVER, ledger), "the ledger stays"
-        assert _metrics(world) == {}
+        assert (await _metrics(world)) == {}
 
     run(scenario)
 
@@ -95,14 +95,14 @@ def test_rates_of_reading_and_writing_are_of_the_time_between_two_samples() -> N
         await world.open()
         await world.publish(single("a", bytes(1000)), single("a", bytes(1000)))
         await world.compact()
-        assert _metrics(world)["pulsar_compaction_read_throughput"] == 0
+        assert (await _metrics(world))["pulsar_compaction_read_throughput"] == 0
         await asyncio.sleep(world.settings.stats_update_frequency_in_secs)
-        metrics = _metrics(world)
+        metrics = await _metrics(world)
         seconds = world.settings.stats_update_frequency_in_secs
         assert metrics["pulsar_compaction_read_throughput"] * seconds > 4000, "two phases read two messages"
         assert 1000 < metrics["pulsar_compaction_write_throughput"] * seconds < 2000
         await asyncio.sleep(seconds)
-        assert _metrics(world)["pulsar_compaction_read_throughput"] == 0
+        assert (await _metrics(world))["pulsar_compaction_read_throughput"] == 0
 
     run(scenario)
 
@@ -120,7 +120,7 @@ def test_a_compaction_that_fails_is_told_and_a_ledger_that_cannot_be_opened_too(
         assert await world.compact() is CompactionState.ERROR
         stats, ledger = await _told(world)
         assert stats["lastCompactionFailedTimestamp"] == world.storage.clock.now_ms()
-        assert _metrics(world)["pulsar_compaction_failed_count"] == 1
+        assert (await _metrics(world))["pulsar_compaction_failed_count"] == 1
         assert (ledger["ledgerId"], ledger["entries"]) == (ledger_id, -1)
 
     run(scenario)

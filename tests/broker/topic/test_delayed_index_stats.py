@@ -10,6 +10,7 @@ from broker.admin.stats import partitioned_stats_json, topic_stats_json
 from broker.metrics_settings import MetricsSettings
 from broker.service.topic_name import TopicName
 from broker.topic.delayed_index.stats import CREATE, LOAD, IndexMetric, IndexStats, OperationCounts, index_metrics, summed
+from broker.topic.stats import TopicStats
 from tests.broker.topic.topic_world import SUBSCRIBE, TOPIC, ConsumerEnd, TopicWorld, run
 
 NAME = "pulsar_delayed_message_index"
@@ -78,7 +79,7 @@ def test_a_topic_has_the_sum_of_its_subscriptions_and_who_stores_nothing_has_non
         parts = {each: replace(one, delayed_index=told()) for each, one in stats.subscriptions.items() if each != "idle"}
         tables = Tables("c", MetricsSettings(expose_topic_level_metrics_in_prometheus=with_topics), 1)
         topic = TopicName.parse(TOPIC)
-        tables.add(topic, replace(stats, subscriptions={**stats.subscriptions, **parts}), None)
+        await tables.add(topic, replace(stats, subscriptions={**stats.subscriptions, **parts}), None)
         tables.finish()
         found = series(tables)
         start = '{cluster="c",namespace="public/default"'
@@ -100,16 +101,20 @@ def test_stats_have_it_by_subscription_as_beans_and_partitions_are_summed(monkey
     async def scenario() -> None:
         world = TopicWorld()
         await world.topic.subscribe(replace(SUBSCRIBE, subscription="a"), ConsumerEnd())
-        assert topic_stats_json(world.topic)["subscriptions"]["a"]["bucketDelayedIndexStats"] == {}
+        assert (await topic_stats_json(world.topic))["subscriptions"]["a"]["bucketDelayedIndexStats"] == {}
         stats = world.topic.stats()
         with_index = replace(stats, subscriptions={"a": replace(stats.subscriptions["a"], delayed_index=told())})
-        monkeypatch.setattr(world.topic, "stats", lambda: with_index)
-        body = topic_stats_json(world.topic)
+
+        async def told_stats() -> TopicStats:
+            return with_index
+
+        monkeypatch.setattr(world.topic, "stats_in_slices", told_stats)
+        body = await topic_stats_json(world.topic)
         found = body["subscriptions"]["a"]["bucketDelayedIndexStats"]
         assert found[f"{NAME}_loaded"] == {"name": f"{NAME}_loaded", "value": 70_000.0}
         labels = ["state", "all", "type", "create"]
         assert found[f"{OPS}state_all_type_create"] == {"name": OPS, "value": 2.0, "labelsAndValues": labels}
-        whole = partitioned_stats_json({}, {"p-0": body, "p-1": body}, per_partition=False)
+        whole = await partitioned_stats_json({}, {"p-0": body, "p-1": body}, per_partition=False)
         summed_up = whole["subscriptions"]["a"]["bucketDelayedIndexStats"]
         assert {key: each["value"] for key, each in summed_up.items()} == {each.key: 2 * each.value for each in told()}
         assert found[f"{NAME}_loaded"]["value"] == 70_000.0
