@@ -192,7 +192,7 @@ def _size(value: Any) -> int:
     if isinstance(value, BitMap):
         return min(len(value), _BITMAP_MAX) + (len(value) >> 16)
     if isinstance(value, Message):
-        return value.ByteSize()
+        return value.ByteSize() if value.IsInitialized() else 0
     name = type(value).__name__
     return len(value) if name.startswith("Repeated") or name in ("dict_keys", "dict_values", "dict_items") else 0
 
