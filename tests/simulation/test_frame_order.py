@@ -22,8 +22,7 @@ TEXT = (ROOT / "docs" / "frame-order.md").read_text()
 
 
 def told(name: str, **fields: Any) -> BaseCommand:
-    kind = BaseCommand.Type.Value(name)
-    return BaseCommand(type=kind, **{frame_order._BODIES[kind]: fields})
+    return BaseCommand(type=name, **{frame_order._BODIES[BaseCommand.Type.Value(name)]: fields})
 
 
 def success(request_id: int) -> BaseCommand:
@@ -120,7 +119,7 @@ def test_what_may_not_be_is_found_and_named(rule: str, tape: Tape) -> None:
 def rules() -> set[str]:
     calls = (each for each in ast.walk(ast.parse(inspect.getsource(frame_order))) if isinstance(each, ast.Call))
     named = (each.args[1] for each in calls if isinstance(each.func, ast.Name) and each.func.id == "_require")
-    return {each.value for each in named if isinstance(each, ast.Constant)}
+    return {str(each.value) for each in named if isinstance(each, ast.Constant)}
 
 
 def rows(heading: str) -> dict[str, str]:
