@@ -162,14 +162,10 @@ class MemoryLedger:
         self.name = name
         self.properties: Mapping[str, str] = {}
         self.cursors: dict[str, MemoryCursor] = {}
-        self.is_terminated = False
+        self.is_terminated = self.is_closed = self.is_deleted = self.hold = False
         self.last_ledger_created_ms = 0
-        self.is_closed = False
-        self.is_deleted = False
-        self.hold = False
         self.append_error: ManagedLedgerError | None = None
         self.read_error: ManagedLedgerError | None = None
-        self.terminate_error: ManagedLedgerError | None = None
         self.properties_error: ManagedLedgerError | None = None
         self.properties_gate: asyncio.Event | None = None
         self.is_in_memory = False
@@ -362,8 +358,8 @@ class MemoryLedger:
         return ()
 
     async def terminate(self) -> Position:
-        if self.terminate_error is not None:
-            raise self.terminate_error
+        if self.properties_error is not None:
+            raise self.properties_error
         self.is_terminated = True
         return self.last_confirmed
 
