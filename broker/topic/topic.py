@@ -201,9 +201,7 @@ class PersistentTopic:
 
     def _stats(self, by_name: dict[str, SubscriptionStats]) -> TopicStats:
         found, buffer, compaction = self.subscriptions, self.transactions.buffer, self.compaction.stats
-        return topic_stats(
-            self.ledger, self.publishers, found.all, found.gone, buffer, compaction, self.created_ms, self.upkeep
-        )
+        return topic_stats(self.ledger, self.publishers, by_name, found.gone, buffer, compaction, self.created_ms, self.upkeep)
 
     def _sample(self) -> None:
         now = self._loop.time()
