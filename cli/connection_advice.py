@@ -144,10 +144,11 @@ def name_advice(reason: str) -> str:
     return ""
 
 
+_NAMESPACES = "look at `bin/pulsar-admin tenants list` and `namespaces list TENANT`; `namespaces create` makes one"
 _MISSING = (
     ("tenant", "look at `bin/pulsar-admin tenants list`; `tenants create` makes one"),
-    ("namespace", "look at `bin/pulsar-admin namespaces list TENANT`; `namespaces create` makes one"),
-    ("policies", "look at `bin/pulsar-admin namespaces list TENANT`; `namespaces create` makes one"),
+    ("namespace", _NAMESPACES),
+    ("policies", _NAMESPACES),
     ("partitioned", "look at `bin/pulsar-admin topics list-partitioned-topics NAMESPACE`"),
     (
         "topic",

@@ -183,7 +183,18 @@ def perform(call: _Call, connection: "Asking", write: Callable[[str], None]) -> 
         return 0
     except (Refused, Unreachable, CommandFailed, WrongUsage) as error:
         print(f"{error}\n\nReason: {error}", file=sys.stderr)
+        if isinstance(error, Refused):
+            _advise(str(error))
         return 1
+
+
+def _advise(reason: str) -> None:
+    """A line on what to do, where a tenant, namespace, topic or right is what is missing."""
+    from cli.connection_advice import name_advice
+
+    advice = name_advice(reason)
+    if advice:
+        print(f"Remedy: {advice}", file=sys.stderr)
 
 
 def _plainly(command: Command, context: "Context") -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from cli.admin.arguments import WrongUsage
 from cli.admin.message_ids import position
 from cli.client.errors import ClientError
 from cli.client.lasting import LOOK_SECONDS, Notices, attend
@@ -93,6 +94,8 @@ class _Run:
         self._write, self._notices, self._tally = write, notices, tally
         self._acknowledges = acknowledges
         self._wanted, self._rate = values["num-messages"], values["rate"]
+        if self._wanted < 0:
+            raise WrongUsage("Number of messages should be zero or positive.")
         self._schemas = TopicSchemas(configuration) if values["schema-type"] == "auto_consume" else None
         self._pattern = TopicPattern(values["topic"], configuration) if values.get("regex") else None
         self._members: dict[str, Subscription] = {}

@@ -21,6 +21,8 @@ from wire.payloads import payload_section
         (["consume", "t", "-s", "s", "-st", "avro"], "expected one of [bytes, auto_consume]"),
         (["consume", "t", "-s", "s", "--regx"], "Unknown option: '--regx'. Did you mean '--regex'?"),
         (["consume", "public/default/(", "-s", "s", "--regex"], "not a regular expression"),
+        (["consume", "t", "-s", "s", "-n", "-1"], "Number of messages should be zero or positive."),
+        (["read", "t", "-m", "5"], "expected earliest, latest or <ledgerId>:<entryId>"),
         (["consume", "a/b", "-s", "s"], "Invalid short topic name 'a/b'"),
         (["consume", "t", "-s", "s", "-mc", "5"], "--max_chunked_msg: not offered here"),
         (["consume", "t", "-s", "s", "-ca", "CONSUME"], "--crypto-failure-action: not offered here"),
