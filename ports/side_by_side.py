@@ -6,6 +6,7 @@ done by this and not by `asyncio.gather`: that begins all of it in one turn of t
 
 import asyncio
 from collections.abc import Coroutine, Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -21,21 +22,29 @@ async def side_by_side(works: Iterable[Coroutine[Any, Any, T]], at_once_max: int
     """
     found: list[T | BaseException] = []
     waiting = enumerate(works)
-    workers = [_work_off(waiting, found) for _ in range(at_once_max)]
+    first = list(islice(waiting, at_once_max))
     try:
-        await asyncio.gather(*workers)
+        if len(first) == 1:
+            await _work_off(first[0], waiting, found)
+        elif first:
+            await asyncio.gather(*(_work_off(each, waiting, found) for each in first))
     finally:
         if isinstance(works, list | tuple):
-            for _, work in waiting:
-                work.close()
+            for work in works[len(first) :]:
+                work.close()  # nothing happens to one that has ended
     return found
 
 
-async def _work_off(waiting: Iterator[tuple[int, Coroutine[Any, Any, T]]], found: list[T | BaseException]) -> None:
+async def _work_off(
+    own: tuple[int, Coroutine[Any, Any, T]],
+    waiting: Iterator[tuple[int, Coroutine[Any, Any, T]]],
+    found: list[T | BaseException],
+) -> None:
+    """One's own work first, then what nobody has begun."""
     task = asyncio.current_task()
     assert task is not None
-    for place, work in waiting:
-        found.append(cast(T, None))
+    for place, work in chain((own,), waiting):
+        found.extend([cast(T, None)] * (place + 1 - len(found)))
         try:
             found[place] = await work
         except BaseException as error:  # the caller's to judge, as with gather

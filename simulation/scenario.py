@@ -84,7 +84,7 @@ class Scenario:
         await self.server.stop()
 
     def _held_by_server(self) -> list[object]:
-        return [self.server.standalone, *self.loop.unfinished(self.server.process)]
+        return [self.server.standalone, *self.loop.unfinished(self.server.process.life)]
 
     # Clients
 

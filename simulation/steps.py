@@ -4,12 +4,14 @@ The same seed counts the same, whatever the machine does meanwhile; what is comp
 step. Counting makes a run several times as long, so that it is done in some of the seeds (`counted`).
 """
 
+import asyncio
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -19,6 +21,8 @@ more grows faster than what it is given."""
 _LOOK_EVERY = 100
 """Steps, at which it is noted where they are."""
 _IMPORTS = "<frozen importlib"
+_OWN = f"{Path(__file__).parent}/"
+"""Code of the simulation: what it looks at is no cost of the product's."""
 _METER: ContextVar["StepMeter | None"] = ContextVar("METER", default=None)
 
 
@@ -60,7 +64,8 @@ class StepMeter:
         return self.worst if self.steps > self._steps_max else None
 
     def _called(self, frame: FrameType, event: str, arg: object) -> Any:
-        return None if frame.f_code.co_filename.startswith(_IMPORTS) else self._step
+        file = frame.f_code.co_filename
+        return None if file.startswith((_IMPORTS, _OWN)) else self._step
 
     def _step(self, frame: FrameType, event: str, arg: object) -> Any:
         self.steps += 1
@@ -72,8 +77,7 @@ class StepMeter:
 def name_of(callback: Any) -> str:
     """Of a task's step the coroutine's."""
     task = getattr(callback, "__self__", None)
-    coroutine = task.get_coro() if hasattr(task, "get_coro") else None
-    named = callback if coroutine is None else coroutine
+    named = task.get_coro() if isinstance(task, asyncio.Task) else callback
     return getattr(named, "__qualname__", None) or repr(named)
 
 

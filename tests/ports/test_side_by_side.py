@@ -76,3 +76,13 @@ def test_there_may_be_nothing_to_do() -> None:
         assert await side_by_side([]) == []
 
     asyncio.run(run())
+
+
+def test_one_work_takes_no_task_of_its_own() -> None:
+    async def run() -> None:
+        async def work() -> asyncio.Task[None] | None:
+            return asyncio.current_task()  # type: ignore[return-value]  # whatever it returns
+
+        assert await side_by_side([work()]) == [asyncio.current_task()]
+
+    asyncio.run(run())

@@ -74,7 +74,7 @@ def test_a_seed_counts_the_same_each_time_and_goes_the_same_way_counted_or_not(r
     assert found == run(7, None)
 
 
-COUNTED = {
+COUNTED: dict[Run, range] = {
     run_seed: range(0, 300, EVERY),
     run_ledger_seed: range(0, 300, 5),
     run_log_seed: range(0, 300, 5),
