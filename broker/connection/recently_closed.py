@@ -7,12 +7,13 @@ class RecentlyClosed:
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._until: dict[int, float] = {}
+        """The oldest first."""
 
     def add(self, closed_id: int, now: float) -> None:
-        expired = [known for known, until in self._until.items() if until <= now]
-        for known in expired:
-            del self._until[known]
+        self._until.pop(closed_id, None)
         self._until[closed_id] = now + self._seconds
+        while self._until[oldest := next(iter(self._until))] <= now:
+            del self._until[oldest]
 
     def forget(self, closed_id: int) -> None:
         """The id is in use again."""

@@ -18,6 +18,8 @@ from .facts import AckPlace
 
 _WORD = (1 << 64) - 1
 _ENDED_KEPT_MAX = 10_000
+BATCH_MESSAGES_MAX = 1 << 14
+"""Of a batch of which a part is acknowledged, where the ack set is shorter: an id of 20 bytes is kept as up to 2 KB."""
 
 
 class Place(Protocol):
@@ -241,12 +243,21 @@ class PendingAcks:
 
 def number_of(words: Sequence[int]) -> int:
     """An ack set as one number."""
-    return sum((word & _WORD) << (64 * index) for index, word in enumerate(words))
+    return int.from_bytes(b"".join([(word & _WORD).to_bytes(8, "little") for word in words]), "little")
 
 
 def words_of(number: int, count: int) -> tuple[int, ...]:
     """An ack set of `count` words."""
-    return tuple((number >> (64 * index)) & _WORD for index in range(count))
+    octets = (number & _full(64 * count)).to_bytes(8 * count, "little")
+    return tuple([int.from_bytes(octets[at : at + 8], "little") for at in range(0, 8 * count, 8)])
+
+
+def out_of_proportion(acked: Acked) -> str | None:
+    """Why a part of a batch would take much more room than its id: what is pending has a bit for each message of the batch."""
+    most = max(BATCH_MESSAGES_MAX, 64 * len(acked.ack_set))
+    if not any(acked.ack_set) or acked.batch_size <= most:
+        return None
+    return f"part of a batch of {acked.batch_size} messages with {len(acked.ack_set)} words; {most} is the most"
 
 
 def _full(size: int) -> int:

@@ -26,7 +26,7 @@ from .logs import LogsOfItsOwn
 from .other_end import require_same_end
 from .pending_ack_log import PendingAckLog
 from .pending_ack_records import Acknowledged, Ended
-from .pending_acks import Acked, PendingAcks, TransactionAcks
+from .pending_acks import Acked, PendingAcks, TransactionAcks, out_of_proportion
 from .pending_cursor import PendingCursor
 
 _ENTRIES_KEPT = 1000
@@ -170,7 +170,8 @@ class SubscriptionTransactions:
         if is_cumulative and len(acked) != 1:
             message = f"Transaction:{txn_id} invalid cumulative ack received with multiple message ids."
             raise BrokerError(ServerError.NOT_ALLOWED, message)
-        reason = next((why for each in acked if (why := impossible(each.position, each.ack_set, each.batch_size))), None)
+        reasons = (impossible(each.position, each.ack_set, each.batch_size) or out_of_proportion(each) for each in acked)
+        reason = next((why for why in reasons if why is not None), None)
         if reason is not None:
             raise BrokerError(ServerError.NOT_ALLOWED, f"Transaction:{txn_id} cannot acknowledge: {reason}")
         conflict = pending.cumulative_conflict(txn_id, acked[0], cursor) if is_cumulative else None
