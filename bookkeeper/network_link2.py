@@ -7,7 +7,14 @@ from typing import Any
 from bookkeeper.network_link import FRAME_BYTES_MAX, LAST, Add, Link, heard, last_entry_of
 from ports.read_buffer import SharedRoom
 from wire.bookie.frames import next_frame
-from wire.bookie.version2 import ADD_ENTRY, FLAG_FENCING, FLAG_RECOVERY_ADD, READ_ENTRY, packet_header
+from wire.bookie.version2 import (
+    ADD_ENTRY,
+    FLAG_FENCING,
+    FLAG_HIGH_PRIORITY,
+    FLAG_RECOVERY_ADD,
+    READ_ENTRY,
+    packet_header,
+)
 from wire.bookie_codes import BookieError
 from wire.errors import MalformedCommand
 from wire.kernels.bookie_requests import add_requests, read_requests
@@ -15,6 +22,8 @@ from wire.kernels.bookie_responses import take_added, take_read
 
 ENTRIES_PER_READ_MAX = 1000
 _ADD, _READ = packet_header(ADD_ENTRY), packet_header(READ_ENTRY)
+_RECOVERY_ADD = _ADD | FLAG_RECOVERY_ADD | FLAG_HIGH_PRIORITY
+"""With priority a bookie whose disk is full takes it (PendingAddOp, WriteEntryProcessor)."""
 
 
 class Version2Link(Link):
@@ -37,7 +46,7 @@ class Version2Link(Link):
         return await asyncio.shield(future)
 
     def _add_frames(self, add: Add) -> bytes:
-        return add_requests(add.run, _ADD | FLAG_RECOVERY_ADD if add.recovery else _ADD, add.master_key)
+        return add_requests(add.run, _RECOVERY_ADD if add.recovery else _ADD, add.master_key)
 
     def _read_frames(self, ledger_id: int, first_entry_id: int, count: int) -> bytes:
         return read_requests(_READ, ledger_id, first_entry_id, count)

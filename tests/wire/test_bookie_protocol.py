@@ -1,6 +1,7 @@
 """wire.bookie: both versions against bytes that Apache's client (4.17.3) wrote, and what is wrong with bad ones."""
 
 import contextlib
+from array import array
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,12 @@ from wire.bookie import version2, version3
 from wire.bookie.availability import decode_availability, encode_availability
 from wire.bookie.frames import frame_end, next_frame
 from wire.bookie.requests import Add, Authenticate, BatchRead, DescribeDisk, LongPoll, Read, Rejected, StartTls, WriteLac
+from wire.bookie.version3_requests import add_frames
 from wire.bookie_codes import BookieCode
 from wire.errors import MalformedCommand, MalformedFrame
 from wire.generated import bookie_protocol_pb2 as api
 from wire.kernels.bookie_requests import take_adds
+from wire.run import EntryRun
 
 CRC32C_ADD = bytes.fromhex(
     "00000041020100002aa226ba095b6969a64871977693b14671710d76000000000000000700000000000000030000000000000002"
@@ -119,6 +122,14 @@ def test_requests_of_version_3_are_read() -> None:
     info = api.GetBookieInfoRequest(requested=2)
     assert operation_of(request(api.GET_BOOKIE_INFO, getBookieInfoRequest=info)) == DescribeDisk(False, True)
     assert operation_of(request(api.START_TLS, startTLSRequest=api.StartTLSRequest())) == StartTls()
+
+
+def test_a_recovery_asks_with_priority_so_that_a_full_bookie_takes_its_adds() -> None:
+    run = EntryRun(7, 5, entry(7, 5), array("I", (0, len(entry(7, 5)))))
+    for recovery, priority in ((True, 100), (False, 0)):
+        asked = api.Request.FromString(add_frames(run, 1, KEY, recovery=recovery)[4:])
+        assert asked.header.priority == priority
+        assert (asked.addRequest.flag == api.AddRequest.RECOVERY_ADD) is recovery
 
 
 @pytest.mark.parametrize(

@@ -15,14 +15,18 @@ from wire.run import EntryRun
 
 DEFERRED_SYNC = 1
 """writeFlags: an add may be answered before it is on disk (WriteFlag.DEFERRED_SYNC)."""
+HIGH_PRIORITY = 100
+"""Of a recovery's adds, so that a bookie whose disk is full takes them (PerChannelBookieClient, WriteEntryProcessorV3)."""
 FREE_AND_TOTAL = api.GetBookieInfoRequest.TOTAL_DISK_CAPACITY | api.GetBookieInfoRequest.FREE_DISK_SPACE
 
 Response: TypeAlias = api.Response
 
 
-def request_frame(operation: api.OperationType, txn_id: int, **bodies: object) -> bytes:
+def request_frame(operation: api.OperationType, txn_id: int, priority: int = 0, **bodies: object) -> bytes:
     """`bodies`: the operation's own message under its field's name, as `readRequest`."""
     header = api.BKPacketHeader(version=api.VERSION_THREE, operation=operation, txnId=txn_id)
+    if priority:
+        header.priority = priority
     body = api.Request(header=header, **bodies).SerializeToString()  # type: ignore[arg-type]  # the field's own message
     return len(body).to_bytes(4) + body
 
@@ -41,7 +45,7 @@ def add_frames(run: EntryRun, txn_id: int, master_key: bytes, *, recovery: bool 
             add.flag = api.AddRequest.RECOVERY_ADD
         if is_deferred:
             add.writeFlags = DEFERRED_SYNC
-        frames.append(request_frame(api.ADD_ENTRY, txn_id + index, addRequest=add))
+        frames.append(request_frame(api.ADD_ENTRY, txn_id + index, HIGH_PRIORITY if recovery else 0, addRequest=add))
     return b"".join(frames)
 
 
