@@ -32,6 +32,10 @@ class Unreachable(Passing):
     """No connection could be made."""
 
 
+class OwnerAway(Passing):
+    """A broker names another one, which cannot be reached: it may be dead, and its topics not yet taken over."""
+
+
 class Lost(Passing):
     """The connection ended, or the broker took its producer or consumer away."""
 

@@ -10,14 +10,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from cli.client.connection import PulsarConnection, is_readable
-from cli.client.errors import ClientError, Passing, is_passing
+from cli.client.errors import ClientError, OwnerAway, RefusedByBroker, is_passing
 from cli.client.topic import connection_of
 from cli.client_configuration import ClientConfiguration
 
 PAUSE_SECONDS = 0.1
 PAUSE_SECONDS_MAX = 10.0
 START_SECONDS_MAX = 30.0
-"""How long a broker may be busy starting when a tool begins; Apache's operation timeout."""
+"""How long a tool that begins waits for a broker that is busy, or whose topics are taken over; Apache's operation timeout."""
 REPEAT_SECONDS = 30.0
 """How often it is told that a connection is still not there."""
 LOOK_SECONDS = 1.0
@@ -74,14 +74,16 @@ class Lasting(ABC):
         return self._lost_at > 0.0
 
     def open(self) -> None:
-        """For the first time. A broker that is still starting is given some time. ClientError."""
+        """For the first time. A broker that is still starting, or that takes over from one that died, is given some time.
+        ClientError.
+        """
         deadline = time.monotonic() + START_SECONDS_MAX
         while True:
             try:
                 self.connection = self._opened()
                 return
             except ClientError as error:
-                is_starting = not isinstance(error, Passing) and is_passing(error, was_there=False)
+                is_starting = isinstance(error, OwnerAway) or (isinstance(error, RefusedByBroker) and error.is_passing)
                 pause = self._pauses.next()
                 if not is_starting or time.monotonic() + pause > deadline:
                     raise

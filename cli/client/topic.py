@@ -2,7 +2,7 @@
 
 from cli.admin.request import topic_name
 from cli.client.connection import PulsarConnection, with_advice
-from cli.client.errors import ClientError, RefusedByBroker, Unreachable
+from cli.client.errors import ClientError, OwnerAway, RefusedByBroker, Unreachable
 from cli.client_configuration import ClientConfiguration
 from wire.generated.pulsar_api_pb2 import (
     BaseCommand,
@@ -108,11 +108,11 @@ def _check(found: CommandLookupTopicResponse, topic: str, url: str, target: str)
 
 
 def _elsewhere(topic: str, url: str, target: str, configuration: ClientConfiguration) -> PulsarConnection:
-    """To the broker that another one named. Unreachable says who did."""
+    """To the broker that another one named. OwnerAway says who did."""
     try:
         return PulsarConnection(target, configuration)
     except Unreachable as error:
-        raise Unreachable(
+        raise OwnerAway(
             f"{url} says that {target} serves {topic}, and that cannot be reached from here: {error}. Brokers are known "
             "elsewhere by their advertisedAddress or advertisedListeners"
         ) from None

@@ -65,6 +65,8 @@ class SmallBroker:
         """Name and epoch of each PRODUCER."""
         self.subscribes = self.sends = self.deliveries = self.acks = 0
         self.url = ""
+        self.dead_lookups, self.dead_url = 0, ""
+        """So many lookups name a broker that is dead."""
         self.redelivery_count = 0
         self.on_acked: Callable[[], None] = lambda: None
         """Called when acknowledgements were answered."""
@@ -124,10 +126,11 @@ class _Link:
                 told = CommandPartitionedTopicMetadataResponse(request_id=number, partitions=0, response=0)  # type: ignore[arg-type]
                 self._say(BaseCommand.PARTITIONED_METADATA_RESPONSE, partition_metadata_response=told)
             case BaseCommand.LOOKUP:
+                self._broker.dead_lookups -= 1
                 found = CommandLookupTopicResponse(
                     request_id=command.lookup_topic.request_id,
                     response=CommandLookupTopicResponse.Connect,
-                    broker_service_url=self._broker.url,
+                    broker_service_url=self._broker.dead_url if self._broker.dead_lookups >= 0 else self._broker.url,
                     authoritative=True,
                 )
                 self._say(BaseCommand.LOOKUP_RESPONSE, lookup_topic_response=found)

@@ -18,6 +18,7 @@ from cli.client.__main__ import main as client
 from cli.client.lasting import PAUSE_SECONDS_MAX, Pauses
 from cli.perf.__main__ import main as perf
 from tests.cli.small_broker import Faults, SmallBroker
+from tests.started_process import free_port
 from wire.generated.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from wire.payloads import message_metadata, payload_section, split_section
 
@@ -138,6 +139,27 @@ def test_perf_produces_as_many_as_it_says_over_whatever_breaks(seed: int, capsys
     sequences = [message_metadata(split_section(section)).sequence_id for section in broker.stored]
     assert sorted(set(sequences)) == list(range(COUNT))
     assert len(sequences) - COUNT <= figures["resent"]
+
+
+def test_a_topic_whose_owner_died_is_waited_for_until_another_broker_has_it(capsys: pytest.CaptureFixture[str]) -> None:
+    broker = SmallBroker(Faults())
+    broker.dead_lookups, broker.dead_url = 3, f"pulsar://127.0.0.1:{free_port()}"
+    with serving(broker) as url:
+        assert client(["--url", url, "produce", "t", "-m", "a"]) == 0
+    assert [payload(section) for section in broker.stored] == ["a"]
+
+
+def test_a_broker_that_stays_away_is_named_with_who_named_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.client.lasting.START_SECONDS_MAX", 0.01)
+    broker = SmallBroker(Faults())
+    broker.dead_lookups, broker.dead_url = 1_000_000, f"pulsar://127.0.0.1:{free_port()}"
+    with serving(broker) as url:
+        assert client(["--url", url, "produce", "t", "-m", "a"]) == 1
+    told = capsys.readouterr().err
+    assert f"{url} says that {broker.dead_url} serves persistent://public/default/t, and that cannot be reached" in told
+    assert "advertisedAddress" in told
 
 
 def test_a_receipt_that_never_comes_is_noticed_by_the_next_one(capsys: pytest.CaptureFixture[str]) -> None:
