@@ -129,7 +129,7 @@ def test_a_recovery_asks_with_priority_so_that_a_full_bookie_takes_its_adds() ->
     for recovery, priority in ((True, 100), (False, 0)):
         asked = api.Request.FromString(add_frames(run, 1, KEY, recovery=recovery)[4:])
         assert asked.header.priority == priority
-        assert (asked.addRequest.flag == api.AddRequest.RECOVERY_ADD) is recovery
+        assert asked.addRequest.HasField("flag") is recovery
 
 
 @pytest.mark.parametrize(
