@@ -78,6 +78,7 @@ public final class Operator {
         operator.missing();
         operator.brokersAndBookies();
         operator.backlogs();
+        shownAndSplit();
         operator.schemas();
         operator.compactedAndTerminated();
         operator.end();
@@ -504,6 +505,20 @@ public final class Operator {
         act("namespaces clear-backlog " + NS + " --sub s --force", all(
                 shows("topics stats " + topic("backlog"), "\"msgBacklog\":0")));
         act("namespaces unsubscribe " + NS + " --sub s", hides("topics subscriptions " + topic("backlog"), "s"));
+    }
+
+    /** Properties come in a header whose name Java compares letter by letter; a standalone splits its bundles. */
+    private void shownAndSplit() {
+        try (Consumer<byte[]> consumer = consumer("shown", "s", SubscriptionType.Shared);
+                Producer<byte[]> producer = client.newProducer().topic(topic("shown")).enableBatching(false).create()) {
+            producer.newMessage().property("color", "blue").value(new byte[1]).send();
+        } catch (Exception wrong) {
+            fail("a message with a property", wrong.toString());
+        }
+        String peek = "topics peek-messages " + topic("shown") + " -s s";
+        act(peek, shows(peek, "color", "blue"));
+        act("namespaces split-bundle " + NS + " -b 0x00000000_0x40000000 -u", shows("namespaces bundles " + NS, "0x20000000"));
+        act("namespaces unload " + NS + " -b 0x00000000_0x20000000", shows("brokers healthcheck", "ok"));
     }
 
     private void end() throws Exception {
