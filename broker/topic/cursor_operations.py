@@ -47,24 +47,27 @@ class CursorOperations:
         start = cursor.first_unacknowledged() if target is None else self._ledger.next_position(target)
         try:
             if await self.is_published_before(start, older_than_ms):
-                found = await self._ledger.find_first(lambda run: [time >= older_than_ms for time in publish_times(run)])
+                found = await self._ledger.find_first(
+                    lambda run: [not 0 <= time < older_than_ms for time in publish_times(run)]
+                )
                 target = self._ledger.last_confirmed if found is None else self._ledger.previous_position(found)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
         return 0 if target is None else subscription.expire_through(target)
 
     async def is_published_before(self, position: Position, time_ms: int) -> bool:
-        """Whether the entry at `position`, or the first one after it, was."""
+        """Whether the entry at `position`, or the first one after it, was; not where it does not say."""
         run = await self._ledger.read(position, 1, 1)
-        return run is not None and publish_times(run)[0] < time_ms
+        return run is not None and 0 <= publish_times(run)[0] < time_ms
 
     async def published_ms(self, position: Position) -> int | None:
-        """When the entry at `position`, or the first one after it, was; None: there is none."""
+        """When the entry at `position`, or the first one after it, was; None: there is none, or it does not say."""
         try:
             run = await self._ledger.read(position, 1, 1)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
-        return None if run is None else publish_times(run)[0]
+        found_ms = -1 if run is None else publish_times(run)[0]
+        return None if found_ms < 0 else found_ms
 
     def expire_through(self, subscription: Subscription, position: Position) -> int:
         """Up to and including it; nothing when that is beyond the end."""

@@ -68,6 +68,8 @@ class StoredTopicOperations:
 
     async def expire_older_than(self, subscription: str, seconds: int) -> int:
         found = self._movable(subscription)
+        if not seconds:
+            return 0  # as a time to live of 0 (MessageImpl.isEntryExpired)
         return await _stored(found, await self._cursors.expire(found, self._clock.now_ms() - seconds * 1000))
 
     async def expire_through(self, subscription: str, position: Position) -> int:

@@ -57,6 +57,18 @@ def test_what_is_done_to_all_subscriptions_is_not_done_to_compactions_own(path: 
     play(scenario, BrokerSettings(default_number_of_namespace_bundles=1))
 
 
+def test_an_age_of_zero_expires_nothing() -> None:
+    """Apache: MessageImpl.isEntryExpired."""
+
+    async def scenario(world: AdminWorld) -> None:
+        topic = await filled(world)
+        await world.done("POST", "t/subscription/s/expireMessages/0")
+        await world.done("POST", "t/all_subscription/expireMessages/0")
+        assert backlog(topic) == 10
+
+    play(scenario)
+
+
 def test_skipping_leaves_consumers_connected_and_counts_what_is_not_acknowledged() -> None:
     async def scenario(world: AdminWorld) -> None:
         topic = await filled(world)

@@ -102,6 +102,22 @@ def test_messages_expire_in_order_and_consumers_stay() -> None:
     run(scenario)
 
 
+def test_a_message_that_does_not_say_how_old_it_is_does_not_expire() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        world.clock.time_ms = NOW_MS
+        await world.topic.create_subscription("s", from_earliest=True, properties={})
+        old = payload(publish_time=NOW_MS - 9_000)
+        await world.publish(old, b"no metadata", old)
+        world.topic.upkeep.apply(TopicPolicies(message_ttl_seconds=5))
+        for _ in range(2):
+            await world.topic.upkeep.expire()
+            assert world.topic.stats().subscriptions["s"].msg_backlog == 2
+        assert await world.topic.operations.oldest_in_backlog() is None
+
+    run(scenario)
+
+
 def test_what_expires_while_it_is_with_a_consumer_is_not_delivered_again_and_frees_its_place() -> None:
     async def scenario() -> None:
         world = TopicWorld()
