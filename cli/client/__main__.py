@@ -4,6 +4,7 @@ Exit code 0; 1 with the reason on stderr; 130 after Ctrl-C and 143 after SIGTERM
 """
 
 import importlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -76,6 +77,8 @@ def _run(name: str, words: Sequence[str], at: int) -> int:
         return 0
     except WrongUsage as error:
         print(f"{error}\nUsage: {TOOL} {name} --help", file=sys.stderr)
+    except BrokenPipeError:
+        return reader_is_gone()
     except (ClientError, ConfigurationError, OSError) as error:
         if tally.count:
             _summary(name, tally)
@@ -84,6 +87,12 @@ def _run(name: str, words: Sequence[str], at: int) -> int:
         _summary(name, tally)
         return interrupted.exit_code
     return 1
+
+
+def reader_is_gone() -> int:
+    """The program behind a pipe has had enough (`| head`): that is no failure. The exit code."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 def configured(own: Mapping[str, Any]) -> ClientConfiguration:

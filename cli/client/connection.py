@@ -32,6 +32,8 @@ CLIENT_VERSION = f"magnetar-client-{VERSION}"
 RECEIVE_BYTES = 1 << 18
 CONNECT_SECONDS = 10.0
 TIMEOUT_SECONDS = 30.0
+SEND_SECONDS = 120.0
+"""A broker that holds back a publisher reads nothing from it meanwhile: that is no reason to connect again."""
 KEEP_ALIVE_SECONDS = 30.0
 """A silent connection is asked for a sign of life after so long, as Apache's clients do; after twice as long it is lost."""
 
@@ -116,7 +118,7 @@ class PulsarConnection:
 
     def send_bytes(self, data: bytes) -> None:
         try:
-            self._socket.settimeout(TIMEOUT_SECONDS)
+            self._socket.settimeout(SEND_SECONDS)
             self._socket.sendall(data)
         except OSError as error:
             raise self._lost(error) from None

@@ -10,7 +10,7 @@ from typing import Any
 
 from cli.admin.arguments import WrongUsage, parse
 from cli.admin.table import options, positionals
-from cli.client.__main__ import HELP, VERSION, Interrupted, with_signals
+from cli.client.__main__ import HELP, VERSION, Interrupted, reader_is_gone, with_signals
 from cli.client_configuration import ClientConfiguration, ConfigurationError, load_client_configuration
 from cli.option_texts import command_help
 from cli.perf.options import ABOUT, ABSENT, COMMANDS, JSON, TEXTS
@@ -65,6 +65,8 @@ def _run(name: str, words: Sequence[str], write: Callable[[str], None]) -> int:
         return 0
     except WrongUsage as error:
         print(f"{error}\nUsage: {TOOL} {name} --help", file=sys.stderr)
+    except BrokenPipeError:
+        return reader_is_gone()
     except (ClientError, ConfigurationError, OSError) as error:
         print(f"bin/{TOOL}: {error}", file=sys.stderr)
     except Interrupted as interrupted:

@@ -8,6 +8,8 @@ import os
 import random
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +20,7 @@ from cli.client.__main__ import main as client
 from cli.client.lasting import PAUSE_SECONDS_MAX, Pauses
 from cli.perf.__main__ import main as perf
 from tests.cli.small_broker import Faults, SmallBroker
-from tests.started_process import free_port
+from tests.started_process import ROOT, free_port
 from wire.generated.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from wire.payloads import message_metadata, payload_section, split_section
 
@@ -222,3 +224,16 @@ def test_pauses_grow_to_a_bound_and_are_partly_chance() -> None:
     assert longest == sorted(longest)
     assert longest[-1] == PAUSE_SECONDS_MAX
     assert [Pauses(lambda: 0.0).next()] == [longest[0] / 2]
+
+
+def test_a_program_behind_a_pipe_that_has_had_enough_ends_a_tool_without_a_word() -> None:
+    broker = SmallBroker(Faults(), sections(2000))  # more than a pipe holds
+    with serving(broker) as url:
+        command = [sys.executable, "-m", "cli.client", "--url", url, "consume", "t", "-s", "s", "-n", "0", "--json"]
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert json.loads(process.stdout.readline())["payload"] == "m0"
+            process.stdout.close()
+            assert process.stderr.read() == ""
+            assert process.wait(60) == 0
