@@ -5,13 +5,17 @@ defaults. Never interprets policies.
 """
 
 import json
+import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore
+from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore, StoreFull
+from ports.logs import line
 
 from .errors import NamespaceNotFound
 from .topic_name import NamespaceName, TopicName
+
+log = logging.getLogger(__name__)
 
 STANDALONE_NAMESPACES = (
     NamespaceName("public", "default"),
@@ -98,11 +102,23 @@ class Namespaces:
 
     async def bootstrap_standalone(self, cluster: str, bundle_count: int, service_url: str, broker_service_url: str) -> None:
         """What `initialize-cluster-metadata` leaves behind. The addresses of the cluster are brought up to date each time."""
-        await self._store.put(f"/admin/clusters/{cluster}", to_json(cluster_data(service_url, broker_service_url)))
+        await self._put_changed(f"/admin/clusters/{cluster}", to_json(cluster_data(service_url, broker_service_url)))
         for tenant in dict.fromkeys(namespace.tenant for namespace in STANDALONE_NAMESPACES):
             await self._put_missing(f"/admin/policies/{tenant}", {"adminRoles": [], "allowedClusters": [cluster]})
         for namespace in STANDALONE_NAMESPACES:
             await self.create(namespace, cluster, bundle_count)
+
+    async def _put_changed(self, path: str, value: bytes) -> None:
+        """A full disk keeps nobody from starting, where there is a value at all: the start is what has to see to room."""
+        found = await self._store.get(path)
+        if found is not None and found.value == value:
+            return
+        try:
+            await self._store.put(path, value)
+        except StoreFull as error:
+            if found is None:
+                raise
+            log.warning(line("kept as it was for want of room", path=path, reason=error))
 
     async def _put_missing(self, path: str, value: dict[str, Any]) -> None:
         if await self._store.exists(path):
