@@ -26,6 +26,8 @@ from managed_ledger.cursor_store import CursorStore
 from managed_ledger.ledger import trim_driver
 from simulation.cluster_plants import CLUSTER_PLANTS
 from simulation.cluster_scenario import run_cluster_seed
+from simulation.full_disk_plants import FULL_DISK_PLANTS
+from simulation.full_disk_scenario import run_full_disk_seed
 from simulation.ledger_scenario import run_ledger_seed
 from simulation.log_scenario import run_log_seed
 from simulation.outcome import Outcome
@@ -197,6 +199,10 @@ PLANTED: Mapping[str, Plant] = {
     **{
         name: Plant(what, run_cluster_seed, target, attribute, replacement)
         for name, (what, target, attribute, replacement) in CLUSTER_PLANTS.items()
+    },
+    **{
+        name: Plant(what, run_full_disk_seed, target, attribute, replacement)
+        for name, (what, target, attribute, replacement) in FULL_DISK_PLANTS.items()
     },
     **{
         name: Plant(what, run_transfer_seed, target, attribute, replacement)

@@ -5,12 +5,14 @@ comes later, so a crash finds writes that nobody was told of.
 """
 
 import asyncio
+import random
 from collections.abc import Mapping
 
 from broker.service.topic_name import TopicName
 from cli.configuration import CONF, load_configuration
 from cli.standalone import Standalone
 from metadata.memory import MemoryStore, SharedTree
+from metadata.store import MetadataStore
 from metadata.tree import Tree
 from simulation.client import PORT, SERVER
 from simulation.clock import SimClock
@@ -30,7 +32,7 @@ class ServerMachine:
     """One host. `start`, `kill`, `cut_power` and `stop` may come in any order."""
 
     def __init__(self, loop: SimLoop, network: SimNetwork, seed: int, settings: Mapping[str, str]) -> None:
-        self.disk = SimDisk(loop, stream(seed, "disk"))
+        self.disk = self._make_disk(loop, stream(seed, "disk"))
         self.process = SimProcess(loop, network, SERVER, self.disk, self._main)
         self.tree = Tree()
         self.standalone: Standalone | None = None
@@ -65,9 +67,7 @@ class ServerMachine:
 
     async def _main(self) -> None:
         self.lives += 1
-        shared = SharedTree()  # its watches die with the process, its tree does not
-        shared.tree = self.tree
-        store = MemoryStore(self.clock, shared, answer_delay=self._answer_delay)
+        store = await self._open_store()
         rng = stream(self._seed, f"server {self.lives}")
         self.standalone = Standalone(self._configuration, DATA, self.disk, self.clock, rng, store)
         await self.standalone.start()
@@ -76,6 +76,14 @@ class ServerMachine:
         await self._stop_asked.wait()
         await self.standalone.stop()
         await store.close()
+
+    def _make_disk(self, loop: SimLoop, rng: random.Random) -> SimDisk:
+        return SimDisk(loop, rng)
+
+    async def _open_store(self) -> MetadataStore:
+        shared = SharedTree()  # its watches die with the process, its tree does not
+        shared.tree = self.tree
+        return MemoryStore(self.clock, shared, answer_delay=self._answer_delay)
 
     def _answer_delay(self) -> float:
         return self._rng.expovariate(1 / 0.001)

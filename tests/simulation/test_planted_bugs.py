@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from simulation.cluster_plants import CLUSTER_PLANTS
+from simulation.full_disk_plants import FULL_DISK_PLANTS
 from simulation.planted import PLANTED
 from simulation.quorum_plants import QUORUM_PLANTS
 from simulation.transfer_plants import TRANSFER_PLANTS
@@ -18,10 +19,13 @@ SEEDS_FROM = {"close-forgotten": 29}
 """Where the search begins: many seeds before it know nothing of the bug."""
 
 
-@pytest.mark.parametrize("name", sorted(PLANTED.keys() - QUORUM_PLANTS.keys() - CLUSTER_PLANTS.keys() - TRANSFER_PLANTS.keys()))
+@pytest.mark.parametrize(
+    "name",
+    sorted(PLANTED.keys() - QUORUM_PLANTS.keys() - CLUSTER_PLANTS.keys() - TRANSFER_PLANTS.keys() - FULL_DISK_PLANTS.keys()),
+)
 def test_a_planted_bug_is_found(name: str) -> None:
     """Those of the ledger protocol: test_quorum_seeds.py; of a cluster: test_cluster_seeds.py; of transactions:
-    test_transfer_seeds.py."""
+    test_transfer_seeds.py; of full disks: test_full_disk_seeds.py."""
     plant = PLANTED[name]
     with plant.planted():
         failure = next(filter(None, (plant.run(seed, None).failure for seed in _seeds(name))), None)
