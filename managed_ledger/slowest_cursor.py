@@ -22,7 +22,7 @@ class Marked(Protocol):
 
 
 class SlowestCursor:
-    """Of one managed ledger, whose cursors are in `by_name`. Told of those that come and of those that go back."""
+    """The cursors of one managed ledger by their marks; it is told of those that come and of those that go back."""
 
     def __init__(self, by_name: Mapping[str, Marked]) -> None:
         self._by_name = by_name

@@ -7,6 +7,7 @@ from enum import Enum
 
 from broker.topic.contract import SubscriptionType
 from simulation.consumer import ConsumerShape
+from simulation.drawn_settings import draw, fitting
 from simulation.producer import ProducerShape
 from simulation.rng import stream
 
@@ -17,6 +18,7 @@ QUIET_SETTINGS: Mapping[str, str] = {
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
     "journalPreAllocSizeMB": "1",
     "journalMaxSizeMB": "16",
+    "journalBufferedWritesThreshold": "600",
     "brokerDeleteInactiveTopicsEnabled": "false",
 }
 
@@ -70,12 +72,13 @@ class Plan:
 def draw_plan(seed: int) -> Plan:
     rng = stream(seed, "plan")
     clients = rng.randint(1, 3)
+    settings = {**_draw_settings(rng), **draw(stream(seed, "settings"))}
     return Plan(
         seed,
-        _draw_settings(rng),
+        settings,
         clients,
         tuple((rng.randrange(clients), _draw_producer(rng, number)) for number in range(rng.randint(1, 3))),
-        tuple(_draw_consumers(rng, clients)),
+        tuple((client, fitting(shape, settings)) for client, shape in _draw_consumers(rng, clients)),
         tuple(_draw_faults(rng, clients)),
         rng.choice((0.000_5, 0.002, 0.01)),
     )

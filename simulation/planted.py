@@ -23,7 +23,7 @@ from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor.segments_v1 import encode_marker
 from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
 from managed_ledger.cursor_store import CursorStore
-from managed_ledger.ledger import trim_driver
+from managed_ledger.slowest_cursor import SlowestCursor
 from simulation.cluster_plants import CLUSTER_PLANTS
 from simulation.cluster_scenario import run_cluster_seed
 from simulation.full_disk_plants import FULL_DISK_PLANTS
@@ -37,6 +37,7 @@ from simulation.scenario import run_seed
 from simulation.transfer_plants import TRANSFER_PLANTS
 from simulation.transfer_scenario import run_transfer_seed
 from wire.kernels.entries import checksum
+from wire.run import EntryRun
 
 Run = Callable[[int, TextIO | None], Outcome]
 
@@ -64,6 +65,17 @@ def _ack_before_fsync(write: Any) -> Any:
             if item.future is not None and not item.future.done():
                 item.future.set_result(None)
         write(self, [item._replace(future=None) for item in items], *times)
+
+    return broken
+
+
+def _ack_before_fsync_when_full(write: Any) -> Any:
+    early = _ack_before_fsync(write)
+
+    def broken(self: Journal, items: list[Any], *times: float) -> None:
+        runs = [item.record for item in items if isinstance(item.record, EntryRun)]
+        is_full = sum(run.offsets[-1] - run.offsets[0] for run in runs) >= self._commit._group_bytes
+        (early if is_full else write)(self, items, *times)
 
     return broken
 
@@ -130,10 +142,9 @@ def _torn_frame_accepted(decode_body: Any) -> Any:
     return broken
 
 
-def _trim_under_a_cursor(trimmable: Any) -> Any:
-    def broken(sequence: Any, marks: Any, *rest: Any, **more: Any) -> Any:
-        furthest = sorted(marks)[-1:]
-        return trimmable(sequence, furthest, *rest, **more)
+def _trim_under_a_cursor(mark: Any) -> Any:
+    def broken(self: SlowestCursor) -> Any:
+        return max((cursor.mark_delete for cursor in self._by_name.values()), default=None)
 
     return broken
 
@@ -163,6 +174,10 @@ def _marker_before_segments(append_save: Any) -> Any:
 
 PLANTED: Mapping[str, Plant] = {
     "ack-before-fsync": Plant("receipts before the journal is synced", run_seed, Journal, "_write", _ack_before_fsync),
+    "ack-before-fsync-when-full": Plant(
+        "receipts before the journal is synced where a group is due by its size",
+        run_seed, Journal, "_write", _ack_before_fsync_when_full,
+    ),
     "receipts-out-of-order": Plant(
         "a receipt overtakes another", run_seed, ProducerHandle, "receipts", _receipts_out_of_order
     ),
@@ -184,7 +199,7 @@ PLANTED: Mapping[str, Plant] = {
         "a journal frame is replayed whatever its checksum", run_ledger_seed, format_v1, "decode_body", _torn_frame_accepted
     ),
     "trim-under-a-cursor": Plant(
-        "ledgers go that only one of the cursors has consumed", run_log_seed, trim_driver, "trimmable", _trim_under_a_cursor
+        "ledgers go that only one of the cursors has consumed", run_log_seed, SlowestCursor, "mark", _trim_under_a_cursor
     ),
     "marker-before-segments": Plant(
         "a save of holes counts before all of it is stored", run_log_seed, cursor_store, "append_save", _marker_before_segments

@@ -10,12 +10,16 @@ from simulation.planted import PLANTED
 from simulation.quorum_plants import QUORUM_PLANTS
 from simulation.transfer_plants import TRANSFER_PLANTS
 
-SEEDS_MAX = {"ack-before-fsync": 120, "torn-frame-accepted": 600, "deletion-forgotten": 150}
+SEEDS_MAX = {"ack-before-fsync": 120, "ack-before-fsync-when-full": 120, "torn-frame-accepted": 600, "deletion-forgotten": 150}
 """Where it takes a crash at the right moment. Elsewhere 40."""
 
-FOUND_AS = {"torn-frame-accepted": "LedgerError: ", "marker-before-segments": "BrokenMetadata: "}
+FOUND_AS = {
+    "torn-frame-accepted": "LedgerError: ",
+    "receipts-out-of-order": "OutOfOrder: ",
+    "marker-before-segments": "BrokenMetadata: ",
+}
 """By what cannot be opened any more. Elsewhere by the checker."""
-SEEDS_FROM = {"close-forgotten": 29}
+SEEDS_FROM = {"close-forgotten": 29, "ack-before-fsync-when-full": 60}
 """Where the search begins: many seeds before it know nothing of the bug."""
 
 
