@@ -78,7 +78,7 @@ public final class Operator {
         operator.missing();
         operator.brokersAndBookies();
         operator.backlogs();
-        shownAndSplit();
+        operator.shownAndSplit();
         operator.schemas();
         operator.compactedAndTerminated();
         operator.end();
