@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from benchmarks.doctor_faults.fault import WARN, Fault, Inject, Injected
+from benchmarks.doctor_faults.fault import FAIL, WARN, Fault, Inject, Injected
 from tests.started_process import ROOT
 
 CLUSTER = "metadataStoreUrl=zk:zk1.example:2181\nclusterName=c\n"
@@ -14,9 +14,168 @@ MEMORY_BYTES = 300 << 20
 _GROUP = Path("/sys/fs/cgroup/memory/doctor-faults")
 
 
+_QUORUMS = "".join(f"managedLedgerDefault{name}=2\n" for name in ("EnsembleSize", "WriteQuorum", "AckQuorum"))
+Row = tuple[str, str, str, tuple[str, ...], str, str, tuple[str, ...]]
+_ROWS: tuple[Row, ...] = (
+    (
+        "a standalone that cannot write: quorum 2, one bookie",
+        "mine.conf",
+        _QUORUMS,
+        ("managedLedgerDefaultWriteQuorum",),
+        "standalone-quorum",
+        FAIL,
+        ("managedLedgerDefaultEnsembleSize=1", "managedLedgerDefaultWriteQuorum=1"),
+    ),
+    (
+        "ack quorum larger than write quorum",
+        "broker.conf",
+        CLUSTER + "managedLedgerDefaultAckQuorum=3\n",
+        ("ack quorum 3",),
+        "quorum-order",
+        FAIL,
+        ("managedLedgerDefaultEnsembleSize",),
+    ),
+    (
+        "a key that nobody knows",
+        "broker.conf",
+        CLUSTER + "brokerServisePort=6650\n",
+        ("brokerServisePort",),
+        "settings-accepted",
+        FAIL,
+        ("brokerServicePort",),
+    ),
+    (
+        "a value that cannot be",
+        "broker.conf",
+        CLUSTER + "webServicePort=http\n",
+        ("webServicePort",),
+        "settings-accepted",
+        FAIL,
+        ("webServicePort",),
+    ),
+    (
+        "a feature that is not here",
+        "broker.conf",
+        CLUSTER + "functionsWorkerEnabled=true\n",
+        ("functionsWorkerEnabled",),
+        "settings-accepted",
+        FAIL,
+        ("functionsWorkerEnabled",),
+    ),
+    (
+        "one port for two listeners",
+        "broker.conf",
+        CLUSTER + "brokerServicePort=8080\nwebServicePort=8080\n",
+        ("brokerServicePort", "webServicePort"),
+        "ports-distinct",
+        FAIL,
+        ("a port of its own",),
+    ),
+    (
+        "two limits of which one is never reached",
+        "broker.conf",
+        CLUSTER + "maxConsumersPerSubscription=9\nmaxConsumersPerTopic=3\n",
+        ("maxConsumersPerTopic",),
+        "settings-contradict",
+        WARN,
+        ("maxConsumersPerTopic",),
+    ),
+    (
+        "advertisedAddress of loopback in a cluster",
+        "broker.conf",
+        CLUSTER + "advertisedAddress=localhost\n",
+        ("advertisedAddress=localhost",),
+        "advertised-address",
+        FAIL,
+        ("set advertisedAddress",),
+    ),
+    (
+        "bindAddress of loopback in a cluster",
+        "broker.conf",
+        CLUSTER + "bindAddress=127.0.0.1\n",
+        ("bindAddress=127.0.0.1",),
+        "advertised-address",
+        FAIL,
+        ("bindAddress=0.0.0.0",),
+    ),
+    (
+        "retention with a time and no size",
+        "broker.conf",
+        CLUSTER + "defaultRetentionTimeInMinutes=60\n",
+        (),
+        "retention-and-quota",
+        FAIL,
+        ("defaultRetentionSizeInMB",),
+    ),
+    (
+        "a retention below the backlog quota",
+        "broker.conf",
+        CLUSTER + "defaultRetentionTimeInMinutes=60\ndefaultRetentionSizeInMB=10\nbacklogQuotaDefaultLimitGB=1\n",
+        (),
+        "retention-and-quota",
+        FAIL,
+        ("backlogQuotaDefaultLimitGB",),
+    ),
+    (
+        "authorization without authentication",
+        "broker.conf",
+        CLUSTER + "authorizationEnabled=true\n",
+        ("authorizationEnabled=true",),
+        "authorization-without-authentication",
+        FAIL,
+        ("authenticationEnabled=true",),
+    ),
+    (
+        "authentication without a provider",
+        "broker.conf",
+        CLUSTER + "authenticationEnabled=true\n",
+        (),
+        "providers-named",
+        FAIL,
+        ("authenticationProviders",),
+    ),
+    (
+        "disk thresholds the wrong way round",
+        "bookkeeper.conf",
+        "diskUsageThreshold=0.5\ndiskUsageWarnThreshold=0.9\n",
+        (),
+        "disk-thresholds",
+        FAIL,
+        ("diskUsageWarnThreshold <= diskUsageThreshold",),
+    ),
+    (
+        "messages larger than a bookie's frames",
+        "broker.conf",
+        CLUSTER + "maxMessageSize=9000000\n",
+        ("9000000",),
+        "message-size",
+        FAIL,
+        ("nettyMaxFrameSizeBytes",),
+    ),
+    (
+        "a session of half a second",
+        "broker.conf",
+        CLUSTER + "metadataStoreSessionTimeoutMillis=500\n",
+        ("500 ms",),
+        "session-length",
+        WARN,
+        ("metadataStoreSessionTimeoutMillis",),
+    ),
+    (
+        "acknowledged before it is on the disk",
+        "bookkeeper.conf",
+        "journalSyncData=false\n",
+        ("journalSyncData=false",),
+        "journal-synced",
+        WARN,
+        ("journalSyncData=true",),
+    ),
+)
+"""Name, file, text, things, check, level, remedy."""
+
+
 def faults() -> list[Fault]:
     """Each file says what is wrong by its key, which the doctor has to name."""
-    quorums = "".join(f"managedLedgerDefault{name}=2\n" for name in ("EnsembleSize", "WriteQuorum", "AckQuorum"))
     return [
         *(Fault(f"control: conf/{name}", _shipped(name)) for name in ("standalone.conf", "bookkeeper.conf")),
         Fault(
@@ -26,116 +185,7 @@ def faults() -> list[Fault]:
             WARN,
             ("authenticationEnabled=true",),
         ),
-        Fault(
-            "a standalone that cannot write: quorum 2, one bookie",
-            _file("mine.conf", quorums, "managedLedgerDefaultWriteQuorum"),
-            "standalone-quorum",
-            remedy=("managedLedgerDefaultEnsembleSize=1", "managedLedgerDefaultWriteQuorum=1"),
-        ),
-        Fault(
-            "ack quorum larger than write quorum",
-            _file("broker.conf", CLUSTER + "managedLedgerDefaultAckQuorum=3\n", "ack quorum 3"),
-            "quorum-order",
-            remedy=("managedLedgerDefaultEnsembleSize",),
-        ),
-        Fault(
-            "a key that nobody knows",
-            _file("broker.conf", CLUSTER + "brokerServisePort=6650\n", "brokerServisePort"),
-            "settings-accepted",
-            remedy=("brokerServicePort",),
-        ),
-        Fault(
-            "a value that cannot be",
-            _file("broker.conf", CLUSTER + "webServicePort=http\n", "webServicePort"),
-            "settings-accepted",
-            remedy=("webServicePort",),
-        ),
-        Fault(
-            "a feature that is not here",
-            _file("broker.conf", CLUSTER + "functionsWorkerEnabled=true\n", "functionsWorkerEnabled"),
-            "settings-accepted",
-            remedy=("functionsWorkerEnabled",),
-        ),
-        Fault(
-            "one port for two listeners",
-            _file(
-                "broker.conf", CLUSTER + "brokerServicePort=8080\nwebServicePort=8080\n", "brokerServicePort", "webServicePort"
-            ),
-            "ports-distinct",
-            remedy=("a port of its own",),
-        ),
-        Fault(
-            "two limits of which one is never reached",
-            _file("broker.conf", CLUSTER + "maxConsumersPerSubscription=9\nmaxConsumersPerTopic=3\n", "maxConsumersPerTopic"),
-            "settings-contradict",
-            WARN,
-            ("maxConsumersPerTopic",),
-        ),
-        Fault(
-            "advertisedAddress of loopback in a cluster",
-            _file("broker.conf", CLUSTER + "advertisedAddress=localhost\n", "advertisedAddress=localhost"),
-            "advertised-address",
-            remedy=("set advertisedAddress",),
-        ),
-        Fault(
-            "bindAddress of loopback in a cluster",
-            _file("broker.conf", CLUSTER + "bindAddress=127.0.0.1\n", "bindAddress=127.0.0.1"),
-            "advertised-address",
-            remedy=("bindAddress=0.0.0.0",),
-        ),
-        Fault(
-            "retention with a time and no size",
-            _file("broker.conf", CLUSTER + "defaultRetentionTimeInMinutes=60\n"),
-            "retention-and-quota",
-            remedy=("defaultRetentionSizeInMB",),
-        ),
-        Fault(
-            "a retention below the backlog quota",
-            _file(
-                "broker.conf",
-                CLUSTER + "defaultRetentionTimeInMinutes=60\ndefaultRetentionSizeInMB=10\nbacklogQuotaDefaultLimitGB=1\n",
-            ),
-            "retention-and-quota",
-            remedy=("backlogQuotaDefaultLimitGB",),
-        ),
-        Fault(
-            "authorization without authentication",
-            _file("broker.conf", CLUSTER + "authorizationEnabled=true\n", "authorizationEnabled=true"),
-            "authorization-without-authentication",
-            remedy=("authenticationEnabled=true",),
-        ),
-        Fault(
-            "authentication without a provider",
-            _file("broker.conf", CLUSTER + "authenticationEnabled=true\n"),
-            "providers-named",
-            remedy=("authenticationProviders",),
-        ),
-        Fault(
-            "disk thresholds the wrong way round",
-            _file("bookkeeper.conf", "diskUsageThreshold=0.5\ndiskUsageWarnThreshold=0.9\n"),
-            "disk-thresholds",
-            remedy=("diskUsageWarnThreshold <= diskUsageThreshold",),
-        ),
-        Fault(
-            "messages larger than a bookie's frames",
-            _file("broker.conf", CLUSTER + "maxMessageSize=9000000\n", "9000000"),
-            "message-size",
-            remedy=("nettyMaxFrameSizeBytes",),
-        ),
-        Fault(
-            "a session of half a second",
-            _file("broker.conf", CLUSTER + "metadataStoreSessionTimeoutMillis=500\n", "500 ms"),
-            "session-length",
-            WARN,
-            ("metadataStoreSessionTimeoutMillis",),
-        ),
-        Fault(
-            "acknowledged before it is on the disk",
-            _file("bookkeeper.conf", "journalSyncData=false\n", "journalSyncData=false"),
-            "journal-synced",
-            WARN,
-            ("journalSyncData=true",),
-        ),
+        *(Fault(row[0], _file(row[1], row[2], *row[3]), *row[4:]) for row in _ROWS),
         Fault("a port that another process has", _port_in_use, "ports-free", remedy=("ss -ltnp",)),
         Fault("512 open files allowed", _few_files, "open-files-limit", remedy=("nofile to 65536",)),
         Fault("a limit of memory nearly reached", _little_memory, "memory-limit", WARN, ("raise the limit of memory",)),
