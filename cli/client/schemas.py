@@ -1,6 +1,7 @@
 """Values by their schemas: what `--value-schema` makes of a text, and what `--schema-type auto_consume` makes of a payload.
 
-Avro and JSON by Avro's own library; primitive types by hand. A type that is not known here is shown as its bytes are.
+Avro and JSON by Avro's own library, which is imported when there is such a schema; primitive types by hand. A type that is not
+known here is shown as its bytes are.
 """
 
 import json
@@ -8,10 +9,6 @@ import struct
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from typing import Any, NamedTuple
-
-from avro.errors import AvroException
-from avro.io import BinaryDecoder, BinaryEncoder, DatumReader, DatumWriter
-from avro.schema import parse
 
 from cli.admin.arguments import WrongUsage
 from cli.client.errors import ClientError
@@ -59,10 +56,7 @@ def value_schema(text: str) -> ValueSchema:
         return ValueSchema(Schema(name=_NAME, schema_data=b"", type=Schema.String), str.encode, bytes)
     if kind not in ("avro", "json") or not definition:
         raise WrongUsage(f"--value-schema {text}: expected bytes, string, avro:DEFINITION or json:DEFINITION")
-    try:
-        parsed = parse(definition)
-    except (AvroException, ValueError) as error:
-        raise WrongUsage(f"--value-schema: the definition is no Avro schema: {error}") from None
+    parsed = _parsed_definition(definition)
     schema = Schema(name=_NAME, schema_data=definition.encode(), type=Schema.Avro if kind == "avro" else Schema.Json)
 
     def checked_text(message: str) -> bytes:
@@ -79,6 +73,16 @@ def value_schema(text: str) -> ValueSchema:
     return ValueSchema(schema, checked_text, checked_file)
 
 
+def _parsed_definition(definition: str) -> Any:
+    from avro.errors import AvroException
+    from avro.schema import parse
+
+    try:
+        return parse(definition)
+    except (AvroException, ValueError) as error:
+        raise WrongUsage(f"--value-schema: the definition is no Avro schema: {error}") from None
+
+
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
@@ -87,6 +91,9 @@ def _json(text: str) -> Any:
 
 
 def _encoded(schema: Any, datum: Any) -> bytes:
+    from avro.errors import AvroException
+    from avro.io import BinaryEncoder, DatumWriter
+
     written = BytesIO()
     try:
         DatumWriter(schema).write(datum, BinaryEncoder(written))
@@ -145,6 +152,9 @@ def _of_union(schema: Any, value: Any, path: str) -> Any:
 
 
 def _read(written_with: Any, wanted: Any, payload: bytes) -> Any:
+    from avro.errors import AvroException
+    from avro.io import BinaryDecoder, DatumReader
+
     try:
         return DatumReader(written_with, wanted).read(BinaryDecoder(BytesIO(payload)))
     except (AvroException, ValueError, EOFError, IndexError, TypeError) as error:
@@ -163,7 +173,7 @@ def read_value(schema: Schema | None, payload: bytes) -> Value:
         except ValueError as error:
             raise ClientError(f"{len(payload)} bytes that are no JSON, as the schema says: {error}") from None
     if schema.type == Schema.Avro:
-        parsed = parse(schema.schema_data.decode())
+        parsed = _parsed_definition(schema.schema_data.decode())
         return Value(_read(parsed, parsed, payload))
     if schema.type in _FORMATS:
         form, java = _FORMATS[schema.type]

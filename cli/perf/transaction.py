@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from typing import Any
 
-from cli.client.errors import ClientError, RefusedByBroker, is_passing
-from cli.client.lasting import Notices, Pauses
+from cli.client.errors import ClientError, OwnerAway, RefusedByBroker, is_passing
+from cli.client.lasting import START_SECONDS_MAX, Notices, Pauses
 from cli.client.topic import partitions_of
 from cli.client.transactions import Coordinator
 from cli.client_configuration import ClientConfiguration
@@ -105,6 +105,8 @@ class _Run:
 
     def _judge(self, error: ClientError, turn: int, *, was_there: bool) -> None:
         """Goes on for an error that may pass, and raises any other."""
+        if isinstance(error, OwnerAway) and time.monotonic() - self._begun < START_SECONDS_MAX:
+            return  # its topics are being taken over
         is_another = isinstance(error, RefusedByBroker) and error.code in _ENDED_OTHERWISE
         if not was_there or not (is_another or is_passing(error, was_there=True)):
             raise error
