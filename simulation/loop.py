@@ -300,6 +300,9 @@ class SimLoop(asyncio.BaseEventLoop):
         """End the run with this error after the current callback."""
         self.failure = self.failure or error
 
+    has_threads = False
+    """What may be done aside (`ports.aside`) is done at once: the same each time."""
+
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         raise SimulationFailure(f"a thread was asked for: {func!r}")
 

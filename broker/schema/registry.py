@@ -9,8 +9,10 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 
 from metadata.store import BadVersion
+from ports.aside import aside
 from ports.clock import Clock
 
 from .compatibility import check_compatible, check_readable, is_same_schema
@@ -20,6 +22,8 @@ from .storage import SchemaStorage, current
 from .values import SchemaData, SchemaRefused, SchemaType, Strategy, VersionedSchema
 
 _ATTEMPTS_MAX = 10
+_QUICK_BYTES_MAX = 4096
+"""Definitions of so many bytes together are looked at on the loop: some 10 milliseconds at most. One of 1 MB takes seconds."""
 
 
 class SchemaRegistry:
@@ -57,8 +61,7 @@ class SchemaRegistry:
 
     async def find(self, schema_id: str, schema: SchemaData) -> int | None:
         """The version that the definition is."""
-        found = (each.version for each in await self.versions(schema_id) if is_same_schema(each.schema, schema))
-        return next(found, None)
+        return await _same(await self.versions(schema_id), schema)
 
     async def put(self, schema_id: str, schema: SchemaData, strategy: Strategy, *, may_update: bool = True) -> int:
         """The version that the definition is, made if it is new and may follow those that are there.
@@ -69,17 +72,17 @@ class SchemaRegistry:
             return await self._put(schema_id, schema, strategy, may_update)
 
     async def _put(self, schema_id: str, schema: SchemaData, strategy: Strategy, may_update: bool) -> int:
-        check_definition(schema)
+        await _checked(schema)
         async with self._turn(schema_id):
             for _ in range(_ATTEMPTS_MAX):
                 stored = await self._storage.read(schema_id)
                 versions = current(stored.versions)
-                for each in versions:
-                    if is_same_schema(each.schema, schema):
-                        return each.version
+                same = await _same(versions, schema)
+                if same is not None:
+                    return same
                 if not may_update:
                     raise SchemaRefused("Schema not found and schema auto updating is disabled.")
-                self._check(schema_id, versions, schema, strategy)
+                await self._check(schema_id, versions, schema, strategy)
                 try:
                     return await self._storage.append(schema_id, replace(schema, timestamp_ms=self._now_ms()), stored)
                 except BadVersion:
@@ -88,21 +91,23 @@ class SchemaRegistry:
 
     async def check_compatible(self, schema_id: str, schema: SchemaData, strategy: Strategy) -> None:
         """Whether `put` would take it. SchemaRefused."""
-        check_definition(schema)
-        self._check(schema_id, await self.versions(schema_id), schema, strategy)
+        await _checked(schema)
+        await self._check(schema_id, await self.versions(schema_id), schema, strategy)
 
-    def _check(self, schema_id: str, before: Sequence[VersionedSchema], schema: SchemaData, strategy: Strategy) -> None:
+    async def _check(self, schema_id: str, before: Sequence[VersionedSchema], schema: SchemaData, strategy: Strategy) -> None:
         is_compatible = False
         try:
-            check_compatible([each.schema for each in before], schema, strategy)
+            existing = [each.schema for each in before]
+            await aside(partial(check_compatible, existing, schema, strategy), is_long=_is_long(schema, *existing))
             is_compatible = True
         finally:
             self.meters.judged(schema_id, is_compatible=is_compatible)
 
     async def check_readable(self, schema_id: str, schema: SchemaData, strategy: Strategy) -> None:
         """Whether a consumer with this schema can read the topic, which has one. SchemaRefused."""
-        check_definition(schema)
-        check_readable([each.schema for each in await self.versions(schema_id)], schema, strategy)
+        await _checked(schema)
+        existing = [each.schema for each in await self.versions(schema_id)]
+        await aside(partial(check_readable, existing, schema, strategy), is_long=_is_long(schema, *existing))
 
     async def delete(self, schema_id: str, user: str, *, force: bool = False) -> int | None:
         """The version that says so (`force`: the last that was there, and nothing is left then); None when there was none."""
@@ -148,3 +153,21 @@ class SchemaRegistry:
 
     def _now_ms(self) -> int:
         return self._clock.now_ms()
+
+
+def _is_long(*schemas: SchemaData) -> bool:
+    return sum(len(each.data) for each in schemas) > _QUICK_BYTES_MAX
+
+
+async def _checked(schema: SchemaData) -> None:
+    """SchemaRefused."""
+    await aside(partial(check_definition, schema), is_long=_is_long(schema))
+
+
+async def _same(versions: Sequence[VersionedSchema], schema: SchemaData) -> int | None:
+    """The first version that the definition is."""
+
+    def found() -> int | None:
+        return next((each.version for each in versions if is_same_schema(each.schema, schema)), None)
+
+    return await aside(found, is_long=_is_long(schema, *(each.schema for each in versions)))

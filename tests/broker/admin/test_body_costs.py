@@ -33,9 +33,9 @@ def _of_type(kind: Any, n: int) -> Iterator[tuple[str, Any]]:
     """What a value of the type can be that is long, and where in it that is."""
     match kind:
         case msgspec_types.StructType(fields=fields):
-            for each in fields:
-                for where, value in _of_type(each.type, n):
-                    yield f"{each.encode_name}.{where}", {each.encode_name: value}
+            for member in fields:
+                for where, value in _of_type(member.type, n):
+                    yield f"{member.encode_name}.{where}", {member.encode_name: value}
         case msgspec_types.UnionType(types=types):
             for each in types:
                 yield from _of_type(each, n)
