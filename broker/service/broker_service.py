@@ -12,6 +12,7 @@ from bookkeeper.ledgers import LedgerStore
 from metadata.store import MetadataStore
 from ports.clock import Clock
 from ports.logs import line
+from ports.side_by_side import side_by_side
 
 from ..errors import BrokerError, ServerError
 from ..meters import BrokerMeters
@@ -239,7 +240,7 @@ class BrokerService:
         """Of these nothing is served when it returns, and nothing is being loaded."""
         names = [name for name in self._topics.names() if covers(TopicName.parse(name))]
         ends = (self._topics.remove(name, lambda loaded: loaded.close()) for name in names)
-        for name, failure in zip(names, await asyncio.gather(*ends, return_exceptions=True), strict=True):
+        for name, failure in zip(names, await side_by_side(ends), strict=True):
             if isinstance(failure, BaseException):
                 unforeseen = None if isinstance(failure, BrokerError) else failure
                 log.error(line("a topic was not unloaded cleanly", topic=name, reason=failure), exc_info=unforeseen)

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 
+from ports.side_by_side import side_by_side
+
 from ..errors import BrokerError, ServerError
 from ..meters import BrokerMeters
 from ..topic.contract import OpenTopic, Topic
@@ -153,7 +155,7 @@ class LoadedTopics:
         await asyncio.gather(*self._busy.values(), return_exceptions=True)
         topics = list(self._topics.values())
         self._topics.clear()
-        results = await asyncio.gather(*(topic.close() for topic in topics), return_exceptions=True)
+        results = await side_by_side(topic.close() for topic in topics)
         return [result for result in results if isinstance(result, BaseException)]
 
 

@@ -15,6 +15,7 @@ from metadata.looking import until
 from metadata.sessions import Sessions
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
+from ports.side_by_side import side_by_side
 
 from ..errors import BrokerError
 from .absent_owners import AbsentOwners, Refuses, nobody_refuses
@@ -217,23 +218,24 @@ class BundleOwnership:
     async def close(self) -> None:
         """Bundle by bundle, DRAINS_MAX at a time, each for an heir."""
         self._is_closing = True
-        turns = asyncio.Semaphore(DRAINS_MAX)
-        await asyncio.gather(*(self._drain(bundle, turns) for bundle in self._machine.held()))
+        held = list(self._machine.held())
+        for failure in await side_by_side(map(self._drain, held), DRAINS_MAX):
+            if failure is not None:
+                raise failure
         self._foreign.close()
         while self._tasks:
             await asyncio.wait(list(self._tasks))
         self._bundles.close()
 
-    async def _drain(self, bundle: Bundle, turns: asyncio.Semaphore) -> None:
-        async with turns:
-            cut = self._bundles.known(bundle.namespace)
-            if cut is not None and bundle in cut.all():
-                await self._heirs.as_chosen(cut, bundle)
-            self._handle(Unwanted(bundle))
-            try:
-                await self._settled(bundle)
-            except BundleUnsettled as error:
-                log.warning(line("a bundle takes long to be given up", reason=error))
+    async def _drain(self, bundle: Bundle) -> None:
+        cut = self._bundles.known(bundle.namespace)
+        if cut is not None and bundle in cut.all():
+            await self._heirs.as_chosen(cut, bundle)
+        self._handle(Unwanted(bundle))
+        try:
+            await self._settled(bundle)
+        except BundleUnsettled as error:
+            log.warning(line("a bundle takes long to be given up", reason=error))
 
     # ---- Who else
 
