@@ -9,7 +9,7 @@ from broker.topic.compaction_status import CompactionState
 from broker.topic.opening import PersistentTopics
 from broker.topic.settings import TopicSettings
 from managed_ledger.contract import EARLIEST
-from tests.broker.compaction.messages import Seen, seen_in
+from tests.broker.compaction.messages import Seen, seen_in, single
 from tests.broker.topic.topic_world import TOPIC, ConsumerEnd, World
 from tests.broker.topic.transaction_world import SnapshotsHere
 from tests.managed_ledger.fake_ledgers import FakeLedger
@@ -82,3 +82,17 @@ def newest(seen: list[Seen]) -> dict[str | None, bytes]:
         else:
             found.pop(each.key, None)
     return found
+
+
+async def published(world: CompactedWorld, *sections: bytes) -> dict[Position, bytes]:
+    """In ledgers of ten."""
+    found: dict[Position, bytes] = {}
+    for start in range(0, len(sections), 10):
+        some = sections[start : start + 10]
+        found |= zip(await world.publish(*some), some, strict=True)
+    return found
+
+
+def each(numbers: range, body: str, keys: int = 1000) -> list[bytes]:
+    """A message for each number, its key the number modulo `keys`."""
+    return [single(f"k{number % keys}", f"{body}{number}".encode()) for number in numbers]

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -11,39 +10,23 @@ from broker.errors import BrokerError, ServerError
 from broker.service.topic_policies_log import ServedEventLog
 from broker.topic.compaction_status import CompactionState
 from broker.topic.contract import Acknowledgement, SubscriptionType
-from broker.topic.policies import TopicPolicies
 from broker.topic.settings import TopicSettings
-from broker.topic.topic_operations import StoredTopicOperations
-from managed_ledger.contract import EARLIEST, LATEST, ManagedLedgerError
-from tests.broker.compaction.compaction_world import CompactedWorld, newest, seen_by
+from managed_ledger.contract import EARLIEST
+from tests.broker.compaction.compaction_world import CompactedWorld, each, newest, published, seen_by
 from tests.broker.compaction.messages import batched, compacted_by_hand, single
 from tests.broker.topic.topic_world import run
 from wire.generated.pulsar_api_pb2 import MessageIdData
 from wire.position import Position
 
 
-async def _published(world: CompactedWorld, *sections: bytes) -> dict[Position, bytes]:
-    """In ledgers of ten."""
-    found: dict[Position, bytes] = {}
-    for start in range(0, len(sections), 10):
-        some = sections[start : start + 10]
-        found |= zip(await world.publish(*some), some, strict=True)
-    return found
-
-
-def _each(numbers: range, body: str, keys: int = 1000) -> list[bytes]:
-    """A message for each number, its key the number modulo `keys`."""
-    return [single(f"k{number % keys}", f"{body}{number}".encode()) for number in numbers]
-
-
 def test_readers_of_what_is_compacted_get_the_newest_of_each_key_then_what_came_after() -> None:
     async def scenario() -> None:
         world = CompactedWorld()
         await world.open()
-        old = await _published(world, *_each(range(50), "v", 7))
+        old = await published(world, *each(range(50), "v", 7))
         assert await world.compact() is CompactionState.SUCCESS
         assert await world.read() == compacted_by_hand(old)
-        new = await _published(world, single("k1", b"new"), single(None, b"keyless"))
+        new = await published(world, single("k1", b"new"), single(None, b"keyless"))
         assert await world.read() == compacted_by_hand(old) + compacted_by_hand(new, retains_null_key=True)
         assert [each.position for each in await world.read(compacted=False)][-2:] == sorted(new)
         stored = world.storage.shared.ledgers[world.compacted_ledgers()[0]]
@@ -62,7 +45,7 @@ def test_what_is_compacted_is_there_after_the_log_is_trimmed_and_the_broker_kill
     async def scenario() -> None:
         world = CompactedWorld()
         await world.open()
-        old = await _published(world, *_each(range(95), "v", 7))
+        old = await published(world, *each(range(95), "v", 7))
         assert await world.compact() is CompactionState.SUCCESS
         await world.topic.trim()
         assert world.log.entry_count < 20, "the log has let go of what is compacted"
@@ -72,7 +55,7 @@ def test_what_is_compacted_is_there_after_the_log_is_trimmed_and_the_broker_kill
         reader, _ = await world.consumer(subscription="r", durable=False, start=EARLIEST, read_compacted=True)
         assert (await reader.last_message()).position == max(old)
         reader.close()
-        more = await _published(world, *_each(range(20), "w", 3))
+        more = await published(world, *each(range(20), "w", 3))
         assert await world.compact() is CompactionState.SUCCESS
         assert await world.read() == compacted_by_hand({**old, **more})
         assert world.compacted_ledgers() == [world.log.cursors[COMPACTION_CURSOR].properties[LEDGER_PROPERTY]]
@@ -84,7 +67,7 @@ def test_a_reader_may_begin_in_the_middle_of_what_is_compacted_and_goes_on_after
     async def scenario() -> None:
         world = CompactedWorld()
         await world.open()
-        old = await _published(world, *_each(range(40), "v"))
+        old = await published(world, *each(range(40), "v"))
         await world.compact()
         await world.topic.trim()
         places = sorted(old)
@@ -95,7 +78,7 @@ def test_a_reader_may_begin_in_the_middle_of_what_is_compacted_and_goes_on_after
         )
         await asyncio.sleep(1)
         assert len(sink.got) == 10
-        await _published(world, *_each(range(20, 40), "w"))
+        await published(world, *each(range(20, 40), "w"))
         await world.compact()
         reader.flow(1000)
         await asyncio.sleep(1)
@@ -130,7 +113,7 @@ def test_the_broker_reads_a_system_topic_that_was_compacted_and_trimmed() -> Non
     async def scenario() -> None:
         world = CompactedWorld()
         await world.open()
-        old = await _published(world, *_each(range(45), "v", 4))
+        old = await published(world, *each(range(45), "v", 4))
         await world.compact()
         await world.topic.trim()
         log, got = ServedEventLog(world.topic, lambda: "r"), list[Position]()
@@ -148,7 +131,7 @@ def test_a_durable_subscription_goes_on_where_it_was() -> None:
         world = CompactedWorld()
         await world.open()
         consumer, sink = await world.consumer(read_compacted=True, subscription="durable")
-        places = await world.publish(*_each(range(30), "v", 10))
+        places = await world.publish(*each(range(30), "v", 10))
         await world.compact()
         consumer.close()
         back, sink = await world.consumer(read_compacted=True, subscription="durable")
@@ -180,105 +163,14 @@ def test_f46_what_is_not_compacted_yet_is_never_trimmed_nor_expired() -> None:
     async def scenario() -> None:
         world = CompactedWorld(settings=TopicSettings(ttl_duration_default_in_seconds=1))
         await world.open()
-        old = await _published(world, *_each(range(30), "v"))
+        old = await published(world, *each(range(30), "v"))
         await world.compact()
-        new = await _published(world, *_each(range(15, 45), "w"))
+        new = await published(world, *each(range(15, 45), "w"))
         world.storage.clock.ms += 3_600_000
         await world.topic.upkeep.expire()
         await world.topic.trim()
         assert await world.compact() is CompactionState.SUCCESS
         assert await world.read() == compacted_by_hand({**old, **new})
-
-    run(scenario)
-
-
-@pytest.mark.parametrize("is_loaded_anew", [False, True])
-def test_what_a_policy_says_to_compact_is_kept_from_the_first_message_on(is_loaded_anew: bool) -> None:
-    """With no subscription and no retention (Apache: preCreateSubscriptionForCompactionIfNeeded), whatever other limits say."""
-
-    async def scenario() -> None:
-        world = CompactedWorld()
-        await world.open()
-        await world.topic.delete_subscription(COMPACTION_CURSOR, force=False)
-        if is_loaded_anew:
-            await world.topic.close()
-            await world.load()
-        else:
-            await world.topic.create_subscription("other", from_earliest=True, properties={})
-        world.topic.upkeep.apply(TopicPolicies(compaction_threshold_bytes=1 << 20, max_subscriptions=1))
-        await asyncio.sleep(1)
-        world.topic.upkeep.apply(TopicPolicies(compaction_threshold_bytes=1 << 20))
-        if not is_loaded_anew:
-            await world.topic.delete_subscription("other", force=False)
-        new = await _published(world, *_each(range(35), "v", keys=10))
-        await world.topic.trim()
-        assert await world.compact() is CompactionState.SUCCESS
-        assert await world.read() == compacted_by_hand(new)
-
-    run(scenario)
-
-
-def test_a_cursor_of_compaction_that_could_not_be_made_is_made_at_the_next_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(*_: object) -> None:
-        raise ManagedLedgerError("the metadata store is away")
-
-    async def scenario() -> None:
-        world = CompactedWorld()
-        await world.load()
-        with monkeypatch.context() as patched:
-            patched.setattr(world.log, "open_cursor", refuse)
-            world.topic.upkeep.apply(TopicPolicies(compaction_threshold_bytes=1 << 20))
-            await asyncio.sleep(1)
-        assert not world.topic.is_closed
-        assert world.topic.subscriptions.get(COMPACTION_CURSOR) is None
-        world.topic.upkeep.check_compaction()
-        await asyncio.sleep(1)
-        assert world.topic.subscriptions.get(COMPACTION_CURSOR) is not None
-
-    run(scenario)
-
-
-MOVES: dict[str, Callable[[StoredTopicOperations, Position], Awaitable[object]]] = {
-    "skip": lambda operations, last: operations.skip(COMPACTION_CURSOR, 5),
-    "skip_all": lambda operations, last: operations.clear_backlog(COMPACTION_CURSOR),
-    "expire": lambda operations, last: operations.expire_older_than(COMPACTION_CURSOR, 1),
-    "expire_through": lambda operations, last: operations.expire_through(COMPACTION_CURSOR, last),
-    "reset": lambda operations, last: operations.reset(COMPACTION_CURSOR, LATEST),
-    "reset_to_time": lambda operations, last: operations.reset_to_time(COMPACTION_CURSOR, 1 << 50),
-}
-
-
-@pytest.mark.parametrize("move", MOVES.values(), ids=MOVES)
-def test_no_command_moves_the_place_up_to_which_a_topic_is_compacted(
-    move: Callable[[StoredTopicOperations, Position], Awaitable[object]],
-) -> None:
-    """What lies between would be in no compacted ledger, and in none of the log once that is trimmed."""
-
-    async def scenario() -> None:
-        world = CompactedWorld()
-        await world.open()
-        old = await _published(world, *_each(range(30), "v"))
-        await world.compact()
-        new = await _published(world, *_each(range(15, 45), "w"))
-        world.storage.clock.ms += 3_600_000
-        with pytest.raises(BrokerError, match="compact") as refused:
-            await move(world.topic.operations, world.log.last_confirmed)
-        assert refused.value.code is ServerError.NOT_ALLOWED
-        await world.topic.trim()
-        assert await world.compact() is CompactionState.SUCCESS
-        assert await world.read() == compacted_by_hand({**old, **new})
-
-    run(scenario)
-
-
-def test_nobody_but_a_compaction_acknowledges_on_its_cursor() -> None:
-    async def scenario() -> None:
-        world = CompactedWorld()
-        await world.open()
-        for kind in (SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED, SubscriptionType.KEY_SHARED):
-            with pytest.raises(BrokerError, match="compact") as refused:
-                await world.consumer(subscription=COMPACTION_CURSOR, type=kind)
-            assert refused.value.code is ServerError.NOT_ALLOWED
 
     run(scenario)
 
@@ -327,28 +219,6 @@ def test_the_compacted_ledger_goes_with_its_topic_and_with_its_cursor() -> None:
         assert len(world.compacted_ledgers()) == 1
         await world.topic.delete(force=True)
         assert world.compacted_ledgers() == []
-
-    run(scenario)
-
-
-def test_who_has_lost_the_topic_to_another_broker_deletes_nothing_of_it() -> None:
-    """A broker that slept through the end of its session still holds the topic, and nobody uses it there."""
-
-    async def scenario() -> None:
-        world = CompactedWorld()
-        await world.open()
-        old = await _published(world, *_each(range(30), "v"))
-        await world.topic.create_subscription("s", from_earliest=True, properties={})
-        await world.compact()
-        sleeper = world.topic
-        world.storage.start()
-        await world.open()
-        new = await _published(world, *_each(range(15, 45), "w"))
-        with pytest.raises(BrokerError):
-            await sleeper.delete(force=False)
-        assert await world.compact() is CompactionState.SUCCESS
-        assert await world.read() == compacted_by_hand({**old, **new})
-        assert world.topic.stats().subscriptions["s"].msg_backlog == 60
 
     run(scenario)
 
