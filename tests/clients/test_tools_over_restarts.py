@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients.cluster_admin import by_owner, started_brokers, until_alone
 from tests.clients.server_process import Ready, ServerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,3 +133,28 @@ def test_a_signal_ends_a_tool_with_its_summary(own_server: ServerProcess, topic:
         _, err = ended(consumer, 128 + number)
     assert err.splitlines()[-1] == "3 messages successfully consumed"
     assert "Traceback" not in err
+
+
+@pytest.mark.timeout(240)
+def test_consume_moves_to_the_broker_that_takes_over_from_one_that_is_killed(tmp_path: Path, storage: str, topic: str) -> None:
+    with started_brokers(tmp_path, storage) as brokers:
+        until_alone(brokers)
+        for number, owner in enumerate(brokers):
+            name = by_owner(brokers, f"{topic}-{number}")[owner.ready.broker_url]
+            addresses = ",".join(each.ready.broker_url.partition("://")[2] for each in brokers)
+            url = ("--url", f"pulsar://{addresses}")
+            words = ["consume", name, "-s", "s", "-p", "Earliest", "-n", str(2 * COUNT), "--json"]
+            produced = ["produce", name, "-m", ",".join(f"m{each}" for each in range(COUNT))]
+            with started("pulsar-client", *url, *words) as consumer:
+                with started("pulsar-client", *url, *produced) as producer:
+                    ended(producer)
+                assert consumer.stdout is not None
+                first = [consumer.stdout.readline() for _ in range(COUNT // 2)]
+                owner.kill()  # each in its turn, so that the leader is among them
+                with started("pulsar-client", *url, *produced) as producer:
+                    ended(producer)
+                rest, err = ended(consumer)
+            assert [json.loads(line)["payload"] for line in [*first, *rest]] == [f"m{each}" for each in range(COUNT)] * 2
+            assert "connected again after" in err
+            owner.start()
+            until_alone(brokers)
