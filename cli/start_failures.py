@@ -17,8 +17,10 @@ _FREE = "stop what listens there (`ss -ltnp` names it)"
 
 def start_failure(error: Exception, configuration: Configuration | None, kinds: Sequence[type]) -> str:
     """`kinds`: the settings that have ports. `configuration` is None where there is none yet."""
-    if not isinstance(error, OSError) or configuration is None:
+    if not isinstance(error, OSError):
         return str(error)
+    if configuration is None:
+        return f"{error.filename}: {error.strerror}: correct --config" if error.filename else str(error)
     text = error.strerror or str(error)
     where = f"{text}: {error.filename}" if error.filename else text
     keys = list(_keys_of(text, configuration, kinds))

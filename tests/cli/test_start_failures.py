@@ -69,6 +69,7 @@ def test_an_address_of_another_machine_names_the_keys_of_addresses() -> None:
 def test_other_errors_are_told_as_they_are_with_their_file() -> None:
     missing = FileNotFoundError(errno.ENOENT, "No such file or directory", "/nowhere/broker.conf")
     assert start_failure(missing, configuration(), BROKER) == "No such file or directory: /nowhere/broker.conf"
+    assert start_failure(missing, None, BROKER) == "/nowhere/broker.conf: No such file or directory: correct --config"
     assert start_failure(ValueError("x"), None, BROKER) == "x"
 
 
