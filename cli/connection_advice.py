@@ -94,7 +94,7 @@ def closed_at_once(url: str, protocol: Protocol) -> str:
 
 
 def speaks_otherwise(url: str, first: bytes, protocol: Protocol, otherwise: str) -> str:
-    """What came is not the protocol. `otherwise` is said where it is none that is known."""
+    """The answer is not of the protocol. `otherwise` is said where it is none that is known."""
     shown, other = _shown(url), _OTHER[protocol]
     if first.startswith(b"HTTP/"):
         plain, tls = protocol.ports
@@ -132,7 +132,7 @@ def _expired(token: str, now: float) -> str:
 
 
 def name_advice(reason: str) -> str:
-    """What to do about a tenant, namespace, topic or right that is not there, by the server's reason; "" for other reasons."""
+    """The remedy for a tenant, namespace, topic or right that is not there, by the server's reason; "" for other reasons."""
     text = reason.lower()
     if "not authorized" in text:
         return "a role needs the right: `bin/pulsar-admin namespaces grant-permission` gives it, as its admin or a super-user"

@@ -9,7 +9,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 VERSION = "0.1.0"
-"""Of `pyproject.toml`, which a test holds to this."""
+"""The version in `pyproject.toml` too, which a test holds to this."""
 PROTOCOL_VERSION = 21
 """The newest of Pulsar's binary protocol that brokers and tools here speak."""
 APACHE_VERSION = "4.0.8"

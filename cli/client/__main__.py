@@ -52,7 +52,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def own_words(words: Sequence[str], own: Sequence[Option]) -> int:
-    """How many come before the command's name."""
+    """Count the words before the command's name."""
     taking = {name for option in own if option.kind != "flag" for name in option.names}
     at = 0
     while at < len(words) and words[at].startswith("-"):
@@ -142,7 +142,7 @@ def _summary(name: str, tally: "Tally") -> None:
 
 
 def usage(name: str) -> str:
-    """Of one command, or of the tool."""
+    """The help of one command, or of the tool."""
     if name:
         return command_help(f"{TOOL} [--url URL ...]", COMMANDS[name], ABOUT[name], (JSON,), TEXTS)
     lines = [f"Usage: {TOOL} [options] COMMAND ...", "Commands (COMMAND --help tells their options):"]

@@ -140,7 +140,7 @@ class PulsarConnection:
             self.waiting.append(received)
 
     def next(self, timeout_seconds: float | None = TIMEOUT_SECONDS) -> Received:
-        """What comes next. Lost when nothing comes, or the connection ends."""
+        """The next command. Lost when nothing comes, or the connection ends."""
         while (received := self._taken()) is None:
             self._receive(timeout_seconds)
         return received
@@ -149,7 +149,7 @@ class PulsarConnection:
         return self._socket.fileno()
 
     def readable(self, seconds: float) -> bool:
-        """Whether bytes come within this time."""
+        """Tell whether bytes come within this time."""
         return is_readable([self], seconds) != []
 
     def has_more(self) -> bool:

@@ -32,7 +32,7 @@ Write = Callable[[str], None]
 
 
 class Tally:
-    """How many messages came, or were acknowledged; told when it is interrupted too. `resent` may be stored twice."""
+    """The number of messages that came, or were acknowledged; told when it is interrupted too. `resent` may be stored twice."""
 
     def __init__(self) -> None:
         self.count = 0

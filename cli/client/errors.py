@@ -1,4 +1,4 @@
-"""What can go wrong for a command-line client: for good, or for now."""
+"""Failures of a command-line client: for good, or for now."""
 
 from wire.generated.pulsar_api_pb2 import ServerError
 
@@ -53,7 +53,7 @@ class RefusedByBroker(ClientError):
 
 
 def is_passing(error: ClientError, *, was_there: bool) -> bool:
-    """Whether another try is worth it. `was_there`: this client was let in before, and is only coming back."""
+    """Tell whether another try is worth it. `was_there`: this client was let in before, and is only coming back."""
     if isinstance(error, RefusedByBroker):
         return error.is_passing or (was_there and error.code in _LEFT_BEHIND)
     return isinstance(error, Passing)

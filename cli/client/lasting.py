@@ -17,14 +17,14 @@ from cli.client_configuration import ClientConfiguration
 PAUSE_SECONDS = 0.1
 PAUSE_SECONDS_MAX = 10.0
 START_SECONDS_MAX = 30.0
-"""How long a tool that begins waits for a broker that is busy, or whose topics are taken over; Apache's operation timeout."""
+"""The time that a starting tool waits for a busy broker, or for topics to be taken over; Apache's operation timeout."""
 REPEAT_SECONDS = 30.0
-"""How often it is told that a connection is still not there."""
+"""The time between two lines about a connection that is still not there."""
 LOOK_SECONDS = 1.0
 
 
 class Notices:
-    """What people are told of connections that are lost and made again, a line each."""
+    """Lines for people about connections that are lost and made again."""
 
     def __init__(self, write: Callable[[str], None]) -> None:
         self._write = write
@@ -42,7 +42,7 @@ class Notices:
 
 
 class Pauses:
-    """How long to wait before each try: twice as long each time, up to a bound, a part of it by chance. Pure."""
+    """The time to wait before each try: twice as long each time, up to a bound, a part of it by chance. Pure."""
 
     def __init__(self, chance: Callable[[], float]) -> None:
         self._chance, self._next = chance, PAUSE_SECONDS

@@ -130,7 +130,7 @@ def _payloads(values: Mapping[str, Any], schema: ValueSchema) -> Iterator[bytes]
 
 
 def _properties(texts: Sequence[str]) -> Iterator[KeyValue]:
-    """Of k1=v1,k2=v2, each text; one of whose parts has no = is a single property, whose value has commas. WrongUsage."""
+    """The properties of texts like k1=v1,k2=v2; the value of a single one may have commas. WrongUsage."""
     for text in texts:
         parts = text.split(",")
         for part in parts if all("=" in each for each in parts) else [text]:

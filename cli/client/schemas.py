@@ -17,7 +17,7 @@ from cli.client_configuration import ClientConfiguration
 from wire.generated.pulsar_api_pb2 import BaseCommand, Schema
 
 _NAME = "client"
-"""What Apache's tool calls the schema that it registers."""
+"""The name that Apache's tool gives to the schema which it registers."""
 _FORMATS: Mapping[int, tuple[str, str]] = {
     Schema.Bool: ("?", "Boolean"),
     Schema.Int8: ("b", "Byte"),
@@ -48,7 +48,7 @@ class Value(NamedTuple):
 
 
 def value_schema(text: str) -> ValueSchema:
-    """Of `bytes`, `string`, `avro:DEFINITION` or `json:DEFINITION`. WrongUsage."""
+    """The schema of `bytes`, `string`, `avro:DEFINITION` or `json:DEFINITION`. WrongUsage."""
     kind, _, definition = text.partition(":")
     if text == "bytes":
         return ValueSchema(None, str.encode, bytes)
@@ -103,7 +103,7 @@ def _encoded(schema: Any, datum: Any) -> bytes:
 
 
 def _datum(schema: Any, value: Any, path: str) -> Any:
-    """What JSON cannot say is put right: bytes are texts, a member of a union may be wrapped in its name, defaults."""
+    """Put right what JSON cannot say: bytes are texts, a member of a union may be wrapped in its name, defaults."""
     match schema.type:
         case "record":
             return _record(schema, value, path)

@@ -38,7 +38,7 @@ class Unanswered(NamedTuple):
 
 
 class Role(NamedTuple):
-    """What a producer says of itself."""
+    """The name, access mode and schema of a producer."""
 
     name: str = ""
     access_mode: str = "Shared"
@@ -91,7 +91,7 @@ class Sender(Lasting):
                 self.lose(error)
 
     def answered(self) -> Iterator[Unanswered]:
-        """What has its receipt, of the answers that are there. ClientError that will not pass."""
+        """Yield the messages that have their receipt, of the answers that are there. ClientError that will not pass."""
         try:
             for received in self.connection.arrived() if self.connection is not None else ():
                 done = self._taken(received)

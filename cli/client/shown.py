@@ -1,4 +1,4 @@
-"""What is printed of a message: Apache's form with `----- got message -----`, or one line of JSON. Pure."""
+"""Forms in which a message is printed: Apache's form with `----- got message -----`, or one line of JSON. Pure."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ BOUNDARY = "----- got message -----"
 
 
 class Origin(NamedTuple):
-    """Where a message came from. `partition`: -1 for a topic without partitions."""
+    """The place that a message came from. `partition`: -1 for a topic without partitions."""
 
     topic: str
     ledger_id: int
@@ -48,7 +48,7 @@ def as_json(message: Message, origin: Origin, content: Any, *, hide_content: boo
 
 
 def _rare(message: Message) -> dict[str, Any]:
-    """What most messages do not have."""
+    """Members that most messages do not have."""
     found: dict[str, Any] = {
         "ordering_key": message.ordering_key.decode(errors="replace"),
         "schema_version": int.from_bytes(message.schema_version) if message.schema_version else None,
@@ -68,7 +68,7 @@ def as_text(message: Message, origin: Origin, content: str, *, with_metadata: bo
 
 
 def _metadata(message: Message, origin: Origin) -> str:
-    """What --print-metadata adds, as Apache does: nothing for what the message does not have."""
+    """The text that --print-metadata adds, as Apache does: nothing for what the message does not have."""
     parts = {
         "event-time": _time(message.event_time) if message.event_time else "",
         "message-id": origin.message_id(message.batch_index),
@@ -88,7 +88,7 @@ def content_of(payload: bytes, *, hexadecimal: bool) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Of a decoded value, as Java prints a map."""
+    """The text of a decoded value, as Java prints a map."""
     return plain(_printable(value))
 
 

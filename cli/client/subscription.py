@@ -125,7 +125,7 @@ class Subscription(Lasting):
         self._subscribe(connection)
 
     def arrivals(self) -> Iterator[Arrival]:
-        """Of what is there, without waiting; acknowledgements that are due go out. ClientError that will not pass."""
+        """Yield the entries that are there, without waiting; due acknowledgements go out. ClientError that will not pass."""
         try:
             for received in self.connection.arrived() if self.connection is not None else ():
                 arrival = self._arrival(received)
@@ -210,7 +210,7 @@ class Subscription(Lasting):
 
 
 def _permits(section: bytes) -> int:
-    """How many messages the broker counts in an entry."""
+    """The number of messages that the broker counts in an entry."""
     try:
         metadata = message_metadata(split_section(section))
     except RemoteError:  # it was told before, so that it could be read then

@@ -84,5 +84,5 @@ def _accepted(response: Any) -> None:
 
 
 def _advice(code: int) -> str:
-    """Where the coordinator is not there, the likely cause."""
+    """The likely cause of a coordinator that is not there."""
     return "; is transactionCoordinatorEnabled=true set for the brokers?" if code in _NO_COORDINATOR else ""

@@ -81,7 +81,7 @@ def configured(values: Mapping[str, Any]) -> ClientConfiguration:
 
 
 def usage(name: str) -> str:
-    """Of one command, or of the tool."""
+    """The help of one command, or of the tool."""
     if name:
         return command_help(TOOL, COMMANDS[name], ABOUT[name], (JSON,), TEXTS)
     lines = [f"Usage: {TOOL} COMMAND ...", "Commands (COMMAND --help tells their options):"]

@@ -39,7 +39,7 @@ class Batches:
         self._prepared: dict[int, bytes] = {}
 
     def section(self, name: str, sequence: int, messages: int) -> bytes:
-        """Of the next messages of a producer, with the time of now."""
+        """The section of a producer's next messages, with the time of now."""
         now_ms = time.time_ns() // 1_000_000
         metadata = MessageMetadata(producer_name=name, sequence_id=sequence, publish_time=now_ms)
         if self._is_batched:
@@ -56,7 +56,7 @@ class Batches:
         return payload_section(metadata, payload)
 
     def size_bytes(self, messages: int) -> int:
-        """Of their payloads."""
+        """The size of their payloads."""
         return messages * self._size
 
     def _payload(self, sequence: int, messages: int, now_ms: int) -> bytes:

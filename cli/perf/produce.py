@@ -123,7 +123,7 @@ class _Run:
         return None
 
     def _due(self) -> int:
-        """How many may be sent now, one batch at most; without a rate, a whole one."""
+        """The number of messages that may be sent now, one batch at most; without a rate, a whole one."""
         most = self._batches.messages_max
         due = most if self._rate <= 0 else int((time.monotonic() - self._begun) * self._rate) - self._count + 1
         if self._limit > 0:

@@ -1,4 +1,4 @@
-"""What is told while it runs, and at the end: lines as Apache's tool has them, a table, or JSON."""
+"""Figures that are told while it runs, and at the end: lines as Apache's tool has them, a table, or JSON."""
 
 import json
 import sys
@@ -28,7 +28,7 @@ class Progress:
         self._cpu = time.process_time()
 
     def add(self, messages: int, size_bytes: int, latency_ms: float, *, is_warm: bool = True) -> None:
-        """What is sent in the warm-up counts among the latencies of a run alone that has no others."""
+        """Count messages; those of the warm-up count among the latencies of a run alone that has no others."""
         self.total += messages
         self.total_bytes += size_bytes
         self._recent_count += messages
@@ -76,7 +76,7 @@ class Progress:
             self._write(f"  {', '.join(f'{key}: {count}' for key, count in troubles.items())}")
 
     def _troubles(self) -> dict[str, int]:
-        """What did not go smoothly. `resent`: messages that may be stored twice where the broker does not deduplicate;
+        """Counts of what did not go smoothly. `resent`: messages that may be stored twice;
         `unanswered`: messages that were sent and have no receipt; `repeated`: entries that came again, and were counted once.
         """
         return {

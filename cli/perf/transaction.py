@@ -66,7 +66,7 @@ class _Round:
 
 
 class _Run:
-    """What the threads share."""
+    """State that the threads share."""
 
     def __init__(
         self,

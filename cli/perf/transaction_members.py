@@ -34,7 +34,7 @@ Told = Callable[[float], None]
 
 
 class SendingMember:
-    """Of one topic."""
+    """The producer of one topic."""
 
     def __init__(self, topic: str, configuration: ClientConfiguration) -> None:
         self.topic = topic
@@ -78,7 +78,7 @@ class SendingMember:
 
 
 class TakingMember:
-    """Of one subscription on one topic."""
+    """The consumer of one subscription on one topic."""
 
     def __init__(self, about: CommandSubscribe, topic: str, queue: int, configuration: ClientConfiguration) -> None:
         self.place = (topic, about.subscription)
@@ -98,7 +98,7 @@ class TakingMember:
         self._connection.close()
 
     def wait(self, is_over: Callable[[], bool]) -> bool:
-        """Whether something has come, before it is over."""
+        """Tell whether something has come, before it is over."""
         while not self._connection.has_more():
             if is_over():
                 return False

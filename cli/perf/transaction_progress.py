@@ -1,4 +1,4 @@
-"""What `pulsar-perf transaction` tells while it runs and at the end: transactions, and latencies of sends and acks.
+"""Figures that `pulsar-perf transaction` tells while it runs and at the end: transactions, and latencies of sends and acks.
 
 Lines as Apache's tool has them, a table, or JSON. Counted by several threads, told by one.
 """
