@@ -339,12 +339,10 @@ class MemoryLedger:
         return [self._facts(ledger_id) for ledger_id in self._ledger_ids]
 
     def _facts(self, ledger_id: int) -> LedgerFacts:
-        runs = self._runs[ledger_id]
-        is_open = ledger_id == self._ledger_ids[-1]
+        runs, is_open = self._runs[ledger_id], ledger_id == self._ledger_ids[-1]
         closed_at_ms = 0 if is_open else self.closed_at_ms.get(ledger_id, 1)
-        return LedgerFacts(
-            ledger_id, sum(run.count for run in runs), sum(run.payload_bytes for run in runs), closed_at_ms, is_open
-        )
+        entries, size_bytes = sum(run.count for run in runs), sum(run.payload_bytes for run in runs)
+        return LedgerFacts(ledger_id, entries, size_bytes, closed_at_ms, is_open)
 
     def set_persistence(self, quorums: Quorums, marks_per_second: float | None) -> None:
         self.persistence = (quorums, marks_per_second)
