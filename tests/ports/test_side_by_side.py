@@ -81,7 +81,7 @@ def test_there_may_be_nothing_to_do() -> None:
 def test_one_work_takes_no_task_of_its_own() -> None:
     async def run() -> None:
         async def work() -> asyncio.Task[None] | None:
-            return asyncio.current_task()  # type: ignore[return-value]  # whatever it returns
+            return asyncio.current_task()
 
         assert await side_by_side([work()]) == [asyncio.current_task()]
 
