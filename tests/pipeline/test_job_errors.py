@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.pyspark_pulsar.jobs import command_line
 from pipeline.pyspark_pulsar.jobs.command_line import main
 from tests.bookie.disk_proofs.mounts import LoopMount, need_loop_mounts
 from tests.clients.python_client import published, until
@@ -52,6 +53,28 @@ def test_a_place_for_the_report_is_looked_at_before_the_work(tmp_path: Path, cap
 def test_an_admin_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "--admin-url", "http://127.0.0.1:9", "--option", "pollTimeoutMs=200"]) == 2
     assert "http://127.0.0.1:9" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["land", "--topics", "absent", "--to", "nowhere"],
+        ["reconcile", "--expected", "absent", "--found", "parquet:nowhere"],
+        ["reconcile", "--expected", "parquet:nowhere", "--found", "absent"],
+    ],
+)
+def test_the_broker_is_asked_for_the_topics_before_spark_starts(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def session(_: object) -> None:
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr(command_line, "_session", session)
+    with ScriptedBroker({}) as broker:
+        code = main([*words, "--service-url", broker.url, "--admin-url", "http://127.0.0.1:9", "--option", "pollTimeoutMs=200"])
+    complaint = capsys.readouterr().err
+    assert (code, complaint.count("\n")) == (2, 1), "one line"
+    assert "http://127.0.0.1:9" in complaint or "absent" in complaint
 
 
 @pytest.mark.parametrize("words", [["--option", "mode"], ["--option", "colour=red"], ["--option", "mode=PERMISSIVE"]])

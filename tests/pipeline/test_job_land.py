@@ -137,7 +137,9 @@ def test_an_audit_tells_the_backlog_of_every_subscription(
         "--namespace",
         "public/audited",
     ]
-    code, out, _ = spark.run(f"{JOBS}:command", words=[*words, "--max-backlog", "2"])
+    code, out, said = spark.run(f"{JOBS}:command", words=[*words, "--max-backlog", "2"])
+    assert f"of {topic} has a backlog of 3, 1 over 2" in said
+    assert "no consumer is connected" in said
     facts = json.loads(out)
     assert (code, facts["topics"], facts["subscriptions"], facts["backlog"], facts["over the limit"]) == (1, 1, 1, 3, 1)
     code, _, err = spark.run(f"{JOBS}:command", words=[*words[:-1], "public/not-there"])

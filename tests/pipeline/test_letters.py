@@ -73,6 +73,20 @@ def test_letters_by_cause_the_largest_first() -> None:
     assert other[:4] == ("other", NO_CAUSE, NO_CAUSE, 1)
 
 
+def test_each_cause_is_a_sentence_with_its_letters_and_one_of_them() -> None:
+    groups = Groups()
+    groups.add(letters({"REAL_TOPIC": TOPIC, "error": "timeout 1", "RECONSUMETIMES": "3"}))
+    groups.add(letters(*({"error": f"bad {number}", "REAL_TOPIC": TOPIC} for number in range(2))))
+    assert groups.findings() == [
+        f"2 letters of topic {TOPIC}, subscription work: bad #; for example {TOPIC}-work-DLQ 5:0:-1",
+        f"1 letter of topic {TOPIC}, subscription work, redelivered up to 3 times: timeout #; "
+        f"for example {TOPIC}-work-DLQ 5:0:-1",
+    ]
+    for number in range(30):
+        groups.add(letters({"error": "".join(chr(ord("a") + int(digit)) for digit in str(number))}))
+    assert groups.findings()[20:] == ["and 12 more causes; --report DIRECTORY lists all"]
+
+
 def test_there_is_an_end_to_the_number_of_causes() -> None:
     groups = Groups()
     for number in range(1500):

@@ -2,7 +2,7 @@
 
 import argparse
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,6 +14,8 @@ from .progress import Progress
 from .report import Report, Table
 
 _WORST_MAX = 100
+_SAID_MAX = 20
+"""Sentences for the terminal; the rest is counted."""
 _COLUMNS = ("subscription", "topic", "type", "consumers", "backlog", "unacked", "holes", "oldest backlog seconds")
 
 
@@ -49,9 +51,31 @@ def run(arguments: argparse.Namespace, options: Mapping[str, str], progress: Pro
         "subscriptions without a consumer": sum(row[3] == 0 for row in rows),
         "over the limit": len(over),
     }
-    return Report(
-        "audit", facts, [Table("the largest backlogs", _COLUMNS, rows[:_WORST_MAX], bars="backlog")], is_fine=not over
-    )
+    table = Table("the largest backlogs", _COLUMNS, rows[:_WORST_MAX], bars="backlog")
+    return Report("audit", facts, [table], is_fine=not over, findings=_findings(over, arguments.max_backlog))
+
+
+def _findings(over: Sequence[tuple[Any, ...]], limit: int) -> list[str]:
+    """What is over the limit and why it may be so, the largest first."""
+    said = [_finding(row, limit) for row in over[:_SAID_MAX]]
+    if len(over) > _SAID_MAX:
+        said.append(
+            f"and {len(over) - _SAID_MAX} more subscriptions over {limit}; --report DIRECTORY lists the largest {_WORST_MAX}"
+        )
+    return said
+
+
+def _finding(row: tuple[Any, ...], limit: int) -> str:
+    name, topic, _, consumers, backlog, unacked, holes, oldest = row
+    if consumers == 0:
+        why = "no consumer is connected"
+    elif unacked:
+        why = f"{consumers} connected, with {unacked} messages that they have and do not acknowledge"
+    else:
+        why = f"{consumers} connected, that take less than is published"
+    age = f", the oldest {oldest} s old" if oldest else ""
+    ranges = f", behind {holes} acknowledged ranges" if holes else ""
+    return f"subscription {name} of {topic} has a backlog of {backlog}, {backlog - limit} over {limit}{age}{ranges}: {why}"
 
 
 def _all_topics(access: Access) -> list[str]:

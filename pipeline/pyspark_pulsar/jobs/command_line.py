@@ -47,6 +47,8 @@ def main(words: Sequence[str]) -> int:
         found: Report = arguments.run(arguments, _options(arguments))
         report = replace(found, is_dry_run=arguments.dry_run)
         print(json.dumps(report.as_json()["facts"], indent=2, default=str), flush=True)
+        for sentence in report.findings:
+            print(f"pulsar-pipeline {arguments.job}: {printable(sentence)}", file=sys.stderr)
         written = _written(report, arguments.report)
     except PipelineError as error:
         return _failed(arguments, str(error))
@@ -70,10 +72,13 @@ def _failed(arguments: argparse.Namespace, why: str) -> int:
     """An error that does not say of which topics it is does so here: a token that is refused, say."""
     topics = getattr(arguments, "topics", "")
     of = f" of {topics}" if topics and not any(each.strip() in why for each in topics.split(",")) else ""
-    said = f"pulsar-pipeline {arguments.job}{of}: {why}"
-    # names are what somebody else made up: none of them writes to the terminal but as text
-    print("".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in said), file=sys.stderr)
+    print(printable(f"pulsar-pipeline {arguments.job}{of}: {why}"), file=sys.stderr)
     return _FAILED
+
+
+def printable(text: str) -> str:
+    """Names are what somebody else made up: none of them writes to the terminal but as text."""
+    return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 
 def _written(report: Report, directory: str) -> list[Path]:
@@ -149,6 +154,7 @@ def _session(arguments: argparse.Namespace) -> Any:
 
 
 def _run_with_spark(module: Any, arguments: argparse.Namespace, given: dict[str, str]) -> Report:
+    module.check(arguments, given)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it tells every error of a batch with two stacks; we tell it once
     interruption = Interruption()
 

@@ -90,7 +90,8 @@ def _triaged(how: Redrive, progress: Progress, is_redrive: bool) -> Report:
     if is_redrive:
         facts["would be sent"] = sum(targets.values())
         tables.append(Table("where they would go", ("topic", "letters"), targets.most_common(), bars="letters"))
-    return Report("dead-letters", facts, tables, is_fine=is_redrive or not groups.count)
+    is_fine = is_redrive or not groups.count
+    return Report("dead-letters", facts, tables, is_fine=is_fine, findings=() if is_fine else groups.findings())
 
 
 def _letters(how: Redrive, progress: Progress) -> Iterator[Letter]:

@@ -31,16 +31,27 @@ def add_arguments(job: argparse.ArgumentParser) -> None:
     job.add_argument("--accept-change", action="store_true", help="though topics or brokers are others than those landed there")
 
 
-def run(arguments: argparse.Namespace, given: dict[str, str], spark: Any) -> Report:
-    """Until what is there now is landed. Errors are those of the source, and NotLanded."""
+def check(arguments: argparse.Namespace, given: dict[str, str]) -> None:
+    """Ask the broker for the topics before Spark is started, which takes seconds. Errors are those of the source."""
+    source = parse_options(_source_options(arguments, given), is_stream=True)
+    ledgers_of_all(topics_of(source), source.access, skips_absent=bool(source.pattern))
+
+
+def _source_options(arguments: argparse.Namespace, given: Mapping[str, str]) -> dict[str, str]:
+    """WrongOption."""
     if arguments.max_messages < 1:
         raise WrongOption(f"--max-messages {arguments.max_messages}: expected a whole number from 1 on")
     named = {"topics": arguments.topics} if arguments.topics else {"topicsPattern": arguments.topics_pattern}
-    options = {"startingoffsets": "earliest", **{name.lower(): value for name, value in (given | named).items()}}
+    options = {"startingoffsets": "earliest", **{name.lower(): value for name, value in {**given, **named}.items()}}
     refuse_misplaced(options, is_stream=True)
+    return options
+
+
+def run(arguments: argparse.Namespace, given: dict[str, str], spark: Any) -> Report:
+    """Until what is there now is landed. Errors are those of the source, and NotLanded."""
+    options = _source_options(arguments, given)
     source = parse_options(options, is_stream=True)
     topics = topics_of(source)
-    # that they are there is looked at before anything is made
     ledgers = ledgers_of_all(topics, source.access, skips_absent=bool(source.pattern))
     place, origin = LandedPlace(spark, arguments.to), origin_of(source)
     place.check_goes_on(origin, arguments.accept_change)

@@ -133,6 +133,14 @@ class Groups:
     def count(self) -> int:
         return sum(each.count for each in self.found.values())
 
+    def findings(self) -> list[str]:
+        """A sentence for each of the largest groups: how many letters, of what, why, and where one of them is."""
+        rows = self.rows()
+        said = [_finding(*row) for row in rows[:_SAID_MAX]]
+        if len(rows) > _SAID_MAX:
+            said.append(f"and {len(rows) - _SAID_MAX} more causes; --report DIRECTORY lists all")
+        return said
+
     def rows(self) -> list[tuple[Any, ...]]:
         """For a report, the largest first; see GROUP_COLUMNS."""
         ordered = sorted(self.found.items(), key=lambda item: (-item[1].count, item[0]))
@@ -148,5 +156,14 @@ class Groups:
             for key, each in ordered
         ]
 
+
+def _finding(cause: str, topic: str, subscription: str, count: int, redeliveries: int | None, *rest: Any) -> str:
+    tries = f", redelivered up to {redeliveries} times" if redeliveries is not None else ""
+    letters = "1 letter" if count == 1 else f"{count} letters"
+    return f"{letters} of topic {topic}, subscription {subscription}{tries}: {cause}; for example {rest[-1]}"
+
+
+_SAID_MAX = 20
+"""Sentences for the terminal; the rest is counted."""
 
 GROUP_COLUMNS = ("cause", "topic", "subscription", "letters", "most redeliveries", "oldest", "newest", "for example")

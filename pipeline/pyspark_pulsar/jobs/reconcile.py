@@ -3,8 +3,14 @@
 import argparse
 from typing import Any
 
+from ..client.admin import ledgers_of_all
+from ..client.brokers import topics_of
+from ..options import parse_options
 from .progress import Progress, SparkProgress
 from .report import Report, Table
+
+FILES = "parquet:"
+"""Before the path of a side that is files."""
 
 
 def add_arguments(job: argparse.ArgumentParser) -> None:
@@ -14,6 +20,14 @@ def add_arguments(job: argparse.ArgumentParser) -> None:
         "--by", default="producer,sequence_id", help="what a message is known by (also key, value, topic, property:NAME)"
     )
     job.add_argument("--scope", default="producer", help="in what order counts: producer, key or none")
+
+
+def check(arguments: argparse.Namespace, given: dict[str, str]) -> None:
+    """Ask the brokers for the topics of both sides before Spark is started. Errors are those of the source."""
+    for side in (arguments.expected, arguments.found):
+        if not side.startswith(FILES):
+            source = parse_options({**given, "topics": side}, is_stream=False)
+            ledgers_of_all(topics_of(source), source.access)
 
 
 def run(arguments: argparse.Namespace, given: dict[str, str], spark: Any) -> Report:

@@ -43,13 +43,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`is_fine` False makes the job's exit code 1."""
+    """`is_fine` False makes the job's exit code 1. `findings`: a sentence for each thing that is wrong, for a terminal."""
 
     job: str
     facts: Mapping[str, Any]
     tables: Sequence[Table] = field(default_factory=tuple)
     is_fine: bool = True
     is_dry_run: bool = False
+    findings: Sequence[str] = ()
 
     def as_json(self) -> dict[str, Any]:
         tables = {each.title: [dict(zip(each.columns, row, strict=True)) for row in each.rows] for each in self.tables}

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType
 
 from ..errors import WrongOption
+from .reconcile import FILES
 from .spark_errors import reason
 
-_PARQUET = "parquet:"
 _EXPECTED = "Expected what land wrote, all columns of it: parquet:DIRECTORY/data, where DIRECTORY is its --to"
 
 
@@ -23,7 +23,7 @@ def sides(spark: SparkSession, names: Sequence[str], options: Mapping[str, str],
 
     Bytes, whatever schemas topics have, unless the options say otherwise or a file has values of a type.
     """
-    files = {name: _of_files(spark, name, columns) for name in names if name.startswith(_PARQUET)}
+    files = {name: _of_files(spark, name, columns) for name in names if name.startswith(FILES)}
     is_typed = any(
         not isinstance(each.schema[name].dataType, BinaryType) for each in files.values() for name in ("key", "value")
     )
@@ -34,7 +34,7 @@ def sides(spark: SparkSession, names: Sequence[str], options: Mapping[str, str],
 def _of_files(spark: SparkSession, name: str, columns: Sequence[str]) -> DataFrame:
     """Of all schemas that its files have: a topic's may have got fields between two runs of `land`. WrongOption."""
     try:
-        frame = spark.read.option("mergeSchema", "true").parquet(name.removeprefix(_PARQUET))
+        frame = spark.read.option("mergeSchema", "true").parquet(name.removeprefix(FILES))
     except (PySparkException, Py4JError) as error:
         raise WrongOption(f"{name}: {reason(str(error))}. {_EXPECTED}") from None
     if lacking := [each for each in columns if each not in frame.columns]:
