@@ -61,5 +61,11 @@ class StoredAgain:
         if not self._journal.has_lost:
             await self._journal.written()
         if self._journal.has_lost:
-            await self._flusher.flush()
+            await self._journal_again(run)
         return True
+
+    async def _journal_again(self, run: EntryRun) -> None:
+        """A memtable has it and the journal perhaps not: there is room for little, and this is little. BookieError."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._journal.append(run, run.size_bytes, future)
+        await future

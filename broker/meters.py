@@ -1,6 +1,6 @@
 """BrokerMeters: what a broker counts of its work beside its topics, for /metrics. Owns the counts; layers add to it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -55,6 +55,8 @@ class BrokerMeters:
     """Of each round over all topics."""
     connections_throttled: int = 0
     """Now: nothing is read from them until what they have published is stored, or a rate allows more."""
+    storage_refusal: Callable[[], str] = str
+    """Why nothing should be published now, such as a full disk; empty: it may."""
     metadata: MetadataMeters | None = None
     """None where the store is not metered (tests)."""
 

@@ -93,6 +93,7 @@ class BrokerParts:
         broker, load = configuration.settings(BrokerSettings), configuration.settings(LoadSettings)
         changing = ChangingSettings(configuration, (ServerSettings, *BROKER_SETTINGS))
         self.service = BrokerService(broker, store, clock, topics, self.ledgers, load, changing)
+        self.service.meters.storage_refusal = storage_refusal
         self._snapshots = Snapshots(self.service, configuration.settings(TopicSettings), clock)
         topics.persistent.snapshots_of = self._snapshots.of
         security = configuration.settings(SecuritySettings)

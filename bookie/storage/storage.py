@@ -6,6 +6,7 @@ The mark never goes beyond what is in the logs, and never back (apache/bookkeepe
 """
 
 import asyncio
+import errno
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,8 @@ CHECKPOINT = "checkpoint"
 COMPACTION_LANE = "compaction"
 LEDGERS_BYTES_SLACK = 64 * 1024
 """A ledgers file is written anew when it is this much larger than twice what is live."""
+KEPT_BYTES_MAX, KEPT_SHARE = 16 << 20, 64
+"""A flush leaves so many bytes, or this part of the disk: journal and metadata go on (`ports.kept_room`)."""
 log = logging.getLogger("bookie.storage")
 
 
@@ -127,8 +130,15 @@ class LedgerStorage:
 
         OSError: nothing of it counts; call it again with the same job.
         """
+        await self._need_room(job.table.size_bytes)
         async with self._changing:
             await self._flush(job, states)
+
+    async def _need_room(self, size_bytes: int) -> None:
+        """ENOSPC, before anything is written: half an entry log is of no use, and takes what is kept for others."""
+        usage = await self._disk.usage(self._directory)
+        if size_bytes and usage.free_bytes < size_bytes + min(KEPT_BYTES_MAX, usage.total_bytes // KEPT_SHARE):
+            raise OSError(errno.ENOSPC, "too little room for what is in memory", self._directory)
 
     async def _flush(self, job: Flush, states: Sequence[LedgerState]) -> None:
         known = {state.ledger_id for state in states if not state.is_deleted}

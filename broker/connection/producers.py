@@ -21,6 +21,7 @@ from ..security.needs import topic_need
 from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import AccessMode, Producer, ProducerRequest
+from ..topic.errors import no_room
 from . import replies
 from .errors import ProtocolViolation
 from .link import Link, Routes
@@ -70,6 +71,9 @@ class Producers:
         request = self._request(command)
         if name.is_written_by_brokers and request.access_mode is not AccessMode.SHARED:
             raise BrokerError(ServerError.NOT_ALLOWED, f"Nobody has {name} alone: brokers write to it")
+        refusal = self._service.meters.storage_refusal()
+        if refusal and name.domain == "persistent":
+            raise no_room(str(name), refusal)
         topic = await self._service.topic(name, may_create=True)
         handle.schema_version = await producer_schema(self._service, name, command)
         producer = await topic.add_producer(request, handle)

@@ -26,6 +26,12 @@ def broker_error(error: ManagedLedgerError) -> BrokerError:
     return BrokerError(code, str(error) or type(error).__name__)
 
 
+def no_room(topic: str, reason: str) -> BrokerError:
+    """With the one code at which Apache's clients fail what they have waiting, by name, and still come back by themselves."""
+    message = f"{topic} takes no messages until there is room: {reason}"
+    return BrokerError(ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION, message)
+
+
 def topic_unavailable() -> BrokerError:
     """Apache's TopicFencedException: the client looks the topic up again."""
     return BrokerError(ServerError.SERVICE_NOT_READY, "Topic is temporarily unavailable")

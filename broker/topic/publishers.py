@@ -19,7 +19,7 @@ from wire.transactions import TxnId
 from .broker_limits import BrokerLimits
 from .contract import ProducerRequest, ProducerSink
 from .deduplication_driver import TopicDeduplication
-from .errors import broker_error, topic_unavailable
+from .errors import broker_error, no_room, topic_unavailable
 from .policies import PublishRate
 from .policies_in_force import PoliciesInForce
 from .producer import TopicProducer
@@ -46,8 +46,6 @@ from .settings import TopicSettings
 from .transactions.topic_transactions import TopicTransactions
 
 TOPIC_EPOCH_PROPERTY = "pulsar.topic.epoch"
-_NO_ROOM = ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION
-"""The one refusal at which Apache's clients fail what they have waiting, with its name, and still come back by themselves."""
 
 _log = logging.getLogger(__name__)
 
@@ -130,7 +128,7 @@ class Publishers:
             raise topic_unavailable()
         refusal = self._limits.storage_refusal()
         if refusal:
-            raise BrokerError(_NO_ROOM, f"{self.name} takes no messages until there is room: {refusal}")
+            raise no_room(self.name, refusal)
         self._keys_given += 1
         key = ProducerKey(self._keys_given)
         producer = TopicProducer(self, key, request, sink, self._clock.now_ms())
