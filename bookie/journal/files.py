@@ -13,7 +13,7 @@ import logging
 from bookie.journal.format_v1 import NO_FRAME_YET, FileHeader, encode_file_header, file_key
 from bookie.settings import MEGABYTE, BookieSettings
 from ports.disk import Disk, File
-from ports.kept_room import KeptRoom
+from ports.kept_room import TIMES_FREE_MIN, KeptRoom
 from ports.logs import line
 
 SMALL_BYTES = 256 * 1024
@@ -142,6 +142,9 @@ class JournalFiles:
 
     async def reserve(self, file: File, size_bytes: int, size_bytes_min: int) -> int:
         """How much of the file is reserved now: `size_bytes`, or on a full disk `size_bytes_min` at least. OSError."""
+        usage = await self._disk.usage(self._directory)
+        if usage.free_bytes < TIMES_FREE_MIN * size_bytes:
+            size_bytes = max(size_bytes_min, file.size())  # what is left is left to others, such as metadata
         try:
             await file.allocate(size_bytes)
         except OSError as error:
