@@ -24,6 +24,7 @@ MEGABYTES = 60
 MESSAGE_BYTES = 4096
 PUBLISHED_MAX = 60_000_000 // MESSAGE_BYTES
 BACK_SECONDS_MAX = 30.0
+LEFT_BYTES = 2_000_000
 TOPIC, OTHER = "persistent://public/default/filled", "persistent://public/default/other"
 REFUSALS = (pulsar.ProducerBlockedQuotaExceededException, pulsar.ProducerBlockedQuotaExceededError)
 
@@ -104,13 +105,10 @@ class Run:
                 return time.monotonic() - began
 
     def fill(self) -> Path:
-        """A file of somebody else's takes all that is left."""
-        filler = self.mount / "filler"
-        with filler.open("ab") as file, suppress(OSError):
-            while True:
-                left = os.statvfs(self.mount)
-                os.posix_fallocate(file.fileno(), file.tell(), max(4096, left.f_bavail * left.f_frsize))
-                file.seek(0, os.SEEK_END)
+        """A file of somebody else's takes nearly all that is left; what is still free is far beyond the threshold."""
+        filler, found = self.mount / "filler", os.statvfs(self.mount)
+        with filler.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, found.f_bavail * found.f_frsize - LEFT_BYTES)
         return filler
 
     def admin(self, method: str, path: str) -> int:
