@@ -49,7 +49,7 @@ class Version3Link(Link):
         future.add_done_callback(heard)
         (txn_id,) = self._txn_ids(1)
         self._asked[txn_id] = (self._loop.time() + self._timeout + waits_seconds, future)
-        self._send(request_frame(operation, txn_id, **bodies))
+        self._send(request_frame(operation, txn_id, 0, **bodies))
         return await asyncio.shield(future)
 
     async def read_last(self, ledger_id: int, fence_key: bytes | None) -> bytes | None:

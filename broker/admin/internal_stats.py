@@ -2,8 +2,8 @@
 
 Where they differ from Apache's: `entriesAddedCounter` counts the entries that are there, not those added since the topic was
 loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog, acknowledged
-entries apart; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; reads under way are not told.
-Of very many holes only some of those are shown that are in memory (`_RANGES_SHOWN_MAX`); how many there are is told.
+loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog without acknowledged
+entries; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; reads under way are not told.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -18,9 +18,9 @@ from pathlib import Path
 
 import uvloop
 
+from simulation.census import OURS
 from tests.fuzz.admin import Admin, path_of
 from tests.fuzz.plain_client import PlainClient, Refused
-from simulation.census import OURS
 from tests.leftovers.standalone_here import StandaloneHere, standalone_here
 from tests.leftovers.used_topics import Place, UsedTopic
 from wire.generated import pulsar_api_pb2 as api
