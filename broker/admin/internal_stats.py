@@ -1,9 +1,8 @@
 """PersistentTopicInternalStats: the ledgers of a log and the places of its cursors, as Apache's JSON.
 
 Where they differ from Apache's: `entriesAddedCounter` counts the entries that are there, not those added since the topic was
-loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog, acknowledged
-loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog without acknowledged
-entries; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; reads under way are not told.
+loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog without what is
+acknowledged; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; reads under way are not told.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
