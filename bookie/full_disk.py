@@ -8,7 +8,7 @@ from ports.kept_room import KeptRoom
 
 
 class FullDisk:
-    """Of one bookie."""
+    """The full disks of one bookie."""
 
     def __init__(self, kept: KeptRoom, health: Health, journal: Journal, storage: LedgerStorage) -> None:
         self._kept, self._health, self._journal, self._storage = kept, health, journal, storage
@@ -17,7 +17,10 @@ class FullDisk:
         """The disks were looked at. A journal that found no space may find some now; after any other error only a restart
         helps."""
         failure = self._journal.failure
-        if failure is not None and failure.errno in NO_ROOM and await self._journal.revive():
+        if failure is not None and failure.errno in NO_ROOM:
+            await self._journal.revive()
+        if JOURNAL in self._health.reasons and self._journal.failure is None:
+            await self._storage.name_journal(self._journal.beginning)  # before anything is added
             self._health.turn_writable(JOURNAL)
         if not self._kept.is_kept and not self._health.publish_refusal:
             await self._kept.keep()

@@ -17,7 +17,7 @@ Read = Callable[[int, int, int, int], Awaitable[EntryRun]]
 
 
 class StoredAgain:
-    """Of one bookie. `read` is `BookieClient.read`."""
+    """The entries that one bookie has already. `read` is `BookieClient.read`."""
 
     def __init__(self, read: Read, flusher: Flusher, journal: Journal) -> None:
         self._read, self._flusher, self._journal = read, flusher, journal
@@ -55,7 +55,7 @@ class StoredAgain:
         return True
 
     async def _is_durable(self, run: EntryRun) -> bool:
-        """What is in entry logs is; what is in a memtable is, once the journal has written what it was given before."""
+        """Entries in entry logs are stored; those in a memtable are, once the journal has written what it was given before."""
         if all(table.last_entry_id(run.ledger_id) < run.first_entry_id for table in self._flusher.tables):
             return True
         if not self._journal.has_lost:

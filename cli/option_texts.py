@@ -1,4 +1,4 @@
-"""What is said of options: a sentence each for help, and why some have no effect here or are refused. Pure.
+"""Sentences about options: one each for help, and why some have no effect here or are refused. Pure.
 
 Keys are `command.option`, or `option` for all commands of a tool. Every option of a tool is in exactly one of the three.
 """
@@ -78,7 +78,7 @@ def _default(option: Option) -> str:
 
 
 def command_help(tool: str, command: Command, about: str, more: Sequence[Option], texts: OptionTexts) -> str:
-    """Of one command. `more`: options that are in no table of Apache's."""
+    """The texts of one command. `more`: options that are in no table of Apache's."""
     shown = [*options(command), *more]
     required = [label(option) for option in shown if option.required]
     words = [tool, command.name, *(f"<{name.lower()}>" for name in positionals(command)), *required, "[options]"]

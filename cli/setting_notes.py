@@ -1,4 +1,4 @@
-"""What is to be known of a setting: the sentence behind its field, its unit, and why its default is not Apache's.
+"""Notes on a setting: the sentence behind its field, its unit, and why its default is not Apache's.
 
 Owns what Apache's defaults are where ours differ. For `bin/pulsar config explain` and docs/configuration.md.
 """

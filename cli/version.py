@@ -54,7 +54,7 @@ def _facts() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """Of the checkout, read from its files: git need not be there."""
+    """The commit of the checkout, read from its files: git need not be there."""
     directory = ROOT / ".git"
     try:
         if directory.is_file():  # a work tree beside the checkout: "gitdir: PATH"

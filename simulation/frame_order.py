@@ -72,7 +72,7 @@ class _Producer:
 
 
 class FrameOrder:
-    """Of one connection from CONNECT on. `sent` and `received` are told each frame in its order; OutOfOrder."""
+    """The order on one connection from CONNECT on. `sent` and `received` are told each frame in its order; OutOfOrder."""
 
     def __init__(self) -> None:
         self._is_connected = False
@@ -85,7 +85,7 @@ class FrameOrder:
     # ---- From the client
 
     def sent(self, command: BaseCommand) -> None:
-        """Of the client."""
+        """A frame of the client."""
         kind, body = command.type, _body(command)
         if kind in ANSWERS and (kind != _B.ACK or body.HasField("request_id")):
             self._requests[body.request_id] = command
@@ -109,7 +109,7 @@ class FrameOrder:
     # ---- From the broker
 
     def received(self, command: BaseCommand) -> None:
-        """Of the broker."""
+        """A frame of the broker."""
         kind, body = command.type, _body(command)
         if kind == _B.CONNECTED:
             _require(not self._is_connected, "one CONNECTED", command)

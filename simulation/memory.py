@@ -38,7 +38,7 @@ _WATCH: ContextVar["MemoryWatch | None"] = ContextVar("WATCH", default=None)
 
 
 class MemoryWatch:
-    """Of one run at a time. `grown`: by class and container how much more there is at the end."""
+    """The memory of one run at a time. `grown`: by class and container how much more there is at the end."""
 
     def __init__(self) -> None:
         self.grown: dict[str, int] = {}

@@ -18,7 +18,7 @@ HEADER_BYTES = 8
 
 
 class SmallDisk(SimDisk):
-    """Of `size_bytes`, whatever heals; others give their room back when they are asked to (`make_room`)."""
+    """A disk of `size_bytes`, whatever heals; others give their room back when they are asked to (`make_room`)."""
 
     size_bytes = CAPACITY_BYTES
     others_bytes = 0

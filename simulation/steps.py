@@ -75,7 +75,7 @@ class StepMeter:
 
 
 def name_of(callback: Any) -> str:
-    """Of a task's step the coroutine's."""
+    """The name of a task's step is the coroutine's."""
     task = getattr(callback, "__self__", None)
     named = task.get_coro() if isinstance(task, asyncio.Task) else callback
     return getattr(named, "__qualname__", None) or repr(named)

@@ -14,7 +14,7 @@ def page() -> str:
 
 
 def rows() -> list[str]:
-    """Of the tables whose last column is the test."""
+    """Rows of the tables whose last column is the test."""
     found, is_tested = [], False
     for text in page().splitlines():
         if not text.startswith("|"):

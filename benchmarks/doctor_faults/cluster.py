@@ -251,7 +251,7 @@ def _closed_topic(members: Members) -> Injected:
 
 
 def _owner_and_other(members: Members) -> tuple[BrokerProcess, BrokerProcess]:
-    """Of the topic's bundle."""
+    """The owner of the topic's bundle."""
     command = [f"{PULSAR}-admin", "--admin-url", members.brokers[0].ready.web_url, "topics", "lookup", TOPIC]
     told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
     first, second = members.brokers

@@ -64,19 +64,19 @@ class Members:
         return process
 
     def until_gone(self, path: str) -> None:
-        """Of an ephemeral node, whose session ends."""
+        """An ephemeral node, whose session ends."""
         waiting = self.kazoo.handler.event_object()
         if self.kazoo.exists(path, watch=lambda event: waiting.set()):
             waiting.wait(GONE_SECONDS_MAX)
 
     def until_there(self, path: str) -> None:
-        """Of an ephemeral node of somebody who comes back."""
+        """An ephemeral node of somebody who comes back."""
         waiting = self.kazoo.handler.event_object()
         if not self.kazoo.exists(path, watch=lambda event: waiting.set()):
             waiting.wait(GONE_SECONDS_MAX)
 
     def until_auditor(self) -> None:
-        """Of autorecovery, which takes its place after it has told that it is ready."""
+        """Autorecovery, which takes its place after it has told that it is ready."""
         path, waiting = "/ledgers/underreplication/auditorelection", self.kazoo.handler.event_object()
         self.kazoo.ensure_path(path)
         if not self.kazoo.get_children(path, watch=lambda event: waiting.set()):

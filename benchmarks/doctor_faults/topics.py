@@ -64,7 +64,7 @@ class Place:
         subprocess.run(command, check=True, capture_output=True, timeout=60)
 
     def consumer(self, **options: object) -> pulsar.Consumer:
-        """Of the subscription `work`, Shared."""
+        """A consumer of the subscription `work`, Shared."""
         options = {"consumer_type": pulsar.ConsumerType.Shared, "consumer_name": "packer", **options}
         return self.client.subscribe(self.topic, "work", **options)
 

@@ -41,7 +41,7 @@ class Rest:
         return True
 
     def fall_behind(self) -> None:
-        """What is left has the next turn."""
+        """The rest has the next turn."""
         if self._handle is None:
             self._handle = asyncio.get_running_loop().call_soon(self._next_turn)
 

@@ -40,7 +40,7 @@ class Replication(NamedTuple):
 
 
 class Ledgers(NamedTuple):
-    """Of those that were looked at: `lost` have a range of entries all of whose bookies are gone; `orphans` nobody names."""
+    """Ledgers that were looked at: `lost` have a range of entries all of whose bookies are gone; `orphans` nobody names."""
 
     looked: int
     lost: tuple[tuple[int, tuple[str, ...]], ...] = ()

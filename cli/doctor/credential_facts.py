@@ -81,7 +81,7 @@ def _unreadable(path: str) -> str:
 
 
 def _state(source: str, pem: bytes) -> CertificateState:
-    """Of several in one file the first, which is the server's own, but the earliest end of all. ValueError."""
+    """The first of several in one file, which is the server's own, but the earliest end of all. ValueError."""
     from cryptography import x509
 
     loaded = x509.load_pem_x509_certificates(pem)

@@ -56,7 +56,7 @@ class Quorums:
 
 
 def quorums_of(settings: Mapping[str, str]) -> Quorums:
-    """Of a configuration file's text or a broker's runtime configuration; where a key is missing, its default."""
+    """Settings of a configuration file's text or a broker's runtime configuration; where a key is missing, its default."""
     ensemble, write = (_number(settings, f"managedLedgerDefault{name}", 2) for name in ("EnsembleSize", "WriteQuorum"))
     enforced = settings.get("bookkeeperClientEnforceMinNumRacksPerWriteQuorum", "").lower() == "true"
     return Quorums(ensemble, write, _number(settings, "bookkeeperClientMinNumRacksPerWriteQuorum", 2) if enforced else 0)
@@ -177,7 +177,7 @@ async def _bookies(store: MetadataStore, quorums: Quorums) -> Bookies:
 
 
 async def _address(cluster: Cluster, name: str) -> str:
-    """Where it registered itself; empty where nobody knows."""
+    """The place where it registered itself; empty where nobody knows."""
     from bookkeeper.network_bookies import address_in, decode_address
 
     info = await cluster.service_info(name)

@@ -39,7 +39,7 @@ def reason_of(error: OSError) -> str:
 
 
 def problems_at(addresses: Iterable[str]) -> Mapping[str, str]:
-    """Of those alone that do not take a connection; they are tried beside each other."""
+    """Those alone that do not take a connection; they are tried beside each other."""
     each = list(dict.fromkeys(addresses))
     with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
         return {address: problem for address, problem in zip(each, threads.map(problem_at, each), strict=True) if problem}

@@ -113,7 +113,7 @@ def cookies_agree(directories: Directories) -> Verdict:
 
 
 def cookie_versions(directories: Directories) -> Verdict:
-    """Of our own VERSION files; Apache's begin with their number alone."""
+    """Our own VERSION files; Apache's begin with their number alone."""
     for each in directories:
         version = next((line for line in (each.cookie or "").splitlines() if line.startswith("version=")), "version=1")
         if version != "version=1":

@@ -33,7 +33,7 @@ NAMES = ("directories", "journal_files", "damages", "metadata_file", "disks")
 
 
 def storage_facts(data_directory: Path, settings: Mapping[str, str], *, deep: bool = False) -> Facts:
-    """Of the directories that the settings name, or of those of the standalone or bookie below the data directory."""
+    """Facts of the directories that the settings name, or of those of the standalone or bookie below the data directory."""
     journals, ledgers = (_named(settings, keys) for keys in (JOURNAL_KEYS, LEDGER_KEYS))
     if not journals and not ledgers:
         journals, ledgers = _found(data_directory)

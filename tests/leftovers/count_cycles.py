@@ -64,7 +64,7 @@ async def unsubscribed(place: Place, count: int) -> None:
 
 
 async def consumers(place: Place, count: int) -> None:
-    """Of one subscription each, there when the topic is deleted."""
+    """One subscription each, there when the topic is deleted."""
     client = await _client(place)
     await _subscribe(client, count, api.CommandSubscribe.Key_Shared)
     await place.call("DELETE", f"{path_of(TOPIC)}?force=true")

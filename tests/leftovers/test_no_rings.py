@@ -1,4 +1,4 @@
-"""What is deleted goes by itself: nothing of it waits for the cycle collector, which never looks at what is set aside."""
+"""A deleted thing goes by itself: nothing of it waits for the cycle collector, which never looks at what is set aside."""
 
 import json
 import subprocess

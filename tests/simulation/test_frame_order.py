@@ -123,7 +123,7 @@ def rules() -> set[str]:
 
 
 def rows(heading: str) -> dict[str, str]:
-    """Of the table under a heading: first cell and second."""
+    """The rows of the table under a heading: first cell and second."""
     lines = TEXT.split(f"## {heading}")[1].split("\n## ")[0].splitlines()
     cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
     return dict(cells[2:])

@@ -1,4 +1,4 @@
-"""What is to be compacted is kept until it is, and what was compacted is nobody's to take away."""
+"""Messages to be compacted are kept until it is, and what was compacted is nobody's to take away."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -51,7 +51,7 @@ def _body(command: BaseCommand) -> Any:
 
 
 def _minimal(body: Any, number: int = 0) -> None:
-    """What is required, and the fields of TEXTS; `number` tells one message from another."""
+    """The required fields, and the fields of TEXTS; `number` tells one message from another."""
     for field in body.DESCRIPTOR.fields:
         if field.name in TEXTS and field.type == field.TYPE_STRING and not field.is_repeated:
             setattr(body, field.name, TEXTS[field.name])
@@ -149,7 +149,7 @@ def _framed(command: BaseCommand) -> bytes:
 
 
 def _cost(kind: int, data: bytes) -> int:
-    """Of a connection with one producer and one consumer."""
+    """The cost on a connection with one producer and one consumer."""
     found = [0]
 
     async def scenario() -> None:

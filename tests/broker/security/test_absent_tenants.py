@@ -1,4 +1,4 @@
-"""What is of a tenant that is not there, and whose a transaction is: what those hear who are known and may not do everything.
+"""Things of a tenant that is not there, and whose a transaction is: what those hear who are known and may not do everything.
 
 Recorded beside Apache 4.0.8: 404 over HTTP, whoever asks; on a connection TopicNotFound to PARTITIONED_METADATA alone.
 """
