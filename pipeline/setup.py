@@ -1,9 +1,10 @@
 """Builds the wheel and the source distribution: the package, and of the checkout around it the generated code of the wire and
 the kernels that the pipeline uses, compiled where there is a C compiler.
 
-Both go inside the package (`pyspark_pulsar/bundled`), so that an installation adds one import name and no other
-(docs/adr/0025-the-pipeline-reads-by-itself.md). Without a compiler, or with MAGNETAR_KERNELS=python, the wheel has no kernels
-and is slower: `pyspark_pulsar.decoder()` says which. A source distribution has its own copy of that part of the wire.
+Both go inside the package (`pyspark_pulsar/bundled`), so that an installation adds its own import names (`pyspark_pulsar` and
+`pulsar_frames`) and no other (docs/adr/0025-the-pipeline-reads-by-itself.md). Without a compiler, or with
+MAGNETAR_KERNELS=python, the wheel has no kernels and is slower: `pyspark_pulsar.decoder()` says which. A source distribution
+has its own copy of that part of the wire.
 """
 
 import os
@@ -86,9 +87,11 @@ setup(
             "pyspark_pulsar",
             "pyspark_pulsar.client",
             "pyspark_pulsar.decode",
+            "pyspark_pulsar.frames",
             "pyspark_pulsar.jobs",
             "pyspark_pulsar.sink",
             "pyspark_pulsar.spark",
+            "pulsar_frames",
         ),
         *(BUNDLED, f"{BUNDLED}.generated"),
     ],

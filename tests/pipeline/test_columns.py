@@ -6,7 +6,8 @@ from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, MapTy
 
 from pipeline.pyspark_pulsar.decode.arrow_columns import MESSAGE_ID
 from pipeline.pyspark_pulsar.errors import WrongOption
-from pipeline.pyspark_pulsar.spark.columns import as_frame, frame_of
+from pipeline.pyspark_pulsar.frames.split_batches import as_frame
+from pipeline.pyspark_pulsar.spark.columns import frame_of
 
 _ENTRY = StructType().add("ledger_id", LongType()).add("entry_id", LongType())
 _PLACE = StructType([*_ENTRY.fields]).add("batch_index", IntegerType())

@@ -59,18 +59,25 @@ def placed(text: str, server: Ready, directory: Path) -> str:
 
 
 def test_topics_as_tables(spark: SparkProcess, orders: Ready, tmp_path: Path) -> None:
-    texts = [placed(each, orders, tmp_path) for each in blocks("pipeline.md", "python", 3)]
-    counts = spark.run(f"{JOBS}:run_python", blocks=texts, frames=["frame", "waiting"])
+    texts = [placed(each, orders, tmp_path) for each in blocks("pipeline.md", "python", 5)]
+    counts = spark.run(f"{JOBS}:run_python", blocks=texts, frames=["frame", "waiting"], others=["behind", "rows"])
     assert counts["frame"] == len(messages(orders, ORDERS)) >= 100
     assert counts["waiting"] == counts["frame"] - 90
+    assert counts["behind"] == {ORDERS: 0}
+    assert counts["rows"] == 2 * counts["frame"]
     landed = spark.run("tests.pipeline.spark_jobs:table", path=str(tmp_path / "orders"))
     assert len(landed) == counts["frame"]
+    (sql,) = (placed(each, orders, tmp_path) for each in blocks("pipeline.md", "sql", 1))
+    _, found = spark.run(f"{JOBS}:run_sql", block=sql)
+    assert [(each["customer"], each["orders"]) for each in found] == [
+        (f"customer {number}", len(range(number, 100, 7))) for number in range(7)
+    ]
 
 
 def test_writing(spark: SparkProcess, orders: Ready, tmp_path: Path) -> None:
     before = len(messages(orders, ORDERS))
     texts = [placed(each, orders, tmp_path) for each in blocks("pipeline-writing.md", "python", 1)]
-    spark.run(f"{JOBS}:run_python", blocks=texts, frames=[])
+    spark.run(f"{JOBS}:run_python", blocks=texts, frames=[], others=[])
     assert {each["value"] for each in messages(orders, ORDERS)[before:]} == {b"one", b"two"}
     assert len(messages(orders, ORDERS)) == before + 2
 

@@ -28,11 +28,15 @@ import pyspark_pulsar
 assert pyspark_pulsar.__file__.startswith(sys.argv[1])
 print(pyspark_pulsar.decoder())
 given = dict(zip(("service.url", "admin.url", "topic"), sys.argv[2:]))
+import pulsar_frames
+assert pulsar_frames.__file__.startswith(sys.argv[1])
+table = pulsar_frames.read(given["service.url"], given["topic"], admin_url=given["admin.url"])
+assert "pyspark" not in sys.modules
 source = pyspark_pulsar.DefaultSource(given)
 reader = source.reader(source.schema())
-for partition in reader.partitions():
-    for batch in reader.read(partition):
-        print(*(each.decode() for each in batch.column("value").to_pylist()))
+values = [each for part in reader.partitions() for batch in reader.read(part) for each in batch.column("value").to_pylist()]
+assert values == table.column("value").to_pylist()
+print(*(each.decode() for each in values))
 """
 _JOB = "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('pyspark_pulsar.jobs', run_name='__main__')"
 

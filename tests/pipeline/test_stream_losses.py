@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from pipeline.pyspark_pulsar.errors import DataLost, NoSuchPosition
+from pipeline.pyspark_pulsar.frames.split_batches import Asked
 from pipeline.pyspark_pulsar.options import parse_options
 from pipeline.pyspark_pulsar.positions import EARLIEST, Ledger, Place, check_batch
-from pipeline.pyspark_pulsar.spark.partitions import Asked
 from pipeline.pyspark_pulsar.spark.stream_source import PulsarStreamReader
 from pipeline.pyspark_pulsar.stream_offsets import offset_json
 

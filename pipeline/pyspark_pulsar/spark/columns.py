@@ -4,85 +4,23 @@ Spark gives no hint which columns a query uses; a schema (or the option `columns
 to make no others.
 """
 
-from collections.abc import Sequence
 from typing import Any
 
 import pyarrow
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from ..client.brokers import topics_of
-from ..client.registry import latest_schemas, schema_version
-from ..decode.arrow_columns import SCHEMA
-from ..decode.avro_schema import UnusableSchema
-from ..decode.typed import Schema, types_of
-from ..errors import NoSuchTopic, WrongOption
-from ..names import partitioned_name
+from ..decode.typed import Schema
+from ..errors import WrongOption
+from ..frames.column_types import arrow_schema, check_once, chosen_columns, registry_schema
 from ..options import SourceOptions
 
 
-def registry_schema(options: SourceOptions) -> Schema | None:
-    """What says the types of key and value: None where they are bytes. WrongOption where topics have different ones."""
-    if not options.is_typed:
-        return None
-    topics = list(dict.fromkeys(partitioned_name(each) for each in _topics(options)))
-    of_topics: dict[Schema | None, str] = {}
-    for topic, schema in zip(topics, _schemas_of(topics, options), strict=True):
-        of_topics.setdefault(schema, topic)
-    for schema, topic in of_topics.items():
-        _check_usable(topic, schema)
-    if len(of_topics) > 1:
-        one, other = list(of_topics.values())[:2]
-        raise WrongOption(f"{one} and {other} have different schemas: read each by itself, or their bytes with values=raw")
-    return next(iter(of_topics), None)
-
-
-def _topics(options: SourceOptions) -> list[str]:
-    try:
-        return list(options.topics) or topics_of(options)
-    except NoSuchTopic:
-        return []  # of a stream they may come; of a batch the plan says it
-
-
-def _schemas_of(topics: list[str], options: SourceOptions) -> list[Schema | None]:
-    """None where values are bytes."""
-    if options.schema_version is None:
-        found = latest_schemas(topics, options.access)
-    else:
-        found = [_version_of(topic, options.schema_version, options) for topic in topics]
-    return [None if each is None or each.kind in ("NONE", "BYTES") else each for each in found]
-
-
-def _version_of(topic: str, version: int, options: SourceOptions) -> Schema:
-    found = schema_version(topic, options.access, version)
-    if found is None:
-        raise WrongOption(f"option schemaVersion={version}: {topic} has no such version of its schema")
-    return found
-
-
-def _check_usable(topic: str, schema: Schema | None) -> None:
-    try:
-        if schema is not None:
-            types_of(schema)
-    except UnusableSchema as error:
-        raise WrongOption(f"{topic}: its schema cannot become columns: {error}. To read its bytes: values=raw") from None
-
-
-def arrow_schema(schema: Schema | None) -> Any:
-    """All columns, key and value with the types of the topic's schema."""
-    typed = {} if schema is None else types_of(schema)
-    return pyarrow.schema([each.with_type(typed.get(each.name, each.type)) for each in SCHEMA])
-
-
 def schema_of(options: SourceOptions) -> StructType:
-    """`error` is a column where records that cannot be decoded are rows: mode=PERMISSIVE."""
-    unknown = [name for name in options.columns if name not in SCHEMA.names]
-    if unknown:
-        raise WrongOption(f"option columns: {', '.join(unknown)}: not there; there are {', '.join(SCHEMA.names)}")
-    _check_once("option columns", options.columns)
-    every = [name for name in SCHEMA.names if name != "error" or options.mode == "PERMISSIVE"]
+    """WrongOption."""
+    chosen = chosen_columns(options)
     whole = from_arrow_schema(arrow_schema(registry_schema(options)))
-    return StructType([whole[name] for name in options.columns or every])
+    return StructType([whole[name] for name in chosen])
 
 
 def frame_of(schema: StructType, of_topics: Schema | None) -> pyarrow.Schema:
@@ -94,7 +32,7 @@ def frame_of(schema: StructType, of_topics: Schema | None) -> pyarrow.Schema:
     for field in schema.fields:
         if field.name not in ours.names:
             raise WrongOption(f"schema: column {field.name} is not there; there are {', '.join(ours.names)}")
-    _check_once("schema", schema.names)
+    check_once("schema", schema.names)
     frame = to_arrow_schema(schema, timezone="UTC")
     for field in schema.fields:
         _check_type(field, ours.field(field.name).type, frame.field(field.name).type)
@@ -113,22 +51,3 @@ def _rules_more_out(ours: Any, wanted: Any) -> bool:
     """Of types that are alike but for what may be null."""
     members = [(ours.field(index), wanted.field(index)) for index in range(ours.num_fields)]
     return any((own.nullable and not other.nullable) or _rules_more_out(own.type, other.type) for own, other in members)
-
-
-def as_frame(batch: Any, frame: pyarrow.Schema) -> Any:
-    """A record batch with the frame's schema, not copied. WrongOption where a column has a null that the frame rules out."""
-    if batch.schema.equals(frame):
-        return batch
-    for field, column in zip(frame, batch.columns, strict=True):
-        if column.null_count and not field.nullable:
-            raise WrongOption(f"schema: column {field.name} is said not to be null, and is null in a message")
-    pairs = zip(frame, batch.columns, strict=True)
-    columns = [column if column.type == field.type else column.cast(field.type) for field, column in pairs]
-    return pyarrow.RecordBatch.from_arrays(columns, schema=frame)
-
-
-def _check_once(what: str, names: Sequence[str]) -> None:
-    """Spark would take the batches of such columns for damaged."""
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise WrongOption(f"{what}: {', '.join(twice)}: there twice; name a column once, select it as often as you like")

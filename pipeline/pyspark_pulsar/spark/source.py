@@ -14,14 +14,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..client.admin import ledgers_of_all, unacknowledged_of
-from ..client.brokers import topics_of
 from ..filters import left_by
+from ..frames.batch_plan import plan_of
+from ..frames.column_types import registry_schema
+from ..frames.split_batches import Asked
 from ..options import SourceOptions, parse_options, refuse_misplaced
-from ..plan import Split, since, splits_of
-from ..positions import Ledger, check_start, end_of, ranges_between
-from .columns import frame_of, registry_schema, schema_of
-from .partitions import Asked, partitions_of, read
+from .columns import frame_of, schema_of
+from .partitions import partitions_of, read
 from .worker_memory import leave_modules_to_themselves
 
 
@@ -74,30 +73,8 @@ class PulsarReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         leave_modules_to_themselves()
-        options = self._options
-        topics = [each for each in topics_of(options) if self._only is None or each in self._only]
-        if options.subscription:
-            return self._unacknowledged(topics)
-        found = ledgers_of_all(topics, options.access, options.reads_bookies, skips_absent=bool(options.pattern))
-        splits = [split for topic, ledgers in found.items() for split in self._splits(topic, ledgers)]
-        return partitions_of(splits, options.split_bytes)
-
-    def _unacknowledged(self, topics: Sequence[str]) -> list[InputPartition]:
-        options = self._options
-        found = {
-            topic: unacknowledged_of(topic, options.subscription, options.access, options.reads_bookies) for topic in topics
-        }
-        splits = [split for topic, left in found.items() for split in splits_of(topic, left.ranges, options.split_bytes)]
-        return partitions_of(
-            splits, options.split_bytes, {topic: left for topic, left in found.items() if left.parts or left.done}
-        )
-
-    def _splits(self, topic: str, ledgers: Sequence[Ledger]) -> Iterator[Split]:
-        options = self._options
-        start, end = options.starting.of(topic), min(options.ending.of(topic), end_of(ledgers))
-        check_start(topic, ledgers, start, options.fails_on_data_loss)
-        recent = since(ledgers, options.between.starting_time_ms, options.clocks_ahead_ms)
-        return splits_of(topic, ranges_between(recent, start, end), options.split_bytes)
+        plan = plan_of(self._options, self._only)
+        return partitions_of(plan.splits, self._options.split_bytes, plan.left)
 
     def read(self, partition: Any) -> Iterator[Any]:
         return read(partition, self._asked)

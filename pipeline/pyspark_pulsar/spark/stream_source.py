@@ -15,10 +15,11 @@ from ..client.admin import ledgers_of_all
 from ..client.brokers import topics_of
 from ..client.mirror import Mirror
 from ..errors import DataLost, NoSuchTopic, Refused
+from ..frames.split_batches import Asked
 from ..plan import Split, since, splits_of
 from ..positions import EARLIEST, LATEST, Ledger, Place, check_batch, check_start, end_of, ranges_between, told
 from ..stream_offsets import Limit, admitted, backlog, begun, beyond_closed, cut_at, mirrored, offset_json, places_in
-from .partitions import Asked, partitions_of, read, sampled
+from .partitions import partitions_of, read, sampled
 
 _log = logging.getLogger(__name__)
 
