@@ -70,6 +70,11 @@ def test_run_end_is_the_last_of_the_consecutive_numbers(bits: BitMap, first: int
     assert run_end(bits, first) == naive
 
 
+@pytest.mark.parametrize("size", range(1, 70))
+def test_run_end_finds_the_end_of_a_run_of_every_length_before_other_numbers(size: int) -> None:
+    assert run_end(BitMap([*range(5, 5 + size), 1000]), 5) == 4 + size
+
+
 @pytest.mark.parametrize("word", [-1, 1, -(1 << 63), (1 << 64) - 1])
 def test_a_single_word_is_read_signed_or_not(word: int) -> None:
     assert from_words([word]) == BitMap(bit for bit in range(64) if word >> bit & 1)

@@ -99,6 +99,20 @@ def test_a_cache_that_joins_runs_whatever_their_headers_is_found() -> None:
         assert read_over_two_headers() == [b"one", b"two", b"three", b"four"]
 
 
+def test_the_first_cached_position_is_that_of_the_oldest_ledger() -> None:
+    _, log = cached()
+    assert log.first_position() is None
+    for ledger_id, first in ((7, 0), (3, 5), (3, 9), (5, 1)):
+        log.insert(sealed(first, 2, ledger_id=ledger_id), 0.0)
+    assert log.first_position() == Position(3, 5)
+
+
+def test_a_cache_that_is_told_nothing_of_reads_bounds_none() -> None:
+    cache, _ = cached()
+    assert all(cache.in_flight.try_take(1 << 40) for _ in range(3))
+    assert (cache.size_bytes, cache.ahead_bytes, cache.evictions) == (0, 0, 0)
+
+
 def test_a_gap_ends_a_joined_run() -> None:
     _, log = cached()
     log.insert(sealed(0, 2), 0.0)
