@@ -83,7 +83,9 @@ async def replay(
     found = journal.replay(checkpoint.mark, ended=checkpoint.journal_ended, lost=lost)
     await apply_frames(found, ledgers, flusher, health.settings.table_bytes_max, flush)
     await journal.start(found)
-    if lost:
+    if not lost:
+        await storage.name_journal(journal.beginning)
+    else:
         if journal.failure is not None:
             raise journal.failure  # there must be a file for the mark to name
         journal.begin_anew()

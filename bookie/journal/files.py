@@ -63,6 +63,11 @@ class JournalFiles:
         """Take over what replay found: files with frames, files without."""
         self._live, self._spare, self._next_id = list(live), list(spare), next_id
 
+    @property
+    def oldest_id(self) -> int:
+        """Of the files that are needed; 0: there is none."""
+        return min(self._live, default=0)
+
     def prepare_next(self) -> None:
         """Begin to prepare the next file, unless that is under way or done. One that failed is tried again, after a while."""
         if self._preparation is not None and self._preparation.done() and self._preparation.exception() is not None:

@@ -92,6 +92,11 @@ class Journal:
         """The journal up to here is lost: the mark is at the beginning of the file that is written next."""
         self.durable = JournalMark(self.durable.sequence, self._frames.file_id, self._alignment)
 
+    @property
+    def beginning(self) -> JournalMark:
+        """Before the first frame, in the oldest file that is needed; of no file where there is none."""
+        return JournalMark(0, self._files.oldest_id, self._alignment)
+
     async def start(self, replay: JournalReplay) -> None:
         """Open the next file and begin to write, after the last frame that was replayed."""
         await replay.make_end_durable()

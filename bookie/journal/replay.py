@@ -55,8 +55,12 @@ class JournalReplay:
         """Every frame after the mark, in order. JournalDamaged when one is missing."""
         ids = await journal_ids(self._disk, self._directory)
         mark = self.end
-        if mark.sequence and mark.file_id not in ids and not self._lost:
-            raise JournalDamaged(f"{self._path(mark.file_id)} is missing, which the checkpoint names: put it back")
+        if mark.file_id and mark.file_id not in ids and not self._lost:
+            raise JournalDamaged(
+                f"{self._path(mark.file_id)} is missing, which the checkpoint names: acknowledged entries may be in the "
+                f"journal files of {self._directory} alone. Is it mounted? was it emptied? Put it back; if it is lost for "
+                "good, give empty journal and ledger directories to a new bookie"
+            )
         self.next_id = max([*ids, mark.file_id]) + 1
         self.spare = [file_id for file_id in ids if file_id < mark.file_id]
         self.live = [file_id for file_id in ids if file_id >= mark.file_id]

@@ -138,7 +138,7 @@ class LedgerStorage:
         """ENOSPC, before anything is written: half an entry log is of no use, and takes what is kept for others."""
         usage = await self._disk.usage(self._directory)
         if size_bytes and usage.free_bytes < size_bytes + min(KEPT_BYTES_MAX, usage.total_bytes // KEPT_SHARE):
-            raise OSError(errno.ENOSPC, "too little room for what is in memory", self._directory)
+            raise OSError(errno.ENOSPC, "No space left on device for what is in memory", self._directory)
 
     async def _flush(self, job: Flush, states: Sequence[LedgerState]) -> None:
         known = {state.ledger_id for state in states if not state.is_deleted}
@@ -276,6 +276,11 @@ class LedgerStorage:
     async def create(self) -> None:
         """Make the first checkpoint: from now on its absence is damage."""
         await self._store_checkpoint(self.checkpoint)
+
+    async def name_journal(self, mark: JournalMark) -> None:
+        """The checkpoint names a file of the journal from now on, also if nothing was flushed yet: it may not be missing."""
+        if mark.file_id and not self.checkpoint.mark.file_id:
+            await self._store_checkpoint(replace(self.checkpoint, mark=mark))
 
     async def _store_states(self, job: Flush, states: Sequence[LedgerState]) -> tuple[int, int]:
         """The ledgers file and its good size, with the changes of the job in it."""

@@ -230,7 +230,7 @@ async def publish_until_refused(bookie: Bookie, ledger_id: int = 1) -> int:
     raise AssertionError("never refused")
 
 
-def test_a_disk_that_is_filled_between_two_looks_is_never_overfilled() -> None:
+def test_a_disk_that_is_filled_between_two_looks_is_never_overfilled(caplog: pytest.LogCaptureFixture) -> None:
     """What is added is counted: the disk is not asked."""
 
     async def scenario(machine: Machine) -> None:
@@ -239,7 +239,7 @@ def test_a_disk_that_is_filled_between_two_looks_is_never_overfilled() -> None:
         count = await publish_until_refused(bookie)
         assert count * 4096 > SMALL_DISK_BYTES // 3
         assert machine.loop.time() < DEFAULTS.disk_check_interval / 1000, "the disk was looked at meanwhile"
-        assert bookie.read_only_reason == "disk full: over 95%: /data/journal"
+        assert "over 95%: /data/journal" in caplog.text, "since then a flush may have made room"
         await bookie.flush()
         assert machine.disk.free_bytes() > SMALL_DISK_BYTES // 50, "what was taken has its place in an entry log"
         assert await bookie.last_entry_id(1) == count - 1

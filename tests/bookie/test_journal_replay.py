@@ -1,6 +1,7 @@
 """Torn tail and damage in the middle are told apart, whatever the files held before."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
@@ -9,6 +10,8 @@ from bookie.errors import JournalDamaged
 from bookie.journal.files import file_name
 from bookie.journal.format_v1 import FRAME_MAGIC
 from bookie.journal.mark import JournalMark
+from bookie.storage.files_v1 import encode_checkpoint
+from bookie.storage.storage import CHECKPOINT
 from simulation.sectors import SECTOR_BYTES
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
@@ -136,6 +139,61 @@ def test_a_missing_file_that_the_checkpoint_names_stops_the_start() -> None:
         await bookie.stop()
         machine.crash(power_cut=False)
         await machine.disk.remove(journal_path(1))
+        with pytest.raises(JournalDamaged, match="missing, which the checkpoint names"):
+            await machine.start()
+
+    on_machine(scenario)
+
+
+@pytest.mark.parametrize("restarts", [0, 2])
+def test_a_journal_that_was_never_flushed_and_is_deleted_stops_the_start(restarts: int) -> None:
+    """What was acknowledged since the first start was in those files alone."""
+
+    async def scenario(machine: Machine) -> None:
+        await write_frames(machine)
+        for number in range(1, restarts + 1):
+            await write_frames(machine, first=number * COUNT)
+        for path in machine.disk.paths():
+            if path.endswith(".journal"):
+                await machine.disk.remove(path)
+        with pytest.raises(JournalDamaged, match="missing, which the checkpoint names") as caught:
+            await machine.start()
+        assert SMALL.journal_directory in str(caught.value)
+        assert "Put it back" in str(caught.value)
+
+    on_machine(scenario)
+
+
+def test_the_journal_of_a_bookie_that_an_older_version_began_is_named_by_its_first_file() -> None:
+    """Its checkpoint named no file until the first flush."""
+
+    async def scenario(machine: Machine) -> None:
+        await write_frames(machine)
+        old = encode_checkpoint(replace(machine.bookie._storage.checkpoint, mark=JournalMark()))
+        machine.disk.contents(f"{SMALL.ledger_directory}/{CHECKPOINT}").write(0, old)
+        assert await read_all(machine) == list(range(COUNT))
+        machine.crash(power_cut=True)
+        assert await read_all(machine) == list(range(COUNT))
+        machine.crash(power_cut=True)
+        await machine.disk.remove(journal_path(1))
+        with pytest.raises(JournalDamaged, match="missing, which the checkpoint names"):
+            await machine.start()
+
+    on_machine(scenario)
+
+
+def test_a_new_bookie_whose_first_start_found_no_room_for_a_journal_names_the_one_it_gets_later() -> None:
+    async def scenario(machine: Machine) -> None:
+        machine.disk.fail("write", 28, ".journal", times=2)
+        bookie = await machine.start()
+        assert bookie.read_only_reason
+        await asyncio.sleep(SMALL.disk_check_interval / 1000 + 2)
+        assert bookie.read_only_reason == ""
+        await bookie.add(sealed(1, 0, 1, 100), KEY)
+        machine.crash(power_cut=True)
+        for path in machine.disk.paths():
+            if path.endswith(".journal"):
+                await machine.disk.remove(path)
         with pytest.raises(JournalDamaged, match="missing, which the checkpoint names"):
             await machine.start()
 
