@@ -1,13 +1,16 @@
 """Jobs that cannot be done say why and of what, leave nothing half done, and go on when they are run again."""
 
 import json
+import re
 import shutil
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pipeline.pyspark_pulsar.jobs import command_line
+from pipeline.pyspark_pulsar.jobs import land as land_job
 from pipeline.pyspark_pulsar.jobs.command_line import main
 from tests.bookie.disk_proofs.mounts import LoopMount, need_loop_mounts
 from tests.clients.python_client import published, until
@@ -15,6 +18,7 @@ from tests.clients.server_process import Ready, ServerProcess
 from tests.pipeline.conftest import SETTINGS
 from tests.pipeline.job_process import JobProcess, run_job, urls
 from tests.pipeline.scripted_broker import ScriptedBroker
+from tests.pipeline.scripted_server import ScriptedServer
 from tests.pipeline.spark_process import SparkProcess
 from tests.pipeline.written_topics import made, put, stats, values
 
@@ -75,6 +79,59 @@ def test_the_broker_is_asked_for_the_topics_before_spark_starts(
     complaint = capsys.readouterr().err
     assert (code, complaint.count("\n")) == (2, 1), "one line"
     assert "http://127.0.0.1:9" in complaint or "absent" in complaint
+
+
+@pytest.mark.parametrize("place", ["/nowhere", ""])
+def test_a_java_that_is_not_there_is_told_with_the_remedy_before_spark_is_begun(
+    place: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(land_job, "check", lambda *_: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", place)
+    code = main(["land", "--topics", "orders", "--to", str(tmp_path / "landed")])
+    complaint = capfd.readouterr().err
+    assert (code, complaint.count("\n")) == (2, 1), complaint
+    assert f"JAVA_HOME={place}" in complaint or not place
+    assert "Java 17 or later" in complaint
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "answers HTTP: option service.url wants the port of the binary protocol, 6650"),
+        (bytes.fromhex("15030300020246"), "speaks TLS: option service.url wants pulsar\\+ssl://"),
+    ],
+)
+def test_a_port_of_another_protocol_is_told_with_the_right_one(
+    first: bytes, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with OtherProtocol(first) as server:
+        words = ["--service-url", f"pulsar://{server.address}", "--admin-url", "http://127.0.0.1:9"]
+        code = main(["dead-letters", "--topics", "orders", *words])
+    complaint = capsys.readouterr().err
+    assert (code, complaint.count("\n")) == (2, 1)
+    assert re.search(said, complaint)
+    assert "asked again" not in complaint, "it would be the same"
+
+
+def test_a_port_without_http_is_told_with_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with OtherProtocol(b"") as server:
+        code = main(["audit", "--admin-url", f"http://{server.address}", "--option", "pollTimeoutMs=200"])
+    complaint = capsys.readouterr().err
+    assert (code, complaint.count("\n")) == (2, 1)
+    assert "option admin.url wants the port of HTTP, 8080 where" in complaint
+
+
+class OtherProtocol(ScriptedServer):
+    """Answers the first bytes of anybody with these, and hangs up."""
+
+    def __init__(self, answer: bytes) -> None:
+        super().__init__()
+        self._bytes = answer
+
+    def _talk(self, connection: socket.socket) -> None:
+        connection.recv(1 << 16)
+        connection.sendall(self._bytes)
 
 
 @pytest.mark.parametrize("words", [["--option", "mode"], ["--option", "colour=red"], ["--option", "mode=PERMISSIVE"]])

@@ -60,6 +60,8 @@ class AdminSession:
             if place in self._connections:
                 self._connections.pop(place).close()
             said = f"{parts.scheme}://{parts.netloc}: {error}"
+            if isinstance(error, http.client.BadStatusLine):
+                said += "; option admin.url wants the port of HTTP, 8080 where nobody said another one"
             raise (Refused if isinstance(error, ssl.SSLCertVerificationError) else Lost)(said) from None
 
     def _connected(self, scheme: str, netloc: str) -> http.client.HTTPConnection:

@@ -35,6 +35,11 @@ _LASTING = {
     *(ServerError.AuthenticationError, ServerError.AuthorizationError, ServerError.TopicNotFound),
     *(ServerError.IncompatibleSchema, ServerError.InvalidTopicName, ServerError.NotAllowedError),
 }
+_OTHER_PROTOCOLS = {
+    b"HTTP/": "answers HTTP: option service.url wants the port of the binary protocol, 6650 where nobody said another one",
+    b"\x15\x03": "speaks TLS: option service.url wants pulsar+ssl://",
+}
+"""By how their answer begins; that of TLS is an alert."""
 
 _TAKEN = {ServerError.ProducerBusy, ServerError.ConsumerBusy}
 
@@ -73,9 +78,19 @@ class Connection:
         self._buffer, self._request_id = bytearray(), 0
         self._socket = _connected(url, access)
         try:
-            self._handshake(access, proxied_to)
+            self._handshake_or_told(access, proxied_to)
         except BaseException:
             self._socket.close()
+            raise
+
+    def _handshake_or_told(self, access: Access, proxied_to: str) -> None:
+        """Refused where something else listens: it would be the same however often it is asked."""
+        try:
+            self._handshake(access, proxied_to)
+        except Lost:
+            for beginning, what in _OTHER_PROTOCOLS.items():
+                if self._buffer.startswith(beginning):
+                    raise Refused(f"{self.url} {what}") from None
             raise
 
     def _handshake(self, access: Access, proxied_to: str) -> None:

@@ -16,6 +16,7 @@ from .. import VERSION, decoder
 from ..errors import PipelineError, WrongOption
 from . import audit, dead_letters, land, reconcile, replay
 from .interruptible import Interruption
+from .java import check_java
 from .name_values import pairs
 from .progress import Progress
 from .report import Report, write
@@ -142,7 +143,8 @@ def _options(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _session(arguments: argparse.Namespace) -> Any:
-    """That which `spark-submit` made, or one of this machine, or of `--master`."""
+    """That which `spark-submit` made, or one of this machine, or of `--master`. NoJava."""
+    check_java(os.environ)
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName(f"pulsar-pipeline {arguments.job}")
