@@ -1,5 +1,6 @@
 """Topics read without Spark: `pulsar_frames.read` and `pulsar_frames.batches`."""
 
+import json
 import subprocess
 import sys
 import tracemalloc
@@ -17,7 +18,7 @@ from tests.clients.python_client import ask, names, published, quiet_client
 from tests.clients.server_process import Ready
 from tests.pipeline.chunk_sender import send_chunks
 from tests.pipeline.scripted_broker import ScriptedBroker
-from tests.pipeline.written_topics import made
+from tests.pipeline.written_topics import made, put
 from tests.started_process import ROOT
 
 pytestmark = pytest.mark.clients
@@ -134,6 +135,16 @@ def test_what_cannot_be_is_told_in_a_sentence(
     with pytest.raises(error, match=said) as raised:
         read(standalone, topic, **more)
     assert "\n" not in str(raised.value)
+
+
+def test_a_schema_that_cannot_become_columns_is_told_and_its_bytes_can_be_read(standalone: Ready, topic: str) -> None:
+    made(standalone, topic)
+    tree = {"type": "record", "name": "Tree", "fields": [{"name": "left", "type": ["null", "Tree"]}]}
+    body = {"type": "AVRO", "schema": json.dumps(tree), "properties": {}}
+    put(standalone, f"schemas/{topic.removeprefix('persistent://')}/schema", body, "POST")
+    with pytest.raises(WrongOption, match=f"{topic}: its schema cannot become columns: type Tree contains itself.*values=raw"):
+        read(standalone, topic)
+    assert read(standalone, topic, values="raw").num_rows == 0
 
 
 def test_a_topic_that_is_not_there_is_named(standalone: Ready, topic: str) -> None:
