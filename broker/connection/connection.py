@@ -107,7 +107,7 @@ class Connection(asyncio.BufferedProtocol):
             Schemas(self, server.service),
             Transactions(self, server.coordinators, server.security),
         )
-        self._requests = RequestsUnderWay(changed)
+        self._requests = RequestsUnderWay(changed, server.starts)
         self._frame_bytes_max = min(HANDSHAKE_BYTES_MAX, settings.frame_bytes_max)
         self._guard: Guard | None = None
         self._asked: BaseCommand | None = None
@@ -157,7 +157,11 @@ class Connection(asyncio.BufferedProtocol):
     def deliver(self, frames: bytes) -> None:
         self._outbox.deliver(frames)
 
-    def run(self, work: Coroutine[Any, Any, None], on_failure: Callable[[BrokerError], None]) -> None:
+    def run(
+        self, work: Coroutine[Any, Any, None], on_failure: Callable[[BrokerError], None], *, is_making: bool = False
+    ) -> None:
+        if is_making:
+            work = self._requests.in_turn(work)
         if self._asked is not None and self._guard is not None:
             work = self._guard.permitted(self._asked, work)
             self._asked = None
@@ -225,6 +229,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self.is_open = False
         self._rest.close()
+        self._requests.close()
         self._outbox.close()
         do_in_slices([*self._producers.ends(), *self._consumers.ends()], self._liveness.ended)
         self._topic_lists.close()

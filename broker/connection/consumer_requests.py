@@ -37,6 +37,8 @@ class ConsumerRequests:
         consumer_id: int,
         request_id: int,
         work: Callable[[ConsumerHandle, Consumer], Coroutine[Any, Any, None]],
+        *,
+        is_making: bool = False,
     ) -> None:
         """METADATA "Consumer not found" for one that is not there: what Apache says."""
         handle = self._consumers.attached(consumer_id)
@@ -44,7 +46,11 @@ class ConsumerRequests:
             failure = BrokerError(ServerError.METADATA, "Consumer not found")
             self._link.answer(replies.error(request_id, failure))
             return
-        self._link.run(work(handle, handle.consumer), lambda failure: self._link.answer(replies.error(request_id, failure)))
+
+        def refuse(failure: BrokerError) -> None:
+            self._link.answer(replies.error(request_id, failure))
+
+        self._link.run(work(handle, handle.consumer), refuse, is_making=is_making)
 
     def on_unsubscribe(self, command: BaseCommand, _: memoryview) -> None:
         asked = command.unsubscribe
@@ -59,7 +65,7 @@ class ConsumerRequests:
             self._consumers.forget(handle)
             self._link.answer(replies.success(asked.request_id))
 
-        self._run(asked.consumer_id, asked.request_id, unsubscribe)
+        self._run(asked.consumer_id, asked.request_id, unsubscribe, is_making=True)
 
     def on_seek(self, command: BaseCommand, _: memoryview) -> None:
         """The subscription closes all its consumers first (CLOSE_CONSUMER), then the answer; nobody waits for their return."""

@@ -63,7 +63,7 @@ class Consumers:
         if handle is None:
             handle = ConsumerHandle(self._link, asked.consumer_id, asked.request_id, self._closed_by_broker)
             self._handles[asked.consumer_id] = handle
-            self._link.run(self._attach(handle, asked), lambda failure: self._refuse(handle, failure))
+            self._link.run(self._attach(handle, asked), lambda failure: self._refuse(handle, failure), is_making=True)
         elif handle.consumer is not None:
             self._link.answer(replies.success(asked.request_id))
         else:

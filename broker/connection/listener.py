@@ -5,6 +5,7 @@ from collections import Counter
 
 from ports.read_buffer import SharedRoom
 from ports.server_port import ServerPort
+from ports.starts import Starts
 from ports.tls import RenewedTls
 
 from ..security.security import Security
@@ -30,6 +31,7 @@ class Listener:
         self.settings = settings
         self.room = SharedRoom()
         self.memory = PublishMemory(settings.max_message_publish_buffer_size_in_mb << 20)
+        self.starts = Starts()
         self.server_port: ServerPort[Connection] = ServerPort(log, 2 * LINGER_SECONDS)
         self._per_host: Counter[str] = Counter()
 

@@ -8,6 +8,7 @@ import asyncio
 
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
+from ..errors import BrokerError
 from ..service.broker_service import BrokerService
 from ..service.lookups import Answer
 from ..service.pending_lookups import pending_lookup
@@ -32,7 +33,10 @@ class Lookups:
                 found = await self._service.partitions(name, may_create=asked.metadata_auto_creation_enabled)
                 self._link.answer(replies.partitions(asked.request_id, found.partitions))
 
-        self._link.run(answer(), lambda failure: self._link.answer(replies.partitions_failed(asked.request_id, failure)))
+        def refuse(failure: BrokerError) -> None:
+            self._link.answer(replies.partitions_failed(asked.request_id, failure))
+
+        self._link.run(answer(), refuse, is_making=asked.metadata_auto_creation_enabled)
 
     def on_lookup(self, command: BaseCommand, _: memoryview) -> None:
         asked = command.lookup_topic

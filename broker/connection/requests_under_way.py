@@ -1,12 +1,16 @@
 """The requests of one connection that are under way, each a task: how many there may be, and who hears of a failure.
 
 Owns the tasks. A request outlives its connection when that ends first: what it began is undone at its end, not cut off. At
-REQUESTS_MAX the connection is to stop reading until half of them are answered: it is told, and asks `is_too_many`.
+REQUESTS_MAX the connection is to stop reading until half of them are answered: it is told, and asks `is_too_many`. Requests
+that make something begin at the pace of the whole server (`Starts`); those that have not begun when the connection ends never
+do.
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
+
+from ports.starts import Starts
 
 from ..errors import BrokerError, ServerError
 from .errors import to_broker_error
@@ -19,8 +23,9 @@ _GIVEN_UP = BrokerError(ServerError.SERVICE_NOT_READY, "What the request waited 
 class RequestsUnderWay:
     """Of one connection. `changed` is called when `is_too_many` has changed."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
-        self._changed = changed
+    def __init__(self, changed: Callable[[], None], starts: Starts) -> None:
+        self._changed, self._starts = changed, starts
+        self._is_closed = False
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self.is_too_many = False
@@ -32,6 +37,25 @@ class RequestsUnderWay:
         if len(self._tasks) >= REQUESTS_MAX and not self.is_too_many:
             self.is_too_many = True
             self._changed()
+
+    def in_turn(self, work: Coroutine[Any, Any, None]) -> Coroutine[Any, Any, None]:
+        """A work that makes something, to be begun: it waits for its turn."""
+        return work if self._starts.take() else self._later(work)
+
+    async def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await self._starts.turn(id(self))
+        except BaseException:
+            work.close()
+            raise
+        if self._is_closed:
+            work.close()
+        else:
+            await work
+
+    def close(self) -> None:
+        """The connection has ended."""
+        self._is_closed = True
 
     def _done(self, task: asyncio.Task[None], on_failure: Callable[[BrokerError], None]) -> None:
         del self._tasks[task]

@@ -44,7 +44,11 @@ class Schemas:
     def on_get_or_create(self, command: BaseCommand, _: memoryview) -> None:
         """TopicNotFound without the topic. IncompatibleSchema fails the message that brought it; others are tried again."""
         asked, answer = command.get_or_create_schema, self._link.answer
-        self._link.run(self._get_or_create(asked), lambda failed: answer(replies.schema_refused(asked.request_id, failed)))
+
+        def refuse(failed: BrokerError) -> None:
+            answer(replies.schema_refused(asked.request_id, failed))
+
+        self._link.run(self._get_or_create(asked), refuse, is_making=True)
 
     async def _get_or_create(self, asked: api.CommandGetOrCreateSchema) -> None:
         name = TopicName.parse(asked.topic)

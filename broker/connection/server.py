@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Protocol
 
 from ports.read_buffer import SharedRoom
+from ports.starts import Starts
 
 from ..security.security import Security
 from ..service.broker_service import BrokerService
@@ -21,6 +22,8 @@ class Server(Protocol):
     settings: ConnectionSettings
     room: SharedRoom
     memory: PublishMemory
+    starts: Starts
+    """Of the requests that make something."""
     security: Security | None
     """None: everybody may do everything."""
     coordinators: Coordinators | None

@@ -1,12 +1,28 @@
 """However much a client sends at once, a turn of the event loop handles a bounded part of it, in the order of the client."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
 
 from broker.connection.consumers import IDS_PER_SLICE
 from broker.connection.rest import FRAMES_PER_TURN
-from tests.broker.connection.peer import Peer, a_peer, ack, flow, ping, play_for_real, redeliver, settle
+from ports.starts import STARTS_PER_TURN
+from tests.broker.connection.peer import (
+    TOPIC,
+    Peer,
+    a_peer,
+    a_server,
+    ack,
+    flow,
+    ping,
+    play_for_real,
+    producer,
+    redeliver,
+    settle,
+    subscribe,
+)
+from tests.broker.fake_topics import FakeTopic
 from tests.cost import Counter
 from wire.frames import encode
 from wire.generated import pulsar_api_pb2 as api
@@ -120,5 +136,77 @@ def test_a_connection_that_ends_leaves_the_rest() -> None:
             await settle()
             assert len(consumer.acks) == 1
             assert not peer.connection._rest.is_behind
+
+    play_for_real(scenario)
+
+
+MAKING: dict[str, Callable[[int], BaseCommand]] = {
+    "producers": lambda number: producer(number, request_id=number),
+    "consumers": lambda number: subscribe(number, subscription=f"s-{number}", request_id=number),
+}
+
+
+@pytest.mark.parametrize("what", MAKING)
+def test_few_requests_that_make_something_begin_in_a_turn_over_all_connections(what: str) -> None:
+    async def scenario() -> None:
+        async with a_server() as (listener, topics):
+            peers = [Peer(listener, topics) for _ in range(3)]
+            for peer in peers:
+                await peer.connect()
+            made = getattr(topics.topics.setdefault(TOPIC, await _opened(peers[0])), what)
+            del made[:]
+            for peer in peers:
+                peer.feed(b"".join([encode(MAKING[what](number)) for number in range(100, 200)]))
+            await _each_turn_makes_few(made, 300)
+            assert [len(peer.answers()) for peer in peers] == [100] * 3
+            for peer in peers:
+                peer.transport.close()
+
+    play_for_real(scenario)
+
+
+async def _opened(peer: Peer) -> FakeTopic:
+    await peer.produce()
+    return peer.topic()
+
+
+async def _each_turn_makes_few(made: list[object], count: int) -> None:
+    while len(made) < count:
+        before = len(made)
+        await asyncio.sleep(0)
+        assert len(made) - before <= STARTS_PER_TURN
+    for _ in range(4):
+        await settle()
+
+
+def test_one_request_does_not_wait_for_all_those_of_another_connection() -> None:
+    async def scenario() -> None:
+        async with a_server() as (listener, topics):
+            crowd, other = Peer(listener, topics), Peer(listener, topics)
+            await crowd.connect()
+            await other.connect()
+            await _opened(crowd)
+            crowd.feed(b"".join([encode(producer(number, request_id=number)) for number in range(2, 102)]))
+            other.send(producer(1))
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert len(other.answers()) == 1
+            assert len(crowd.answers()) < 10 * STARTS_PER_TURN + STARTS_PER_TURN
+            crowd.transport.close()
+            other.transport.close()
+
+    play_for_real(scenario)
+
+
+def test_requests_that_have_not_begun_when_their_connection_ends_never_do() -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            await _opened(peer)
+            peer.feed(b"".join([encode(producer(number, request_id=number)) for number in range(2, 102)]))
+            peer.connection.end("of the test")
+            for _ in range(100):
+                await asyncio.sleep(0)
+            assert len(peer.topic().producers) <= 1 + STARTS_PER_TURN
+            assert not peer.connection._requests._tasks
 
     play_for_real(scenario)
