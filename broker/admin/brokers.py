@@ -137,6 +137,8 @@ class BrokerRoutes:
             if data is None:
                 raise Refusal(404, f"Broker id '{broker}' not found in available brokers.")
             return redirect(request, Advertised("", data.get("webServiceUrl") or "", "", data.get("webServiceUrlTls") or ""))
+        if refusal := self._service.meters.storage_refusal():
+            raise Refusal(503, f"No message can be stored, make room or look at the bookies: {refusal}")
         await self._service.heartbeat.beat()
         return text_answer("ok")
 

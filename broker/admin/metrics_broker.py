@@ -76,6 +76,7 @@ def _connections(meters: BrokerMeters, connections: int) -> Iterator[Sample]:
     yield "pulsar_connection_create_fail_count", "counter", meters.connections_refused
     yield "pulsar_connection_closed_total_count", "counter", meters.connections_closed
     yield "pulsar_broker_throttled_connections", "gauge", meters.connections_throttled
+    yield "pulsar_broker_storage_refused", "gauge", int(bool(meters.storage_refusal()))
     yield "pulsar_broker_http_rejected_requests_total", "counter", meters.http_requests_rejected
 
 

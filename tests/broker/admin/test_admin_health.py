@@ -39,6 +39,22 @@ def test_a_broker_whose_storage_stands_still_is_not_well_and_is_again_when_it_mo
     play(scenario)
 
 
+def test_a_broker_whose_disk_is_full_is_not_well_and_names_the_directory_and_its_metric_says_it() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        series = b'pulsar_broker_storage_refused{cluster="standalone"} '
+        assert series + b"0" in (await world.get("/metrics/")).body
+        world.service.meters.storage_refusal = lambda: "disk full: over 95%: /data/journal"
+        status, reason = (await world.get(HEALTH)).refused
+        assert status == 503
+        assert "/data/journal" in reason
+        assert TOPIC not in world.service.loaded_topics, "nothing is written to learn that"
+        assert series + b"1" in (await world.get("/metrics/")).body
+        world.service.meters.storage_refusal = str
+        assert (await world.get(HEALTH)).status == 200
+
+    play(scenario)
+
+
 def test_those_who_ask_at_the_same_time_share_one_message() -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.get(HEALTH)
