@@ -9,6 +9,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Protocol
 
 from .contract import ConsumerAdded, ConsumerId
@@ -142,10 +143,12 @@ class ExclusiveRanges:
         for start, end in added.hash_ranges:
             if not 0 <= start <= end <= LAST_SLOT:
                 raise SlotsTaken(f"hash range [{start}, {end}] is not within [0, {LAST_SLOT}]")
-            if any(start <= other_end and other_start <= end for other_start, other_end, _ in [*self._ranges, *wanted]):
-                raise SlotsTaken(f"hash range [{start}, {end}] overlaps another one")
             wanted.append((start, end, added.consumer))
-        self._ranges = sorted([*self._ranges, *wanted])
+        ranges = sorted([*self._ranges, *wanted], key=lambda each: each[:2])
+        for (_, last, _), (start, end, _) in pairwise(ranges):
+            if start <= last:
+                raise SlotsTaken(f"hash range [{start}, {end}] overlaps another one")
+        self._ranges = ranges
 
     def remove(self, consumer: ConsumerId) -> None:
         self._ranges = [piece for piece in self._ranges if piece[2] != consumer]

@@ -6,7 +6,9 @@ Owns the map. Cursors are named by the subscription's URL-encoded name, as in Ap
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Protocol
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR
@@ -280,13 +282,22 @@ def in_the_way(consumers: Sequence[TopicConsumer], request: SubscribeRequest) ->
         case SubscriptionType.EXCLUSIVE:
             return others
         case SubscriptionType.KEY_SHARED if request.key_shared.mode is KeySharedMode.STICKY:
-            return [other for other in others if _overlap(other.request, request)]
+            overlaps = _overlaps_with(request.key_shared.hash_ranges)
+            return [other for other in others if any(map(overlaps, other.request.key_shared.hash_ranges))]
     return []
 
 
-def _overlap(one: SubscribeRequest, other: SubscribeRequest) -> bool:
-    ranges = [(a, b) for a in one.key_shared.hash_ranges for b in other.key_shared.hash_ranges]
-    return any(max(a[0], b[0]) <= min(a[1], b[1]) for a, b in ranges)
+def _overlaps_with(ranges: Sequence[tuple[int, int]]) -> Callable[[tuple[int, int]], bool]:
+    """Whether a range shares a slot with one of these, which may overlap each other: found by halving."""
+    ordered = sorted(ranges)
+    starts = [start for start, _ in ordered]
+    ends = list(accumulate((end for _, end in ordered), max))
+
+    def overlaps(asked: tuple[int, int]) -> bool:
+        place = bisect_right(starts, asked[1])
+        return place > 0 and ends[place - 1] >= asked[0]
+
+    return overlaps
 
 
 def is_reserved(name: str) -> bool:

@@ -1,5 +1,6 @@
 """Whose a slot is: every slot has one owner, few move, ranges are shared out as Apache documents."""
 
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -15,6 +16,7 @@ from broker.subscription.selectors import (
     Selector,
     SlotsTaken,
 )
+from tests.cost import assert_linear
 
 
 def added(consumer: int, name: str = "", *ranges: tuple[int, int]) -> ConsumerAdded:
@@ -105,3 +107,19 @@ def test_exclusive_ranges_leave_gaps_to_nobody_and_take_no_overlap() -> None:
     selector.remove(ConsumerId(1))
     selector.add(added(3, "", (0, 19)))
     assert table(selector.assignment())[19:21] == [3, 2]
+
+
+def test_exclusive_ranges_that_overlap_each_other_are_refused_and_leave_nothing() -> None:
+    selector = ExclusiveRanges()
+    with pytest.raises(SlotsTaken, match="overlaps"):
+        selector.add(added(1, "", (30, 39), (10, 30)))
+    selector.add(added(2, "", (0, LAST_SLOT)))
+
+
+def test_the_ranges_of_a_consumer_cost_time_linear_in_their_number() -> None:
+    def ranges(count: int) -> Callable[[], None]:
+        selector, newcomer = ExclusiveRanges(), added(2, "", *((2 * each, 2 * each) for each in range(count)))
+        selector.add(added(1, "", *((2 * each + 1, 2 * each + 1) for each in range(count))))
+        return lambda: selector.add(newcomer)
+
+    assert_linear(ranges, 200)

@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.errors import BrokerError, ServerError
 from broker.topic.consumer import TopicConsumer
@@ -13,6 +15,7 @@ from broker.topic.contract import AccessMode, KeySharedMeta, KeySharedMode, Subs
 from broker.topic.producer import TopicProducer
 from broker.topic.subscriptions import in_the_way
 from tests.broker.topic.topic_world import PRODUCER, SUBSCRIBE, ConsumerEnd, ProducerEnd, TopicWorld, run, send_run, settle
+from tests.cost import assert_linear
 
 EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 FAILOVER, KEY_SHARED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
@@ -119,6 +122,36 @@ def test_sticky_consumers_are_asked_only_by_those_whose_ranges_overlap() -> None
         assert (refused.value.code, high.questions) == (ServerError.CONSUMER_ASSIGN, 1)
 
     run(scenario)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 5)), min_size=1), st.tuples(st.integers(0, 30), st.integers(0, 5)))
+def test_a_range_is_in_the_way_that_shares_a_slot(own: list[tuple[int, int]], other: tuple[int, int]) -> None:
+    asked, found = sticky(*((start, start + width) for start, width in own)), range(other[0], other[0] + other[1] + 1)
+
+    async def scenario() -> None:
+        there = sticky((found[0], found[-1]))
+        consumer, _ = await TopicWorld().consumer(type=KEY_SHARED, key_shared=there, address=ELSEWHERE)
+        request = replace(SUBSCRIBE, type=KEY_SHARED, key_shared=asked)
+        shares = any({*range(start, end + 1)} & {*found} for start, end in asked.hash_ranges)
+        assert in_the_way([consumer], request) == ([consumer] if shares else [])
+
+    run(scenario)
+
+
+def test_looking_for_sticky_consumers_in_the_way_costs_time_linear_in_their_ranges() -> None:
+    def ranges(count: int) -> Callable[[], list[TopicConsumer]]:
+        found: list[TopicConsumer] = []
+
+        async def scenario() -> None:
+            there = sticky(*((2 * each, 2 * each) for each in range(count)))
+            found.append((await TopicWorld().consumer(type=KEY_SHARED, key_shared=there, address=ELSEWHERE))[0])
+
+        run(scenario)
+        asked = sticky(*((2 * each + 1, 2 * each + 1) for each in range(count)))
+        request = replace(SUBSCRIBE, type=KEY_SHARED, key_shared=asked)
+        return lambda: in_the_way(found, request)
+
+    assert_linear(ranges, 100)
 
 
 @pytest.mark.parametrize(

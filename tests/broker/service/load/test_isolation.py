@@ -58,6 +58,8 @@ def test_apaches_document_is_read_and_written_as_it_is() -> None:
         ({"namespaces": []}, "namespaces"),
         ({"primary": []}, "primary"),
         ({"primary": ["b["]}, r"primary: invalid policy regex b\["),
+        ({"primary": ["b(?!1)."]}, r"primary: invalid policy regex b\(\?!1\)\."),
+        ({"namespaces": ["(gold)/\\1"]}, r"namespaces: invalid policy regex \(gold\)"),
         ({"secondary": None}, "secondary"),
         ({"secondary": "b3"}, "secondary"),
         ({"auto_failover_policy": None}, "auto_failover_policy"),
