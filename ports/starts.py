@@ -22,9 +22,9 @@ class Starts:
         self._is_turn_begun = False
 
     def take(self) -> bool:
-        """Whether a work may begin now: not when as many as may have begun in this turn of the loop."""
+        """Whether a work may begin now: not beyond the number of a turn, nor before those that wait."""
         self._begin_turn()
-        if not self._left:
+        if self._waiting or not self._left:
             return False
         self._left -= 1
         return True
