@@ -50,7 +50,7 @@ def test_a_broker_does_not_start_where_it_must_not(tmp_path: Path, storage: str,
         "clusterName=other": "clusterName=other: the metadata has test",
         "metadataStoreUrl=": "metadataStoreUrl is not set",
         "managedLedgerDefaultEnsembleSize=4": "3 bookies are registered",
-        f"brokerServicePort={taken}": "stop what listens there, or set brokerServicePort",
+        f"brokerServicePort={taken}": r"stop what listens there .*or set brokerServicePort",
         f"webServicePort={taken_web}": f"the web server cannot listen on 127.0.0.1:{taken_web}.*or set .*webServicePort",
     }
     for setting, reason in refused.items():
