@@ -1,6 +1,7 @@
 """The mutants are small changes that each do something, and a run tells those that tests find from those that they do not."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,7 @@ def test_a_run_judges_mutants_by_the_tests_that_call_them(tmp_path: Path) -> Non
         timeout=120,
         check=True,
         cwd=ROOT,
+        env={**os.environ, "PYTEST_ADDOPTS": ""},
     )
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "FloorDiv -> Mult": "killed",

@@ -14,7 +14,7 @@ SEEDS_MAX = {"ack-before-fsync": 120, "ack-before-fsync-when-full": 120, "torn-f
 """Where it takes a crash at the right moment. Elsewhere 40."""
 
 FOUND_AS = {
-    "torn-frame-accepted": "LedgerError: ",
+    "torn-frame-accepted": "LedgerUnreadable: ",
     "receipts-out-of-order": "OutOfOrder: ",
     "marker-before-segments": "BrokenMetadata: ",
 }
