@@ -47,7 +47,7 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
 _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 
-def functions_of(source: str) -> Iterator[tuple[str, FunctionNode]]:
+def functions_of(tree: ast.Module) -> Iterator[tuple[str, FunctionNode]]:
     """The outermost functions and methods of a module with their qualified names; what is inside one belongs to it."""
 
     def inside(node: ast.Module | ast.ClassDef, prefix: str) -> Iterator[tuple[str, FunctionNode]]:
@@ -57,13 +57,13 @@ def functions_of(source: str) -> Iterator[tuple[str, FunctionNode]]:
             elif isinstance(child, FunctionNode):
                 yield f"{prefix}{child.name}", child
 
-    yield from inside(ast.parse(source), "")
+    yield from inside(tree, "")
 
 
 def mutants_of(module: str, source: str) -> list[Mutant]:
     return [
         Mutant(module, qualname, number, getattr(change.node, "lineno", function.lineno), change.what)
-        for qualname, function in functions_of(source)
+        for qualname, function in functions_of(ast.parse(source))
         for number, change in enumerate(_changes(function))
     ]
 
@@ -71,7 +71,7 @@ def mutants_of(module: str, source: str) -> list[Mutant]:
 def mutated_code(source: str, filename: str, mutant: Mutant) -> CodeType:
     """The code of the mutant's function with its change in it."""
     tree = ast.parse(source)
-    for qualname, function in _functions_in(tree):
+    for qualname, function in functions_of(tree):
         if qualname == mutant.qualname:
             list(_changes(function))[mutant.number].apply()
             break
@@ -79,17 +79,6 @@ def mutated_code(source: str, filename: str, mutant: Mutant) -> CodeType:
     for part in mutant.qualname.split("."):
         code = next(each for each in code.co_consts if isinstance(each, CodeType) and each.co_name == part)
     return code
-
-
-def _functions_in(tree: ast.Module) -> Iterator[tuple[str, FunctionNode]]:
-    pending: list[tuple[str, ast.AST]] = [("", tree)]
-    while pending:
-        prefix, node = pending.pop()
-        for child in getattr(node, "body", ()):
-            if isinstance(child, ast.ClassDef):
-                pending.append((f"{prefix}{child.name}.", child))
-            elif isinstance(child, FunctionNode):
-                yield f"{prefix}{child.name}", child
 
 
 def _changes(function: FunctionNode) -> Iterator[_Change]:
@@ -118,8 +107,6 @@ def _changes_of(node: ast.AST) -> Iterator[_Change]:
             yield _set(called, "id", _NAMES[name], f"{name} -> {_NAMES[name]}")
         case ast.Expr(value=ast.Call() | ast.Await()):
             yield _set(node, "value", ast.Constant(None), "call forgotten")
-        case ast.Continue() | ast.Break():
-            yield from ()  # `continue` for `break` makes loops without end, which say little about tests
 
 
 def _compared(node: ast.Compare) -> Iterator[_Change]:
