@@ -89,6 +89,10 @@ class StripedBookie:
     def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
         return self._of(run.ledger_id).add(run, master_key, recovery=recovery)
 
+    def mixing_for(self, ledger_id: int) -> Bookie:
+        """The ledger's stripe: several each have their own journal."""
+        return self._of(ledger_id)
+
     async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         return await self._of(ledger_id).read(ledger_id, first_entry_id, count_max, bytes_max)
 
@@ -187,6 +191,11 @@ class StripedBookie:
 
 
 AnyBookie = Bookie | StripedBookie
+
+
+def lacks_room(bookie: AnyBookie) -> bool:
+    """Some disk of it does."""
+    return any(stripe.health.lacks_room for stripe in bookie.stripes)
 
 
 def make_bookie(

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from cli import autorecovery_options, config_options, devcluster_options, interpreter, own_parser_commands, tokens_options
 from cli.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND, add_command, add_coordinator_command
 from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
+from cli.processes.options import STANDALONE_REFUSAL, add_options
 from cli.suggesting_parser import SuggestingParser
 
 _SERVERS = {
@@ -41,10 +42,8 @@ def _run(options: argparse.Namespace) -> int:
         from cli.zookeeper_main import run_zookeeper
 
         return run_zookeeper(options.data_dir, options.set, options.json_ready)
-    if options.command in _SERVERS:
-        module, function = _SERVERS[options.command]
-        run = getattr(importlib.import_module(module), function)
-        return int(run(options.config, options.set, options.json_ready))
+    if options.command in _SERVERS or getattr(options, "processes", None) is not None:
+        return _run_server(options)
     if options.command == devcluster_options.COMMAND:
         from cli.devcluster_main import run_devcluster
 
@@ -69,6 +68,27 @@ def _run(options: argparse.Namespace) -> int:
     from cli.standalone_main import run_standalone
 
     return run_standalone(options.data_dir, options.config, options.set, options.json_ready)
+
+
+def _run_server(options: argparse.Namespace) -> int:
+    """One, or with --processes several, or one of those."""
+    if getattr(options, "processes", None) is not None:
+        if options.command == "standalone":
+            print(f"bin/pulsar standalone: {STANDALONE_REFUSAL}", file=sys.stderr)
+            return 1
+        from cli.processes.main import run_processes
+
+        return run_processes(options)
+    module, function = _SERVERS[options.command]
+    given = [options.config, options.set, options.json_ready]
+    if getattr(options, "process_of", None) is not None:
+        from cli.processes.main import member_of
+
+        member = member_of(options.command, options.process_of)
+        if member is None:
+            return 1
+        given.append(member)
+    return int(getattr(importlib.import_module(module), function)(*given))
 
 
 def _take_environment(options: argparse.Namespace) -> bool:
@@ -126,6 +146,7 @@ def _parser() -> SuggestingParser:
     own_parser_commands.add_commands(commands)
     config_options.add_command(commands)
     tokens_options.add_command(commands)
+    add_options(commands.choices)
     for name in _CONFIGURED:
         commands.choices[name].add_argument(
             "--from-env", action="store_true", help="take KEY=VALUE from the environment; PULSAR_PREFIX_KEY=VALUE always is"

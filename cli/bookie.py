@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bookie.disk_watch import Room
 from bookie.garbage import GarbageCollector
 from bookie.server.listener import BookieListener
 from bookie.server.local_reads import LocalReads, begun_local_reads
@@ -19,7 +18,7 @@ from bookie.server.security.security import Security
 from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
-from bookie.striped_bookie import AnyBookie, is_in_use, make_bookie
+from bookie.striped_bookie import AnyBookie, is_in_use, lacks_room, make_bookie
 from bookie.web.app import app_of, bookie_app, port_of, serve_bookie_web
 from bookie.web.cluster_routes import ClusterRoutes
 from bookie.web.disk_routes import DiskRoutes
@@ -95,8 +94,11 @@ class BookieServer:
         self._peers: BookiePeers
         self._auto_recovery: AutoRecovery | None = None
         self._web: asyncio.Server | TlsPort | None = None
-        self._web_tls: RenewedTls | None = None
+        self.web_tls: RenewedTls | None = None
         self._web_cluster: WebCluster | None = None
+        self.routes: BookieRoutes
+        """Of its HTTP, whether that is served or not."""
+        self.cluster_routes: ClusterRoutes | None = None
         self._local_reads: LocalReads | None = None
 
     async def start(self) -> None:
@@ -106,7 +108,7 @@ class BookieServer:
         """
         now = asyncio.get_running_loop().time
         self._security = Security(self._security_settings, now)
-        self._web_tls = web_tls(self._web_settings, self._security_settings, now)
+        self.web_tls = web_tls(self._web_settings, self._security_settings, now)
         registry = LedgerRegistry(self._store, self._rng, LAYOUTS)
         await registry.initialise()
         self._ledger_path = partial(registry.layout.path, ROOT)
@@ -161,11 +163,17 @@ class BookieServer:
         self._registration = Registration(self._store, self._sessions, ROOT, self.identity)
         await self._registration.start(self.bookie.read_only_reason)
         collector = GarbageCollector(
-            self.bookie, self._store, self._ledger_path, ROOT, self._bookie_settings.gc_wait_time / 1000
+            self.bookie,
+            self._store,
+            self._ledger_path,
+            ROOT,
+            self._bookie_settings.gc_wait_time / 1000,
+            lacks_room=partial(lacks_room, self.bookie),
+            forces_when_full=self._bookie_settings.is_force_gc_allow_when_no_space,
         )
         self._tasks = [
             asyncio.create_task(collector.run(), name="bookie garbage collection"),
-            asyncio.create_task(self._tell_state(collector), name="bookie state"),
+            asyncio.create_task(self._tell_state(), name="bookie state"),
         ]
         await self._serve_web(collector)
 
@@ -176,7 +184,7 @@ class BookieServer:
     async def _serve_web(self, collector: GarbageCollector) -> None:
         settings = self._web_settings
         listener, bookie_id = self.listener, self.identity.bookie_id
-        routes = BookieRoutes(
+        routes = self.routes = BookieRoutes(
             self.bookie,
             collector,
             bookie_id,
@@ -192,9 +200,10 @@ class BookieServer:
             from cli.bookkeeper_shell.web_cluster import WebCluster  # not for those without HTTP
 
             self._web_cluster = WebCluster(self._store, bookie_id, self._security.peer_tls)
-            groups = (routes, DiskRoutes(self._disk, self._bookie_settings), ClusterRoutes(self._web_cluster))
+            self.cluster_routes = ClusterRoutes(self._web_cluster)
+            groups = (routes, DiskRoutes(self._disk, self._bookie_settings), self.cluster_routes)
             where = (settings.http_server_host, settings.http_server_port)
-            self._web = await serve_bookie_web(bookie_app(*groups), *where, self._web_tls)
+            self._web = await serve_bookie_web(bookie_app(*groups), *where, self.web_tls)
 
     def _repair_counters(self) -> Mapping[str, int]:
         return {} if self._auto_recovery is None else self._auto_recovery.counters.values()
@@ -204,16 +213,10 @@ class BookieServer:
         """Where its HTTP is, all of it or /metrics alone; None: nowhere (httpServerEnabled, statsProviderClass)."""
         return None if self._web is None else port_of(self._web)
 
-    async def _tell_state(self, collector: GarbageCollector) -> None:
-        """Also to the collector, that a disk has become full (GarbageCollectorThread.enableForceGC)."""
-        was_full = False
+    async def _tell_state(self) -> None:
         while True:
             await asyncio.sleep(STATE_SECONDS)
             self._registration.state(self.bookie.read_only_reason)
-            is_full = any(stripe.health.room is Room.NONE for stripe in self.bookie.stripes)
-            if is_full and not was_full and self._bookie_settings.is_force_gc_allow_when_no_space:
-                collector.trigger(None)
-            was_full = is_full
 
     async def stop(self) -> None:
         """Clients hear of it, what was admitted is answered, then the storage is closed."""

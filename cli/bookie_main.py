@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import uvloop
 
@@ -25,6 +26,7 @@ from cli.bookie import SETTINGS, BookieFailed, BookieServer
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import BOOKIE
 from cli.ledgers_store import open_ledgers_store
+from cli.processes.member import Member
 from cli.ready_file import write_whole
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from cli.start_failures import start_failure
@@ -35,12 +37,15 @@ from ports.real_disk import RealDisk
 from ports.rng import RealRng
 from ports.settings import BadSetting
 
+if TYPE_CHECKING:
+    from cli.processes.bookie_fronts import BookieFronts
+
 log = logging.getLogger("magnetar")
 
 
-def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
-    """Serve until SIGTERM or SIGINT."""
-    configure_logs()
+def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | None, member: Member | None = None) -> int:
+    """Serve until SIGTERM or SIGINT. `member`: it is one of several (`--processes`)."""
+    configure_logs(process=member.name if member else "")
     configuration: Configuration | None = None
     try:
         files = [(config, Path(config).read_text())] if config else []
@@ -51,7 +56,7 @@ def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | N
         with contextlib.ExitStack() as held:
             for directory in {*directories.journal_directories, *directories.ledger_directories}:
                 held.enter_context(_exclusively(Path(directory)))
-            return uvloop.run(_serve(configuration, json_ready))
+            return uvloop.run(_serve(configuration, json_ready, member))
     except (BadSetting, BookieFailed, BookieStartError, LedgerError, MetadataError, OSError) as error:
         ports = (BookieServerSettings, BookieWebSettings)
         print(f"bin/pulsar bookie: {start_failure(error, configuration, ports)}", file=sys.stderr)
@@ -74,7 +79,7 @@ def _exclusively(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-async def _serve(configuration: Configuration, json_ready: str | None) -> int:
+async def _serve(configuration: Configuration, json_ready: str | None, member: Member | None) -> int:
     heed_configuration(configuration, BOOKIE, SETTINGS)
     stop = stop_on_signal()
     store = await open_ledgers_store(configuration.settings(BookieServerSettings))
@@ -82,8 +87,9 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
     try:
         server = BookieServer(configuration, disk, RealClock(), RealRng(), store, store)
         await server.start()
+        fronts = None if member is None else await _fronts(member, server)
         interpreter.settle()
-        _tell_ready(server, json_ready)
+        _tell_ready(server, json_ready, member)
         must_end = asyncio.create_task(server.bookie.until_it_must_end(), name="bookie must end")
         stopping = asyncio.create_task(stop.wait(), name="bookie is told to stop")
         await asyncio.wait([must_end, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -92,6 +98,8 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
             task.cancel()
         end_on_signal()
         log.info(line("stopping"))
+        if fronts is not None:
+            fronts.close()
         await server.stop()
     finally:
         await store.close()
@@ -100,11 +108,21 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
     return 1 if failed else 0
 
 
-def _tell_ready(server: BookieServer, json_ready: str | None) -> None:
+async def _fronts(member: Member, server: BookieServer) -> "BookieFronts":
+    from cli.processes.bookie_fronts import BookieFronts
+
+    fronts = BookieFronts(member, server)
+    await fronts.open()
+    return fronts
+
+
+def _tell_ready(server: BookieServer, json_ready: str | None, member: Member | None) -> None:
     identity = server.identity
     log.info(line("ready", bookieId=identity.bookie_id, port=identity.port, http=server.web_port or "off", pid=os.getpid()))
+    ready: dict[str, object] = {"bookieId": identity.bookie_id, "bookiePort": identity.port, "pid": os.getpid()}
+    if server.web_port is not None:
+        ready["httpServerPort"] = server.web_port
     if json_ready:
-        ready: dict[str, object] = {"bookieId": identity.bookie_id, "bookiePort": identity.port, "pid": os.getpid()}
-        if server.web_port is not None:
-            ready["httpServerPort"] = server.web_port
         write_whole(Path(json_ready), json.dumps(ready))
+    if member is not None:
+        member.tell_ready(ready)

@@ -64,6 +64,7 @@ class BrokerServer:
         self.service = self._parts.service
         self.security, self.tls, self.tls_settings = self._parts.security, self._parts.tls, self._parts.tls_settings
         self.coordinators = self._parts.coordinators
+        self.listener = self._parts.listener
         self._members: Members | None = None
 
     async def start(self) -> None:

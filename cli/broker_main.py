@@ -6,8 +6,8 @@ Owns the process; `cli.broker` owns what runs in it. Exit codes: 0 after a clean
 import asyncio
 import logging
 import sys
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 
@@ -17,14 +17,15 @@ from bookkeeper.paths import ROOT
 from broker.security.tls_settings import TlsSettings
 from broker.service.settings import BrokerSettings
 from cli.broker import SETTINGS, BrokerFailed, BrokerServer
-from cli.broker_process import settle_interpreter, tell_ready
+from cli.broker_process import served_urls, settle_interpreter, tell_ready
 from cli.cluster_settings import ClusterSettings
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_verdicts import BROKER
+from cli.processes.member import Member
 from cli.server_settings import ServerSettings
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from cli.start_failures import start_failure
-from cli.web_ports import bound_web_ports
+from cli.web_ports import WebPorts, bound_web_ports
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import parse_service_uri, servers_of
 from metadata.zookeeper.kazoo_session import KazooSession
@@ -38,14 +39,14 @@ from ports.settings import BadSetting
 log = logging.getLogger("magnetar")
 
 
-def run_broker(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
-    """Serve until SIGTERM or SIGINT."""
-    configure_logs()
+def run_broker(config: str | None, overrides: Sequence[str], json_ready: str | None, member: Member | None = None) -> int:
+    """Serve until SIGTERM or SIGINT. `member`: it is one of several (`--processes`)."""
+    configure_logs(process=member.name if member else "")
     configuration: Configuration | None = None
     try:
         files = [(config, Path(config).read_text())] if config else []
         configuration = load_configuration(files, overrides)
-        return uvloop.run(_serve(configuration, json_ready))
+        return uvloop.run(_serve(configuration, json_ready, member))
     except (BadSetting, BrokerFailed, MetadataError, OSError) as error:
         print(f"bin/pulsar broker: {start_failure(error, configuration, (ServerSettings, TlsSettings))}", file=sys.stderr)
         return 1
@@ -69,22 +70,23 @@ def metadata_servers(configuration: Configuration) -> str:
     return servers
 
 
-async def _open_store(configuration: Configuration) -> ZooKeeperStore:
+async def _open_store(configuration: Configuration, member: Member | None) -> ZooKeeperStore:
     servers = metadata_servers(configuration)
     if configuration.settings(BrokerSettings).cluster_name == "" or "clusterName" not in configuration.values:
         raise BadSetting("clusterName is not set: the name of the cluster that this broker is a member of")
     settings = configuration.settings(ZooKeeperSettings)
-    open_session = partial(KazooSession, servers, settings.metadata_store_session_timeout_millis / 1000)
+    on_key = None if member is None else member.tell_session
+    open_session = partial(KazooSession, servers, settings.metadata_store_session_timeout_millis / 1000, on_key=on_key)
     return await ZooKeeperStore.open(open_session, settings.metadata_store_operation_timeout_seconds, servers)
 
 
-async def _serve(configuration: Configuration, json_ready: str | None) -> int:
+async def _serve(configuration: Configuration, json_ready: str | None, member: Member | None) -> int:
     heed_configuration(configuration, BROKER, SETTINGS)
     stop = stop_on_signal()
-    store = await _open_store(configuration)
+    store = await _open_store(configuration, member)
     server = BrokerServer(configuration, RealClock(), RealRng(), store, store)
     try:
-        await _serve_until(stop, server, store, json_ready)
+        await _serve_until(stop, server, store, json_ready, member)
     finally:
         await server.stop()
         await store.close()
@@ -92,14 +94,35 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
     return 0
 
 
-async def _serve_until(stop: asyncio.Event, server: BrokerServer, store: ZooKeeperStore, json_ready: str | None) -> None:
-    with closing(bound_web_ports(server.server_settings, server.tls_settings)) as web:
+async def _serve_until(
+    stop: asyncio.Event, server: BrokerServer, store: ZooKeeperStore, json_ready: str | None, member: Member | None
+) -> None:
+    with closing(bound_web_ports(server.server_settings, server.tls_settings)) as web, ExitStack() as in_front:
         await server.start()
         await server.serve(web.number, web.tls_number)
         await web.serve(server.service, store, server.security, server.tls, server.coordinators)
+        if member is not None:
+            in_front.callback(await _serve_in_front(member, server, web))
         settle_interpreter(server.service)
         tell_ready(server.service, json_ready)
+        if member is not None:
+            member.tell_ready(served_urls(server.service.advertised))
         await stop.wait()
         end_on_signal()
         log.info(line("stopping"))
+        in_front.close()
         await server.drain()
+
+
+async def _serve_in_front(member: Member, server: BrokerServer, web: WebPorts) -> Callable[[], None]:
+    """The ports that it shares with the other processes; what is returned ends that."""
+    from cli.processes.broker_fronts import BrokerFronts
+
+    fronts = BrokerFronts(member, server, web)
+    await fronts.open()
+
+    def leave() -> None:
+        member.stopping()
+        fronts.close()
+
+    return leave

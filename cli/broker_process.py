@@ -7,6 +7,7 @@ import socket
 from pathlib import Path
 
 from broker.service.broker_service import BrokerService
+from broker.service.lookups import Advertised
 from cli import interpreter
 from cli.ready_file import write_whole
 from ports.logs import line
@@ -34,19 +35,23 @@ def settle_interpreter(service: BrokerService) -> None:
     interpreter.settle(lambda: meters.connections_closed + meters.topic_loads.succeeded.count - len(topics))
 
 
-def tell_ready(service: BrokerService, json_ready: str | None) -> None:
-    """In the log, and in the file of `--json-ready`."""
-    found = service.advertised
-    kernels = (
-        "compiled" if not sends.__file__.endswith(".py") else "NOT COMPILED (no C compiler at installation): slower, see README"
-    )
+def served_urls(found: Advertised) -> dict[str, str]:
+    """By the names of the ready file; those that are not served are left out."""
     urls = {
         "brokerServiceUrl": found.broker_url,
         "webServiceUrl": found.http_url,
         "brokerServiceUrlTls": found.broker_url_tls,
         "webServiceUrlTls": found.http_url_tls,
     }
-    served = {name: url for name, url in urls.items() if url}
+    return {name: url for name, url in urls.items() if url}
+
+
+def tell_ready(service: BrokerService, json_ready: str | None) -> None:
+    """In the log, and in the file of `--json-ready`."""
+    served = served_urls(service.advertised)
+    kernels = (
+        "compiled" if not sends.__file__.endswith(".py") else "NOT COMPILED (no C compiler at installation): slower, see README"
+    )
     log.info(line("ready", **served, pid=os.getpid(), kernels=kernels))
     if json_ready:
         write_whole(Path(json_ready), json.dumps({**served, "pid": os.getpid()}))

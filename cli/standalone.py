@@ -12,7 +12,7 @@ from bookie.errors import BookieStartError
 from bookie.garbage import GarbageCollector
 from bookie.server.local_reads import LocalCounts, LocalReads, begun_local_reads
 from bookie.settings import BookieSettings
-from bookie.striped_bookie import AnyBookie, make_bookie
+from bookie.striped_bookie import AnyBookie, lacks_room, make_bookie
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.paths import AVAILABLE, INSTANCE_ID, ROOT, ledger_path
 from broker.service.bookies_inside import BookieInside
@@ -82,8 +82,16 @@ class Standalone:
         await bookie.start()
         self._bookies[BOOKIE_ID] = bookie
         await self.store.put(f"{AVAILABLE}/{BOOKIE_ID}", b"", ephemeral=True)  # whoever asks which bookies there are finds it
-        wait_seconds = self._bookie_settings.gc_wait_time / 1000
-        collector = GarbageCollector(bookie, self.store, ledger_path, ROOT, wait_seconds)
+        settings = self._bookie_settings
+        collector = GarbageCollector(
+            bookie,
+            self.store,
+            ledger_path,
+            ROOT,
+            settings.gc_wait_time / 1000,
+            lacks_room=partial(lacks_room, bookie),
+            forces_when_full=settings.is_force_gc_allow_when_no_space,
+        )
         self._collector = asyncio.create_task(collector.run(), name="bookie garbage collection")
 
     def hand_over_files(self) -> None:

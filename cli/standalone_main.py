@@ -83,7 +83,7 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
         stop.set()
 
     disk, clock = RealDisk(), RealClock()
-    store = await EmbeddedStore.open(str(directory / "metadata"), clock, fail, disk)
+    store = await EmbeddedStore.open(str(directory / "metadata"), clock, fail)
     standalone = Standalone(configuration, str(directory), disk, clock, RealRng(), store)
     await standalone.start()
     standalone.hand_over_files()

@@ -26,6 +26,8 @@ class WebPorts:
     plain: socket.socket | None
     tls: socket.socket | None
     settings: ServerSettings
+    app: Any = None
+    """What is served on both, once it is."""
     _server: asyncio.Server | None = None
     _tls_server: TlsPort | None = None
 
@@ -52,6 +54,7 @@ class WebPorts:
 
         met = None if security is None else security.authentication.meters
         app = self._limited(admin_app(service, store, VERSION, authorizer(security), coordinators, met), service.meters)
+        self.app = app
         if self.plain is not None:
             self._server = await serve_admin(app, self.plain)
         if self.tls is not None and tls is not None:

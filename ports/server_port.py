@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
@@ -30,6 +31,7 @@ class ServerPort(Generic[C]):
         self._is_empty.set()
         self._server: asyncio.Server | None = None
         self._tls: TlsPort | None = None
+        self._fronts: list[asyncio.Server | TlsPort] = []
 
     @property
     def connections(self) -> tuple[C, ...]:
@@ -70,7 +72,27 @@ class ServerPort(Generic[C]):
         self._tls = TlsPort(bound_listener(host, port), accept, tls)
         self._tls.start()
 
+    async def listen_in_front(
+        self, accept: Callable[[], asyncio.BaseProtocol], listening: socket.socket, backlog: int, tls: RenewedTls | None = None
+    ) -> None:
+        """Also on a bound socket that other processes accept from as well; `leave_front` ends that alone."""
+        loop = asyncio.get_running_loop()
+        if tls is None:
+            self._fronts.append(await loop.create_server(accept, sock=listening, backlog=backlog))
+            return
+        listening.listen(backlog)
+        secure = TlsPort(listening, accept, tls)
+        secure.start()
+        self._fronts.append(secure)
+
+    def leave_front(self) -> None:
+        """The others accept from there. Leaving twice is fine."""
+        fronts, self._fronts = self._fronts, []
+        for each in fronts:
+            each.close()
+
     def stop_accepting(self) -> None:
+        self.leave_front()
         if self._server is not None:
             self._server.close()
         if self._tls is not None:

@@ -79,6 +79,7 @@ def faults(stopped: Path, killed: Path) -> list[Fault]:
         Fault("journal directory not mounted", _not_there(stopped), "directories-present", remedy=("mount the disk of",)),
         Fault("ledger directory read-only", _read_only(stopped), "directories-writable", remedy=("read-write",)),
         Fault("disk 97 % full", _full(stopped), "disk-free", remedy=("free or add room", "loses messages")),
+        Fault("disk of the metadata full", _full_metadata(stopped), "disk-free", remedy=("free or add room", "loses messages")),
         Fault("disk out of inodes", _without_inodes, "disk-inodes", remedy=("inodes",)),
     ]
 
@@ -233,6 +234,23 @@ def _full(base: Path) -> Inject:
             free = shutil.disk_usage(disk).free
             (disk / "somebody-elses").write_bytes(bytes(free - (6 << 20)))
             yield Injected(("--offline", "--data-dir", disk / "data"), (disk / "data",))
+
+    return inject
+
+
+def _full_metadata(base: Path) -> Inject:
+    """They are on a disk of their own, and the rest has room."""
+
+    @contextmanager
+    def inject(own: Path) -> Iterator[Injected]:
+        shutil.copytree(base, own / "data")
+        metadata = own / "data" / "metadata"
+        files = {each.name: each.read_bytes() for each in metadata.iterdir()}
+        with mounted(metadata, "size=64m") as disk:
+            for name, content in files.items():
+                (disk / name).write_bytes(content)
+            (disk / "somebody-elses").write_bytes(bytes(shutil.disk_usage(disk).free))
+            yield Injected(("--offline", "--data-dir", own / "data"), (metadata, "with the metadata"))
 
     return inject
 

@@ -1,6 +1,6 @@
 """Routes about brokers: which there are, what they own, whether this one is well, its configuration (Apache: BrokersBase)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,12 @@ from .answers import Refusal, json_answer, no_content, text_answer
 from .bundles import bundles_of
 from .documents import Documents
 from .elsewhere import redirect
-from .endpoints import ANYBODY, AUTHENTICATED, Access, Endpoint, Query, Text
+from .endpoints import ANYBODY, AUTHENTICATED, SUPER_USER, Access, Endpoint, Query, Text
 
 _BROKERS = "/admin/v2/brokers"
 _CONFIGURATION = _BROKERS + "/configuration"
+PROCESSES = "magnetar.processes"
+"""In the scope of a request that came to a port which several processes share: what answers which there are."""
 _OWNED = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
 
 
@@ -52,6 +54,7 @@ class BrokerRoutes:
             Endpoint("GET", _BROKERS + "/ready", self.ready, AUTHENTICATED, answer=Text.LABELLED_JSON),
             Endpoint("GET", _BROKERS + "/version", self.version, AUTHENTICATED, answer=Text.LABELLED_JSON),
             Endpoint("GET", _BROKERS + "/backlog-quota-check", self.check_backlogs, access("CHECK_BACKLOG_QUOTA")),
+            Endpoint("GET", _BROKERS + "/processes", self.processes, SUPER_USER, answer=list[dict[str, Any]]),
             *self._configuration_routes(access),
         ]
 
@@ -103,6 +106,12 @@ class BrokerRoutes:
         if not leader:
             raise Refusal(404, "Couldn't find leader broker")
         return json_answer(leader)
+
+    async def processes(self, request: Request) -> Response:
+        """Ours alone: the processes behind the port in front (docs/more-cores.md), with phase, pid and starts of each. None on
+        a port of one process."""
+        gather: Callable[[], Awaitable[Response]] | None = request.scope.get(PROCESSES)
+        return json_answer([]) if gather is None else await gather()
 
     async def _ids(self) -> list[str]:
         return await self._store.children(BROKERS) or [broker_id(self._service.advertised)]

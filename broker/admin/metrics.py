@@ -5,7 +5,7 @@ the topics', the managed ledgers' and `BrokerMeters`. Nothing is kept from one s
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -37,6 +37,8 @@ from .metrics_transactions import asked_text, transactions_text
 
 TOPICS_AT_A_TIME = 20
 """Collected between two turns of the loop: about a millisecond."""
+GATHER = "magnetar.gather"
+"""In the scope of a request that came to a port which several processes share: what answers for all of them."""
 
 
 class MetricsRoutes:
@@ -54,7 +56,10 @@ class MetricsRoutes:
         return [Route("/metrics", self.metrics, methods=["GET"]), Route("/metrics/", self.metrics, methods=["GET"])]
 
     async def metrics(self, request: Request) -> Response:
-        """What this broker measures, in the text format of Prometheus."""
+        """What this broker measures, in the text format of Prometheus; on a port that several processes share, what all do."""
+        gather: Callable[[], Awaitable[Response]] | None = request.scope.get(GATHER)
+        if gather is not None:
+            return await gather()
         timeout = self._service.meters.settings.metrics_servlet_timeout_ms / 1000
         try:
             async with asyncio.timeout(timeout):

@@ -25,6 +25,14 @@ class BrokerState(NamedTuple):
     is_registered: bool = True
 
 
+class Process(NamedTuple):
+    """One of several behind the port that was asked."""
+
+    number: int
+    phase: str
+    starts: int
+
+
 class MetadataServers(NamedTuple):
     """ZooKeeper's servers, and of those that do not answer why; `problem`: nobody can be asked."""
 
@@ -107,6 +115,19 @@ def load_managers(brokers: tuple[tuple[str, str], ...]) -> Verdict:
     return Verdict(FAIL, f"{len(foreign)} of {len(brokers)} brokers place bundles by {EXTENSIBLE}: {named(foreign)}")
 
 
+def processes_serve(processes: tuple[Process, ...]) -> Verdict:
+    """Those of `bin/pulsar broker --processes N`, behind one port."""
+    if not processes:
+        return Verdict(OK, "one process has the port that was asked")
+    away = [each for each in processes if each.phase != "serving"]
+    if not away:
+        again = sum(each.starts - 1 for each in processes)
+        return Verdict(OK, f"{len(processes)} processes serve, which were started again {again} times")
+    shown = "; ".join(f"process {each.number} is {each.phase} (started {each.starts} times)" for each in away[:3])
+    is_given_up = any(each.phase == "given up" for each in away)
+    return Verdict(FAIL if is_given_up else WARN, f"{len(away)} of {len(processes)} do not serve: {shown}")
+
+
 def metadata_answers(metadata: MetadataServers) -> Verdict:
     down = [f"{server} {problem}" for server, problem in metadata.down.items()]
     first = next(iter(metadata.down), metadata.servers[0] if metadata.servers else "")
@@ -187,6 +208,14 @@ CHECKS = (
         "brokers with two kinds of load manager",
         "set loadManagerClassName=org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl in their broker.conf: "
         "a topic would have two owners",
+    ),
+    Check(
+        "processes-serve",
+        ("several",),
+        processes_serve,
+        "one of several processes ends again and again, or is given up",
+        "look for that process in the supervisor's log (process=NUMBER), correct what its last lines name, and send SIGHUP to "
+        "the supervisor, which starts it again; the others serve its topics meanwhile",
     ),
     Check("metadata-answers", ("metadata",), metadata_answers, "ZooKeeper does not answer", "start it again on its data"),
     Check(

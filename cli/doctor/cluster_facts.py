@@ -14,13 +14,23 @@ from cli.admin.http import Answer, Refused, Unreachable
 from cli.admin.request import ADMIN, Request
 from cli.doctor.bookie_checks import Bookies, Replication
 from cli.doctor.checks import Facts
-from cli.doctor.cluster_checks import Answering, BrokerState
+from cli.doctor.cluster_checks import Answering, BrokerState, Process
 from cli.doctor.metadata_facts import Quorums
 from cli.doctor.network_probe import addresses_in, deaths_at, problems_at, reason_of
 from cli.doctor.topic_facts import Asking, asked
 
 BROKERS_MAX = 50
-OF_SERVER = ("skew_seconds", "health", "leader_url", "load_managers", "runtime", "ids", "known_bookies", "cluster_urls")
+OF_SERVER = (
+    "skew_seconds",
+    "health",
+    "leader_url",
+    "load_managers",
+    "runtime",
+    "ids",
+    "known_bookies",
+    "cluster_urls",
+    "processes",
+)
 LIST_BOOKIES = "/api/v1/bookie/list_bookies"
 UNDER_REPLICATED = "/api/v1/autorecovery/list_under_replicated_ledger/?printmissingreplica=true"
 AUDITOR = "/api/v1/autorecovery/who_is_auditor"
@@ -47,6 +57,7 @@ def server_facts(rest: Asking, url: str, at: Callable[[str], Asking]) -> Facts:
         "load_managers": lambda: _load_managers(rest, at),
         "known_bookies": lambda: tuple(each["bookieId"] for each in (asked(rest, "bookies/all") or {}).get("bookies", [])),
         "cluster_urls": lambda: _cluster_urls(rest),
+        "several": lambda: _several(rest),
     }
     for name, read in readers.items():
         try:
@@ -54,6 +65,12 @@ def server_facts(rest: Asking, url: str, at: Callable[[str], Asking]) -> Facts:
         except (Refused, Unreachable) as error:
             missing[name] = f"{url}: {error}"
     return Facts(found, missing)
+
+
+def _several(rest: Asking) -> tuple[Process, ...]:
+    """Behind the port that was asked, where several share it. Apache's take the word for a cluster, and name brokers."""
+    told = asked(rest, "brokers/processes") or []
+    return tuple(Process(each["number"], each["phase"], each["starts"]) for each in told if isinstance(each, dict))
 
 
 def _clock(answer: Answer, found: dict[str, Any], missing: dict[str, str]) -> None:

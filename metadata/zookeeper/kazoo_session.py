@@ -40,6 +40,7 @@ from metadata.zookeeper.requests import (
     SessionEvents,
     Sync,
 )
+from metadata.zookeeper.session_key import SessionKey
 from ports.logs import line
 
 _log = logging.getLogger(__name__)
@@ -100,16 +101,24 @@ class _Client(KazooClient):  # type: ignore[misc]
 class KazooSession:
     """Satisfies `metadata.zookeeper.requests.ZooKeeperSession`. `servers` is `host:port,...` with the chroot after it."""
 
-    def __init__(self, servers: str, timeout_seconds: float, events: SessionEvents) -> None:
+    def __init__(
+        self,
+        servers: str,
+        timeout_seconds: float,
+        events: SessionEvents,
+        on_key: Callable[[SessionKey], None] | None = None,
+    ) -> None:
+        """`on_key` is given, on the loop, what another process needs to end this session."""
         self._loop = asyncio.get_running_loop()
         self._events = events
-        self._timeout = timeout_seconds
+        self._servers, self._timeout = servers, timeout_seconds
         self._client = _Client(servers, timeout_seconds)
         self._client.add_listener(self._on_state)
         self._client._connection.changed = self._on_changed
         self._is_over = False
         self._clocks_apart = self._loop.time() - time.monotonic()
         self._session_id = 0
+        self._on_key = on_key
         self._zxid_when_lost = 0
         self._client.start_async()
 
@@ -183,6 +192,8 @@ class KazooSession:
     def _on_state(self, state: str) -> None:
         if state == KazooState.CONNECTED:
             self._session_id = self._client._session_id
+            if self._on_key is not None:
+                self._hand_over(self._on_key, SessionKey(self._servers, self._session_id, self._client._session_passwd))
             self._hand_over(self._events.connected)
         elif state == KazooState.SUSPENDED:
             self._zxid_when_lost = int(self._client.last_zxid)

@@ -8,7 +8,7 @@ import pytest
 from cli.config_contradictions import Contradiction
 from cli.doctor.bookie_checks import Bookies, Ledgers, Replication
 from cli.doctor.checks import FAIL, OK, SKIPPED, WARN, Facts, judged
-from cli.doctor.cluster_checks import Answering, BrokerState, MetadataServers, Owner
+from cli.doctor.cluster_checks import Answering, BrokerState, MetadataServers, Owner, Process
 from cli.doctor.credential_checks import CertificateState, TokenState
 from cli.doctor.examination import CHECKS
 from cli.doctor.machine_checks import MemoryUse
@@ -66,6 +66,7 @@ SOUND: Mapping[str, Any] = {
     "health": "ok",
     "brokers": BROKERS,
     "leader_url": "http://a:8080",
+    "several": (Process(1, "serving", 1), Process(2, "serving", 2)),
     "load_managers": (("a:8080", MODULAR), ("b:8080", MODULAR)),
     "metadata": MetadataServers(("z:2181",), {}),
     "configured_cluster": "c",
@@ -112,6 +113,7 @@ PLANTED: list[tuple[str, str, str, Any, str]] = [
         (BROKERS[0], BROKERS[1]._replace(service_url="pulsar://a:6650")),
         "advertisedAddress of a:8080",
     ),
+    ("processes-serve", FAIL, "several", (Process(2, "given up", 11),), "send SIGHUP to the supervisor"),
     ("leader", WARN, "leader_url", "", "restart a broker"),
     ("leader", WARN, "leader_url", "http://gone:8080", "gone:8080, which is not registered"),
     ("load-managers", FAIL, "load_managers", (("a:8080", MODULAR), ("b:8080", FOREIGN)), "loadManagerClassName"),

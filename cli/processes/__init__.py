@@ -1,0 +1,1 @@
+"""Several servers of one kind on one machine: `--processes N` of a broker or a bookie."""
