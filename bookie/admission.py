@@ -12,8 +12,8 @@ from bookie.journal.format_v1 import MasterKeySet
 from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers
 from bookie.memtable import cost_bytes
-from bookie.waiting_adds import NotAsOne, WaitingAdd, WaitingAdds
-from wire.bookie_codes import BookieCode, BookieError
+from bookie.waiting_adds import WaitingAdd, WaitingAdds
+from wire.bookie_codes import BookieCode, BookieError, NotAsOne
 from wire.kernels.mixes import ledgers_of
 from wire.run import EntryMix, EntryRun
 

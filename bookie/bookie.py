@@ -18,7 +18,7 @@ from bookie.cookie import claim_directories
 from bookie.flusher import Flusher
 from bookie.full_disk import FullDisk
 from bookie.health import FORCED, JOURNAL, LOST, STOPPED, STORAGE, Health
-from bookie.journal.format_v1 import LedgerFenced
+from bookie.journal.format_v1 import LedgerFenced, Record
 from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers, LedgerState
 from bookie.limbo import find_loss, forget_loss
@@ -37,7 +37,6 @@ from bookie.stored_again import StoredAgain
 from bookie.upkeep import Upkeep
 from ports.clock import Clock
 from ports.disk import Disk, DiskUsage
-from ports.kept_room import KeptRoom
 from ports.logs import line
 from ports.promise import promises
 from ports.rng import Rng
@@ -111,10 +110,9 @@ class Bookie:
             from bookie.scrub import check_consistency
 
             await check_consistency(self._storage, settings.ledger_directory)
-        kept = KeptRoom(self._disk, settings.journal_directory)
         journal_at = (self._disk, settings.journal_directory, cookie.secret)
-        self._journal = Journal(*journal_at, settings, self._on_journal_failed, kept)
-        self._full_disk = FullDisk(kept, self.health, self._journal, self._storage)
+        self._journal = Journal(*journal_at, settings, self._on_journal_failed)
+        self._full_disk = FullDisk(self.health, self._journal, self._storage)
         self._flusher = Flusher(
             self._storage,
             self._ledgers,
@@ -184,6 +182,10 @@ class Bookie:
         else:
             self._admission.add(run, master_key, recovery, future)
         return future
+
+    def mixing_for(self, ledger_id: int) -> "Bookie":
+        """See `MixingBookie.mixing_for`."""
+        return self
 
     @property
     def writable_ledgers(self) -> Mapping[int, bytes]:
@@ -325,10 +327,7 @@ class Bookie:
 
     async def compact(self, forced: str | None = None) -> None:
         """Compact entry logs if that is due, or what is `forced`: "major" or "minor"."""
-        if forced is None:
-            await self.compactor.run_if_due()
-        else:
-            await self.compactor.run(forced)
+        await (self.compactor.run_if_due() if forced is None else self.compactor.run(forced))
 
     @property
     def journal(self) -> Journal:
@@ -388,9 +387,10 @@ class Bookie:
 
     # Health
 
-    def _on_journal_failed(self, error: OSError) -> None:
+    def _on_journal_failed(self, error: OSError, lost: list[Record]) -> bool:
         self.health.turn_read_only(JOURNAL, str(error))
         self.health.look_now()
+        return self._flusher.forget_lost(lost)
 
     def _on_flushed(self, error: OSError | None) -> None:
         if error is not None:

@@ -7,14 +7,17 @@ again, with the same table, until it succeeds: the journal holds the entries mea
 import asyncio
 import errno
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+from bookie.journal.format_v1 import Record
 from bookie.journal.journal import Journal
 from bookie.journal.mark import JournalMark
 from bookie.ledgers import Ledgers
 from bookie.memtable import Memtable
 from bookie.storage.storage import Flush, LedgerStorage
 from ports.logs import line
+from wire.kernels.mixes import runs_of
+from wire.run import EntryMix, EntryRun
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 30.0
 FULL_RETRY_SECONDS_MAX = 2.0
@@ -72,6 +75,18 @@ class Flusher:
             self._begin(self._journal.durable)
             return True
         return not full
+
+    def forget_lost(self, records: Sequence[Record]) -> bool:
+        """Take what the journal has lost, and nobody was told of, out of the tables; whether some of it had to stay.
+
+        The newest copy of an entry is looked for first: an older one, which may be durable, is what is found afterwards.
+        """
+        has_some = False
+        for record in reversed(records):
+            for run in [record] if isinstance(record, EntryRun) else runs_of([record]) if isinstance(record, EntryMix) else ():
+                table = next((table for table in self.tables if table.has_some_of(run)), None)
+                has_some = (table is not None and not table.cut(run)) or has_some
+        return has_some
 
     def start(self) -> None:
         self._task = self._loop.create_task(self._flush_for_ever(), name="bookie-flusher")

@@ -1,17 +1,16 @@
-"""FullDisk: what a bookie does about a disk without room. Owns the room that is kept back; `Health` says what is refused."""
+"""FullDisk: what a bookie does when its disks were looked at: begin again, keep room back. `Health` says what is refused."""
 
 from bookie.health import JOURNAL, Health
-from bookie.journal.files import NO_ROOM
 from bookie.journal.journal import Journal
 from bookie.storage.storage import LedgerStorage
-from ports.kept_room import KeptRoom
+from ports.kept_room import NO_ROOM
 
 
 class FullDisk:
     """The full disks of one bookie."""
 
-    def __init__(self, kept: KeptRoom, health: Health, journal: Journal, storage: LedgerStorage) -> None:
-        self._kept, self._health, self._journal, self._storage = kept, health, journal, storage
+    def __init__(self, health: Health, journal: Journal, storage: LedgerStorage) -> None:
+        self._health, self._journal, self._storage = health, journal, storage
 
     async def on_checked(self) -> None:
         """The disks were looked at. A journal that found no space may find some now; after any other error only a restart
@@ -22,8 +21,9 @@ class FullDisk:
         if JOURNAL in self._health.reasons and self._journal.failure is None:
             await self._storage.name_journal(self._journal.beginning)  # before anything is added
             self._health.turn_writable(JOURNAL)
-        if not self._kept.is_kept and not self._health.publish_refusal:
-            await self._kept.keep()
+        if not self._health.publish_refusal:
+            for kept in (self._journal.kept, self._storage.kept):
+                await kept.keep()
 
     async def drop_dead_logs(self, error: OSError) -> None:
         """The flush that would tell that ledgers are deleted failed with `error`: where that was for want of room, the logs go
@@ -31,9 +31,4 @@ class FullDisk:
         metadata is gone, and collects them again. OSError."""
         if error.errno not in NO_ROOM:
             raise error
-        try:
-            await self._storage.drop_dead_logs()
-        except OSError:
-            if not await self._kept.give_up():
-                raise
-            await self._storage.drop_dead_logs()
+        await self._storage.drop_dead_logs()

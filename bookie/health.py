@@ -77,6 +77,11 @@ class Health:
         return bool(self.reasons) and self.reasons.keys() <= {FULL, JOURNAL, STORAGE}
 
     @property
+    def lacks_room(self) -> bool:
+        """Somebody had better make some."""
+        return self._is_filling or self.lacks_disk
+
+    @property
     def publish_refusal(self) -> str:
         """Why nothing should be published now; empty: it may."""
         if self.reasons:
@@ -171,7 +176,7 @@ class Health:
     async def _until_next(self) -> None:
         seconds = self.settings.disk_check_interval / 1000
         await asyncio.sleep(LOOK_SECONDS_MIN)
-        if self._is_filling or self.lacks_disk:
+        if self.lacks_room:
             seconds = min(LOOK_SECONDS, seconds)
         try:
             async with asyncio.timeout(seconds):

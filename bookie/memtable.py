@@ -64,6 +64,17 @@ class Memtable:
         """Drop a deleted ledger's runs."""
         self._ranges().forget(ledger_id)
 
+    def has_some_of(self, run: EntryRun) -> bool:
+        ranges, first = self._ranges(), run.first_entry_id
+        return ranges.find(run.ledger_id, first) is not None or ranges.first_after(run.ledger_id, first) <= run.last_entry_id
+
+    def cut(self, run: EntryRun) -> bool:
+        """Take out the entries of a run that was inserted. False: not all are here, or some took the place of others."""
+        if not self._ranges().of(run.ledger_id).cut(run.first_entry_id, run.last_entry_id):
+            return False
+        self.size_bytes -= cost_bytes(run)
+        return True
+
     def sorted_ledgers(self) -> Iterator[tuple[int, Iterator[EntryRun]]]:
         """The runs of each ledger, by ledger id: the order of an entry log."""
         return self._ranges().ascending()

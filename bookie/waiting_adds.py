@@ -11,10 +11,6 @@ from typing import NamedTuple
 from wire.run import EntryMix, EntryRun
 
 
-class NotAsOne(Exception):
-    """Not every ledger of a mix takes adds any more: its runs have to be added one by one."""
-
-
 class WaitingAdd(NamedTuple):
     """An add; without its run: too much waited already when it came."""
 

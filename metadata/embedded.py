@@ -4,8 +4,8 @@ A write takes effect in the tree at once, so that later ones are judged by it, a
 that waits when a commit starts goes into one transaction. A read that touches what is not durable yet waits for it, and so
 does a refusal, because nobody may act on what a crash could undo. Watchers hear of a change after its commit.
 A commit that the disk refuses (it is full, or fails) is taken back, with all that was applied after it: those calls fail with
-StoreFull, and the store goes on. Before that the room kept back on the disk is given up (`ports.kept_room`). A commit that
-fails otherwise ends the store: every pending and later call fails with StoreClosed.
+StoreFull, and the store goes on. Rows keep room for themselves (`Rows.keep_room`), so that this is rare. A commit that fails
+otherwise ends the store: every pending and later call fails with StoreClosed.
 Ephemeral nodes are in memory only; the session is the process.
 Bounds: what waits is one operation per awaiting caller.
 """
@@ -31,8 +31,6 @@ from metadata.tree import DURABLE, Applied, Node, NodeChange, Tree
 from metadata.watches import Watches
 from metadata.writes import WritesByCommit
 from ports.clock import Clock, RealClock
-from ports.disk import Disk
-from ports.kept_room import KeptRoom
 from ports.logs import line
 
 _log = logging.getLogger(__name__)
@@ -87,10 +85,8 @@ class EmbeddedStore(WritesByCommit):
         loaded: LoadedRows,
         clock: Clock,
         failed: Callable[[str], None] | None = None,
-        room: KeptRoom | None = None,
     ) -> None:
-        """`room`: kept back on the disk of `rows`."""
-        self._rows, self._clock, self._failed, self._room = rows, clock, failed, room
+        self._rows, self._clock, self._failed = rows, clock, failed
         self._loop = asyncio.get_running_loop()
         self._tree = Tree.loaded(loaded.nodes, loaded.counters)
         self._session = self._tree.open_session()
@@ -101,7 +97,8 @@ class EmbeddedStore(WritesByCommit):
         self._closing: asyncio.Task[None] | None = None
         self._closed_because = ""
         self._refused_because = ""
-        self._keeps_at = self._loop.time()
+        self._keeping: asyncio.Task[None] | None = None
+        self._keep_timer: asyncio.TimerHandle | None = self._loop.call_later(KEEP_SECONDS, self._keep_room)
 
     @classmethod
     async def open(
@@ -109,18 +106,10 @@ class EmbeddedStore(WritesByCommit):
         directory: str,
         clock: Clock | None = None,
         failed: Callable[[str], None] | None = None,
-        disk: Disk | None = None,
     ) -> "EmbeddedStore":
-        """The store in `directory`, made where missing. MetadataError says why it cannot be opened. `disk`: where room is kept
-        back for it; without one, none is."""
-        room = None if disk is None else KeptRoom(disk, directory)
-        try:
-            rows, loaded = await SqliteRows.open(directory)
-        except RowsRefused:
-            if room is None or not await room.give_up():
-                raise
-            rows, loaded = await SqliteRows.open(directory)
-        return cls(rows, loaded, clock or RealClock(), failed, room)
+        """The store in `directory`, made where missing. MetadataError says why it cannot be opened."""
+        rows, loaded = await SqliteRows.open(directory)
+        return cls(rows, loaded, clock or RealClock(), failed)
 
     async def get(self, path: str) -> Versioned | None:
         self._check_open()
@@ -161,8 +150,13 @@ class EmbeddedStore(WritesByCommit):
 
     async def _close(self) -> None:
         self._closed_because = self._closed_because or "the metadata store is closed"
+        if self._keep_timer is not None:
+            self._keep_timer.cancel()
+            self._keep_timer = None
         if self._committer is not None:
             await self._committer
+        if self._keeping is not None:
+            await self._keeping
         self._watches.tell(self._tree.end_session(self._session, self._clock.now_ms()).notifications())
         try:
             await self._rows.close()
@@ -209,21 +203,29 @@ class EmbeddedStore(WritesByCommit):
         self._flying = self._committer = None
 
     async def _write(self, group: _Group) -> None:
-        """RowsRefused: also with the room that was kept back."""
+        """RowsRefused, RowsFailed."""
         if not (group.nodes or group.counters):
             return
-        try:
-            await self._rows.write(group.nodes, group.counters)
-        except RowsRefused:
-            if self._room is None or not await self._room.give_up():
-                raise
-            await self._rows.write(group.nodes, group.counters)
+        await self._rows.write(group.nodes, group.counters)
         if self._refused_because:
             self._refused_because = ""
             _log.warning(line("the metadata is written again"))
-        if self._room is not None and not self._room.is_kept and self._loop.time() >= self._keeps_at:
-            self._keeps_at = self._loop.time() + KEEP_SECONDS
-            await self._room.keep()
+        if self._keep_timer is None and not self._closed_because:
+            self._keep_timer = self._loop.call_later(KEEP_SECONDS, self._keep_room)
+
+    def _keep_room(self) -> None:
+        """A while after the store was opened, and after something was written."""
+        self._keep_timer = None
+        if self._keeping is None:
+            self._keeping = self._loop.create_task(self._keep_room_now(), name="metadata room")
+
+    async def _keep_room_now(self) -> None:
+        try:
+            await self._rows.keep_room()
+        except RowsFailed as error:  # whoever writes is told
+            _log.info(line("no room could be kept for the metadata", reason=error))
+        finally:
+            self._keeping = None
 
     def _take_back(self, reason: str) -> None:
         """What is not durable never was: what waits was judged by what flew, so all of it goes, the youngest first."""
@@ -236,6 +238,11 @@ class EmbeddedStore(WritesByCommit):
                 for applied in reversed(group.applied):
                     self._tree.undo(applied)
                 group.refuse(StoreFull, reason)
+
+    @property
+    def refused_because(self) -> str:
+        """Why the last write was refused; empty: it was not."""
+        return self._refused_because
 
     def _end(self, reason: str) -> None:
         self._closed_because = reason

@@ -2,14 +2,17 @@
 
 A `write` is one transaction, and returns after SQLite has synced its log (WAL with synchronous=FULL): all of it is there after
 a power cut, or nothing. The file is held exclusively, so that a second process is refused. Never decides what a node is.
-On a full disk the log is moved into the database, where most of it has its place, and written from its beginning again.
+On a full disk the log is moved into the database and written from its beginning again. For that room is kept in the files
+themselves: free pages in the database, and a log that keeps its length, also over a clean stop.
 """
 
 import asyncio
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -20,6 +23,9 @@ from metadata.tree import Node
 T = TypeVar("T")
 
 FILE_NAME = "metadata.sqlite"
+KEPT_BYTES_MAX, KEPT_SHARE, TIMES_FREE_MIN = 2 << 20, 64, 4
+"""Room that is kept in both files: so much, or this part of the disk; where so many times as much is free."""
+LOG_HEADER_BYTES = 32
 SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE nodes (
@@ -32,6 +38,8 @@ _PUT_NODE = "INSERT OR REPLACE INTO nodes VALUES (?, ?, ?, ?, ?)"
 _DELETE_NODE = "DELETE FROM nodes WHERE path = ?"
 _PUT_COUNTER = "INSERT OR REPLACE INTO counters VALUES (?, ?)"
 _DELETE_COUNTER = "DELETE FROM counters WHERE parent = ?"
+_FILL = "CREATE TABLE IF NOT EXISTS kept_room (filler BLOB)", "INSERT INTO kept_room VALUES (zeroblob(?))"
+_EMPTY = "DROP TABLE IF EXISTS kept_room"
 
 
 _NOT_FOR_GOOD = {
@@ -64,22 +72,25 @@ class Rows(Protocol):
     """Where a store keeps its nodes. A path or parent that maps to None, or to 0, is removed."""
 
     async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None: ...
+    async def keep_room(self) -> None:
+        """Where the disk has enough: keep some of it for later writes, so that they need nothing more of a full disk."""
+
     async def close(self) -> None: ...
 
 
 class SqliteRows:
     """An open file; satisfies `Rows`."""
 
-    def __init__(self, worker: ThreadPoolExecutor, connection: sqlite3.Connection) -> None:
-        self._worker, self._connection = worker, connection
+    def __init__(self, worker: ThreadPoolExecutor, connection: sqlite3.Connection, path: Path) -> None:
+        self._worker, self._connection, self._path = worker, connection, path
 
     @classmethod
     async def open(cls, directory: str) -> "tuple[SqliteRows, LoadedRows]":
         """Made where missing. RowsFailed when it is damaged, in use by another process, or of a later version."""
         worker = ThreadPoolExecutor(1, thread_name_prefix="metadata")
         try:
-            connection = await _call(worker, lambda: _connect(directory))
-            return cls(worker, connection), await _call(worker, lambda: _load(connection))
+            connection, loaded = await _call(worker, lambda: _opened(directory))
+            return cls(worker, connection, Path(directory, FILE_NAME)), loaded
         except RowsFailed:
             worker.shutdown(wait=False)
             raise
@@ -87,9 +98,13 @@ class SqliteRows:
     async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None:
         await _call(self._worker, lambda: _write(self._connection, nodes, counters))
 
+    async def keep_room(self) -> None:
+        """Nearly always there is enough already. RowsFailed."""
+        await _call(self._worker, lambda: _keep_room(self._connection, self._path))
+
     async def close(self) -> None:
         try:
-            await _call(self._worker, self._connection.close)
+            await _call(self._worker, lambda: _close(self._connection, self._path))
         finally:
             self._worker.shutdown(wait=False)
 
@@ -108,10 +123,21 @@ def _is_passing(error: Exception) -> bool:
     return True  # of the operating system, not of the file
 
 
+def _opened(directory: str) -> tuple[sqlite3.Connection, LoadedRows]:
+    connection = _connect(directory)
+    try:
+        return connection, _load(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
 def _connect(directory: str) -> sqlite3.Connection:
     path = f"{directory}/{FILE_NAME}"
     if not Path(path).exists():
         _make_directory(Path(directory))
+    Path(directory, "kept-room").unlink(missing_ok=True)  # earlier versions kept room in a file of its own
+    _put_log_back(Path(path))
     connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -172,3 +198,50 @@ def _write_once(connection: sqlite3.Connection, nodes: Mapping[str, Node | None]
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+def _kept_log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal-kept")
+
+
+def _keep_room(connection: sqlite3.Connection, path: Path) -> None:
+    """What is written into the database goes through the log: that has its room afterwards too."""
+    disk = shutil.disk_usage(path.parent)
+    wanted = min(KEPT_BYTES_MAX, disk.total // KEPT_SHARE)
+    (page_bytes,), (free_pages,) = (connection.execute(f"PRAGMA {what}").fetchone() for what in ("page_size", "freelist_count"))
+    log = _log_of(path)
+    has_log = log.exists() and log.stat().st_size >= wanted
+    if (free_pages * page_bytes >= wanted // 2 and has_log) or disk.free < TIMES_FREE_MIN * wanted:
+        return
+    connection.execute(_FILL[0])
+    connection.execute(_FILL[1], (wanted,))
+    connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+    connection.execute(_EMPTY)
+
+
+def _close(connection: sqlite3.Connection, path: Path) -> None:
+    """SQLite removes the log, and its room would be gone: it has a second name meanwhile, where the file system knows such."""
+    log, kept = _log_of(path), _kept_log_of(path)
+    with suppress(OSError):
+        os.link(log, kept)
+    connection.close()
+    _put_log_back(path)
+
+
+def _put_log_back(path: Path) -> None:
+    """A log without its header is an empty one to SQLite, and has its room. One that was not removed is in use."""
+    log, kept = _log_of(path), _kept_log_of(path)
+    if not kept.exists():
+        return
+    if log.exists():
+        kept.unlink()
+        return
+    with kept.open("r+b") as file:
+        file.write(bytes(LOG_HEADER_BYTES))
+        file.flush()
+        os.fsync(file.fileno())
+    kept.replace(log)

@@ -65,11 +65,17 @@ def _moment(record: logging.LogRecord) -> str:
 
 
 class KeyValueFormatter(logging.Formatter):
-    """One line per record; a traceback follows in one quoted field."""
+    """One line per record; the number of the process, where it is one of several, and a traceback follow as fields."""
+
+    def __init__(self, process: str = "") -> None:
+        super().__init__()
+        self._process = process
 
     def format(self, record: logging.LogRecord) -> str:
         message = record.msg if isinstance(record.msg, LogLine) and not record.args else line(record.getMessage())
         text = f"time={_moment(record)} level={record.levelname.lower()} at={record.name} {message}"
+        if self._process:
+            text += f" process={self._process}"
         if record.exc_info:
             text += f" traceback={_quote(self.formatException(record.exc_info))}"
         return text
@@ -79,6 +85,10 @@ class JsonFormatter(logging.Formatter):
     """One object per record and line: time, level, at, what, the message's fields, traceback. Numbers stay numbers; what
     cannot be printed is escaped, as in the other form."""
 
+    def __init__(self, process: str = "") -> None:
+        super().__init__()
+        self._process = process
+
     def format(self, record: logging.LogRecord) -> str:
         event: dict[str, object] = {"time": _moment(record), "level": record.levelname.lower(), "at": record.name}
         if isinstance(record.msg, LogLine) and not record.args:
@@ -86,6 +96,8 @@ class JsonFormatter(logging.Formatter):
             event |= {key: _plain(value) for key, value in record.msg.fields.items() if key not in event}
         else:
             event["what"] = _cut(record.getMessage())
+        if self._process:
+            event["process"] = self._process
         if record.exc_info:
             event["traceback"] = self.formatException(record.exc_info)
         text = json.dumps(event, ensure_ascii=False)
@@ -118,8 +130,9 @@ def _left_out(place: tuple[str, str, int], count: int) -> logging.LogRecord:
     return logging.LogRecord(name, logging.WARNING, path, number, said, (), None)
 
 
-def configure_logs(level: str | None = None, stream: TextIO | None = None, form: str | None = None) -> None:
+def configure_logs(level: str | None = None, stream: TextIO | None = None, form: str | None = None, process: str = "") -> None:
     """Send everything at `level` or above to `stream` (stderr when None). What is None is as the environment says.
+    `process`: its number, where several write to one log.
 
     Calling it again replaces the earlier set-up. BadLogSetting.
     """
@@ -127,7 +140,7 @@ def configure_logs(level: str | None = None, stream: TextIO | None = None, form:
     if level not in _LEVELS:
         raise BadLogSetting(f"PULSAR_LOG_LEVEL={level}: expected one of {', '.join(_LEVELS)}")
     handler = LimitedHandler(stream or sys.stderr)
-    handler.setFormatter(_formatter(form))
+    handler.setFormatter(_formatter(form, process))
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
@@ -149,8 +162,8 @@ def send_to_file(logger: str, path: str, form: str | None = None) -> None:
     found.propagate = False
 
 
-def _formatter(form: str | None) -> logging.Formatter:
+def _formatter(form: str | None, process: str = "") -> logging.Formatter:
     form = (form or os.environ.get("PULSAR_LOG_FORMAT") or "text").lower()
     if form not in FORMATS:
         raise BadLogSetting(f"PULSAR_LOG_FORMAT={form}: expected {' or '.join(FORMATS)}")
-    return JsonFormatter() if form == "json" else KeyValueFormatter()
+    return JsonFormatter(process) if form == "json" else KeyValueFormatter(process)

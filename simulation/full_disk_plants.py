@@ -1,8 +1,9 @@
-"""Planted bugs that only a disk without room shows: something is answered that did not fit."""
+"""Planted bugs that only a disk without room shows: something is answered that did not fit, or it is full for good."""
 
 import errno
 from typing import Any
 
+from bookie.health import FULL, Health
 from bookie.journal.journal import Journal
 from metadata.embedded import EmbeddedStore
 
@@ -22,7 +23,18 @@ def _metadata_answered_without_room(take_back: Any) -> Any:
     return broken
 
 
+def _full_for_good(turn_writable: Any) -> Any:
+    def broken(self: Health, kind: str) -> None:
+        if kind != FULL:
+            turn_writable(self, kind)
+
+    return broken
+
+
 FULL_DISK_PLANTS = {
+    "full-for-good": (
+        "a bookie whose disk was full once is read-only until it is started again", Health, "turn_writable", _full_for_good,
+    ),
     "answered-without-room": (
         "an add is answered though the journal had no room for it", Journal, "_complete", _answered_without_room,
     ),

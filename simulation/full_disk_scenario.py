@@ -12,7 +12,7 @@ from typing import TextIO
 
 from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataStore
-from ports.kept_room import KeptRoom
+from simulation.bounded import bounded
 from simulation.faults import NEVER, Faults
 from simulation.history import Stop
 from simulation.loop import SimLoop
@@ -34,18 +34,19 @@ FULL_SECONDS = (0.05, 1.0, 4.0)
 
 @dataclass(frozen=True, slots=True)
 class Fullness:
-    """From `at` on others leave so much, for so long."""
+    """From `at` on others leave so much, for so long; `is_greedy`: also of what becomes free meanwhile."""
 
     at: float
     seconds: float
     left_bytes: int
+    is_greedy: bool
 
 
 def draw_fullness(seed: int) -> tuple[int, list[Fullness]]:
     """The size of the disk, and when it is full."""
     rng = stream(seed, "full disk")
     times = [
-        Fullness(rng.uniform(0.5, WORK_SECONDS), rng.choice(FULL_SECONDS), rng.choice(LEFT_BYTES))
+        Fullness(rng.uniform(0.5, WORK_SECONDS), rng.choice(FULL_SECONDS), rng.choice(LEFT_BYTES), rng.random() < 0.5)
         for _ in range(rng.choice((1, 2, 4)))
     ]
     return rng.choice(DISK_BYTES), sorted(times, key=lambda each: each.at)
@@ -62,7 +63,7 @@ class SmallMachine(ServerMachine):
     async def _open_store(self) -> MetadataStore:
         directory = f"{DATA}/metadata"
         rows, loaded = await SimRows.open(self.disk, directory)
-        return EmbeddedStore(rows, loaded, self.clock, None, KeptRoom(self.disk, directory))
+        return EmbeddedStore(rows, loaded, self.clock)
 
 
 class FullDiskFaults(Faults):
@@ -77,7 +78,7 @@ class FullDiskFaults(Faults):
             self._loop.hardware_later(max(0.0, each.at - self._loop.time()), self._fill, each)
         await super().play(faults)
         self._loop.trace.record("fault", "nothing is free")
-        self.disk.fill(0)
+        self.disk.fill(0, is_greedy=self._rng.random() < 0.5)
         if self._rng.random() < 0.5:
             await self.restart(self._rng.choice((Stop.KILL, Stop.POWER_CUT)))
         await self.until_all_is_read()
@@ -85,9 +86,10 @@ class FullDiskFaults(Faults):
         self.disk.make_room()
 
     def _fill(self, each: Fullness) -> None:
-        self._loop.trace.record("fault", f"{each.left_bytes} bytes are free for {each.seconds} s")
+        whose = ", and no more" if each.is_greedy else ""
+        self._loop.trace.record("fault", f"{each.left_bytes} bytes are free for {each.seconds} s{whose}")
         self._disk_trouble.append((self._loop.time(), NEVER))
-        self.disk.fill(each.left_bytes)
+        self.disk.fill(each.left_bytes, is_greedy=each.is_greedy)
         self._loop.hardware_later(each.seconds, self.disk.make_room)
 
 
@@ -109,6 +111,7 @@ class FullDiskScenario(Scenario):
         await self._until(lambda: self.checker.left_behind() is None, "nothing is free, and what is stored is not delivered")
 
 
+@bounded
 def run_full_disk_seed(seed: int, sink: TextIO | None = None) -> Outcome:
     """The life of a standalone on a small disk that this seed stands for."""
     return FullDiskScenario(draw_full_disk_plan(seed), sink).run()

@@ -15,6 +15,8 @@ from simulation.disk import CAPACITY_BYTES, SimDisk
 
 ROWS = "rows"
 HEADER_BYTES = 8
+KEPT_BYTES, TIMES_FREE_MIN = 256 << 10, 4
+"""Kept for what is written while nothing is free; where so many times as much is."""
 
 
 class SmallDisk(SimDisk):
@@ -22,16 +24,22 @@ class SmallDisk(SimDisk):
 
     size_bytes = CAPACITY_BYTES
     others_bytes = 0
+    _greedy_left_bytes: int | None = None
 
     def free_bytes(self) -> int:
-        return super().free_bytes() - self.others_bytes
+        free = super().free_bytes() - self.others_bytes
+        if self._greedy_left_bytes is None or free <= self._greedy_left_bytes:
+            return free
+        self.others_bytes += free - self._greedy_left_bytes
+        return self._greedy_left_bytes
 
-    def fill(self, left_bytes: int) -> None:
-        """Others take all but so much."""
+    def fill(self, left_bytes: int, *, is_greedy: bool = False) -> None:
+        """Others take all but so much, also (`is_greedy`) of what becomes free later."""
         self.others_bytes += max(0, self.free_bytes() - left_bytes)
+        self._greedy_left_bytes = left_bytes if is_greedy else None
 
     def make_room(self) -> None:
-        self.others_bytes = 0
+        self.others_bytes, self._greedy_left_bytes = 0, None
 
     def heal(self) -> None:
         super().heal()
@@ -41,8 +49,8 @@ class SmallDisk(SimDisk):
 class SimRows:
     """`metadata.sqlite_rows.Rows` in a file of a simulated disk."""
 
-    def __init__(self, file: File, end: int) -> None:
-        self._file, self._end = file, end
+    def __init__(self, disk: Disk, file: File, end: int) -> None:
+        self._disk, self._file, self._end = disk, file, end
 
     @classmethod
     async def open(cls, disk: Disk, directory: str) -> "tuple[SimRows, LoadedRows]":
@@ -58,7 +66,9 @@ class SimRows:
                     nodes[path] = node
             counters.update(row[1])
             end = row[2]
-        return cls(file, end), LoadedRows([*nodes.items()], {parent: number for parent, number in counters.items() if number})
+        return cls(disk, file, end), LoadedRows(
+            [*nodes.items()], {parent: number for parent, number in counters.items() if number}
+        )
 
     async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None:
         body = pickle.dumps(([(path, node and _fields(node)) for path, node in nodes.items()], dict(counters)))
@@ -68,6 +78,14 @@ class SimRows:
         except OSError as error:
             raise RowsRefused(str(error)) from error
         self._end += len(row)
+
+    async def keep_room(self) -> None:
+        usage = await self._disk.usage("/")
+        if usage.free_bytes >= TIMES_FREE_MIN * KEPT_BYTES:
+            try:
+                await self._file.allocate(self._end + KEPT_BYTES)
+            except OSError as error:
+                raise RowsRefused(str(error)) from error
 
     async def close(self) -> None:
         await self._file.close()

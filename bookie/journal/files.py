@@ -2,25 +2,25 @@
 
 A file that is passed by the checkpoint mark is renamed to the next id and overwritten: its blocks are allocated, so a write
 into it changes no metadata and its fsync is one write. At most journalMaxBackups of them are kept, the rest are removed.
-On a disk without room for journalPreAllocSizeMB a small file is prepared, at last in the room that is kept back for it: fences
-and recoveries go on where nothing is published any more.
+On a disk without room for journalPreAllocSizeMB a small file is prepared, at last one that was kept back for it and has its
+room: fences and recoveries go on where nothing is published any more.
 """
 
 import asyncio
-import errno
 import logging
 
 from bookie.journal.format_v1 import NO_FRAME_YET, FileHeader, encode_file_header, file_key
 from bookie.settings import MEGABYTE, BookieSettings
 from ports.disk import Disk, File
-from ports.kept_room import TIMES_FREE_MIN, KeptRoom
+from ports.kept_room import NO_ROOM, TIMES_FREE_MIN, KeptRoom
 from ports.logs import line
 
 SMALL_BYTES = 256 * 1024
 """Of a file on a full disk."""
+KEPT, KEPT_FILES_MAX = "kept-room", 4
+"""Files that are kept back: each is good for a start, or a failed write, while nothing is free."""
 RETRY_SECONDS = 1.0
 """Between two preparations in advance, after one that failed."""
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 LANE = "journal"
 PREPARATION_LANE = "journal-preparation"
 SUFFIX = ".journal"
@@ -40,9 +40,9 @@ async def journal_ids(disk: Disk, directory: str) -> list[int]:
 class JournalFiles:
     """Gives the journal its next file. One preparation runs at a time."""
 
-    def __init__(self, disk: Disk, directory: str, secret: bytes, settings: BookieSettings, kept: KeptRoom) -> None:
+    def __init__(self, disk: Disk, directory: str, secret: bytes, settings: BookieSettings) -> None:
         self._disk = disk
-        self._kept = kept
+        self.kept = KeptRoom(disk, directory, KEPT, piece_bytes_min=SMALL_BYTES, pieces_max=KEPT_FILES_MAX)
         self._directory = directory
         self._secret = secret
         self._alignment = settings.journal_alignment_size
@@ -132,9 +132,12 @@ class JournalFiles:
         file = await self._disk.open(path, create=True, lane=PREPARATION_LANE)
         try:
             await self._fill(file, file_id)
-        except OSError:
+        except OSError as error:
             await self._abandon(file)
-            raise
+            if error.errno not in NO_ROOM or not await self.kept.take(path):
+                raise
+            file = await self._disk.open(path, lane=PREPARATION_LANE)
+            await self._write_header(file, file_id)
         await file.close()
         await self._disk.sync_directory(self._directory)
         return file_id, await self._disk.open(path, lane=LANE)
@@ -142,6 +145,9 @@ class JournalFiles:
     async def _fill(self, file: File, file_id: int) -> None:
         if file.size() < self._step_bytes:
             await self.reserve(file, self._step_bytes, SMALL_BYTES)
+        await self._write_header(file, file_id)
+
+    async def _write_header(self, file: File, file_id: int) -> None:
         header = FileHeader(self._alignment, file_id, NO_FRAME_YET)
         await file.write(0, [encode_file_header(header, file_key(self._secret, file_id))], sync=True)
 
@@ -155,19 +161,10 @@ class JournalFiles:
         except OSError as error:
             if error.errno not in NO_ROOM:
                 raise
-            if file.size() >= size_bytes_min:
-                return file.size()
-            await self._reserve_little(file, size_bytes_min)
-            return size_bytes_min
+            if file.size() < size_bytes_min:
+                await file.allocate(size_bytes_min)
+            return max(file.size(), size_bytes_min)
         return size_bytes
-
-    async def _reserve_little(self, file: File, size_bytes: int) -> None:
-        try:
-            await file.allocate(size_bytes)
-        except OSError as error:
-            if error.errno not in NO_ROOM or not await self._kept.give_up():
-                raise
-            await file.allocate(size_bytes)
 
     async def _abandon(self, file: File) -> None:
         """A file that could not be prepared is of no use, and takes what room there is."""

@@ -2,7 +2,8 @@
 
 Nearly always there is room in the file: then a frame is on its way to the disk when `write` returns, without a task. Otherwise
 space is reserved or the next file begun before. One write at a time; after one that failed nothing is written to that file
-again (an fsync that failed once may claim success later): `abandon` it.
+again (an fsync that failed once may claim success later): `abandon` it. A frame for which there is no room is not begun
+(`NoRoomForFrame`), and the file is good for smaller ones.
 """
 
 import asyncio
@@ -14,9 +15,15 @@ from bookie.journal.files import JournalFiles
 from bookie.journal.format_v1 import Record
 from bookie.settings import MEGABYTE, BookieSettings
 from ports.disk import Buffer, File
+from ports.kept_room import NO_ROOM
 from ports.logs import line
+from wire.run import EntryMix, EntryRun
 
 log = logging.getLogger("bookie.journal")
+
+
+class NoRoomForFrame(OSError):
+    """The disk is full: nothing of the frame was written."""
 
 
 class Frames:
@@ -36,17 +43,22 @@ class Frames:
         self.end = 0
         self.size_bytes = 0
 
+    @property
+    def left_bytes(self) -> int:
+        """So much of the file has its room and is not written yet."""
+        return 0 if self._file is None else self._allocated - self.end
+
     async def open_next(self) -> None:
-        """Go on in the next file. OSError."""
+        """Go on in the next file. OSError: this one is still the file."""
+        file_id, file = await self._files.take_next()
         await self.close()
-        self.file_id, file = await self._files.take_next()
-        self._file = file
+        self.file_id, self._file = file_id, file
         self._key = form.file_key(self._secret, self.file_id)
         self.end = 0
         self._allocated = file.size()
 
     def write(self, records: Sequence[Record], sequence: int) -> "asyncio.Future[None]":
-        """Done when the frame is on disk; OSError."""
+        """Done when the frame is on disk; OSError, NoRoomForFrame."""
         buffers, size = form.encode_frame(records, self._key, sequence, self._alignment)
         end = self.end + size
         if self._file is not None and self.end and end <= self._allocated and end <= self._file_bytes_max:
@@ -54,21 +66,38 @@ class Frames:
         return self._loop.create_task(self._write_with_room(records, sequence), name="journal frame")
 
     async def _write_with_room(self, records: Sequence[Record], sequence: int) -> None:
-        buffers, size = form.encode_frame(records, self._key, sequence, self._alignment)
-        if self._file is None or (self.end + size > self._file_bytes_max and self.end > 0):
-            await self.open_next()
-            buffers, size = form.encode_frame(records, self._key, sequence, self._alignment)
+        try:
+            await self._make_room(records, sequence)
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise NoRoomForFrame(error.errno, "No space left on device for a frame of the journal") from error
+            raise
         file = self._file
-        assert file is not None, "there is one after `open_next`"
+        assert file is not None, "there is one where there is room"
+        buffers, size = form.encode_frame(records, self._key, sequence, self._alignment)
         end = self.end + size
         if self.end == 0:
             end += self._alignment
             header = form.FileHeader(self._alignment, self.file_id, sequence)
             buffers = [form.encode_file_header(header, self._key), *buffers]
+        await self._begin(file, buffers, size, end)
+
+    async def _make_room(self, records: Sequence[Record], sequence: int) -> None:
+        """There is a file, and so much of it is reserved. OSError."""
+        _, size = form.encode_frame(records, self._key, sequence, self._alignment)
+        if self._file is None or (self.end + size > self._file_bytes_max and self.end > 0):
+            await self.open_next()
+        file = self._file
+        assert file is not None, "there is one after `open_next`"
+        end = (self.end or self._alignment) + size
         if end > self._allocated:
             wanted = max(min(self._allocated + self._step_bytes, self._file_bytes_max), end)
-            self._allocated = await self._files.reserve(file, wanted, end)
-        await self._begin(file, buffers, size, end)
+            try:
+                self._allocated = await self._files.reserve(file, wanted, end)
+            except OSError as error:
+                if error.errno not in NO_ROOM or any(isinstance(record, EntryRun | EntryMix) for record in records):
+                    raise
+                await self.open_next()  # for a fence; a small file is large enough, and one may be kept back
 
     def _begin(self, file: File, buffers: Sequence[Buffer], size: int, end: int) -> "asyncio.Future[None]":
         start, self.end, self.size_bytes = self.end, end, size

@@ -4,7 +4,7 @@
 A future given to `append` is done after the fsync of the frame that holds its record; futures complete in the order of the
 calls. What is appended in one turn of the loop is looked at together, at its end; the end of a write is told by the disk's
 promise, in the turn in which it is known: neither takes a task. After an I/O error all that waits fails with EREADONLY, and so
-does everything until `revive`.
+does everything until `revive`; `on_failed` is told what was lost, so that no memtable need keep it.
 What waits is bounded by the caller: each run is in a memtable too.
 """
 
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from bookie.journal.files import JournalFiles
 from bookie.journal.format_v1 import Record
-from bookie.journal.frames import Frames
+from bookie.journal.frames import Frames, NoRoomForFrame
 from bookie.journal.group_commit import GroupCommit, Write
 from bookie.journal.mark import JournalMark
 from bookie.journal.replay import JournalReplay
@@ -32,6 +32,8 @@ from wire.bookie_codes import BookieCode, BookieError
 
 FRAME_BYTES_MAX = 4 * MEGABYTE
 """Of the runs that share a frame; a larger run gets a frame of its own."""
+LEFT_BYTES_MIN = 64 * 1024
+"""A file with so much room left is good enough to go on with."""
 log = logging.getLogger("bookie.journal")
 
 
@@ -52,15 +54,14 @@ class Journal:
         directory: str,
         secret: bytes,
         settings: BookieSettings,
-        on_failed: Callable[[OSError], None],
-        kept: KeptRoom,
+        on_failed: Callable[[OSError, list[Record]], bool],
     ) -> None:
-        """`kept`: the room that is given up when there is none for the next file."""
+        """`on_failed`: is given what was lost; whether a memtable has some of it still."""
         self._disk = disk
         self._directory = directory
         self._secret = secret
         self._alignment = settings.journal_alignment_size
-        self._files = JournalFiles(disk, directory, secret, settings, kept)
+        self._files = JournalFiles(disk, directory, secret, settings)
         self._frames = Frames(self._files, secret, settings)
         self._commit: GroupCommit[Pending] = GroupCommit(
             group_bytes=settings.journal_buffered_writes_threshold,
@@ -88,6 +89,11 @@ class Journal:
         """What is after `mark` (`ended`: nothing in the mark's own file; `lost`: it may be gone); then to `start` with it."""
         return JournalReplay(self._disk, self._directory, self._secret, mark, self._alignment, ended=ended, lost=lost)
 
+    @property
+    def kept(self) -> KeptRoom:
+        """For its next files, on a full disk."""
+        return self._files.kept
+
     def begin_anew(self) -> None:
         """The journal up to here is lost: the mark is at the beginning of the file that is written next."""
         self.durable = JournalMark(self.durable.sequence, self._frames.file_id, self._alignment)
@@ -111,7 +117,7 @@ class Journal:
 
     def append(self, record: Record, size_bytes: int, future: "asyncio.Future[None] | None") -> None:
         if self._failure is not None:
-            self.has_lost = True
+            self.has_lost = self._on_failed(self._failure, [record]) or self.has_lost
             self._complete([Pending(record, future, self._refusal(record))], None)
             return
         self._queue(Pending(record, future), size_bytes)
@@ -125,13 +131,16 @@ class Journal:
         await self._files.release(mark.file_id)
 
     async def revive(self) -> bool:
-        """Write again, to a new file, if there is room for one. Only sensible when the failure was a full disk."""
+        """Write again, to what is left of the file or a new one, if there is room. Only sensible when the failure was a full
+        disk."""
         if self._abandoning is not None:
             await asyncio.wait([self._abandoning])
-        try:
-            await self._frames.open_next()
-        except OSError:
-            return False  # `JournalFiles` has said so; whoever asked asks again
+        if self._frames.left_bytes < LEFT_BYTES_MIN:
+            try:
+                await self._frames.open_next()
+            except OSError:  # `JournalFiles` has said so; whoever asked asks again
+                if self._frames.left_bytes == 0:
+                    return False
         self._failure = None
         return True
 
@@ -227,7 +236,12 @@ class Journal:
     # When it fails
 
     def _end_file(self, items: list[Pending], error: BaseException) -> None:
-        """Nothing is written before the file is closed."""
+        """Nothing is written before the file is closed. One on which the frame was not begun is as good as before."""
+        if isinstance(error, NoRoomForFrame):
+            self._fail(error, items)
+            self._commit.on_written()
+            self._ask()
+            return
         if not isinstance(error, OSError):
             log.critical(line("journal writer died"), exc_info=error)
             error = OSError(errno.EIO, f"journal writer died: {error!r}")
@@ -244,9 +258,8 @@ class Journal:
         log.error(line("journal write failed", directory=self._directory, file_id=file_id, error=error))
         self._failure = error
         items = [*items, *self._commit.drain()]
-        self.has_lost = self.has_lost or any(item.record is not None for item in items)
+        self.has_lost = self._on_failed(error, [item.record for item in items if item.record is not None]) or self.has_lost
         self._complete(items, error)
-        self._on_failed(error)
 
     def _refusal(self, record: Record) -> BookieError:
         return BookieError(BookieCode.EREADONLY, record.ledger_id, f"journal: {self._failure}")

@@ -23,6 +23,8 @@ class DiskUse(NamedTuple):
     bytes_free: int
     inodes_total: int
     inodes_free: int
+    has_metadata: bool = False
+    """A standalone's: beside them it needs room for topics, subscriptions and cursors."""
 
     @property
     def used(self) -> float:
@@ -51,7 +53,8 @@ _FIELDS = ("bookieHost", "instanceId", "ledgerDirs", "instance=")
 def disks_free(disks: tuple[DiskUse, ...]) -> Verdict:
     worst = max(disks, key=lambda each: each.used)
     level = FAIL if worst.used >= DISK_FAIL else WARN if worst.used >= DISK_WARN else OK
-    evidence = f"{worst.path}: {worst.used:.1%} of {worst.bytes_total >> 20} MiB used, {worst.bytes_free >> 20} MiB free"
+    holds = ", with the metadata: without room topics, subscriptions and ledgers cannot be made" if worst.has_metadata else ""
+    evidence = f"{worst.path}: {worst.used:.1%} of {worst.bytes_total >> 20} MiB used, {worst.bytes_free >> 20} MiB free{holds}"
     remedy = (
         f"free or add room on the disk of {worst.path}: what is not Pulsar's there, or by acknowledging backlogs; "
         "bookies become "

@@ -39,7 +39,7 @@ def storage_facts(data_directory: Path, settings: Mapping[str, str], *, deep: bo
         journals, ledgers = _found(data_directory)
     journals, ledgers = _stripes(journals, ledgers)
     runs = _is_held(data_directory / "lock")
-    found: dict[str, Any] = {"disks": tuple(disk_use(each) for each in _disks(data_directory, [*journals, *ledgers]))}
+    found: dict[str, Any] = {"disks": tuple(_disks(data_directory, [*journals, *ledgers]))}
     missing: dict[str, str] = {}
     everything = tuple(_directory(path, runs=runs) for path in dict.fromkeys((*journals, *ledgers)))
     if any(each.there for each in everything):
@@ -84,15 +84,17 @@ def _directory_of(file: Path) -> Path:
     return file.parent.parent if file.parent.name == "current" else file.parent
 
 
-def _disks(data_directory: Path, named: Sequence[Path]) -> Iterator[Path]:
-    """One directory for each file system; one that is not there yet is judged by its nearest parent."""
+def _disks(data_directory: Path, named: Sequence[Path]) -> Iterator[DiskUse]:
+    """Each file system once, by one directory; one that is not there yet is judged by its nearest parent."""
+    metadata = data_directory / "metadata"
+    metadata_on = metadata.stat().st_dev if metadata.is_dir() else None
     seen: set[int] = set()
-    for place in (data_directory, *named):
+    for place in (data_directory, *named, *([metadata] if metadata_on is not None else [])):
         there = nearest(place)
         device = there.stat().st_dev
         if device not in seen:
             seen.add(device)
-            yield there
+            yield disk_use(there)._replace(has_metadata=device == metadata_on)
 
 
 def nearest(place: Path) -> Path:

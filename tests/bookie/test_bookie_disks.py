@@ -306,26 +306,6 @@ def test_a_bookie_started_on_a_full_disk_lets_ledgers_be_recovered_and_is_back_w
     on_machine(scenario, settings=DEFAULTS)
 
 
-def test_what_a_recovery_adds_again_counts_only_once_it_is_durable() -> None:
-    """A memtable also has what the journal lost."""
-
-    async def scenario(machine: Machine) -> None:
-        bookie = await machine.start()
-        await bookie.add(sealed(1, 0), KEY)
-        machine.disk.fail("write", errno.ENOSPC, "", times=1000)
-        lost = sealed(1, 1)
-        assert await refused(bookie.add(lost, KEY)) is BookieCode.EREADONLY
-        assert await bookie.last_entry_id(1) == 1
-        assert await refused(bookie.add(lost, KEY, recovery=True)) is BookieCode.EREADONLY
-        machine.disk.heal()
-        await asyncio.sleep(5)
-        await bookie.add(lost, KEY, recovery=True)
-        machine.crash(power_cut=True)
-        assert await (await machine.start()).last_entry_id(1) == 1
-
-    on_machine(scenario)
-
-
 def test_a_journal_without_room_says_so_once_and_leaves_no_empty_files(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()

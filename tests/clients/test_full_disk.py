@@ -133,7 +133,7 @@ def on_small_disk(tmp_path: Path, *settings: str) -> Iterator[Run]:
 
 
 def test_a_disk_filled_by_messages_refuses_messages_alone_and_a_deleted_topic_makes_room(tmp_path: Path) -> None:
-    with on_small_disk(tmp_path, "gcWaitTime=1000") as run:
+    with on_small_disk(tmp_path) as run:
         with run.client() as client:
             client.subscribe(TOPIC, "kept").close()
             refusal = run.publish_until_refused(client)

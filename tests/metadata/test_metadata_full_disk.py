@@ -1,23 +1,20 @@
 """A disk that is full or fails refuses single writes of the embedded store, and the store goes on."""
 
 import asyncio
-import errno
-import os
 import random
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from metadata.embedded import EmbeddedStore
-from metadata.sqlite_rows import LoadedRows, RowsRefused, SqliteRows
+from metadata.sqlite_rows import KEPT_BYTES_MAX, LoadedRows, RowsRefused, SqliteRows
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, NoNode, Notification, Stat, StoreFull
 from metadata.tree import Node
 from ports.clock import RealClock
-from ports.kept_room import BYTES_MAX, KeptRoom
-from simulation.disk import SimDisk
-from simulation.loop import SimLoop
+from tests.bookie.disk_proofs.mounts import LoopMount, need_loop_mounts
 
 
 class FullRows:
@@ -38,6 +35,9 @@ class FullRows:
             else:
                 self.stored[path] = node
         self.counters.update(counters)
+
+    async def keep_room(self) -> None:
+        pass
 
     async def close(self) -> None:
         pass
@@ -155,59 +155,91 @@ def test_damage_still_ends_the_store(tmp_path: Path) -> None:
         with pytest.raises(MetadataError, match="closed"):
             await store.put("/a", b"")
         assert len(ended) == 1
+        await store.close()
 
     run(scenario())
 
 
-def on_small_disk(work: Callable[[SimDisk], Coroutine[Any, Any, None]]) -> None:
-    loop = SimLoop(random.Random(1))
-    disk = SimDisk(loop, random.Random(2))
-    disk.capacity_bytes = BYTES_MAX
-
-    async def main() -> None:
-        await disk.make_directories("/data")
-        await work(disk)
-
-    loop.run_until_complete(main())
-    loop.close()
+def fill(path: Path) -> None:
+    """Somebody else takes what is free, to the last block."""
+    with path.open("ab", buffering=0) as file:
+        for size in (1 << 20, 1 << 16, 4096, 1):
+            with suppress(OSError):
+                while file.write(bytes(size)):
+                    pass
 
 
-def test_room_kept_back_is_a_share_of_the_disk_and_is_given_up_once() -> None:
-    async def scenario(disk: SimDisk) -> None:
-        room = KeptRoom(disk, "/data")
-        assert await room.keep()
-        assert disk.free_bytes() == BYTES_MAX - BYTES_MAX // 64
-        has_given_up = await room.give_up()
-        assert has_given_up
-        assert disk.free_bytes() == BYTES_MAX
-        assert not await room.give_up()
-        filler = await disk.open("/data/filler", create=True)
-        await filler.allocate(BYTES_MAX - BYTES_MAX // 32)
-        assert not await room.keep()
-        assert not await disk.exists("/data/kept-room")
-        with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
-            await filler.allocate(BYTES_MAX + 4096)
-
-    on_small_disk(scenario)
+async def keep_room_now(store: EmbeddedStore) -> None:
+    store._keep_room()
+    assert store._keeping is not None
+    await store._keeping
 
 
-def test_the_room_kept_back_is_what_a_full_disk_has_for_one_write_more() -> None:
-    async def scenario(disk: SimDisk) -> None:
-        rows, room = FullRows(), KeptRoom(disk, "/data")
-        store = EmbeddedStore(rows, LoadedRows([], {}), RealClock(), None, room)
+def test_the_metadata_are_written_while_nothing_is_free_and_over_clean_stops(tmp_path: Path) -> None:
+    """Somebody takes at once whatever becomes free."""
+    need_loop_mounts()
+
+    async def scenario(mount: Path) -> None:
+        directory = str(mount / "metadata")
+        store = await EmbeddedStore.open(directory)
+        await store.put("/old", b"x" * 3000)
+        await keep_room_now(store)
+        for life in range(4):
+            for number in range(100):
+                fill(mount / "filler")
+                await store.put("/changed", b"%d %d" % (life, number) * 300)
+            await store.put(f"/made{life}", b"x" * 3000)
+            await store.close()
+            fill(mount / "filler")
+            store = await EmbeddedStore.open(directory)
+            assert await store.children("/") == ["changed", *(f"made{each}" for each in range(life + 1)), "old"]
+            assert store.refused_because == ""
+        await store.close()
+
+    with LoopMount(32) as mount:
+        run(scenario(mount.path))
+
+
+def test_room_is_kept_again_when_what_was_kept_is_used_and_there_is_some(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        store = await EmbeddedStore.open(str(tmp_path / "metadata"))
+        await store.put("/small", b"1")
+        await keep_room_now(store)
+        connection = store._rows._connection  # type: ignore[attr-defined]
+
+        def free_pages() -> int:
+            return int(connection.execute("PRAGMA freelist_count").fetchone()[0])
+
+        kept = free_pages()
+        assert kept * 4096 >= KEPT_BYTES_MAX - 4096
+        await asyncio.gather(*[store.put(f"/large{number}", b"x" * 4000) for number in range(kept)])
+        assert free_pages() < kept // 2
+        await keep_room_now(store)
+        assert free_pages() >= kept
+        await store.close()
+        log = tmp_path / "metadata" / "metadata.sqlite-wal"
+        assert log.stat().st_size >= KEPT_BYTES_MAX, "a log that is empty, with its room"
+        assert not any(log.read_bytes()[:32])
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("is_log_there", [False, True])
+def test_a_log_that_a_stop_left_under_its_second_name_is_put_back_empty_or_removed(tmp_path: Path, is_log_there: bool) -> None:
+    async def scenario() -> None:
+        directory = tmp_path / "metadata"
+        store = await EmbeddedStore.open(str(directory))
         await store.put("/a", b"1")
-        assert room.is_kept
-        full_write = rows.write
+        log, kept = directory / "metadata.sqlite-wal", directory / "metadata.sqlite-wal-kept"
+        content = log.read_bytes()
+        await store.close()
+        if not is_log_there:
+            log.unlink()
+        kept.write_bytes(content)
+        store = await EmbeddedStore.open(str(directory))
+        assert not kept.exists()
+        assert await store.children("/") == ["a"]
+        await store.put("/b", b"2")
+        await store.close()
 
-        async def write(nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None:
-            rows.has_room = not room.is_kept
-            await full_write(nodes, counters)
-
-        rows.write = write  # type: ignore[method-assign]
-        await store.put("/a", b"2")
-        assert not await disk.exists("/data/kept-room")
-        await asyncio.sleep(5)  # virtual
-        await store.put("/a", b"3")
-        assert await disk.exists("/data/kept-room"), "there is room again, so some of it is kept"
-
-    on_small_disk(scenario)
+    run(scenario())

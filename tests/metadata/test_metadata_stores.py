@@ -252,6 +252,9 @@ class HeldRows:
         self.gates.append(asyncio.get_running_loop().create_future())
         await self.gates[-1]
 
+    async def keep_room(self) -> None:
+        pass
+
     async def close(self) -> None:
         pass
 
@@ -356,6 +359,24 @@ def test_a_second_process_is_refused(tmp_path: Path) -> None:
         with pytest.raises(MetadataError, match="in use by another process"):
             await EmbeddedStore.open(str(tmp_path / "metadata"))
         await store.close()
+
+    run(scenario())
+
+
+def test_a_file_that_lacks_a_table_is_refused_with_that_reason_each_time_it_is_opened(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        path = tmp_path / "metadata" / "metadata.sqlite"
+        store = await EmbeddedStore.open(str(path.parent))
+        await store.close()
+        connection = sqlite3.connect(path)
+        connection.execute("DROP TABLE nodes")
+        connection.close()
+        reasons = []
+        for _ in range(2):
+            with pytest.raises(MetadataError) as refused:
+                await EmbeddedStore.open(str(path.parent))
+            reasons.append(refused.value)  # with its traceback: nothing may be open that this keeps alive
+        assert ["no such table: nodes" in str(reason) for reason in reasons] == [True, True], reasons
 
     run(scenario())
 

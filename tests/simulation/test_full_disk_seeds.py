@@ -8,7 +8,7 @@ from simulation.plan import FaultKind
 from simulation.planted import PLANTED
 
 SEEDS, CHUNK = 40, 10
-SEARCH_FROM = {"answered-without-room": 70, "metadata-answered-without-room": 20}
+SEARCH_FROM = {"answered-without-room": 70, "metadata-answered-without-room": 20, "full-for-good": 2}
 """Where the search for each planted bug begins: a crash has to come while something that did not fit is not stored anyway."""
 SEARCH_SEEDS = 120
 
