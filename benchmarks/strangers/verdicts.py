@@ -3,8 +3,8 @@
 Owns the comparison alone. Never in here: how a suite is fetched or run.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
@@ -20,19 +20,24 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All verdicts of one suite, and why tests of it are known to fail."""
+    """All verdicts of one suite, why tests of it are known to fail, and why others fail on some machines or runs alone."""
 
     suite: str
     verdicts: tuple[Verdict, ...]
     known: Mapping[str, str]
+    may_fail: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def reasons(self) -> Mapping[str, str]:
+        return {**self.may_fail, **self.known}
 
     def count(self, outcome: str) -> int:
         return sum(each.outcome == outcome for each in self.verdicts)
 
     @property
     def unexpected(self) -> list[Verdict]:
-        """Failures that the list of known ones does not explain."""
-        return [each for each in self.verdicts if each.outcome == FAILED and each.test not in self.known]
+        """Failures without a reason."""
+        return [each for each in self.verdicts if each.outcome == FAILED and each.test not in self.reasons]
 
     @property
     def stale(self) -> list[str]:
@@ -53,11 +58,18 @@ class Report:
             "| test | outcome | reason |",
             "| --- | --- | --- |",
         ]
-        lines += [_row(each, self.known) for each in self.verdicts if each.outcome != PASSED or each.note]
+        lines += [_row(each, self.reasons) for each in self.verdicts if each.outcome != PASSED or each.note]
         lines += [f"| {test} | passed | take it off the list of known failures |" for test in self.stale]
         return "\n".join(lines)
 
 
-def _row(verdict: Verdict, known: Mapping[str, str]) -> str:
-    told = verdict.note if verdict.outcome != FAILED else known.get(verdict.test, f"NOT KNOWN: {verdict.note}")
+def with_those_that_did_not_run(verdicts: Iterable[Verdict], listed: Iterable[str]) -> tuple[Verdict, ...]:
+    """Return the verdicts, and a failure for each listed test without one: none is left out silently."""
+    had = tuple(verdicts)
+    seen = {each.test for each in had}
+    return (*had, *(Verdict(test, FAILED, "did not run") for test in listed if test not in seen))
+
+
+def _row(verdict: Verdict, reasons: Mapping[str, str]) -> str:
+    told = verdict.note if verdict.outcome != FAILED else reasons.get(verdict.test, f"NOT KNOWN: {verdict.note}")
     return f"| {verdict.test} | {verdict.outcome} | {' '.join(told.split()).replace('|', '/')[:300]} |"
