@@ -1,13 +1,16 @@
 """Garbage collection: forgets ledgers whose metadata is gone, so that their entry logs can go.
 
 A listing may come back partial or empty, and once deleted nothing brings the entries back (apache/bookkeeper#870). So a ledger
-goes only when, in two rounds gcWaitTime apart, a listing lacked it and a direct read of its node said that there is none. A
-round in which anything failed, or in which the metadata seems to hold nothing at all, proves nothing.
+goes only when, in two rounds, a listing lacked it and a direct read of its node said that there is none. A round in which
+anything failed, or in which the metadata seems to hold nothing at all, proves nothing.
+Rounds are gcWaitTime apart; while disks have no room a second, or ten times what the last one took: who deletes a topic then
+wants room now. (Apache's rounds stay gcWaitTime apart, and one of them is proof enough.)
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Protocol
 
 from metadata.store import MetadataError, MetadataStore
@@ -15,6 +18,8 @@ from ports.logs import line
 
 ROUND_SECONDS_MIN = 60.0
 """Between two rounds that prove something together."""
+LOOK_SECONDS, FULL_ROUND_SECONDS_MIN, FULL_ROUND_TIMES = 5.0, 1.0, 10
+"""How often it is asked whether there is room; without any, the time between two rounds at least, and in times of one."""
 log = logging.getLogger("bookie.garbage")
 
 
@@ -31,8 +36,20 @@ class GarbageCollector:
     """Compares a bookie's ledgers with the metadata. `ledger_path` gives a ledger's node, `root` is above all."""
 
     def __init__(
-        self, bookie: LedgerKeeper, store: MetadataStore, ledger_path: Callable[[int], str], root: str, wait_seconds: float
+        self,
+        bookie: LedgerKeeper,
+        store: MetadataStore,
+        ledger_path: Callable[[int], str],
+        root: str,
+        wait_seconds: float,
+        *,
+        lacks_room: Callable[[], bool] = lambda: False,
+        forces_when_full: bool = False,
     ) -> None:
+        """`forces_when_full`: also compaction begins at once when there is no room (isForceGCAllowWhenNoSpace)."""
+        self._lacks_room, self._forces_when_full = lacks_room, forces_when_full
+        self._was_full = False
+        self._round_seconds = 0.0
         self._bookie = bookie
         self._store = store
         self._ledger_path = ledger_path
@@ -60,21 +77,39 @@ class GarbageCollector:
         loop = asyncio.get_running_loop()
         last_round_at = loop.time()
         while True:
-            await self._wait()
-            if not self.is_forced or loop.time() - last_round_at >= min(self._wait_seconds, ROUND_SECONDS_MIN):
+            await self._wait(last_round_at)
+            if self._is_due(last_round_at) or (self.is_forced and self._may_prove(last_round_at)):
                 last_round_at = loop.time()
                 await self.run_round()
+                self._round_seconds = loop.time() - last_round_at
+                last_round_at = loop.time()
             await self._bookie.compact(self._forced)
             self._forced = None
 
-    async def _wait(self) -> None:
-        try:
-            async with asyncio.timeout(self._wait_seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            return  # which is what it waits for
-        finally:
+    def _is_due(self, last_round_at: float) -> bool:
+        seconds = self._wait_seconds
+        if self._lacks_room():
+            seconds = min(seconds, max(FULL_ROUND_SECONDS_MIN, FULL_ROUND_TIMES * self._round_seconds))
+        return asyncio.get_running_loop().time() - last_round_at >= seconds
+
+    def _may_prove(self, last_round_at: float) -> bool:
+        return asyncio.get_running_loop().time() - last_round_at >= min(self._wait_seconds, ROUND_SECONDS_MIN)
+
+    async def _wait(self, last_round_at: float) -> None:
+        """Until a round is due, or one is triggered."""
+        while not (self._is_due(last_round_at) or self.is_forced):
+            seconds = FULL_ROUND_SECONDS_MIN if self._lacks_room() else LOOK_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(seconds, self._wait_seconds)):
+                    await self._wake.wait()
             self._wake.clear()
+            self._look_whether_full()
+
+    def _look_whether_full(self) -> None:
+        """GarbageCollectorThread.enableForceGC."""
+        was_full, self._was_full = self._was_full, self._lacks_room()
+        if self._was_full and not was_full and self._forces_when_full:
+            self._forced = self._forced or "major"
 
     async def run_round(self) -> list[int]:
         """One round; the ledgers that were deleted. A failure is logged, and the next round begins from nothing."""

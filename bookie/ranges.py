@@ -33,9 +33,11 @@ P = TypeVar("P", bound=Sliceable)
 class Ranges(Generic[P]):
     """The parts of one ledger."""
 
-    __slots__ = ("_firsts", "_parts")
+    __slots__ = ("_firsts", "_parts", "has_replaced")
 
     def __init__(self) -> None:
+        self.has_replaced = False
+        """A part has taken the place of what an older one had: cutting it out would not bring that back."""
         self._firsts: list[int] = []
         self._parts: list[P] = []
 
@@ -84,11 +86,29 @@ class Ranges(Generic[P]):
             low -= 1
         high = bisect_right(self._firsts, last)
         old = self._parts[low:high]
+        self.has_replaced = self.has_replaced or bool(old)
         before = [_slice(part, part.first_entry_id, first - 1) for part in old if part.first_entry_id < first]
         after = [_slice(part, last + 1, part.last_entry_id) for part in old if part.last_entry_id > last]
         kept = [*before, new, *after]
         self._parts[low:high] = kept
         self._firsts[low:high] = [part.first_entry_id for part in kept]
+
+    def cut(self, first: int, last: int) -> bool:
+        """Take these entries out, all of which are here. False: they are not, or had taken the place of older ones.
+
+        Whoever iterates over the parts meanwhile goes on with the old ones.
+        """
+        low, high = bisect_left(self._firsts, first), bisect_right(self._firsts, last)
+        if low and self._parts[low - 1].last_entry_id >= first:
+            low -= 1
+        old = self._parts[low:high]
+        if self.has_replaced or joined_ranges(_common(part, first, last) for part in old) != [(first, last)]:
+            return False
+        before = [_slice(part, part.first_entry_id, first - 1) for part in old if part.first_entry_id < first]
+        after = [_slice(part, last + 1, part.last_entry_id) for part in old if part.last_entry_id > last]
+        self._parts = [*self._parts[:low], *before, *after, *self._parts[high:]]
+        self._firsts = [part.first_entry_id for part in self._parts]
+        return True
 
 
 class LedgerRanges(Generic[P]):
@@ -137,6 +157,11 @@ class LedgerRanges(Generic[P]):
         if ranges is None:
             ranges = self._ledgers[ledger_id] = Ranges()
         return ranges
+
+
+def _common(part: Part, first: int, last: int) -> tuple[int, int]:
+    """What `part` has of these entries, of which it has some."""
+    return max(first, part.first_entry_id), min(last, part.last_entry_id)
 
 
 def joined_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

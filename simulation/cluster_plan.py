@@ -11,6 +11,7 @@ from enum import Enum
 
 from broker.topic.contract import SubscriptionType
 from simulation.consumer import ConsumerShape
+from simulation.drawn_settings import BOOKIE, BROKER, draw, fitting
 from simulation.producer import ProducerShape
 from simulation.rng import stream
 
@@ -125,14 +126,15 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
     rng = stream(seed, "cluster plan")
     quorum = rng.choice(QUORUMS)
     brokers, clients = rng.choice((2, 3, 3)), rng.choice((1, 2))
+    drawn = draw(stream(seed, "settings"))
     return ClusterPlan(
         seed,
         brokers,
         max(3, quorum[0] + rng.choice((0, 1))),
         clients,
-        _broker_settings(rng, quorum),
-        {"autoRecoveryDaemonEnabled": "false", "flushInterval": str(rng.choice((500, 2000))), "journalAlignmentSize": "512"},
-        tuple(_topic(rng, number, clients) for number in range(rng.choice((1, 1, 2)))),
+        {**_broker_settings(rng, quorum), **{key: drawn[key] for key in drawn if key in BROKER}},
+        {**_bookie_settings(rng), **{key: drawn[key] for key in drawn if key in BOOKIE}},
+        tuple(_topic(rng, number, clients, drawn) for number in range(rng.choice((1, 1, 2)))),
         rng.random() < 0.7,
         tuple(sorted((*_faults(rng), *_copies_left(stream(seed, "one copy"))), key=lambda fault: fault.at)),
         tuple(rng.choice(("kill", "stop", "stay")) for _ in range(brokers)),
@@ -156,13 +158,19 @@ def _broker_settings(rng: random.Random, quorum: tuple[int, int, int]) -> dict[s
     }
 
 
-def _topic(rng: random.Random, number: int, clients: int) -> TopicPlan:
+def _bookie_settings(rng: random.Random) -> dict[str, str]:
+    return {"autoRecoveryDaemonEnabled": "false", "flushInterval": str(rng.choice((500, 2000))), "journalAlignmentSize": "512"}
+
+
+def _topic(rng: random.Random, number: int, clients: int, drawn: Mapping[str, str]) -> TopicPlan:
     producers = tuple((rng.randrange(clients), _producer(rng, index)) for index in range(rng.choice((1, 2))))
     consumers: list[tuple[int, ConsumerShape]] = []
     for index in range(rng.choice((1, 1, 2))):
         kind = rng.choice(tuple(SubscriptionType))
         count = 1 if kind is SubscriptionType.EXCLUSIVE else rng.choice((1, 2))
-        consumers += [(rng.randrange(clients), _consumer(rng, f"s{index}", kind, each)) for each in range(count)]
+        consumers += [
+            (rng.randrange(clients), fitting(_consumer(rng, f"s{index}", kind, each), drawn)) for each in range(count)
+        ]
     return TopicPlan(f"persistent://public/default/sim-{number}", producers, tuple(consumers))
 
 

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from simulation.consumer import ConsumerShape
 
-DRAWN: Mapping[str, Sequence[str]] = {
-    # Bookie
+BOOKIE: Mapping[str, Sequence[str]] = {
     "journalMaxSizeMB": ("1", "16"),
     "journalPreAllocSizeMB": ("1", "4"),
     "journalAlignmentSize": ("512", "4096"),
@@ -42,6 +41,8 @@ DRAWN: Mapping[str, Sequence[str]] = {
     "dataIntegrityChecking": ("true", "false"),
     "localConsistencyCheckOnStartup": ("true", "false"),
     "allowLocalReads": ("true", "false"),
+}  # fmt: skip
+BROKER: Mapping[str, Sequence[str]] = {
     # Ledgers
     "managedLedgerDigestType": ("CRC32C", "CRC32", "DUMMY", "MAC"),
     "managedLedgerPassword": ("secret",),
@@ -164,6 +165,7 @@ DRAWN: Mapping[str, Sequence[str]] = {
     "brokerMaxConnectionsPerIp": ("100",),
     "exposingBrokerEntryMetadataToClientEnabled": ("true", "false"),
 }  # fmt: skip
+DRAWN: Mapping[str, Sequence[str]] = {**BOOKIE, **BROKER}
 
 NOT_DRAWN: Mapping[str, Sequence[str]] = {
     "names a place, a port, a file or a credential": (

@@ -1,22 +1,34 @@
 """Small files that are replaced as a whole: written beside, synced, renamed, and the directory synced."""
 
 from ports.disk import Disk
+from ports.kept_room import NO_ROOM, KeptRoom
 
 LANE = "entry-log"
 TEMPORARY_SUFFIX = ".tmp"
 
 
-async def replace_file(disk: Disk, directory: str, name: str, content: bytes) -> None:
-    """Durable when this returns; before that, the old content or the new one, never a mixture."""
+async def replace_file(disk: Disk, directory: str, name: str, content: bytes, kept: KeptRoom | None = None) -> None:
+    """Durable when this returns; before that, the old content or the new one, never a mixture. `kept`: for a full disk."""
     temporary = f"{directory}/{name}{TEMPORARY_SUFFIX}"
-    file = await disk.open(temporary, create=True, lane=LANE)
     try:
-        await file.truncate(0)
-        await file.write(0, [content], sync=True)
-    finally:
-        await file.close()
+        await _write_whole(disk, temporary, content)
+    except OSError as error:
+        if error.errno not in NO_ROOM or kept is None or not await kept.take(temporary):
+            raise
+        await _write_whole(disk, temporary, content)
     await disk.rename(temporary, f"{directory}/{name}")
     await disk.sync_directory(directory)
+
+
+async def _write_whole(disk: Disk, path: str, content: bytes) -> None:
+    """What the file has its room for is written into that; it is cut afterwards."""
+    file = await disk.open(path, create=True, lane=LANE)
+    try:
+        await file.write(0, [content])
+        await file.truncate(len(content))
+        await file.sync()
+    finally:
+        await file.close()
 
 
 async def read_file(disk: Disk, path: str, size: int | None = None) -> bytes:

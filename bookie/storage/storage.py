@@ -29,6 +29,7 @@ from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.small_files import TEMPORARY_SUFFIX, read_file, replace_file
 from bookie.storage.span import Span
 from ports.disk import Disk
+from ports.kept_room import KeptRoom
 from ports.logs import line
 from wire.run import EntryRun
 
@@ -38,6 +39,7 @@ LEDGERS_BYTES_SLACK = 64 * 1024
 """A ledgers file is written anew when it is this much larger than twice what is live."""
 KEPT_BYTES_MAX, KEPT_SHARE = 16 << 20, 64
 """A flush leaves so many bytes, or this part of the disk: journal and metadata go on (`ports.kept_room`)."""
+KEPT, KEPT_CHECKPOINT_BYTES_MAX = "kept-checkpoint", 1 << 20
 log = logging.getLogger("bookie.storage")
 
 
@@ -92,6 +94,8 @@ class LedgerStorage:
             ),
         )
         self.checkpoint = Checkpoint()
+        self.kept = KeptRoom(disk, directory, KEPT, piece_bytes_min=1, pieces_max=1, bytes_max=KEPT_CHECKPOINT_BYTES_MAX)
+        """For a checkpoint: on a full disk one must be written before a dead log may go."""
         self.index = Index()
         self._next_ledgers_file_id = 1
         self._ledgers_file_failed = False
@@ -266,7 +270,7 @@ class LedgerStorage:
         await self._remove_superseded()
 
     async def _replace_checkpoint(self, checkpoint: Checkpoint) -> None:
-        await replace_file(self._disk, self._directory, CHECKPOINT, form.encode_checkpoint(checkpoint))
+        await replace_file(self._disk, self._directory, CHECKPOINT, form.encode_checkpoint(checkpoint), self.kept)
         self.checkpoint = checkpoint
 
     async def _remove_superseded(self) -> None:
@@ -306,7 +310,7 @@ class LedgerStorage:
         old, file_id = self.checkpoint.ledgers_file_id, self._next_ledgers_file_id
         self._next_ledgers_file_id += 1
         record = form.encode_ledgers(file_id, states)
-        await replace_file(self._disk, self._directory, ledgers_name(file_id), record)
+        await replace_file(self._disk, self._directory, ledgers_name(file_id), record, self.kept)
         self._ledgers_file_failed = False
         if old:
             self._superseded.append(ledgers_name(old))

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.bookie import Bookie
-from bookie.waiting_adds import NotAsOne
 from tests.bookie.machines import Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, mixed, sealed
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie_codes import BookieCode, BookieError, NotAsOne
 from wire.run import EntryRun
 
 Place = tuple[int, int]

@@ -190,3 +190,79 @@ def test_what_a_deleted_ledger_had_in_the_memtable_is_not_flushed() -> None:
         assert (await bookie.read(2, 0, 1, 1)).count == 1
 
     on_machine(scenario)
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_while_there_is_no_room_a_deleted_ledger_goes_within_seconds(is_full: bool) -> None:
+    async def scenario(machine: Machine) -> None:
+        world = World(machine)
+        await world.start()
+        collector = GarbageCollector(machine.bookie, world.store, node, "/ledgers", 900.0, lacks_room=lambda: is_full)
+        running = asyncio.ensure_future(collector.run())
+        await asyncio.sleep(100)
+        await world.store.delete(node(2))
+        await asyncio.sleep(4)
+        assert machine.bookie.ledger_ids() == ([1, 3, 4] if is_full else [1, 2, 3, 4])
+        running.cancel()
+
+    on_machine(scenario)
+
+
+def test_rounds_on_a_full_disk_take_a_tenth_of_the_time_at_most() -> None:
+    async def scenario(machine: Machine) -> None:
+        world = World(machine)
+        await world.start()
+        loop, rounds = asyncio.get_running_loop(), list[float]()
+        children = world.store.children
+
+        async def slow(path: str) -> list[str]:
+            if path == "/ledgers":
+                rounds.append(loop.time())
+                await asyncio.sleep(3)
+            return await children(path)
+
+        world.store.children = slow  # type: ignore[method-assign]
+        collector = GarbageCollector(machine.bookie, world.store, node, "/ledgers", 900.0, lacks_room=lambda: True)
+        running = asyncio.ensure_future(collector.run())
+        await asyncio.sleep(200)
+        assert 5 <= len(rounds) <= 7
+        running.cancel()
+
+    on_machine(scenario)
+
+
+def test_a_disk_that_becomes_full_begins_a_compaction_where_that_is_wanted() -> None:
+    class Keeper:
+        forced: list[str | None]
+
+        def __init__(self) -> None:
+            self.forced = []
+
+        def ledger_ids(self) -> list[int]:
+            return []
+
+        async def delete(self, ledger_ids: object) -> None:
+            raise AssertionError(ledger_ids)
+
+        async def compact(self, forced: str | None = None) -> None:
+            self.forced.append(forced)
+
+    async def scenario(machine: Machine) -> None:
+        await machine.start()
+        store, full = MemoryStore(SimClock(machine.loop)), set[str]()
+        keepers = Keeper(), Keeper()
+        for keeper in keepers:
+            forces = keeper is keepers[1]
+            collector = GarbageCollector(
+                keeper, store, node, "/ledgers", 900.0, lacks_room=lambda: bool(full), forces_when_full=forces
+            )
+            running = asyncio.ensure_future(collector.run())
+            full.clear()
+            await asyncio.sleep(100)
+            assert keeper.forced == []
+            full.add("the disk")
+            await asyncio.sleep(20)
+            assert keeper.forced.count("major") == forces
+            running.cancel()
+
+    on_machine(scenario)

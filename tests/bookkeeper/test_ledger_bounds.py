@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper import replicated_adds
+from bookkeeper import counted_adds, replicated_adds
 from bookkeeper.candidates import Candidates
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerBusy, LedgerClosed, LedgerError
@@ -84,7 +84,7 @@ def test_a_quorum_that_breaks_is_healed_by_a_spare_that_came_while_nobody_was_lo
 
 
 def with_outstanding(monkeypatch: pytest.MonkeyPatch, entries: int, scenario: Callable[[], Awaitable[None]]) -> None:
-    monkeypatch.setattr(replicated_adds, "OUTSTANDING_ENTRIES_MAX", entries)
+    monkeypatch.setattr(counted_adds, "OUTSTANDING_ENTRIES_MAX", entries)
     run(scenario())
 
 

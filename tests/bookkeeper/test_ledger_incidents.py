@@ -12,7 +12,7 @@ from random import Random
 
 import pytest
 
-from bookkeeper import replicated_adds
+from bookkeeper import counted_adds
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerReader, LedgerUnreadable, LedgerWriter
 from bookkeeper.metadata_codec import LedgerState
@@ -295,7 +295,7 @@ def test_bookkeeper_3466_an_empty_ledger_is_closed_while_a_bookie_is_away(sizes:
 def test_bookkeeper_3408_and_2269_a_bookie_that_takes_nothing_is_not_sent_without_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(replicated_adds, "OUTSTANDING_BYTES_MAX", 10_000)
+    monkeypatch.setattr(counted_adds, "OUTSTANDING_BYTES_MAX", 10_000)
 
     async def scenario(cluster: Cluster, client: BookKeeper, writer: LedgerWriter) -> None:
         for bookie in cluster.all:

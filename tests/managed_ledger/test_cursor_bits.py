@@ -86,3 +86,18 @@ def test_batches_between_two_positions_are_found_without_the_others() -> None:
         batches.restore(Position(ledger_id, entry_id), (entry_id + 1,))
     assert [place for place, _ in batches.between(Position(3, 2), Position(5, 0))] == [(3, 2), (3, 3), (5, 0)]
     assert list(batches.between(None, None)) == batches.items()
+
+
+def test_words_of_runs_that_begin_anywhere_are_those_of_the_same_numbers() -> None:
+    """Each run container says how many runs it has in two bytes, and the first run's beginning stands right behind them."""
+    bits = BitMap(range(300, 900)) | BitMap(range(BLOCK + 77, BLOCK + 5000)) | BitMap(range(2 * BLOCK + 1, 2 * BLOCK + 9))
+    bits.run_optimize()
+    assert list(to_words(bits)) == naive_words(bits)
+
+
+@pytest.mark.parametrize("batch_size", [0, 5, 64])
+def test_an_acknowledgement_that_leaves_all_of_a_batch_changes_nothing(batch_size: int) -> None:
+    batches = BatchIndexes()
+    ack_set = [(1 << (batch_size or 64)) - 1]
+    assert batches.acknowledge(Position(1, 1), ack_set, batch_size) == (False, False)
+    assert batches.items() == []

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from managed_ledger.cache import entry_cache
+from managed_ledger.cache import entry_cache, places
 from managed_ledger.cache.entry_cache import CachedLog, EntryCache
+from managed_ledger.cache.pieces import Pieces
 from managed_ledger.cache.places import ReadingPlaces
 from tests.wire.frame_samples import stored
 from wire.kernels.entries import first_damaged, seal
@@ -235,3 +236,37 @@ def test_eviction_ends_when_removed_runs_stand_behind_one_that_was_asked_for() -
     assert log.get(1, 5, 2, MANY, 1.2) is not None
     cache.evict(5.0)
     assert cache.size_bytes == 0
+
+
+def test_an_entry_of_the_first_run_of_a_ledger_is_in_the_cache() -> None:
+    _, log = cached()
+    log.insert(sealed(5, 3), 0.0)
+    assert [Position(1, entry_id) in log for entry_id in (4, 5, 7, 8)] == [False, True, True, False]
+    assert Position(2, 5) not in log
+
+
+def test_a_cache_that_is_exactly_full_lets_nothing_go() -> None:
+    size = sealed(0, 1).size_bytes
+    cache = EntryCache(2 * size, 1000.0, lambda: None)
+    log = CachedLog(cache)
+    log.insert(sealed(0, 1), 0.0)
+    log.insert(sealed(5, 1), 0.0)
+    assert (cache.size_bytes, cache.evictions) == (2 * size, 0)
+
+
+def test_as_many_readers_as_the_bound_allows_are_known_by_where_they_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "PLACES_MAX", 3)
+    found = ReadingPlaces()
+    for number in range(4):
+        found.moved(Position(1, 100 * number), Position(1, 100 * number + 1))
+        known = [each for each in range(4) if Position(1, 100 * each + 1) in found]
+        assert known == list(range(max(0, number - 2), number + 1))
+
+
+@pytest.mark.parametrize(("pause_s", "is_fast"), [(4.9, True), (5.0, False)])
+def test_a_reader_that_needs_less_than_half_of_the_caches_time_for_a_piece_is_read_ahead_for(
+    pause_s: float, is_fast: bool
+) -> None:
+    pieces = Pieces(10.0)
+    assert not pieces.entered(Position(1, 0), Position(1, 100), 0.0)
+    assert pieces.entered(Position(1, 100), Position(1, 200), pause_s) is is_fast

@@ -122,3 +122,12 @@ def test_settings_that_cannot_be_are_refused() -> None:
         ManagedLedgerSettings(managed_ledger_max_entries_per_ledger=0)
     with pytest.raises(ValueError, match="MarkDelete"):
         ManagedLedgerSettings(managed_ledger_default_mark_delete_rate_limit=0)
+
+
+def test_when_all_ledgers_are_trimmed_the_first_position_is_the_one_after_the_last_entry() -> None:
+    sequence = LedgerSequence()
+    sequence.add_closed(1, 3, 300, 1)
+    sequence.add_closed(2, 5, 500, 1)
+    sequence.remove([1, 2])
+    assert sequence.last_confirmed == Position(2, 4)
+    assert sequence.first_position() == Position(2, 5)

@@ -5,6 +5,7 @@ import logging
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyroaring import BitMap
 
 from managed_ledger.contract import EARLIEST, ManagedLedgerError
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
@@ -87,5 +88,16 @@ def test_what_only_cannot_be_read_now_is_not_skipped() -> None:
         assert ledger.reads.lost.count == 0
         world.shared.ledgers[2].is_away = False
         assert await read_all(ledger) == numbers(30)
+
+    run(scenario())
+
+
+def test_entries_behind_one_that_is_known_to_be_lost_are_picked_with_those_before_it() -> None:
+    async def scenario() -> None:
+        _, ledger = await damaged(True, {3})
+        await read_all(ledger)
+        picked = await ledger.pick([(1, BitMap([2, 3, 4, 5]))], MANY)
+        assert [text for each in picked.runs for text in payloads(each) if text] == [b"2", b"4", b"5"]
+        assert picked.gone == [(1, BitMap([3]))]
 
     run(scenario())

@@ -5,6 +5,7 @@ keeps a line of JSON for each mutant, and a run with the same file goes on where
 """
 
 import argparse
+import functools
 import importlib
 import json
 import random
@@ -16,8 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutation.callers import callers_of
 from tests.mutation.mutants import Mutant, mutants_of
-from tests.mutation.runs import Mutations, Verdict
+from tests.mutation.runs import Judgement, Mutations, Verdict
 from tests.mutation.targets import LAYERS, modules
 
 QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist", "--timeout=0", "--no-header")
@@ -31,23 +33,33 @@ class Record:
         rows = [json.loads(line) for line in out.read_text().splitlines()] if out is not None and out.exists() else []
         self.verdicts: dict[str, str] = {row["mutant"]: row["verdict"] for row in rows}
 
-    def add(self, mutant: Mutant, verdict: Verdict) -> None:
+    def add(self, mutant: Mutant, judgement: Judgement) -> None:
+        verdict = judgement.verdict
         self.verdicts[str(mutant)] = verdict.value
         if verdict in (Verdict.SURVIVED, Verdict.NOT_CALLED):
-            print(f"{verdict.value}: {mutant}", flush=True)
+            left = f" ({judgement.untried} slower tests untried)" if judgement.untried else ""
+            print(f"{verdict.value}: {mutant}{left}", flush=True)
         if self._out is not None:
+            row = {"mutant": str(mutant), "verdict": verdict.value, "by": judgement.found_by, "untried": judgement.untried}
             with self._out.open("a") as out:
-                out.write(json.dumps({"mutant": str(mutant), "verdict": verdict.value}) + "\n")
+                out.write(json.dumps(row) + "\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     record = Record(options.out)
-    chosen = [mutant for mutant in choose(options.modules, options.count, options.seed) if str(mutant) not in record.verdicts]
+    done = {mutant for mutant, verdict in record.verdicts.items() if verdict not in options.again}
+    chosen = [mutant for mutant in choose(options.modules, options.count, options.seed) if str(mutant) not in done]
+    part, parts = map(int, options.part.split("/"))
+    chosen = chosen[part - 1 :: parts]
+    if options.again:
+        chosen = [mutant for mutant in chosen if str(mutant) in record.verdicts]
     for layer, tests in LAYERS.items():
         mutants = [mutant for mutant in chosen if mutant.module.startswith(layer) and layer.startswith(options.layer)]
         if mutants:
-            pytest.main([*QUIET, *tests], plugins=[Mutations(mutants, record.add)])
+            learn = functools.partial(callers_of, modules(layer), kept=options.callers)
+            plugin = Mutations(mutants, record.add, options.seconds, learn)
+            pytest.main([*QUIET, *(options.tests or tests)], plugins=[plugin])
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(Counter(record.verdicts.values()).items())))
     return 0
 
@@ -67,7 +79,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--count", type=int, default=100, help="mutants to try (100)")
     parser.add_argument("--seed", type=int, default=1, help="which are chosen (1)")
     parser.add_argument("--modules", default="", help="only of modules whose name begins so")
-    parser.add_argument("--layer", default="", help="only of layers whose name begins so: several processes share the work")
+    parser.add_argument("--layer", default="", help="only of layers whose name begins so")
+    parser.add_argument("--part", default="1/1", metavar="I/N", help="the first, second ... of N parts of what is left to try")
+    parser.add_argument("--seconds", type=float, default=20, help="that the tests of a mutant may take, slow ones last (20)")
+    parser.add_argument("--again", action="append", default=[], metavar="VERDICT", help="only those of FILE that ended so")
+    parser.add_argument("--tests", action="append", default=[], metavar="PATH", help="with these tests, not those of the layer")
+    parser.add_argument("--callers", type=Path, help="a folder that keeps which test calls what for the next run")
     parser.add_argument("--out", type=Path, help="a file for a line of JSON each")
     return parser
 

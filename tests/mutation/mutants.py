@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType
 
+from tests.mutation.live import code_of
+
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -24,7 +26,7 @@ class Mutant:
     what: str
 
     def __str__(self) -> str:
-        return f"{self.module}:{self.line} {self.qualname}: {self.what}"
+        return f"{self.module}:{self.line} {self.qualname}: {self.what} (change {self.number})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def functions_of(tree: ast.Module) -> Iterator[tuple[str, FunctionNode]]:
 def mutants_of(module: str, source: str) -> list[Mutant]:
     return [
         Mutant(module, qualname, number, getattr(change.node, "lineno", function.lineno), change.what)
-        for qualname, function in functions_of(ast.parse(source))
+        for qualname, function in dict(functions_of(ast.parse(source))).items()
         for number, change in enumerate(_changes(function))
     ]
 
@@ -71,14 +73,9 @@ def mutants_of(module: str, source: str) -> list[Mutant]:
 def mutated_code(source: str, filename: str, mutant: Mutant) -> CodeType:
     """The code of the mutant's function with its change in it."""
     tree = ast.parse(source)
-    for qualname, function in functions_of(tree):
-        if qualname == mutant.qualname:
-            list(_changes(function))[mutant.number].apply()
-            break
-    code = compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
-    for part in mutant.qualname.split("."):
-        code = next(each for each in code.co_consts if isinstance(each, CodeType) and each.co_name == part)
-    return code
+    function = dict(functions_of(tree))[mutant.qualname]
+    list(_changes(function))[mutant.number].apply()
+    return code_of(compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True), mutant.qualname)
 
 
 def _changes(function: FunctionNode) -> Iterator[_Change]:

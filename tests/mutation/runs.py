@@ -1,37 +1,33 @@
 """Tests against mutants, without a changed file and without a new interpreter for each.
 
-`Mutations` is a pytest plugin. Once the tests are collected it runs them all in a fork, and learns which test calls which
-function and how long it takes. Then each mutant gets a fork of its own: the changed code stands in the live function, and the
-tests that call this function run, the quickest first, until one fails.
+`Mutations` is a pytest plugin. Once the tests are collected it learns which calls which function (`tests.mutation.callers`).
+Then each mutant gets a fork of its own: the changed code stands in the live function, and the tests that call it run, the
+quickest first, until one fails or the seconds are used up that one mutant may have.
 """
 
-import contextlib
 import importlib
 import os
-import pickle
+import select
 import signal
-import sys
 import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
-from typing import Any
+from types import CodeType, FunctionType
 
 import pytest
 
+from tests.mutation.callers import Callers
+from tests.mutation.items import passes, silence
+from tests.mutation.live import live_function
 from tests.mutation.mutants import Mutant, mutated_code
 
-SECONDS_MAX = 60
-"""That the tests of one mutant may take; one that makes them hang is found."""
-BASE_SECONDS_MAX = 1500
 EXAMPLES_MAX = 40
 """Of each property: enough to find a mutant."""
-
-Function = tuple[str, str]
-"""The file and the qualified name of a function."""
+PATIENCE = 5
+"""A mutant's tests may take so many times as long as they do without it, and `SECONDS_MORE`; if they take longer, they hang."""
+SECONDS_MORE = 15
 
 
 class Verdict(Enum):
@@ -39,6 +35,7 @@ class Verdict(Enum):
 
     KILLED = "killed"
     TIMED_OUT = "timed out"
+    """Its tests did not end, or the process was killed by a signal."""
     SURVIVED = "survived"
     NOT_CALLED = "not called"
     """No test calls the function."""
@@ -46,12 +43,29 @@ class Verdict(Enum):
     """The function cannot be replaced: a decorator hides it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on a mutant, the test that found it, and how many tests call it that there were no seconds for."""
+
+    verdict: Verdict
+    found_by: str = ""
+    untried: int = 0
+
+
 class Mutations:
     """Tries `mutants` with the tests of this pytest run; tells `judged` what became of each."""
 
-    def __init__(self, mutants: Sequence[Mutant], judged: Callable[[Mutant, Verdict], None]) -> None:
+    def __init__(
+        self,
+        mutants: Sequence[Mutant],
+        judged: Callable[[Mutant, Judgement], None],
+        seconds: float,
+        learn: Callable[[Sequence[pytest.Item]], Callers],
+    ) -> None:
         self._mutants = mutants
         self._judged = judged
+        self._seconds = seconds
+        self._learn = learn
 
     def pytest_configure(self) -> None:
         hypothesis = importlib.import_module("hypothesis")  # not before pytest has rewritten its assertions
@@ -61,114 +75,69 @@ class Mutations:
         hypothesis.settings.load_profile("mutants")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        files = {str(Path(sys.modules[mutant.module].__file__ or "")) for mutant in self._mutants}
-        callers = _who_calls(session.items, files)
+        callers = self._learn(session.items)
+        items = {item.nodeid: item for item in session.items}
         for mutant in self._mutants:
-            self._judged(mutant, _try(mutant, session.items, callers))
+            tests = callers.of(mutant.module, mutant.qualname)
+            chosen = _within(self._seconds, tests, callers)
+            patience = PATIENCE * sum(callers.seconds[test] for test in chosen) + SECONDS_MORE
+            judgement = _try(mutant, [items[test] for test in chosen], patience)
+            untried = len(tests) - len(chosen) if judgement.verdict is Verdict.SURVIVED else 0
+            self._judged(mutant, Judgement(judgement.verdict, judgement.found_by, untried))
         return True
 
 
-def _who_calls(items: Sequence[pytest.Item], files: set[str]) -> dict[Function, list[int]]:
-    """For each function in `files`, the indexes of the tests that call it and pass, the quickest first."""
-    with tempfile.TemporaryFile() as room:
-        child = os.fork()
-        if child == 0:
-            signal.alarm(BASE_SECONDS_MAX)
-            with _silence():
-                found = _observed(items, files)
-            os.pwrite(room.fileno(), pickle.dumps(found), 0)
-            os._exit(0)
-        _, status = os.waitpid(child, 0)
-        if status:
-            raise RuntimeError(f"the tests did not end by themselves without a mutant (status {status})")
-        room.seek(0)
-        observed: dict[int, tuple[float, set[Function]]] = pickle.load(room)  # what our own fork wrote
-    callers: dict[Function, list[int]] = {}
-    for index in sorted(observed, key=lambda each: observed[each][0]):
-        for function in observed[index][1]:
-            callers.setdefault(function, []).append(index)
-    return callers
+def _within(seconds: float, tests: Sequence[str], callers: Callers) -> list[str]:
+    """The first tests that take no longer than that together; one at least."""
+    chosen: list[str] = []
+    for test in tests:
+        seconds -= callers.seconds[test]
+        if chosen and seconds < 0:
+            break
+        chosen.append(test)
+    return chosen
 
 
-def _observed(items: Sequence[pytest.Item], files: set[str]) -> dict[int, tuple[float, set[Function]]]:
-    found = {}
-    for index, item in enumerate(items):
-        called: set[Function] = set()
-        with _profiled(called, files):
-            began = time.monotonic()
-            passes = _passes(item)
-        if passes:
-            found[index] = (time.monotonic() - began, called)
-    return found
-
-
-@contextlib.contextmanager
-def _profiled(called: set[Function], files: set[str]) -> Iterator[None]:
-    def on_event(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename in files:
-            called.add((frame.f_code.co_filename, frame.f_code.co_qualname))
-
-    threading.setprofile(on_event)
-    sys.setprofile(on_event)
-    try:
-        yield
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-
-
-def _passes(item: pytest.Item) -> bool:
-    """Whether the test passes by itself, with its fixtures set up before and torn down after it."""
-    failed = item.session.testsfailed
-    item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)
-    return item.session.testsfailed == failed
-
-
-def _try(mutant: Mutant, items: Sequence[pytest.Item], callers: dict[Function, list[int]]) -> Verdict:
+def _try(mutant: Mutant, items: Sequence[pytest.Item], patience: float) -> Judgement:
     module = importlib.import_module(mutant.module)
     path = str(Path(module.__file__ or ""))
     function = live_function(module, mutant.qualname)
     code = mutated_code(Path(path).read_text(), path, mutant)
     if function is None or code.co_freevars != function.__code__.co_freevars:
-        return Verdict.UNREACHABLE
-    tests = callers.get((path, mutant.qualname))
-    if not tests:
-        return Verdict.NOT_CALLED
-    child = os.fork()
-    if child == 0:
-        os._exit(_one_fails(function, code, [items[index] for index in tests]))
-    _, status = os.waitpid(child, 0)
-    if os.WIFSIGNALED(status):
-        return Verdict.TIMED_OUT
-    return Verdict.KILLED if os.WEXITSTATUS(status) else Verdict.SURVIVED
+        return Judgement(Verdict.UNREACHABLE)
+    if not items:
+        return Judgement(Verdict.NOT_CALLED)
+    with tempfile.NamedTemporaryFile() as room:
+        child = os.fork()
+        if child == 0:
+            Path(room.name).write_text(_first_that_fails(function, code, items))
+            os._exit(0)
+        if _status_within(child, patience):
+            return Judgement(Verdict.TIMED_OUT)
+        found_by = Path(room.name).read_text()
+    return Judgement(Verdict.KILLED, found_by) if found_by else Judgement(Verdict.SURVIVED)
 
 
-def _one_fails(function: FunctionType, code: CodeType, items: Sequence[pytest.Item]) -> int:
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(SECONDS_MAX)
+def _status_within(child: int, seconds: float) -> int:
+    """How the fork ended; killed when it takes longer. Its own alarm would not do: tests set and clear theirs."""
+    descriptor = os.pidfd_open(child)
+    try:
+        has_ended, _, _ = select.select([descriptor], [], [], seconds)
+    finally:
+        os.close(descriptor)
+    if not has_ended:
+        os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def _first_that_fails(function: FunctionType, code: CodeType, items: Sequence[pytest.Item]) -> str:
+    """The id of the first test that fails with this code in the function, else nothing."""
     function.__code__ = code
-    with _silence():
-        try:
-            return int(not all(map(_passes, items)))
-        except BaseException:  # noqa: BLE001 - whatever the mutant breaks, it is found
-            return 1
-
-
-@contextlib.contextmanager
-def _silence() -> Iterator[None]:
-    with open(os.devnull, "w") as nowhere:
-        for number in (1, 2):
-            os.dup2(nowhere.fileno(), number)
-        yield
-
-
-def live_function(module: Any, qualname: str) -> FunctionType | None:
-    """The function object of that name as it runs: behind a property, a class method or a wrapper that names it."""
-    found: Any = module
-    for part in qualname.split("."):
-        found = vars(found).get(part)
-        if found is None:
-            return None
-    for attribute in ("fget", "func", "__func__", "__wrapped__"):
-        found = getattr(found, attribute, found)
-    return found if isinstance(found, FunctionType) else None
+    with silence():
+        for item in items:
+            try:
+                if not passes(item):
+                    return item.nodeid
+            except BaseException:  # noqa: BLE001 - whatever the mutant breaks, it is found
+                return item.nodeid
+    return ""

@@ -60,13 +60,15 @@ def test_a_run_judges_mutants_by_the_tests_that_call_them(tmp_path: Path) -> Non
         "import json, sys, pytest\n"
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
         "import halves\n"
+        "from tests.mutation.callers import callers_of\n"
         "from tests.mutation.mutants import mutants_of\n"
         "from tests.mutation.runs import Mutations\n"
         "found = {}\n"
-        "judged = lambda mutant, verdict: found.update({mutant.what: verdict.value})\n"
+        "judged = lambda mutant, judgement: found.update({mutant.what: judgement.verdict.value})\n"
         "mutants = mutants_of('halves', open(halves.__file__).read())\n"
+        "learn = lambda items: callers_of(['halves'], items, None)\n"
         "pytest.main(['-q', '-p', 'no:cacheprovider', '-p', 'no:randomly', '--timeout=0', '--rootdir', sys.argv[1],"
-        " '-c', '/dev/null', sys.argv[1]], plugins=[Mutations(mutants, judged)])\n"
+        " '-c', '/dev/null', sys.argv[1]], plugins=[Mutations(mutants, judged, 20, learn)])\n"
         "print(json.dumps(found))\n"
     )
     done = subprocess.run(
