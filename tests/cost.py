@@ -27,6 +27,8 @@ from typing import Any
 from google.protobuf.message import Message
 from pyroaring import BitMap
 
+from simulation.loop import SimLoop
+
 SEES_OPERANDS = sys.version_info[:2] == (3, 11) and sys.implementation.name == "cpython"
 
 _BITMAP_MAX = 64
@@ -102,7 +104,8 @@ _COPYING = (
 """Classes that go through what they are made of."""
 _SIZED = (list, tuple, str, bytes, bytearray, memoryview, dict, set, frozenset, range, array, deque)
 _SEARCHED = (list, tuple, str, bytes, bytearray, memoryview, array, deque)
-_RUN_ONCE: CodeType = BaseEventLoop._run_once.__code__  # type: ignore[attr-defined]
+_TURNS: tuple[CodeType, ...] = (BaseEventLoop._run_once.__code__, SimLoop._turn.__code__)  # type: ignore[attr-defined]
+"""What an event loop calls for each turn."""
 
 
 def assert_linear(work: Callable[[int], Callable[[], Any]], n: int, *, times: int = 8, bound: float = 9.0) -> None:
@@ -147,7 +150,7 @@ class Counter:
 
     def _called(self, frame: FrameType, event: str, _: Any) -> Any:
         code = frame.f_code
-        if code is _RUN_ONCE:
+        if code in _TURNS:
             self._turn()
         if code not in self._codes:  # the lists inside of a SortedDict have a bound
             self._codes[code] = b"" if "sortedcontainers" in code.co_filename else code.co_code
@@ -256,7 +259,9 @@ def _of_subscript(stack: _Stack, _: int) -> int:
 
 
 def _of_change(stack: _Stack, _: int) -> int:
-    """Writing a slice, or taking something out of a list."""
+    """Writing a slice, or taking something out of a list. A bytearray loses its front without being moved."""
+    if isinstance(stack[2], bytearray) and isinstance(stack[1], slice) and not stack[1].start:
+        return len(range(*stack[1].indices(len(stack[2]))))
     return _size(stack[2]) if isinstance(stack[1], slice) or isinstance(stack[2], list) else 0
 
 

@@ -86,6 +86,12 @@ def _growing_list(n: int) -> None:
         found.append(found[-1] + each if found else each)
 
 
+def _used_up_from_the_front(n: int) -> None:
+    data = bytearray(n)
+    while data:
+        del data[:1]
+
+
 def _growing_bitmap(n: int) -> None:
     found = BitMap()
     for each in range(n):
@@ -121,6 +127,7 @@ LINEAR: dict[str, Callable[[int], Any]] = {
     "join": lambda n: b"".join([b"x" for _ in range(n)]),
     "a list that grows": _growing_list,
     "a bitmap that grows": _growing_bitmap,
+    "a bytearray used up from the front": _used_up_from_the_front,
 }
 
 

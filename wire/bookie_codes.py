@@ -30,3 +30,8 @@ class BookieError(Exception):
         super().__init__(f"{code.name} ledger {ledger_id} {detail}".rstrip())
         self.code = code
         self.ledger_id = ledger_id
+        self.detail = detail
+
+
+class NotAsOne(Exception):
+    """Entries that came as one mix cannot be answered as one, or not be taken as one: each has to be added by itself."""

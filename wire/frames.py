@@ -15,10 +15,17 @@ from google.protobuf.message import DecodeError, Message
 from wire.errors import MalformedCommand, MalformedFrame, UnknownCommand, other_protocol
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandPing, CommandPong
 from wire.kernels.sends import FRAME_BYTES_MAX
+from wire.readable_text import is_readable
 from wire.run import Buffer
 
 FRAME_PADDING_BYTES = 10 * 1024
 """A frame may be this much larger than maxMessageSize (Commands.MESSAGE_SIZE_FRAME_PADDING)."""
+
+COMMAND_BYTES_MAX = 1024 * 1024
+"""A command that a client sends, without its payload: one of 5 MB is most of a second of work. The largest are acknowledgements
+of tens of thousands of messages and schemas. Apache bounds the frame alone."""
+_TEXTS_MAX = 64
+"""Of one field, that are looked at one by one: of more protobuf says whether all are readable, and nobody says which is not."""
 
 _BODIES = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields if field.number > 1}
 """A command of type N is in field number N."""
@@ -60,13 +67,21 @@ def frame_end(buffer: Buffer, start: int, end: int, frame_bytes_max: int = FRAME
     return start + 4 + size
 
 
-def next_frame(buffer: Buffer, start: int, end: int, frame_bytes_max: int = FRAME_BYTES_MAX) -> Frame | None:
+def next_frame(
+    buffer: Buffer,
+    start: int,
+    end: int,
+    frame_bytes_max: int = FRAME_BYTES_MAX,
+    command_bytes_max: int = FRAME_BYTES_MAX,
+) -> Frame | None:
     """The frame at `start` of the bytes before `end`; None while it is not whole. MalformedFrame, MalformedCommand."""
     after = frame_end(buffer, start, end, frame_bytes_max)
     if after is None or after > end:
         return None
     view = memoryview(buffer)
     command_end = start + 8 + int.from_bytes(view[start + 4 : start + 8])
+    if command_end - start - 8 > command_bytes_max:
+        raise _too_long(view[start + 8 : command_end], command_bytes_max)
     return Frame(decode_command(bytes(view[start + 8 : command_end])), view[command_end:after], after)
 
 
@@ -88,7 +103,7 @@ def decode_command(encoded: bytes) -> BaseCommand:
         missing = next(_missing_fields(getattr(command, body), ""), "a field of another command")
         raise MalformedCommand(f"{BaseCommand.Type.Name(command.type)} without {missing}")
     if not encoded.isascii():
-        unreadable = next(_unreadable_text(getattr(command, body), ""), None)
+        unreadable = _found_unreadable(getattr(command, body), encoded)
         if unreadable is not None:
             raise MalformedCommand(f"{BaseCommand.Type.Name(command.type)} with a {unreadable} that is not UTF-8")
     return command
@@ -105,16 +120,29 @@ PING = encode(BaseCommand(type=BaseCommand.PING, ping=CommandPing()))
 PONG = encode(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
 
 
+def _too_long(encoded: memoryview, bytes_max: int) -> MalformedCommand:
+    """By the name of its type, where it says that first."""
+    known = BaseCommand.DESCRIPTOR.enum_types_by_name["Type"].values_by_number.get(_first_type(bytes(encoded[:11])) or 0)
+    kind = "command" if known is None else known.name
+    return MalformedCommand(f"{kind} of {len(encoded)} bytes without its payload, more than the {bytes_max} that are taken")
+
+
 def _without_known_type(encoded: bytes) -> MalformedCommand:
     """Protobuf leaves out the value of an enum that it does not know: look for the number where encoders write it, first."""
+    number = _first_type(encoded)
+    return MalformedCommand("command without a type") if number is None else UnknownCommand(number)
+
+
+def _first_type(encoded: bytes) -> int | None:
+    """The number of a command's type, which encoders write first; None where something else is."""
     if not encoded.startswith(b"\x08"):
-        return MalformedCommand("command without a type")
+        return None
     number = 0
     for shift, octet in enumerate(encoded[1:11]):
         number |= (octet & 127) << 7 * shift
         if octet < 128:
             break
-    return UnknownCommand(number)
+    return number
 
 
 def _missing_fields(message: Message, path: str) -> Iterator[str]:
@@ -123,6 +151,22 @@ def _missing_fields(message: Message, path: str) -> Iterator[str]:
             yield path + field.name
     for name, inner in _inner_messages(message, path):
         yield from _missing_fields(inner, f"{name}.")
+
+
+def _found_unreadable(message: Message, encoded: bytes) -> str | None:
+    if _has_many_texts(message):
+        return None if is_readable(encoded) else "text"
+    return next(_unreadable_text(message, ""), None)
+
+
+def _has_many_texts(message: Message) -> bool:
+    texts, inner_messages = _texts_of(message.DESCRIPTOR)
+    if any(is_repeated and len(getattr(message, name)) > _TEXTS_MAX for name, is_repeated in (*texts, *inner_messages)):
+        return True
+    return any(
+        any(map(_has_many_texts, getattr(message, name))) if is_repeated else _has_many_texts(getattr(message, name))
+        for name, is_repeated in inner_messages
+    )
 
 
 def _unreadable_text(message: Message, path: str) -> Iterator[str]:

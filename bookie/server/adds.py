@@ -13,12 +13,11 @@ from bookie.server.confirmations import Confirmations
 from bookie.server.operations import Peer
 from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
-from bookie.waiting_adds import NotAsOne
 from ports.logs import line
 from ports.promise import listen
 from wire.bookie.requests import Add, Answers
 from wire.bookie.runs import AddMix, AddRun
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie_codes import BookieCode, BookieError, NotAsOne
 from wire.kernels.bookie_requests import take_adds, take_mix
 from wire.kernels.bookie_responses import plain_responses
 from wire.kernels.mixes import mix_responses, runs_of

@@ -4,6 +4,7 @@ Adds and reads of version 2 are taken as runs by the kernels, everything else on
 is the protocol's error or a closed connection, and one line in the log. TLS is begun by a request (START_TLS), as Apache's do.
 Bounds: ADD_BYTES_MAX of adds, POLLS_MAX that wait, REQUESTS_MAX of everything else, READS_AT_ONCE of them being done; at any,
 and while the peer does not read its answers, nothing is read from it. Half a frame and unread answers have TICK_SECONDS.
+FRAMES_PER_TURN are handled in one turn of the loop; what else was read has the next ones.
 """
 
 import asyncio
@@ -24,7 +25,9 @@ from bookie.server.settings import BookieServerSettings
 from bookie.striped_bookie import AnyBookie
 from ports.logs import line
 from ports.outbox import Outbox
+from ports.owner import tell
 from ports.read_buffer import ReadBuffer, SharedRoom
+from ports.rest import FRAMES_PER_TURN, Rest
 from wire.bookie.frames import next_frame
 from wire.bookie.requests import Add, Answers, LongPoll, Rejected, Request, StartTls
 from wire.bookie.runs import ReadRun
@@ -79,6 +82,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         """Of one ledger, which came with what is being taken apart."""
         self._is_full = False
         self._is_reading = True
+        self._rest = Rest(tell(self._go_on))
         self._rejected_count = 0
         self._timer: asyncio.TimerHandle | None = None
         self._guard = server.security.guard()
@@ -138,6 +142,7 @@ class BookieConnection(asyncio.BufferedProtocol):
     def _release(self) -> None:
         """What was begun is done to its end: a fence is not to be cut off. Nobody waits for the peer any more."""
         self.is_open = False
+        self._rest.close()
         self._outbox.close()
         self._writable.set()
         for poll in self._polls:
@@ -154,7 +159,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._reading_changed()
 
     def _reading_changed(self) -> None:
-        is_reading = not self._is_full and self._writable.is_set()
+        is_reading = not (self._is_full or self._rest.is_behind or self._is_shaking_hands) and self._writable.is_set()
         if is_reading == self._is_reading or not self.is_open:
             return
         self._is_reading = is_reading
@@ -179,28 +184,42 @@ class BookieConnection(asyncio.BufferedProtocol):
         return self._input.room()
 
     def buffer_updated(self, nbytes: int) -> None:
-        buffer, end = self._input.filled(nbytes)
+        self._input.filled(nbytes)
         if self._is_shaking_hands:
             self._input.keep(0)  # it came right behind the handshake, whose end we shall hear of next
             return
         self._session.heard()
+        if not self._rest.is_behind:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Handle what was read, or a part of it: the rest has the next turn of the loop."""
+        buffer, start, end = self._input.unused()
         used = end
         try:
-            used = self._consume(buffer, end)
+            used = self._consume(buffer, start, end)
         except RemoteError as mistake:
             self.end(mistake.reason)
         except Exception:
             log.exception(line("a request failed", peer=self.address))
             self.end("internal error")
-        self._input.keep(used)
+        if self._rest.is_behind:
+            self._input.hold(used)
+        else:
+            self._input.keep(used)
         self._outbox.flush()
+        self._reading_changed()
 
-    def _consume(self, buffer: memoryview, end: int) -> int:
+    def _consume(self, buffer: memoryview, at: int, end: int) -> int:
         """Up to where the bytes are used up."""
-        at = 0
+        frames = 0
         while at < end and self.is_open:
             if self._is_shaking_hands:
                 raise MalformedCommand(f"{end - at} bytes in the clear after START_TLS")
+            frames += 1
+            if frames > FRAMES_PER_TURN:
+                self._rest.fall_behind()
+                break
             opcode = buffer[at + 5] if self._guard is None and end - at > 24 and buffer[at + 4] == 2 else 0
             if opcode == _ADD:
                 after = self._adds.take(buffer, at, end)
@@ -295,7 +314,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._is_shaking_hands = True
         self.answer(answers.tls_started(BookieCode.EOK))
         self._outbox.flush()
-        self._transport.pause_reading()
+        self._reading_changed()
         self._handshake = self._loop.create_task(self._shake_hands(tls.context()), name="TLS handshake")
 
     async def _shake_hands(self, context: ssl.SSLContext) -> None:
@@ -306,7 +325,7 @@ class BookieConnection(asyncio.BufferedProtocol):
             self.connection_lost(None)
             return
         self._outbox = Outbox(self._transport, self._transport.abort)
-        self._is_shaking_hands = False
+        self._is_shaking_hands, self._is_reading = False, True
         log.info(line("TLS", peer=self.address, cipher=self._transport.get_extra_info("cipher")[0]))
         if not self.is_open:
             self._transport.abort()

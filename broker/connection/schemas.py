@@ -76,7 +76,7 @@ async def check_consumer_schema(service: BrokerService, name: TopicName, topic: 
     """BrokerError(INCOMPATIBLE_SCHEMA)."""
     if not command.HasField("schema"):
         return
-    is_in_use = not topic.activity().is_schema_open
+    is_in_use = not topic.is_schema_open
     await service.schemas.for_consumer(name, schema_data(command.schema), is_in_use=is_in_use)
     await service.deletion.require_still(name)
 

@@ -42,7 +42,7 @@ class TopicLists:
         topics = await self._listed(namespace, asked.mode)
         pattern = self._pattern_of(asked)
         names, is_filtered = await matching(topics, pattern), pattern is not None
-        known = topics_hash(names)
+        known = await topics_hash(names)
         changed = asked.topics_hash != known
         self._link.answer(
             replies.topics_of_namespace(
@@ -100,7 +100,7 @@ class TopicLists:
             raise BrokerError(ServerError.NOT_ALLOWED, f"Topics pattern is not evaluated by this broker: {why}") from why
         if len(self._watchers) >= WATCHERS_MAX and asked.watcher_id not in self._watchers:
             raise BrokerError(ServerError.NOT_ALLOWED, f"More than {WATCHERS_MAX} topic list watchers on one connection")
-        topics, unwatch = await self._service.watch_topics(
+        topics, known, unwatch = await self._service.watch_topics(
             namespace,
             pattern,
             lambda new, deleted, known: self._link.answer(replies.watch_topic_update(asked.watcher_id, new, deleted, known)),
@@ -110,7 +110,6 @@ class TopicLists:
             self._watchers[asked.watcher_id] = unwatch
         else:
             unwatch()
-        known = topics_hash(topics)
         told = () if asked.topics_hash == known else topics
         self._link.answer(replies.watch_topic_list_success(asked.request_id, asked.watcher_id, told, known))
 

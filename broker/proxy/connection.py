@@ -13,6 +13,8 @@ from typing import Any, Protocol, cast
 
 from ports.logs import line
 from ports.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
+from ports.owner import tell
+from ports.rest import Rest
 from wire.errors import RemoteError
 from wire.frames import PING, PONG, Frame, encode, next_frame
 from wire.generated import pulsar_api_pb2 as api
@@ -33,6 +35,8 @@ log = logging.getLogger(__name__)
 
 REQUEST_BYTES_MAX = 256 * 1024
 """Of one command before the bytes are forwarded; the largest is a CONNECT with its credentials."""
+FRAMES_PER_TURN = 32
+"""Frames that are handled before others have their turn of the loop: a lookup costs some 100 microseconds in all."""
 REQUESTS_MAX = 1000
 """Lookups under way at which reading stops, until half of them are answered."""
 LINGER_SECONDS = 5.0
@@ -72,13 +76,16 @@ class ProxyConnection(asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
-        self._rest = b""
+        self._unused = bytearray()
+        """What was read and not handled yet: half a frame, or what waits for its turn."""
+        self._rest = Rest(tell(self._take))
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._state = State.HANDSHAKE
         self._client = NOBODY
         self._expiry: asyncio.TimerHandle | None = None
         self._was_heard = self._awaits_pong = self._is_open = self._is_held = False
+        self._is_reading = True
         self._broker: asyncio.Transport | None = None
         self._transport: asyncio.Transport
         self._outbox: Outbox
@@ -102,8 +109,8 @@ class ProxyConnection(asyncio.Protocol):
             self._server.counts.forwarded(len(data))
             self._broker.write(data)
             return
-        self._rest += data
-        if not self._is_held:
+        self._unused += data
+        if not (self._is_held or self._rest.is_behind):
             self._take()
 
     def pause_writing(self) -> None:
@@ -121,6 +128,7 @@ class ProxyConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         log.info(line("disconnected", peer=self.address, reason=exc or "closed"))
         self._is_open = False
+        self._rest.close()
         self._outbox.close()
         for task in list(self._tasks):
             task.cancel()
@@ -140,6 +148,7 @@ class ProxyConnection(asyncio.Protocol):
         """What was written is still sent. Closing twice is fine."""
         if self._is_open:
             self._is_open = False
+            self._rest.close()
             self._outbox.close()
             _end_softly(self._transport)
 
@@ -162,18 +171,30 @@ class ProxyConnection(asyncio.Protocol):
     # ---- Before bytes are forwarded
 
     def _take(self) -> None:
-        """Frames in order, until one has to be waited for."""
-        at = 0
+        """Frames in order, until one has to be waited for; those beyond FRAMES_PER_TURN in the next turn of the loop."""
+        used = 0
         try:
-            while self._is_open and not self._is_held:
-                frame = next_frame(self._rest, at, len(self._rest), REQUEST_BYTES_MAX)
-                if frame is None:
-                    break
-                at = frame.end
-                self._handle(frame)
+            used = self._taken()
         except RemoteError as mistake:
             self.end(mistake.reason)
-        self._rest = self._rest[at:]
+        if used:
+            del self._unused[:used]
+        self._reading_changed()
+
+    def _taken(self) -> int:
+        """Up to where the bytes are used up."""
+        at, frames = 0, 0
+        while self._is_open and not self._is_held:
+            if frames == FRAMES_PER_TURN:
+                self._rest.fall_behind()
+                break
+            frame = next_frame(self._unused, at, len(self._unused), REQUEST_BYTES_MAX)
+            if frame is None:
+                break
+            frames += 1
+            at = frame.end
+            self._handle(frame)
+        return at
 
     def _handle(self, frame: Frame) -> None:
         command, self._was_heard = frame.command, True
@@ -183,20 +204,25 @@ class ProxyConnection(asyncio.Protocol):
             self._connect(command.connect)
         elif self._state is State.LOOKUPS and command.type in RELAYED:
             self._run(self._relay(command))
-            if len(self._tasks) >= REQUESTS_MAX:
-                self._hold()
+            self._is_held = len(self._tasks) >= REQUESTS_MAX
         elif command.type != BaseCommand.PONG:
             self.end(f"{BaseCommand.Type.Name(command.type)} on a connection without a broker")
-
-    def _hold(self) -> None:
-        self._is_held = True
-        self._transport.pause_reading()
 
     def _go_on(self) -> None:
         if self._is_open and self._is_held:
             self._is_held = False
+            self._rest.fall_behind()
+
+    def _reading_changed(self) -> None:
+        """Before bytes are forwarded."""
+        is_reading = not (self._is_held or self._rest.is_behind)
+        if is_reading == self._is_reading or not self._is_open:
+            return
+        self._is_reading = is_reading
+        if is_reading:
             self._transport.resume_reading()
-            self._take()
+        else:
+            self._transport.pause_reading()
 
     def _run(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work, name="proxy request")
@@ -223,7 +249,7 @@ class ProxyConnection(asyncio.Protocol):
         log.info(line("connected", peer=self.address, client=version, broker=broker, **who))
         if address:
             self._state = State.JOINING
-            self._hold()
+            self._is_held = True
             self._run(self._join(command, address))
             return
         self._state = State.LOOKUPS
@@ -280,7 +306,7 @@ class ProxyConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
         self._outbox.flush()
-        rest, self._rest = self._rest, b""
+        rest, self._unused = self._unused, bytearray()
         self._server.counts.forwarded(len(rest))
         broker.set_write_buffer_limits(HIGH_WATER_BYTES, LOW_WATER_BYTES)
         broker.write(encode(BaseCommand(type=BaseCommand.CONNECT, connect=command)) + rest)

@@ -43,7 +43,8 @@ class BrokerLink(asyncio.Protocol):
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._waiting: dict[int, asyncio.Future[BaseCommand]] = {}
         self._last_request = 0
-        self._rest = b""
+        self._unused = bytearray()
+        """Half a frame."""
         self._transport: asyncio.Transport | None = None
         self._has_ended = False
 
@@ -113,14 +114,22 @@ class BrokerLink(asyncio.Protocol):
         self.end(str(exc or "closed by the broker"))
 
     def data_received(self, data: bytes) -> None:
-        buffer, at = self._rest + data, 0
+        self._unused += data
+        used = 0
         try:
-            while (frame := next_frame(buffer, at, len(buffer), self._frame_bytes_max)) is not None:
-                at = frame.end
-                self._handle(frame.command)
+            used = self._taken()
         except RemoteError as mistake:
             self.end(mistake.reason)
-        self._rest = buffer[at:]
+        if used:
+            del self._unused[:used]
+
+    def _taken(self) -> int:
+        """Up to where the bytes are used up."""
+        at = 0
+        while (frame := next_frame(self._unused, at, len(self._unused), self._frame_bytes_max)) is not None:
+            at = frame.end
+            self._handle(frame.command)
+        return at
 
     def _handle(self, command: BaseCommand) -> None:
         if command.type == BaseCommand.CONNECTED:

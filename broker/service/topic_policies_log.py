@@ -22,6 +22,7 @@ from ..topic.contract import (
     SubscriptionType,
     Topic,
 )
+from ..topic.sent_part import SentPart
 
 COMPACTION_CURSOR = "__compaction"
 """The durable place that keeps what is not compacted; without it retention would let go of policies."""
@@ -110,6 +111,9 @@ class _Writing:
     def receipts(self, run: SendRun, stored: EntryRun) -> None:
         if not self.stored.done():
             self.stored.set_result(Position(stored.ledger_id, stored.last_entry_id))
+
+    def part_stored(self, part: SentPart) -> None:
+        raise AssertionError("the policies are written run by run")
 
     def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
         self._fail(BrokerError(code, message))

@@ -1,18 +1,21 @@
 """Watchers of topic lists (WATCH_TOPIC_LIST): told of topics of a namespace that appear and go.
 
 Owns the watch on the metadata store, one per namespace that is watched. Knows nothing of connections: a watcher is a callback.
-Changes are told together after NOTICE_SECONDS, because each notice carries a hash over the whole list.
+Changes are told together after NOTICE_SECONDS, because each notice carries a hash over the whole list. A task of a namespace
+tells its watchers, one after the other.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from metadata.store import Change, MetadataStore, Notification
-from ports.slices import do_in_slices
+from ports.logs import line
 
 from .topic_lists import Pattern, is_matched, topics_hash
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
+
+log = logging.getLogger(__name__)
 
 NOTICE_SECONDS = 0.05
 
@@ -21,7 +24,7 @@ TopicListListener = Callable[[list[str], list[str], str], None]
 
 
 class TopicListWatcher:
-    """What one peer watches, and what it was told last. Pure.
+    """What one peer watches, and what it was told last.
 
     Made before the list is read, so that no change is lost in between; `begin` says what the list was.
     """
@@ -31,6 +34,7 @@ class TopicListWatcher:
         self._told: dict[str, None] | None = None
         self._changes: dict[str, bool] = {}
         self._listener = listener
+        self._has_ended = False
 
     def begin(self, topics: Iterable[str]) -> None:
         self._told = dict.fromkeys(topics)
@@ -39,11 +43,15 @@ class TopicListWatcher:
         if is_matched(topic, self.pattern):
             self._changes[str(topic)] = change is Change.CREATED
 
-    def tell(self) -> bool:
-        """What has changed since the last time, if anything has; False while the list is still being read."""
+    def end(self) -> None:
+        """Nothing is told any more."""
+        self._has_ended = True
+
+    async def tell(self) -> bool:
+        """Tell what has changed since the last time; False while the list is still being read. One call at a time."""
         told = self._told
         if told is None:
-            return False
+            return self._has_ended
         new = [name for name, is_there in self._changes.items() if is_there and name not in told]
         deleted = [name for name, is_there in self._changes.items() if not is_there and name in told]
         self._changes.clear()
@@ -51,7 +59,9 @@ class TopicListWatcher:
         for name in deleted:
             del told[name]
         if new or deleted:
-            self._listener(new, deleted, topics_hash(list(told)))
+            known = await topics_hash(list(told))
+            if not self._has_ended:
+                self._listener(new, deleted, known)
         return True
 
 
@@ -62,7 +72,9 @@ class TopicWatchers:
         self._store = store
         self._watchers: dict[NamespaceName, dict[TopicListWatcher, None]] = {}
         self._unwatch: dict[NamespaceName, Callable[[], None]] = {}
-        self._notices: dict[NamespaceName, asyncio.TimerHandle] = {}
+        self._tellers: dict[NamespaceName, asyncio.Task[None]] = {}
+        self._untold: dict[NamespaceName, None] = {}
+        """Namespaces with changes that their teller has still to look at."""
 
     def add(self, namespace: NamespaceName, watcher: TopicListWatcher) -> Callable[[], None]:
         """Returns the call that ends it; calling that twice is fine."""
@@ -77,6 +89,7 @@ class TopicWatchers:
         watchers = self._watchers.get(namespace, {})
         if watcher not in watchers:
             return
+        watcher.end()
         del watchers[watcher]
         if not watchers:
             del self._watchers[namespace]
@@ -94,29 +107,28 @@ class TopicWatchers:
         self._tell_soon(namespace)
 
     def _tell_soon(self, namespace: NamespaceName) -> None:
-        if namespace not in self._notices:
-            loop = asyncio.get_running_loop()
-            self._notices[namespace] = loop.call_later(NOTICE_SECONDS, self._tell, namespace)
+        self._untold[namespace] = None
+        if namespace not in self._tellers:
+            task = self._tellers[namespace] = asyncio.get_running_loop().create_task(self._tell(namespace), name="topic list")
+            task.add_done_callback(lambda done: self._ended(namespace, done))
 
-    def _tell(self, namespace: NamespaceName) -> None:
-        """One watcher in a turn of the loop: each has a whole list to be hashed."""
-        del self._notices[namespace]
-        told: list[bool] = []
-
-        def tell(watcher: TopicListWatcher) -> None:
-            told.append(watcher not in self._watchers.get(namespace, {}) or watcher.tell())
-
-        def then() -> None:
+    async def _tell(self, namespace: NamespaceName) -> None:
+        while namespace in self._untold:
+            await asyncio.sleep(NOTICE_SECONDS)
+            del self._untold[namespace]
+            told = [await watcher.tell() for watcher in tuple(self._watchers.get(namespace, ()))]
             if not all(told):
-                self._tell_soon(namespace)
+                self._untold[namespace] = None
 
-        do_in_slices([partial(tell, watcher) for watcher in self._watchers.get(namespace, ())], then, at_a_time=1)
+    def _ended(self, namespace: NamespaceName, teller: "asyncio.Task[None]") -> None:
+        self._tellers.pop(namespace, None)
+        if not teller.cancelled() and teller.exception() is not None:
+            log.error(line("changes of a topic list were not told", namespace=namespace), exc_info=teller.exception())
 
     def close(self) -> None:
         for unwatch in self._unwatch.values():
             unwatch()
-        for notice in self._notices.values():
-            notice.cancel()
+        for teller in self._tellers.values():
+            teller.cancel()
         self._unwatch.clear()
-        self._notices.clear()
         self._watchers.clear()

@@ -46,7 +46,7 @@ class _Message:
 
     def __init__(self) -> None:
         self.owner: Receiver | None = None
-        self.positions: dict[Position, None] = {}
+        self.positions = EntrySet()
 
 
 class ChunkedMessages:
@@ -72,14 +72,22 @@ class ChunkedMessages:
         message = self._messages.get(chunk.uuid)
         if message is None:
             message = self._messages[chunk.uuid] = _Message()
-        message.positions[position] = None
+        entry_ids = BitMap((position.entry_id,))
+        message.positions.add(position.ledger_id, entry_ids)
         self._uuids[position] = chunk.uuid
-        self._known.add(position.ledger_id, BitMap((position.entry_id,)))
+        self._known.add(position.ledger_id, entry_ids)
         return message
 
-    def is_behind(self, chunk: Chunk, position: Position, is_put_off: Callable[[Position], bool]) -> bool:
-        """An earlier chunk of the message has still to be delivered."""
-        return any(each < position and is_put_off(each) for each in self._messages[chunk.uuid].positions)
+    def is_behind(self, chunk: Chunk, position: Position, put_off: EntrySet) -> bool:
+        """Whether an earlier chunk of the message has still to be delivered: it waits here, or is put off elsewhere. Asked for
+        each chunk of a message, which may have very many: whole bitmaps are compared."""
+        for ledger_id, own in self._messages[chunk.uuid].positions.ledgers():
+            end = position.entry_id if ledger_id == position.ledger_id else own.max() + 1
+            if ledger_id <= position.ledger_id and any(
+                _is_before(own & each.in_ledger(ledger_id), end) for each in (put_off, *self._waiting.values())
+            ):
+                return True
+        return False
 
     def begun(self, chunk: Chunk, receiver: Receiver) -> None:
         """It was given to this one, and so is the rest."""
@@ -88,9 +96,6 @@ class ChunkedMessages:
     def wait(self, receiver: Receiver, position: Position) -> None:
         """Until this one has room."""
         self._waiting.setdefault(receiver, EntrySet()).add(position.ledger_id, BitMap((position.entry_id,)))
-
-    def waits(self, position: Position) -> bool:
-        return any(position in each for each in self._waiting.values())
 
     @property
     def waiting(self) -> EntrySet:
@@ -115,7 +120,7 @@ class ChunkedMessages:
             position = Position(ledger_id, entry_id)
             uuid = self._uuids.pop(position)
             positions = self._messages[uuid].positions
-            del positions[position]
+            positions.remove(ledger_id, BitMap((entry_id,)))
             if not positions:
                 del self._messages[uuid]
         for receiver, each in list(self._waiting.items()):
@@ -143,3 +148,7 @@ class ChunkedMessages:
             assert each, f"{receiver.name}: nothing waits, and is kept"
             for ledger_id, entry_ids in each.ledgers():
                 assert entry_ids <= self._known.in_ledger(ledger_id), "what waits is not known"
+
+
+def _is_before(entry_ids: BitMap, end: int) -> bool:
+    return bool(entry_ids) and entry_ids.min() < end

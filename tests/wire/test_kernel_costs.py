@@ -12,6 +12,7 @@ from tests.wire.bookie_samples import add, read
 from tests.wire.both_kernels import plain
 from wire.frames import encode
 from wire.generated import pulsar_api_pb2 as api
+from wire.kernels.columns import COLUMNS
 from wire.payloads import payload_section
 from wire.run import EntryRun
 
@@ -41,6 +42,12 @@ def _acks(n: int) -> Callable[[], Any]:
     data = b"".join([encode(ack(1, (number, 1))) for number in range(n)])
     kernel = plain("acks")
     return lambda: kernel.take_acks(data, 0, len(data))
+
+
+def _ack_mix(n: int) -> Callable[[], Any]:
+    data = b"".join([encode(ack(number % 2, (number, 1))) for number in range(n)])
+    kernel = plain("acks")
+    return lambda: kernel.take_ack_mix(data, 0, len(data), n)
 
 
 def _ack_of_many(n: int) -> Callable[[], Any]:
@@ -79,7 +86,41 @@ def _hashes(n: int) -> Callable[[], Any]:
     return lambda: kernel.key_hashes(run)
 
 
-KERNELS = (_sends, _acks, _ack_of_many, _adds, _reads, _scan, _scan_of_many_properties, _hashes)
+def _batch(n: int, properties: int) -> bytes:
+    """Messages with their own metadata, as they lie in one entry."""
+    parts = []
+    for number in range(n):
+        single = api.SingleMessageMetadata(payload_size=1, partition_key=f"k{number}", sequence_id=number)
+        for each in range(properties):
+            single.properties.add(key=f"k{each}", value="v")
+        encoded = single.SerializeToString()
+        parts.append(len(encoded).to_bytes(4) + encoded + b"x")
+    return b"".join(parts)
+
+
+def _messages_of_a_batch(n: int) -> Callable[[], Any]:
+    return _taken_apart(_batch(n, 1), n)
+
+
+def _properties_in_a_batch(n: int) -> Callable[[], Any]:
+    return _taken_apart(_batch(2, n), 2)
+
+
+def _taken_apart(payload: bytes, count: int) -> Callable[[], Any]:
+    kernel = plain("columns")
+
+    def taken() -> None:
+        columns, flags = array("q", bytes(8 * COLUMNS * count)), bytearray(count)
+        start, end, counts = (memoryview(array("q", [place])) for place in (0, len(payload), count))
+        assert kernel.take_messages(payload, start, end, counts, memoryview(columns), memoryview(flags))
+
+    return taken
+
+
+KERNELS = (
+    *(_sends, _acks, _ack_of_many, _ack_mix, _adds, _reads, _scan, _scan_of_many_properties, _hashes),
+    *(_messages_of_a_batch, _properties_in_a_batch),
+)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.__name__.strip("_"))

@@ -185,8 +185,8 @@ def take_reads(buffer: Buffer, start: int, end: int, entries_max: int) -> ReadRu
     return ReadRun(read_u32(data, start + 4), ledger_id, first, count, at)
 
 
-def add_requests(run: EntryRun, header: int, master_key: bytes) -> bytes:
-    """An add for each entry of the run."""
+def add_requests(run: EntryRun | EntryMix, header: int, master_key: bytes) -> bytes:
+    """An add for each entry of the run or mix."""
     count = len(run.offsets) - 1
     if len(master_key) != 20 or run.offsets[count] > length_of(run.buffer):
         raise ValueError(f"a master key of {len(master_key)} bytes, entries up to {run.offsets[count]}")

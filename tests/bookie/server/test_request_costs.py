@@ -7,14 +7,16 @@ one long field. An operation that is new in the protocol fails until it has a ro
 import asyncio
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from bookie.server.connection import BookieConnection
 from bookie.server.settings import BookieServerSettings
+from ports.rest import FRAMES_PER_TURN
 from tests.bookie.server.client import Served, served
-from tests.broker.connection.peer import FakeTransport
+from tests.broker.connection.peer import FakeTransport, settle
 from tests.cost import Counter
 from tests.wire.bookie_samples import KEY, add, batch_read, entry, frame, read
 from wire.bookie import version2
@@ -22,6 +24,8 @@ from wire.generated import bookie_protocol_pb2 as api
 
 BOUND = 9.0
 N = 30
+STEPS_PER_TURN = 300_000
+"""Some 5 milliseconds of bytecodes."""
 VERSION_2: dict[int, Callable[[int, int], bytes]] = {
     version2.ADD_ENTRY: lambda ledger_id, entry_id: add(ledger_id, entry_id),
     version2.READ_ENTRY: lambda ledger_id, entry_id: read(ledger_id, entry_id),
@@ -76,10 +80,7 @@ def _cost(data: bytes) -> int:
     found = [0]
 
     async def scenario(at: Served) -> None:
-        transport: Any = FakeTransport()
-        connection: Any = BookieConnection(at.listener)
-        transport.protocol = connection
-        connection.connection_made(transport)
+        connection, transport = _connected(at)
         with Counter() as counter:
             _feed(connection, transport, data)
             await asyncio.sleep(5)
@@ -128,6 +129,82 @@ def test_a_request_costs_time_linear_in_what_it_says_of_its_caller(operation: st
 
 def test_an_add_costs_time_linear_in_its_entry() -> None:
     _check(lambda n: add(7, 0, b"x" * (1000 * n)))
+
+
+MANY: dict[str, Callable[[int], bytes]] = {
+    "greetings of version 2": partial(_to_one_ledger, VERSION_2[version2.AUTH]),
+    "batch reads": partial(_to_a_ledger_each, VERSION_2[version2.BATCH_READ_ENTRY]),
+    "greetings of version 3": partial(_to_one_ledger, partial(_in_version_3, "AUTH")),
+    "requests that are refused": partial(_to_one_ledger, partial(_in_version_3, "RANGE_ADD_ENTRY")),
+    "questions": partial(_to_a_ledger_each, partial(_in_version_3, "READ_LAC")),
+}
+
+
+@pytest.mark.parametrize("what", MANY)
+def test_a_turn_of_the_loop_handles_a_bounded_part_of_what_a_client_sends(what: str) -> None:
+    async def scenario(at: Served) -> None:
+        connection, transport = _connected(at)
+        with Counter() as counter:
+            _feed(connection, transport, MANY[what](900))
+            assert transport.is_paused(), "nothing is read until all is handled"
+            await _caught_up(connection)
+        assert not transport.is_paused()
+        assert counter.longest < STEPS_PER_TURN, f"of {counter.steps} in all"
+        transport.close()
+        await asyncio.sleep(0)
+
+    served(scenario, BookieServerSettings())
+
+
+@pytest.mark.parametrize("requests", [FRAMES_PER_TURN - 1, FRAMES_PER_TURN, FRAMES_PER_TURN + 1, 3 * FRAMES_PER_TURN])
+def test_requests_that_are_put_off_are_handled_in_their_order(requests: int) -> None:
+    async def scenario(at: Served) -> None:
+        connection, transport = _connected(at)
+        sent = b"".join(_in_version_3("RANGE_ADD_ENTRY", 7, number) for number in range(requests))
+        _feed(connection, transport, sent[:-5])
+        await _caught_up(connection)
+        _feed(connection, transport, sent[-5:])
+        await asyncio.sleep(1)
+        assert _answered(bytes(transport.written)) == list(range(requests))
+        transport.close()
+        await asyncio.sleep(0)
+
+    served(scenario, BookieServerSettings())
+
+
+def test_a_client_that_goes_leaves_what_was_put_off() -> None:
+    async def scenario(at: Served) -> None:
+        connection, transport = _connected(at)
+        _feed(connection, transport, MANY["questions"](4 * FRAMES_PER_TURN))
+        connection.end("of the test")
+        await asyncio.sleep(1)
+        assert not connection._rest.is_behind
+        assert len(_answered(bytes(transport.written))) <= FRAMES_PER_TURN
+
+    served(scenario, BookieServerSettings())
+
+
+def _connected(at: Served) -> tuple[Any, Any]:
+    transport: Any = FakeTransport()
+    connection: Any = BookieConnection(at.listener)
+    transport.protocol = connection
+    connection.connection_made(transport)
+    return connection, transport
+
+
+async def _caught_up(connection: Any) -> None:
+    while connection._rest.is_behind:
+        await settle()
+
+
+def _answered(written: bytes) -> list[int]:
+    """The numbers of the requests, in the order of their answers."""
+    found, at = [], 0
+    while at < len(written):
+        end = at + 4 + int.from_bytes(written[at : at + 4])
+        found.append(api.Response.FromString(written[at + 4 : end]).header.txnId)
+        at = end
+    return found
 
 
 def _check(data: Callable[[int], bytes]) -> None:

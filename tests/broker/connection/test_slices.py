@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.connection.consumers import IDS_PER_SLICE
-from broker.connection.rest import FRAMES_PER_TURN
+from broker.connection.consumers import IDS_PER_SLICE, RUN_IDS_PER_SLICE
+from ports.rest import FRAMES_PER_TURN
 from ports.starts import STARTS_PER_TURN
 from tests.broker.connection.peer import (
     TOPIC,
@@ -18,6 +18,7 @@ from tests.broker.connection.peer import (
     ping,
     play_for_real,
     producer,
+    reasons,
     redeliver,
     settle,
     subscribe,
@@ -98,6 +99,34 @@ def test_what_follows_a_command_in_slices_waits_for_its_end() -> None:
             assert [position.ledger_id for each in consumer.acks for position in each.positions] == list(range(count))
             assert consumer.redeliveries == [([(1, 1)], None)]
             assert sorted(each.type for each in peer.answers()) == [BaseCommand.PONG, BaseCommand.ACK_RESPONSE]
+
+    play_for_real(scenario)
+
+
+def test_an_acknowledgement_of_very_many_entries_of_one_ledger_is_handed_on_in_parts() -> None:
+    """One of 5 MB took 54 ms."""
+
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            consumer = await peer.consume(sub_type=SHARED)
+            count = 3 * RUN_IDS_PER_SLICE + 1
+            peer.send(ack(1, *[(7, entry_id) for entry_id in range(count)]))
+            assert peer.transport.is_paused(), "nothing is read until then"
+            await _caught_up(peer)
+            assert not peer.transport.is_paused()
+            assert [len(run.entry_ids) for run in consumer.ack_runs] == [*[RUN_IDS_PER_SLICE] * 3, 1]
+            assert [entry_id for run in consumer.ack_runs for entry_id in run.entry_ids] == list(range(count))
+
+    play_for_real(scenario)
+
+
+def test_a_command_longer_than_a_megabyte_is_refused_by_name(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        async with a_peer() as peer:
+            peer.send(redeliver(1, *[(1 << 40, 1 << 40)] * 80_000))
+            await settle()
+            assert peer.transport.closed
+            assert "REDELIVER_UNACKNOWLEDGED_MESSAGES of 1280009 bytes without its payload" in reasons(caplog)[-1]
 
     play_for_real(scenario)
 

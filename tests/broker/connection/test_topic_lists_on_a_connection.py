@@ -42,7 +42,7 @@ def test_all_topics_of_a_namespace_with_their_hash() -> None:
             names = await make(peer, "b", "a")
             found = (await peer.ask(topics())).get_topics_of_namespace_response
             assert list(found.topics) == sorted(names)
-            assert (found.filtered, found.changed, found.topics_hash) == (False, True, topics_hash(names))
+            assert (found.filtered, found.changed, found.topics_hash) == (False, True, await topics_hash(names))
             known = (await peer.ask(topics(topics_hash=found.topics_hash))).get_topics_of_namespace_response
             assert (list(known.topics), known.changed) == ([], False)
             gone = topics(mode=api.CommandGetTopicsOfNamespace.NON_PERSISTENT)
@@ -79,7 +79,7 @@ def test_a_namespace_that_is_not_there_has_no_topics(mode: api.CommandGetTopicsO
     async def scenario() -> None:
         async with a_peer() as peer:
             found = (await peer.ask(topics(namespace="a/b", mode=mode))).get_topics_of_namespace_response
-            assert (list(found.topics), found.changed, found.topics_hash) == ([], True, topics_hash([]))
+            assert (list(found.topics), found.changed, found.topics_hash) == ([], True, await topics_hash([]))
 
     play(scenario)
 
@@ -96,7 +96,7 @@ def test_a_watcher_of_a_namespace_that_is_made_later_hears_of_its_topics() -> No
     async def scenario() -> None:
         async with a_peer() as peer:
             found = (await peer.ask(watch("public/later/.*", namespace="public/later"))).watch_topic_list_success
-            assert (list(found.topic), found.topics_hash) == ([], topics_hash([]))
+            assert (list(found.topic), found.topics_hash) == ([], await topics_hash([]))
             await peer.service.namespaces.create(NamespaceName("public", "later"), "standalone", 4)
             await peer.produce(1, "persistent://public/later/t")
             await asyncio.sleep(2 * NOTICE_SECONDS)
@@ -112,13 +112,13 @@ def test_a_watcher_hears_of_topics_that_come_and_go() -> None:
             names = await make(peer, "a")
             found = (await peer.ask(watch("public/default/a.*"))).watch_topic_list_success
             assert (found.request_id, found.watcher_id, list(found.topic)) == (2, 3, names)
-            assert found.topics_hash == topics_hash(names)
+            assert found.topics_hash == await topics_hash(names)
             await make(peer, "ab", "c", "ac")
             await asyncio.sleep(1)
             update = (await peer.answer()).watch_topic_update
             new = ["persistent://public/default/ab", "persistent://public/default/ac"]
             assert (update.watcher_id, list(update.new_topics), list(update.deleted_topics)) == (3, new, [])
-            assert update.topics_hash == topics_hash([*names, *new])
+            assert update.topics_hash == await topics_hash([*names, *new])
             await peer.topics.store.delete("/managed-ledgers/public/default/persistent/a")
             await asyncio.sleep(1)
             update = (await peer.answer()).watch_topic_update

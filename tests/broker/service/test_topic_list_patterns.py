@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.service import topic_lists
 from broker.service.topic_lists import NAMES_PER_SLICE, UnusablePattern, compile_pattern, matching, topics_hash
 from broker.service.topic_name import TopicName
 from tests.cost import Counter
+from wire.kernels.entries import checksum
 
 
 def topic(name: str) -> TopicName:
@@ -91,9 +93,34 @@ def test_a_list_of_very_many_names_is_matched_in_slices() -> None:
     assert asyncio.run(scenario()) < 200_000, "some 3 milliseconds of bytecodes"
 
 
+def _hash(topics: list[str]) -> str:
+    return asyncio.run(topics_hash(topics))
+
+
+def _hash_at_once(topics: list[str]) -> str:
+    """The naive twin."""
+    ordered = sorted(topics, key=lambda topic: topic.encode("utf-16-be"))
+    return checksum(",".join(ordered).encode()).to_bytes(4, "little").hex()
+
+
 def test_the_hash_of_a_list_is_guavas_crc32c_of_the_sorted_names_joined_by_commas() -> None:
     """CRC32C of "123456789" is e3069283; Guava writes the lowest byte first."""
-    assert topics_hash(["123456789"]) == "839206e3"
-    assert topics_hash(["b", "a"]) == topics_hash(["a", "b"]) != topics_hash(["a,", "b"])
-    assert topics_hash([]) == "00000000"
-    assert re.fullmatch("[0-9a-f]{8}", topics_hash(["persistent://public/default/ä"]))
+    assert _hash(["123456789"]) == "839206e3"
+    assert _hash(["b", "a"]) == _hash(["a", "b"]) != _hash(["a,", "b"])
+    assert _hash([]) == "00000000"
+    assert re.fullmatch("[0-9a-f]{8}", _hash(["persistent://public/default/ä"]))
+
+
+@given(st.lists(st.text("abz\uffff\U0001f600ä", max_size=4), max_size=40), st.integers(1, 9))
+def test_a_hash_in_slices_is_the_hash_at_once(names: list[str], slice_size: int) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(topic_lists, "NAMES_PER_SLICE", slice_size)
+        assert _hash(names) == _hash_at_once(names)
+
+
+def test_a_list_of_very_many_names_is_hashed_in_slices() -> None:
+    names = [f"persistent://public/default/{number * 7919 % 100_003}" for number in range(20 * NAMES_PER_SLICE)]
+    expected = _hash_at_once(names)
+    with Counter() as counter:
+        assert _hash(names) == expected
+    assert counter.longest < counter.steps / 8, f"of {counter.steps} in all"
