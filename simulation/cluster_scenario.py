@@ -18,6 +18,7 @@ from cli import broker_load
 from cli.initialize_cluster import ClusterMetadata, NewCluster
 from managed_ledger.contract import ManagedLedger
 from metadata.zookeeper.store import ZooKeeperStore
+from simulation.bounded import bounded
 from simulation.client import Recorder, RequestFailed
 from simulation.cluster_checker import ClusterChecker
 from simulation.cluster_client import ClusterClient
@@ -295,6 +296,7 @@ def _plain(name: str, kind: SubscriptionType) -> ConsumerShape:
     return ConsumerShape(name, kind, "drain", 100, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.02)
 
 
+@bounded
 def run_cluster_seed(seed: int, sink: TextIO | None = None) -> Outcome:
     """The life of a cluster that this seed stands for."""
     return ClusterScenario(draw_cluster_plan(seed), sink).run()

@@ -7,6 +7,7 @@ places, and what a receipt without a place calls a repeat is in one.
 import dataclasses
 from typing import TextIO
 
+from simulation.bounded import bounded
 from simulation.history import Acknowledged, MessageId, MessageKey, Violation
 from simulation.model import Publishes
 from simulation.outcome import Outcome
@@ -80,6 +81,7 @@ class DeduplicationScenario(Scenario):
         self._published.check_repeats()
 
 
+@bounded
 def run_deduplication_seed(seed: int, sink: TextIO | None = None) -> Outcome:
     """The life that this seed stands for."""
     return DeduplicationScenario(seed, sink).run()

@@ -18,6 +18,7 @@ from bookkeeper.ledgers import LedgerError, LedgerWriter
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
 from metadata.tree import Tree
+from simulation.bounded import bounded
 from simulation.client import SERVER
 from simulation.clock import SimClock
 from simulation.disk import SimDisk
@@ -147,6 +148,7 @@ class LedgerScenario:
                 raise Violation(f"entry {entry_id}: other bytes than were acknowledged")
 
 
+@bounded
 def run_ledger_seed(seed: int, sink: TextIO | None = None) -> Outcome:
     """The life of a ledger that this seed stands for."""
     return LedgerScenario(seed, sink).run()

@@ -21,6 +21,7 @@ from managed_ledger.contract import EARLIEST, ManagedLedger
 from managed_ledger.factory import ManagedLedgerFactory
 from managed_ledger.settings import ManagedLedgerSettings
 from metadata.memory import MemoryStore, SharedTree
+from simulation.bounded import bounded
 from simulation.client import SERVER
 from simulation.clock import SimClock
 from simulation.disk import SimDisk
@@ -175,7 +176,8 @@ class LogScenario:
         else:
             chosen = rng.sample(recent, rng.randint(1, min(4, len(recent))))
             for each in chosen:
-                cursor.acknowledge_entries(each.ledger_id, BitMap([each.entry_id]))
+                if not cursor.acknowledge_entry(each.ledger_id, each.entry_id):
+                    cursor.acknowledge_entries(each.ledger_id, BitMap([each.entry_id]))
                 promise.ask(each)
 
 
@@ -205,6 +207,7 @@ async def read_all(log: ManagedLedger) -> dict[int, Position]:
     return found
 
 
+@bounded
 def run_log_seed(seed: int, sink: TextIO | None = None) -> Outcome:
     """The life of a managed ledger that this seed stands for."""
     return LogScenario(seed, sink).run()

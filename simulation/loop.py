@@ -18,6 +18,7 @@ import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
 from ports.promise import Promise
@@ -127,6 +128,8 @@ class SimLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.trace = trace or Trace()
         self.callbacks = 0
+        self.busiest_s = 0.0
+        """Of the processor, for the callback that took most of it: says which runs are to be counted (`steps.bounded`)."""
         self.callbacks_max = callbacks_max
         self._meter = meter_in_force()
         self.failure: BaseException | None = None
@@ -220,7 +223,9 @@ class SimLoop(asyncio.BaseEventLoop):
             self.trace.now = self._now
             try:
                 if self._meter is None:
+                    began = thread_time()
                     handle._context.run(handle._callback, *handle._args)
+                    self.busiest_s = max(self.busiest_s, thread_time() - began)
                 else:
                     self._run_counted(self._meter, handle)
             except Exception as error:  # noqa: BLE001  # as asyncio's handles do: the run ends with it

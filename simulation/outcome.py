@@ -1,7 +1,7 @@
 """Outcome: how a run ended, and the one way to run a scenario on a loop to its end. Owns no scenario."""
 
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from simulation.logs import logged_to
@@ -18,6 +18,8 @@ class Outcome:
     seconds: float
     callbacks: int
     events: dict[str, int]
+    busiest_s: float = field(default=0.0, compare=False)
+    """Of the processor, for one callback."""
 
 
 def play(seed: int, loop: SimLoop, scenario: Coroutine[Any, Any, None], events: dict[str, int]) -> Outcome:
@@ -30,7 +32,7 @@ def play(seed: int, loop: SimLoop, scenario: Coroutine[Any, Any, None], events: 
         failure = _why(error)
     finally:
         loop.finish()
-    return Outcome(seed, loop.trace.hash, failure, loop.time(), loop.callbacks, dict(sorted(events.items())))
+    return Outcome(seed, loop.trace.hash, failure, loop.time(), loop.callbacks, dict(sorted(events.items())), loop.busiest_s)
 
 
 def _why(error: BaseException) -> str:

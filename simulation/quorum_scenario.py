@@ -19,6 +19,7 @@ from bookkeeper.paths import AVAILABLE, ROOT
 from bookkeeper.registry import LedgerRegistry
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
+from simulation.bounded import bounded
 from simulation.clock import SimClock
 from simulation.history import Violation
 from simulation.loop import SimLoop
@@ -59,6 +60,7 @@ class QuorumScenario:
         self.checker = QuorumChecker(self._metadata)
         settings = BookKeeperSettings(plan.quorum.ensemble_size, plan.quorum.write_quorum, plan.quorum.ack_quorum)
         self.world = World(self.loop, self.checker, SharedTree(), settings, {"acknowledged": 0, "opened": 0})
+        self.world.takes_parts = seed % 4 == 3
         hosts = [host_of(number) for number in range(plan.bookies)]
         self.bookies = [BookieMachine(self.loop, self._network, host, seed, plan.settings, self.checker) for host in hosts]
         self._clients: dict[str, SimProcess] = {}
@@ -227,6 +229,7 @@ class QuorumScenario:
         return self._cached[1]
 
 
+@bounded
 def run_quorum_seed(seed: int, sink: TextIO | None = None) -> Outcome:
     """The life of a replicated ledger that this seed stands for."""
     return QuorumScenario(seed, sink).run()

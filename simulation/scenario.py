@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TextIO
 
 from broker.topic.contract import SubscriptionType
+from simulation.bounded import bounded
 from simulation.checker import Checker
 from simulation.client import Client, Recorder
 from simulation.consumer import ConsumerShape, SimConsumer
@@ -151,6 +152,7 @@ def _plain(name: str, kind: SubscriptionType) -> ConsumerShape:
     return ConsumerShape(name, kind, "drain", 100, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.02)
 
 
+@bounded
 def run_seed(seed: int, sink: TextIO | None = None) -> Outcome:
     """The life of a standalone that this seed stands for."""
     return Scenario(draw_plan(seed), sink).run()

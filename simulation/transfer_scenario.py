@@ -10,6 +10,7 @@ import functools
 from collections.abc import Awaitable, Callable
 from typing import TextIO
 
+from simulation.bounded import bounded
 from simulation.client import Recorder, RequestFailed
 from simulation.history import Event, Violation
 from simulation.loop import SimLoop
@@ -168,6 +169,7 @@ class TransferScenario:
         raise Violation(f"{topic} cannot be read")
 
 
+@bounded
 def run_transfer_seed(seed: int, sink: TextIO | None = None) -> Outcome:
     """The life of a standalone with transactions that this seed stands for."""
     return TransferScenario(seed, sink).run()

@@ -1,28 +1,30 @@
 """What virtual time cannot say is measured beside it: steps of each callback, and what a server holds at the end of a seed."""
 
 import asyncio
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
 from broker.topic.producer import TopicProducer
 from broker.topic.publishers import Publishers
+from simulation.bounded import bounded, suspicious_s
 from simulation.deduplication_scenario import run_deduplication_seed
 from simulation.ledger_scenario import run_ledger_seed
 from simulation.log_scenario import run_log_seed
 from simulation.loop import SimLoop
 from simulation.memory import watched
-from simulation.outcome import play
+from simulation.outcome import Outcome, play
 from simulation.planted import Run
 from simulation.quorum_scenario import run_quorum_seed
 from simulation.rng import stream
 from simulation.scenario import run_seed
-from simulation.steps import counted
+from simulation.steps import counted, meter_in_force
 from simulation.transfer_scenario import run_transfer_seed
 from wire.run import SendRun
 
 EVERY = 30
-"""One of so many of the seeds that `test_seeds` runs: to count makes a run three times as long."""
+"""One of so many of the seeds that `test_seeds` runs: to count makes a run three times as long. In others only what takes as
+long as a server's start and half of it again is counted."""
 
 
 def outcome_of(work: Any) -> str | None:
@@ -92,21 +94,33 @@ def test_no_callback_of_a_seed_costs_more_steps_than_allowed(run: Run) -> None:
 
 
 def test_a_planted_quadratic_callback_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each publish looks at every pair of the messages before it."""
+    """Each publish looks at every pair of ten numbers for each message before it."""
     seen: list[int] = []
     original = Publishers.count_published
 
     def slower(self: Publishers, producer: TopicProducer, run: SendRun, chunks: int) -> None:
-        seen.extend(range(run.entries.message_count))
+        seen.extend(range(10 * run.entries.message_count))
         quadratic(seen[-1000:])
         original(self, producer, run, chunks)
 
     monkeypatch.setattr(Publishers, "count_published", slower)
-    assert run_seed(3, None).failure is None, "nothing else finds it"
-    with counted():
-        failure = run_seed(3, None).failure
-    assert failure is not None
+    failure = run_seed(3, None).failure
+    assert failure is not None, "every seed has the bound"
+    assert "steps in one turn of the loop" in failure
     assert "quadratic" in failure
+
+
+def test_a_seed_is_run_again_and_counted_only_where_a_callback_took_long() -> None:
+    ran: list[bool] = []
+
+    def run(seed: int, sink: TextIO | None = None) -> Outcome:
+        ran.append(meter_in_force() is not None)
+        return Outcome(seed, "", "too many steps" if ran[-1] else None, 0.0, 0, {}, busiest_s=seed * suspicious_s())
+
+    assert bounded(run)(0).failure is None
+    assert ran == [False]
+    assert bounded(run)(2).failure == "too many steps"
+    assert ran == [False, False, True]
 
 
 # ---- memory
