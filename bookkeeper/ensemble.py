@@ -121,6 +121,21 @@ class QuorumTracker:
         """Seats that are to be replaced; nothing is confirmed while there are any."""
         return list(self._leaving)
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Nothing is pending, nobody is to be replaced, and nothing has failed for good."""
+        return not (self._pieces or self._leaving) and self.failure is None
+
+    @property
+    def takes_more(self) -> bool:
+        """What is appended now can be confirmed without a change of the ensemble."""
+        return not self._leaving and self.failure is None
+
+    @property
+    def seats(self) -> Sequence[int]:
+        """By index in the ensemble."""
+        return self._everybody
+
     def index_of(self, seat: int) -> int | None:
         """Where in the ensemble; None for a seat that was replaced."""
         return self._indexes.get(seat)
@@ -131,6 +146,21 @@ class QuorumTracker:
             return (self._add_piece(first_entry_id, count, self._everybody),)
         ids = range(first_entry_id, first_entry_id + count)
         return [self._add_piece(entry_id, 1, self._write_set(entry_id)) for entry_id in ids]
+
+    def on_counted(self, last_confirmed: int) -> None:
+        """Of a tracker at rest: entries up to here were appended and confirmed without it."""
+        assert not self._pieces
+        assert last_confirmed >= self.last_confirmed
+        self.last_confirmed = last_confirmed
+
+    def on_append_counted(self, first_entry_id: int, count: int, acked: int) -> int:
+        """An append that these seats, a bit each, have stored already; its piece. The first one is not confirmed by them."""
+        assert not self._quorum.is_striped
+        assert self._pieces or acked.bit_count() < self._quorum.ack_quorum
+        piece = self._next
+        self._next = piece + 1
+        self._pieces[piece] = _Piece(first_entry_id, first_entry_id + count - 1, acked)
+        return piece
 
     def on_stored(self, piece: int, seat: int) -> bool:
         """A bookie has a piece; whether `last_confirmed` moved."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from bookkeeper.parts import Part
 from wire.run import EntryBatch, EntryRun
 
 
@@ -60,6 +61,12 @@ class LedgerWriter(Protocol):
 
         After the first failure every pending and later append fails with LedgerError (LedgerFenced, LedgerClosed); LedgerBusy
         alone is of the one append.
+        """
+
+    def take_part(self, part: Part) -> bool:
+        """Give the part its ids. Whoever gets True hands it to `together.send` before anything else is appended here.
+
+        False: not now, or never; `append` takes its entries, or says why not.
         """
 
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun: ...

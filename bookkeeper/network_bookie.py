@@ -22,7 +22,7 @@ from wire.bookie.availability import decode_availability
 from wire.bookie.version3_requests import FREE_AND_TOTAL, Response, code_of, long_poll_request
 from wire.bookie_codes import BookieCode, BookieError
 from wire.generated import bookie_protocol_pb2 as api
-from wire.run import EntryRun
+from wire.run import EntryMix, EntryRun
 from wire.run_parts import cut
 
 ADD_BYTES_MAX = 64 * 1024 * 1024
@@ -69,10 +69,25 @@ class NetworkBookie:
         """See `BookieClient.add`."""
         return self._add(self._entries, run, master_key, recovery=recovery)
 
+    # MixingBookie
+
+    def mixing_for(self, ledger_id: int) -> "NetworkBookie | None":
+        """See `MixingBookie.mixing_for`. Version 3 names each request, which makes each entry one of its own."""
+        return None if self._entries is self._version3 else self
+
+    @property
+    def writable_ledgers(self) -> None:
+        """Any: each entry of a mix is a request, and answered by itself."""
+        return None
+
+    def add_mix(self, mix: EntryMix, master_key: bytes) -> "asyncio.Future[None]":
+        """See `MixTaker.add_mix`."""
+        return self._add(self._entries, mix, master_key)
+
     def _add(
         self,
         connection: NetworkConnection[Version2Link] | NetworkConnection[Version3Link],
-        run: EntryRun,
+        run: EntryRun | EntryMix,
         master_key: bytes,
         *,
         recovery: bool = False,

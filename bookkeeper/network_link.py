@@ -12,13 +12,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
-from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds, PendingRead
+from bookkeeper.network_pending import Awaited, PendingAdd, PendingAdds, PendingMix, PendingRead
 from ports.logs import line
 from ports.read_buffer import ReadBuffer, SharedRoom
 from ports.turn import turn_of
 from wire.bookie_codes import BookieCode, BookieError
 from wire.errors import RemoteError
-from wire.run import EntryRun
+from wire.run import EntryMix, EntryRun
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +33,9 @@ AWAY = BookieCode.ETOOMANYREQUESTS
 
 
 class Add(NamedTuple):
-    """A run that somebody waits for to be stored."""
+    """A run that somebody waits for to be stored; or a mix, where the version of the protocol has such."""
 
-    run: EntryRun
+    run: EntryRun | EntryMix
     master_key: bytes
     recovery: bool
     is_deferred: bool
@@ -55,6 +55,7 @@ class Link(asyncio.BufferedProtocol):
         self._entries = 0
         """Sent and not answered."""
         self._adds: PendingAdds[asyncio.Future[None]] = PendingAdds()
+        self._mixes: deque[PendingMix[asyncio.Future[None]]] = deque()
         self._reads: deque[PendingRead[asyncio.Future[EntryRun]]] = deque()
         self._transport: asyncio.Transport
         self._gathered: list[bytes] = []
@@ -72,8 +73,11 @@ class Link(asyncio.BufferedProtocol):
             run = add.run
             count = run.count
             self._entries += count
-            awaited = Awaited(run.first_entry_id, count)
-            self._adds.sent(run.ledger_id, PendingAdd(awaited, count, self._loop.time() + self._timeout, add.future))
+            deadline = self._loop.time() + self._timeout
+            if isinstance(run, EntryMix):
+                self._mixes.append(PendingMix(run, self._answers_to(run), deadline, add.future))
+            else:
+                self._adds.sent(run.ledger_id, PendingAdd(Awaited(run.first_entry_id, count), count, deadline, add.future))
             self._send(self._add_frames(add))
 
     async def read(self, ledger_id: int, first_entry_id: int, count: int) -> EntryRun:
@@ -126,6 +130,7 @@ class Link(asyncio.BufferedProtocol):
 
     def _deadlines(self) -> Iterator[float]:
         yield from (add.deadline for add in self._adds)
+        yield from (mix.deadline for mix in self._mixes)
         yield from (read.deadline for read in self._reads)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -187,9 +192,11 @@ class Link(asyncio.BufferedProtocol):
     def _take_owners(self) -> "Iterator[asyncio.Future[Any]]":
         """All who wait: nothing is under way any more."""
         adds, self._adds = self._adds, PendingAdds()
+        mixes, self._mixes = self._mixes, deque()
         unsent, self._unsent = self._unsent, deque()
         reads, self._reads = self._reads, deque()
         yield from (add.owner for add in adds)
+        yield from (mix.owner for mix in mixes)
         yield from (add.future for add in unsent)
         yield from (read.owner for read in reads)
 
@@ -201,6 +208,10 @@ class Link(asyncio.BufferedProtocol):
         raise NotImplementedError
 
     def _add_frames(self, add: Add) -> bytes:
+        raise NotImplementedError
+
+    def _answers_to(self, mix: EntryMix) -> bytes:
+        """Good ones to all of it."""
         raise NotImplementedError
 
     def _read_frames(self, ledger_id: int, first_entry_id: int, count: int) -> bytes:

@@ -1,10 +1,13 @@
 """Version2Link: a connection that speaks version 2 of the bookie protocol, run by run. See `network_link`."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
-from bookkeeper.network_link import FRAME_BYTES_MAX, LAST, Add, Link, heard, last_entry_of
+from bookkeeper.network_link import FRAME_BYTES_MAX, LAST, Add, Link, heard, known, last_entry_of
+from bookkeeper.network_pending import ANSWER_BYTES, Awaited, PendingAdd, PendingMix
 from ports.read_buffer import SharedRoom
 from wire.bookie.frames import next_frame
 from wire.bookie.version2 import (
@@ -15,10 +18,12 @@ from wire.bookie.version2 import (
     READ_ENTRY,
     packet_header,
 )
-from wire.bookie_codes import BookieError
+from wire.bookie_codes import BookieCode, BookieError, NotAsOne
 from wire.errors import MalformedCommand
 from wire.kernels.bookie_requests import add_requests, read_requests
 from wire.kernels.bookie_responses import take_added, take_read
+from wire.kernels.mixes import mix_responses
+from wire.run import EntryMix
 
 ENTRIES_PER_READ_MAX = 1000
 _ADD, _READ = packet_header(ADD_ENTRY), packet_header(READ_ENTRY)
@@ -48,6 +53,9 @@ class Version2Link(Link):
     def _add_frames(self, add: Add) -> bytes:
         return add_requests(add.run, _RECOVERY_ADD if add.recovery else _ADD, add.master_key)
 
+    def _answers_to(self, mix: EntryMix) -> bytes:
+        return mix_responses(mix, _ADD, BookieCode.EOK)
+
     def _read_frames(self, ledger_id: int, first_entry_id: int, count: int) -> bytes:
         return read_requests(_READ, ledger_id, first_entry_id, count)
 
@@ -63,8 +71,14 @@ class Version2Link(Link):
     def _consume(self, buffer: memoryview, end: int) -> int:
         at = 0
         while at < end and not self._reason:
+            matched = self._match(buffer, at, end) if self._mixes else 0
+            if matched:
+                at += matched * ANSWER_BYTES
+                continue
             added = take_added(buffer, at, end)
             if added is not None:
+                if self._mixes and not self._adds.awaits(added.ledger_id, added.first_entry_id, added.count):
+                    self._split_mixes()
                 self._added(added.ledger_id, added.first_entry_id, added.count, added.code)
                 at = added.end
                 continue
@@ -80,6 +94,48 @@ class Version2Link(Link):
             self._answered(whole[0])
             at = whole[1]
         return at
+
+    # Mixes
+
+    def _match(self, buffer: memoryview, at: int, end: int) -> int:
+        """So many answers from `at` on are those that the oldest mix waits for."""
+        mix = self._mixes[0]
+        count = mix.match(buffer, at, end)
+        self._entries -= count
+        if not mix.left:
+            self._mixes.popleft()
+            self._finish(mix)
+        if count and self._unsent:
+            self._send_adds()
+        return count
+
+    def _split_mixes(self) -> None:
+        """A bookie answers in another order, or refuses some: from here on each entry of a mix is waited for by itself."""
+        mixes, self._mixes = self._mixes, deque()
+        for mix in mixes:
+            for ledger_id, entry_id in mix.rest():
+                answer: asyncio.Future[None] = self._loop.create_future()
+                answer.add_done_callback(partial(self._entry_answered, mix))
+                self._adds.sent(ledger_id, PendingAdd(Awaited(entry_id, 1), 1, mix.deadline, answer))
+
+    def _entry_answered(self, mix: "PendingMix[asyncio.Future[None]]", answer: "asyncio.Future[None]") -> None:
+        error = answer.exception()
+        mix.answered(error.code if isinstance(error, BookieError) else BookieCode.EOK)
+        if not mix.left:
+            self._finish(mix)
+
+    def _finish(self, mix: "PendingMix[asyncio.Future[None]]") -> None:
+        code = mix.code
+        if mix.owner.done():
+            return
+        if code == BookieCode.EOK:
+            mix.owner.set_result(None)
+        elif code is None:
+            mix.owner.set_exception(NotAsOne())
+        else:
+            mix.owner.set_exception(BookieError(known(code), mix.mix.ledger_id, f"{self._name}: at add"))
+
+    # The others
 
     def _answered(self, body: bytes) -> None:
         """A read that failed, or one of the last entry."""

@@ -63,6 +63,7 @@ class Version3Link(Link):
         return range(first, first + count)
 
     def _add_frames(self, add: Add) -> bytes:
+        assert isinstance(add.run, EntryRun), "this version has no mixes"
         txn_ids = self._txn_ids(add.run.count)
         return add_frames(add.run, txn_ids[0], add.master_key, recovery=add.recovery, is_deferred=add.is_deferred)
 

@@ -1,6 +1,7 @@
 """What was asked of a bookie over the network and not yet answered. Pure: version 2 names no request, only ledger and entry.
 
-Adds of a ledger are done in the order in which they were sent, however the answers come. Reads are given their entries as runs;
+Adds of a ledger are done in the order in which they were sent, however the answers come; a mix is done when all of it is, and
+its answers are recognised without looking at each where they come in its order. Reads are given their entries as runs;
 a run of answers may be for several of them, in parts anywhere in it.
 """
 
@@ -9,9 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from wire.run import EntryRun
+from wire.bookie_codes import BookieCode
+from wire.run import EntryMix, EntryRun
 from wire.run_parts import join
 
+ANSWER_BYTES = 28
+"""Of an answer to an add."""
 T = TypeVar("T")
 
 
@@ -29,6 +33,10 @@ class Awaited:
     def are_all(self, first: int, count: int) -> bool:
         """Exactly these are awaited."""
         return self._parts == [(first, first + count)]
+
+    def count_in(self, first: int, end: int) -> int:
+        """How many of [first, end) are awaited."""
+        return sum(max(0, min(high, end) - max(low, first)) for low, high in self._parts)
 
     def take(self, first: int, end: int) -> list[tuple[int, int]]:
         """Those of [first, end) that were awaited, as (first, end); they are not any more."""
@@ -71,6 +79,11 @@ class PendingAdds(Generic[T]):
             adds = self._ledgers[ledger_id] = deque()
         adds.append(add)
 
+    def awaits(self, ledger_id: int, first: int, count: int) -> bool:
+        """Somebody waits for each of these entries."""
+        adds = self._ledgers.get(ledger_id, ())
+        return sum(add.awaited.count_in(first, first + count) for add in adds) >= count
+
     def answered(self, ledger_id: int, first: int, count: int, code: int) -> list[PendingAdd[T]]:
         """The adds that are done now, in order. An answer that nobody waits for is dropped, as Apache's client does."""
         adds = self._ledgers.get(ledger_id)
@@ -96,6 +109,51 @@ class PendingAdds(Generic[T]):
         if not adds:
             del self._ledgers[ledger_id]
         return done
+
+
+class PendingMix(Generic[T]):
+    """A mix that was sent; `owner` is whoever waits. `answers`: those of a bookie that stores all of it and keeps its order."""
+
+    __slots__ = ("_codes", "_matched", "answers", "deadline", "left", "mix", "owner")
+
+    def __init__(self, mix: EntryMix, answers: bytes, deadline: float, owner: T) -> None:
+        self.mix, self.answers, self.deadline, self.owner = mix, memoryview(answers), deadline, owner
+        self.left = mix.count
+        """Entries that are not answered."""
+        self._matched = 0
+        self._codes: set[int] = set()
+
+    def match(self, buffer: memoryview, at: int, end: int) -> int:
+        """So many answers from `at` on are the next ones, and good."""
+        size = min(end - at, len(self.answers) - self._matched)
+        size -= size % ANSWER_BYTES
+        expected = self.answers[self._matched : self._matched + size]
+        if buffer[at : at + size] != expected:
+            size = next(
+                place
+                for place in range(0, size, ANSWER_BYTES)
+                if buffer[at + place : at + place + ANSWER_BYTES] != expected[place : place + ANSWER_BYTES]
+            )
+        self._matched += size
+        self.left -= size // ANSWER_BYTES
+        return size // ANSWER_BYTES
+
+    def rest(self) -> Iterator[tuple[int, int]]:
+        """Ledger and entry id of those that are not answered, as long as all answers were matched."""
+        buffer = self.mix.buffer
+        for at in self.mix.offsets[self._matched // ANSWER_BYTES : -1]:
+            yield int.from_bytes(buffer[at : at + 8], signed=True), int.from_bytes(buffer[at + 8 : at + 16], signed=True)
+
+    def answered(self, code: int) -> None:
+        """One entry, apart from the others."""
+        self.left -= 1
+        self._codes.add(code)
+
+    @property
+    def code(self) -> int | None:
+        """Of all of it, when nothing is left; None: some were stored and others not, or they failed in several ways."""
+        codes = self._codes | {int(BookieCode.EOK)} if self._matched else self._codes
+        return next(iter(codes)) if len(codes) == 1 else None
 
 
 def _without(parts: Sequence[tuple[int, int]], taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

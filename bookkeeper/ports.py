@@ -1,10 +1,10 @@
 """BookieClient: what the ledger client needs of a bookie, whether in this process or across a socket."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
-from wire.run import EntryRun
+from wire.run import EntryMix, EntryRun
 
 
 class BookieClient(Protocol):
@@ -37,6 +37,29 @@ class PickingBookie(BookieClient, Protocol):
 
         In any order; `read` says what is the matter with the others.
         """
+
+
+class MixTaker(Protocol):
+    """Stores entries of many ledgers in one go."""
+
+    def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
+        """See `BookieClient.add`."""
+
+    @property
+    def writable_ledgers(self) -> Mapping[int, bytes] | None:
+        """The ledgers that a mix may be of in this turn, with their master keys; None: any."""
+
+    def add_mix(self, mix: EntryMix, master_key: bytes) -> "asyncio.Future[None]":
+        """As `add`, of entries of `writable_ledgers` that have this key. NotAsOne: some were stored and some not, or none;
+        each is to be added by itself, whether it is there or not."""
+
+
+@runtime_checkable
+class MixingBookie(BookieClient, Protocol):
+    """A bookie that may take mixes."""
+
+    def mixing_for(self, ledger_id: int) -> MixTaker | None:
+        """Who takes the mixes with entries of this ledger. None: each of its entries is added by itself."""
 
 
 class KnownLac(NamedTuple):

@@ -8,6 +8,8 @@ pending and later append, in order. Whom to take, and where the new ensemble is 
 WAITING_RUNS_MAX, and then is refused. One change of the ensemble at a time, each with a time limit that the metadata store
 has; where there was nobody to take a place, nobody is looked for again for a while. A bookie that hangs is ended by its
 client's time-out, and an append that no quorum takes by `quorum_timeout_seconds`, if that is set.
+
+What is under way, and the parts of a ledger that is well, are `CountedAdds`' part.
 """
 
 import asyncio
@@ -16,16 +18,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from bookkeeper.ensemble import Quorum, QuorumTracker, Send, Verdict
+from bookkeeper.counted_adds import CountedAdds, Route
+from bookkeeper.ensemble import Quorum, Send, Verdict
 from bookkeeper.ledgers import LedgerClosed, LedgerError, LedgerFenced
-from bookkeeper.ports import BookieClient
+from bookkeeper.parts import AppendedRun, Part
+from bookkeeper.ports import BookieClient, MixingBookie
 from ports.promise import listen, promises
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryRun
 
-OUTSTANDING_ENTRIES_MAX = 10_000
-OUTSTANDING_BYTES_MAX = 32 * 1024 * 1024
-"""Sent to bookies and not confirmed, of one ledger. One run may be larger."""
 WAITING_RUNS_MAX = 100_000
 LOOK_AGAIN_SECONDS = 1.0
 LOOK_AGAIN_SECONDS_MAX = 60.0
@@ -47,8 +48,24 @@ class Ensembles(Protocol):
         """It is to be replaced: one failure, however many adds were under way. Not for a refusal that is final."""
 
 
-class ReplicatedAdds:
+class ReplicatedAdds(CountedAdds):
     """The adds of one ledger by one client. `bookies` are looked up when they join."""
+
+    __slots__ = (
+        "_bookies",
+        "_changing",
+        "_clients",
+        "_ensemble",
+        "_ensembles",
+        "_is_finished",
+        "_look_again_at",
+        "_look_again_seconds",
+        "_master_key",
+        "_promise",
+        "_recovery",
+        "_unheeded",
+        "_waiting",
+    )
 
     def __init__(
         self,
@@ -64,31 +81,19 @@ class ReplicatedAdds:
         delays_change: bool = False,
         quorum_timeout_seconds: float = 0.0,
     ) -> None:
-        self.failure: LedgerError | None = None
-        self._ledger_id, self._ensemble, self._bookies = ledger_id, ensemble, bookies
+        super().__init__(ledger_id, quorum, last_confirmed, quorum_timeout_seconds, delays_change=delays_change)
+        self._ensemble, self._bookies = ensemble, bookies
         self._ensembles, self._master_key, self._recovery = ensembles, master_key, recovery
-        self._loop = asyncio.get_running_loop()
         self._promise = promises(self._loop)
-        self._tracker = QuorumTracker(quorum, last_confirmed, delays_change=delays_change)
-        self._has_whole_runs = not quorum.is_striped
         self._clients = {seat: self._client(name) for seat, name in enumerate(ensemble)}
-        self._pending: deque[tuple[EntryRun, asyncio.Future[EntryRun], float]] = deque()
-        """All that is not confirmed, and since when."""
-        self._waiting: deque[EntryRun] = deque()
-        """Those of them that the tracker does not know yet."""
-        self._outstanding_entries = self._outstanding_bytes = 0
-        self._quorum_timeout = quorum_timeout_seconds
-        self._late_timer: asyncio.TimerHandle | None = None
+        self.route = self._new_route()
+        self._waiting: deque[Part] = deque()
+        """Those of the pending ones that the tracker does not know yet."""
         self._look_again_at, self._look_again_seconds = 0.0, LOOK_AGAIN_SECONDS
         self._changing: asyncio.Task[None] | None = None
         self._unheeded: BookieError | None = None
         """The newest failure that found a change under way."""
         self._is_finished = False
-        self._when_drained: list[asyncio.Future[None]] = []
-
-    @property
-    def last_confirmed(self) -> int:
-        return self._tracker.last_confirmed
 
     @property
     def clients(self) -> Sequence[BookieClient]:
@@ -101,11 +106,14 @@ class ReplicatedAdds:
         if self.failure is not None:
             future.set_exception(self._refusal(self.failure))
             return future
-        self._pending.append((run, future, self._loop.time()))
-        self._waiting.append(run)
+        if self._counts:
+            self._track_all()
+        appended = AppendedRun(run, future, self._loop.time())
+        self._pending.append(appended)
+        self._waiting.append(appended)
         self._send_waiting()
         if self._quorum_timeout and self._late_timer is None:
-            self._late_timer = self._loop.call_later(self._quorum_timeout, self._on_late)
+            self._start_timer()
         return future
 
     @property
@@ -116,18 +124,12 @@ class ReplicatedAdds:
     def _send_waiting(self) -> None:
         waiting = self._waiting
         while waiting and self.failure is None and self._has_room(waiting[0]):
-            run = waiting.popleft()
-            count = len(run.offsets) - 1
-            self._outstanding_entries += count
-            self._outstanding_bytes += run.size_bytes
-            for send in self._tracker.on_append(run.first_entry_id, count):
+            appended = waiting.popleft()
+            run = appended.run()
+            self._outstanding_entries += appended.count
+            self._outstanding_bytes += appended.size_bytes
+            for send in self._tracker.on_append(run.first_entry_id, appended.count):
                 self._send(send, run)
-
-    def _has_room(self, run: EntryRun) -> bool:
-        if not self._outstanding_entries:
-            return True
-        entries, size_bytes = self._outstanding_entries + run.count, self._outstanding_bytes + run.size_bytes
-        return entries <= OUTSTANDING_ENTRIES_MAX and size_bytes <= OUTSTANDING_BYTES_MAX
 
     async def finish(self) -> None:
         """Until nothing is pending and no change is under way; what comes after that is not listened to. Raises the failure."""
@@ -157,10 +159,13 @@ class ReplicatedAdds:
 
     def _on_answer(self, piece: int, seat: int, answer: "asyncio.Future[None]") -> None:
         error = answer.exception() if not answer.cancelled() else BookieError(BookieCode.EIO, self._ledger_id, "cancelled")
-        if error is None:
-            if self._tracker.on_stored(piece, seat):
-                self._complete()
-        elif isinstance(error, BookieError):
+        if error is not None:
+            self._on_error(piece, seat, error)
+        elif self._tracker.on_stored(piece, seat):
+            self._complete()
+
+    def _on_error(self, piece: int, seat: int, error: BaseException) -> None:
+        if isinstance(error, BookieError):
             self._on_failed(piece, seat, error)
         else:
             self._fail_all(LedgerError(f"ledger {self._ledger_id}: {error!r}"))
@@ -182,6 +187,22 @@ class ReplicatedAdds:
                     self._replace(error)
                 else:
                     self._unheeded = error
+
+    def _new_route(self) -> Route | None:
+        if self._recovery or not self._has_whole_runs:
+            return None
+        seats = tuple(self._tracker.seats)
+        takers = []
+        for seat in seats:
+            bookie = self._clients[seat]
+            taker = bookie.mixing_for(self._ledger_id) if isinstance(bookie, MixingBookie) else None
+            if taker is None:
+                return None
+            takers.append(taker)
+        return Route(self._master_key, seats, tuple(takers))
+
+    def _may_track(self) -> bool:
+        return not self._waiting and self.failure is None and self._changing is None and self._tracker.takes_more
 
     # Changing the ensemble
 
@@ -223,17 +244,18 @@ class ReplicatedAdds:
             del self._clients[seat]
         for index, seat in changed.seats.items():
             self._clients[seat] = self._client(ensemble[index])
+        self.route = self._new_route()
         self._send_again(changed.sends)
         self._settle(error)
 
     def _send_again(self, sends: Sequence[Send]) -> None:
-        runs = iter([run for run, *_ in self._pending])
-        run = next(runs, None)
+        parts = iter(list(self._pending))
+        part = next(parts, None)
         for send in sends:
-            while run is not None and run.last_entry_id < send.first_entry_id:
-                run = next(runs, None)
-            assert run is not None
-            self._send(send, run)
+            while part is not None and part.last_entry_id < send.first_entry_id:
+                part = next(parts, None)
+            assert part is not None
+            self._send(send, part.run())
 
     def _with_replacements(self, leaving: Sequence[int]) -> tuple[str, ...]:
         indexes = [index for seat in leaving if (index := self._tracker.index_of(seat)) is not None]
@@ -268,15 +290,19 @@ class ReplicatedAdds:
 
     def _complete(self) -> None:
         pending, last = self._pending, self._tracker.last_confirmed
-        while pending and pending[0][0].last_entry_id <= last:
-            run, future, _ = pending.popleft()
-            self._outstanding_entries -= len(run.offsets) - 1
-            self._outstanding_bytes -= run.size_bytes
-            if not future.done():
-                future.set_result(run)
+        self.last_confirmed = last
+        while pending and pending[0].last_entry_id <= last:
+            part = pending.popleft()
+            self._outstanding_entries -= part.count
+            self._outstanding_bytes -= part.size_bytes
+            part.stored()
         if self._waiting:
             self._send_waiting()
-        if self._when_drained and not pending:
+        if pending:
+            return
+        is_well = self.failure is None and self._changing is None and self._tracker.is_at_rest
+        self._counts = self._has_whole_runs and is_well
+        if self._when_drained:
             self._tell_drained()
 
     def _fail(self, error: BookieError) -> None:
@@ -284,41 +310,15 @@ class ReplicatedAdds:
         self._fail_all(LedgerFenced(what) if error.code == BookieCode.EFENCED else LedgerError(what))
 
     def _fail_all(self, failure: LedgerError) -> None:
+        if self._counts:
+            self._track_all()
         if self.failure is None:
             self.failure = failure
         self._waiting.clear()
         self._stop_timer()
         while self._pending:
-            _, future, _ = self._pending.popleft()
-            if not future.done():
-                future.set_exception(type(failure)(*failure.args))
+            self._pending.popleft().fail(self._loop, type(failure)(*failure.args))
         self._tell_drained()
-
-    def _on_late(self) -> None:
-        """PendingAddOp's quorum timeout: the first one that is not confirmed has waited too long, or when it will have."""
-        self._late_timer = None
-        if not self._pending:
-            return
-        run, _, began = self._pending[0]
-        rest = began + self._quorum_timeout - self._loop.time()
-        if rest > 0:
-            self._late_timer = self._loop.call_later(rest, self._on_late)
-        else:
-            place = f"ledger {self._ledger_id} at entry {run.first_entry_id}"
-            seconds = f"{self._quorum_timeout:g} s"
-            keys = "bookkeeper_addEntryQuorumTimeoutSec, managedLedgerAddEntryTimeoutSeconds"
-            self._fail_all(LedgerError(f"{place}: no ack quorum in {seconds} ({keys})"))
-
-    def _stop_timer(self) -> None:
-        if self._late_timer is not None:
-            self._late_timer.cancel()
-            self._late_timer = None
-
-    def _tell_drained(self) -> None:
-        waiting, self._when_drained = self._when_drained, []
-        for each in waiting:
-            if not each.done():
-                each.set_result(None)
 
     def _refusal(self, failure: LedgerError) -> LedgerError:
         if isinstance(failure, LedgerFenced):

@@ -16,6 +16,7 @@ from bookkeeper.ensemble_change import WriterEnsembles
 from bookkeeper.explicit_lac import ExplicitLac
 from bookkeeper.ledgers import LedgerBusy, LedgerClosed, LedgerError, LedgerFenced, NoSuchEntry
 from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
+from bookkeeper.parts import Part
 from bookkeeper.ports import BookieClient
 from bookkeeper.reader import EntryReader
 from bookkeeper.registry import LedgerRegistry, RegisteredLedger
@@ -28,6 +29,23 @@ from wire.run import EntryBatch, EntryRun
 
 class BookieLedgerWriter:
     """Satisfies `bookkeeper.ledgers.LedgerWriter`. `entries`: by whom they are read."""
+
+    __slots__ = (
+        "_adds",
+        "_closing",
+        "_ensembles",
+        "_explicit_lac",
+        "_header_bytes",
+        "_length",
+        "_loop",
+        "_next_entry_id",
+        "_on_closed",
+        "_registry",
+        "_seal",
+        "_takes_parts",
+        "entries",
+        "ledger_id",
+    )
 
     def __init__(
         self,
@@ -73,6 +91,7 @@ class BookieLedgerWriter:
         self._next_entry_id = 0
         self._length = 0
         self._closing: asyncio.Task[None] | None = None
+        self._takes_parts = metadata.digest_type == DigestType.CRC32C
 
     @property
     def last_add_confirmed(self) -> int:
@@ -98,6 +117,18 @@ class BookieLedgerWriter:
         self._length = self._seal(batch, self.ledger_id, first, self._adds.last_confirmed, self._length)
         self._next_entry_id = first + count
         return self._adds.append(EntryRun(self.ledger_id, first, batch.buffer, batch.offsets, batch.header_bytes))
+
+    def take_part(self, part: Part) -> bool:
+        first = self._next_entry_id
+        if not self._takes_parts or self._closing is not None or part.mix.header_bytes != self._header_bytes:
+            return False
+        if not self._adds.take_part(part, first):
+            return False
+        count = part.count
+        part.length_before = self._length
+        self._length += part.size_bytes - count * self._header_bytes
+        self._next_entry_id = first + count
+        return True
 
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         last = self._adds.last_confirmed

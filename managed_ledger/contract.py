@@ -13,6 +13,7 @@ from typing import Protocol
 from pyroaring import BitMap
 
 from bookkeeper.ledgers import LedgerStore, Quorums
+from bookkeeper.parts import Part
 from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
@@ -25,6 +26,8 @@ from .errors import ManagedLedgerExcluded as ManagedLedgerExcluded
 from .errors import ManagedLedgerFenced as ManagedLedgerFenced
 from .errors import ManagedLedgerNotFound as ManagedLedgerNotFound
 from .errors import ManagedLedgerTerminated as ManagedLedgerTerminated
+from .ledger.append_driver import PartSource as PartSource
+from .ledger.listeners import Taker as Taker
 
 EARLIEST = Position(-1, -1)
 LATEST = Position((1 << 63) - 1, (1 << 63) - 1)
@@ -88,6 +91,10 @@ class ManagedCursor(Protocol):
         Ids of ledgers or entries that are already gone are ignored; InvalidCursorPosition for entries that do not exist yet.
         """
 
+    def acknowledge_entry(self, ledger_id: int, entry_id: int) -> bool:
+        """As `acknowledge_entries`, of one plain entry: of the ledger that is written to, with mark-delete in it, and not
+        acknowledged before. False: it is none, nothing has changed, and `acknowledge_entries` has to be called."""
+
     def acknowledge_batch_indexes(self, position: Position, ack_set: Sequence[int], batch_size: int) -> bool:
         """Acknowledge part of a batch: `ack_set` are 64-bit words, bit 1 = still unacknowledged (ANDed with what is known).
 
@@ -115,6 +122,9 @@ class ManagedCursor(Protocol):
 
         Nothing to do, and no wait, unless the cursor has very many holes (docs/cursor-segments.md). ManagedLedgerError.
         """
+
+    def is_untouched(self, ledger_id: int, first: int, last: int) -> bool:
+        """Whether nothing of these entries is acknowledged, for certain."""
 
     def acknowledged_in(self, ledger_id: int) -> BitMap:
         """Entry ids of that ledger which are acknowledged beyond mark-delete. Do not change it.
@@ -207,6 +217,10 @@ class ManagedLedger(Protocol):
         ledger stays usable only where the error says so; ManagedLedgerTerminated and -Fenced are final.
         """
 
+    def take_part(self, part: Part) -> bool:
+        """Append it together with others: whoever gets True hands it to `bookkeeper.together.send` before anything else is
+        appended; its `source` (a `PartSource`) hears of the end. False: nothing has changed, `append` has to be called."""
+
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         """The run that starts at the first entry at or after `position`, from cache or ledger; of one ledger, without gap.
 
@@ -219,8 +233,11 @@ class ManagedLedger(Protocol):
     async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
         """Some entries, by ledger, that may lie far apart; within about `bytes_max`, but for the first. See `Picked`."""
 
-    def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` (on the loop, soon) each time that last_confirmed moved; returns the call that ends it."""
+    def on_confirmed(self, listener: Callable[[], None], taker: Taker | None = None) -> Callable[[], None]:
+        """Call `listener` (on the loop, soon) each time that last_confirmed moved; returns the call that ends it.
+
+        `taker` may be called instead, when one run alone is new and nobody else listens.
+        """
 
     def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` (on the loop, soon) when somebody else has the managed ledger, whoever finds out: an append, a cursor

@@ -1,15 +1,13 @@
 """Cursors of one managed ledger: the pure machine, and for durable ones the writing of what changed, throttled.
 
-Owns the timer and the tasks of the next write and of loading. Decides nothing about acknowledgements
-(`cursor.acknowledgements`) nor about when to write (`cursor.throttle`). A write that failed is tried again when the rate
-allows; being fenced is the managed ledger's end.
+Owns the task of a write; when cursors are due together, `cursor_saves` knows. Acknowledgements are `cursor.acknowledgements`'
+part, and when to write is `cursor.throttle`'s. A write that failed is tried again; being fenced is the managed ledger's end.
 """
 
 import asyncio
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from pyroaring import BitMap
 
@@ -25,24 +23,15 @@ from .cursor.properties import internal
 from .cursor.state import CursorState
 from .cursor.throttle import MarkThrottle
 from .cursor_holes_driver import StoredHoles
+from .cursor_host import CursorHost, before
+from .cursor_saves import CursorSaves, PlainSave
 from .cursor_store import CursorStore
 from .errors import ManagedLedgerError, ManagedLedgerFenced
-from .ledger.sequence import NOWHERE, LedgerSequence
+from .ledger.sequence import NOWHERE
 from .meters import CursorMeters
 from .settings import ManagedLedgerSettings
 
 _log = logging.getLogger(__name__)
-
-
-class CursorHost(Protocol):
-    """What a cursor needs of its managed ledger."""
-
-    @property
-    def sequence(self) -> LedgerSequence: ...
-    def mark_moved(self, old: Position, new: Position) -> None: ...
-    def went_back(self, cursor: "MemoryCursor") -> None: ...
-    def fenced(self, error: ManagedLedgerFenced) -> None: ...
-    def cursor_closed(self, cursor: "MemoryCursor") -> None: ...
 
 
 class MemoryCursor:
@@ -80,6 +69,10 @@ class MemoryCursor:
             self._changed(old)
         return fresh
 
+    def acknowledge_entry(self, ledger_id: int, entry_id: int) -> bool:
+        """Mark-delete stays in the open ledger, which therefore is not trimmed: nobody has to be told."""
+        return self.acknowledgements.acknowledge_entry(ledger_id, entry_id)
+
     def acknowledge_batch_indexes(self, position: Position, ack_set: Sequence[int], batch_size: int) -> bool:
         old = self.acknowledgements.mark_delete
         is_whole = self.acknowledgements.acknowledge_batch_indexes(position, ack_set, batch_size)
@@ -101,6 +94,9 @@ class MemoryCursor:
 
     def is_acknowledged(self, position: Position) -> bool:
         return self.acknowledgements.is_acknowledged(position)
+
+    def is_untouched(self, ledger_id: int, first: int, last: int) -> bool:
+        return self.acknowledgements.is_untouched(ledger_id, first, last)
 
     def acknowledged_in(self, ledger_id: int) -> BitMap:
         return self.acknowledgements.acknowledged_in(ledger_id)
@@ -143,9 +139,7 @@ class MemoryCursor:
     async def change_cursor_properties(self, put: Mapping[str, str], removed: Collection[str] = ()) -> None:
         raise ManagedLedgerError(f"{self.name} is not durable and has no properties")
 
-    async def flush(self) -> None:
-        """Nothing to store."""
-
+    async def flush(self) -> None: ...
     async def stored(self) -> None:
         """Nothing is promised."""
 
@@ -179,6 +173,7 @@ class DurableCursor(MemoryCursor):
         acknowledgements: Acknowledgements,
         store: CursorStore,
         holes: HoleCache,
+        saves: CursorSaves,
         settings: ManagedLedgerSettings,
         properties: Mapping[str, int],
     ) -> None:
@@ -193,9 +188,12 @@ class DurableCursor(MemoryCursor):
             acknowledgements.version,
         )
         self._loop = asyncio.get_running_loop()
-        self._timer: asyncio.TimerHandle | None = None
+        self._saves = saves
+        self._planned: int | None = None
+        """The key of the next save, by which it can be forgotten."""
+        self._save: PlainSave | None = None
+        """Under way. It begins only where nobody has the turn, and who gets the turn waits for its end."""
         self._writing: asyncio.Task[None] | None = None
-        self._loading: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         self._is_stopped = False
 
@@ -232,10 +230,12 @@ class DurableCursor(MemoryCursor):
 
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
         async with self._turn:
+            await self._plain_save_ended()
             await self._store_properties({**internal(self._store.cursor_properties), **properties})
 
     async def change_cursor_properties(self, put: Mapping[str, str], removed: Collection[str] = ()) -> None:
         async with self._turn:
+            await self._plain_save_ended()
             kept = {key: value for key, value in self._store.cursor_properties.items() if key not in removed}
             await self._store_properties({**kept, **put})
 
@@ -260,6 +260,7 @@ class DurableCursor(MemoryCursor):
         """Return when all that is acknowledged now is stored; whoever asks meanwhile shares the next write."""
         version = self.acknowledgements.version
         async with self._turn:
+            await self._plain_save_ended()
             if not self._throttle.is_stored(version) and not self._is_closed:
                 await self._write()
 
@@ -275,6 +276,7 @@ class DurableCursor(MemoryCursor):
             return
         self.stop()
         async with self._turn:
+            await self._plain_save_ended()
             try:
                 if not self._is_closed:
                     await self._write_last()
@@ -291,6 +293,7 @@ class DurableCursor(MemoryCursor):
     async def delete(self) -> None:
         self.stop()
         async with self._turn:
+            await self._plain_save_ended()
             await self._store.delete()
             self._holes.end()
             await super().close()
@@ -298,40 +301,70 @@ class DurableCursor(MemoryCursor):
     def stop(self) -> None:
         """From now on nothing is written but by a call."""
         self._is_stopped = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._planned is not None:
+            self._saves.forget(self, self._planned)
+            self._planned = None
+
+    def acknowledge_entry(self, ledger_id: int, entry_id: int) -> bool:
+        if not self.acknowledgements.acknowledge_entry(ledger_id, entry_id):
+            return False
+        if self._planned is None:
+            self._plan()
+        return True
 
     def _changed(self, old: Position) -> None:
         super()._changed(old)
         self._holes.let_go_of_passed()
         self._plan()
-        if self._loading is None and self._holes.is_wanting:
-            self._loading = self._loop.create_task(self._load_in_background())
-
-    async def _load_in_background(self) -> None:
-        """What fails is tried again with the next acknowledgement, and before the next write."""
-        try:
-            await self._holes.load_wanted()
-        except ManagedLedgerError as error:
-            _log.warning(line("segment not loaded", cursor=self._store.path, error=error))
-        finally:
-            self._loading = None
+        self._holes.load_wanted_soon()
 
     def _plan(self) -> None:
-        if self._is_stopped or self._timer is not None:
+        if self._is_stopped or self._planned is not None:
             return
         at = self._throttle.changed(self.acknowledgements.version, self._loop.time())
         if at is not None:
-            self._timer = self._loop.call_at(at, self._start_writing)
+            self._planned = self._saves.plan(self, at)
+
+    def begin_save(self) -> PlainSave | None:
+        """Its time has come: a plain save, or one in a task."""
+        self._planned = None
+        writer = None if self._turn.locked() or self.is_stored else self._store.plain_writer
+        entry = None if writer is None else self._holes.plain_entry()
+        if writer is None or entry is None:
+            self._start_writing()
+            return None
+        self._throttle.write_started(self._loop.time())
+        self._save = PlainSave(self, writer, entry, self._written_mark, self.acknowledgements.version)
+        return self._save
+
+    def save_ended(self, save: PlainSave, error: BaseException | None) -> None:
+        """An append that failed is tried again in a task, which replaces the ledger where it has to."""
+        self._save = None
+        if error is None:
+            self._store.appended(len(save.entry))
+            self.persistent_mark_delete = save.mark_delete
+            self._throttle.write_ended(save.version)
+            self._plan()
+        else:
+            self._start_writing()
+        if save.on_end is not None:
+            save.on_end()
+
+    async def _plain_save_ended(self) -> None:
+        """Wait until none is under way. Only who has the turn asks."""
+        save = self._save
+        if save is not None:
+            ended = asyncio.Event()
+            save.on_end = ended.set
+            await ended.wait()
 
     def _start_writing(self) -> None:
-        self._timer = None
         self._writing = self._loop.create_task(self._write_in_background())
 
     async def _write_in_background(self) -> None:
         try:
             async with self._turn:
+                await self._plain_save_ended()
                 if not self.is_stored and not self._is_stopped:  # a stopped cursor is written by its end, or never again
                     await self._write()
         except ManagedLedgerFenced:
@@ -364,11 +397,3 @@ class DurableCursor(MemoryCursor):
     def _whole_state(self) -> CursorState:
         """With the holes that are in memory: all of them, while the place is in the node."""
         return replace(self._state(), holes=self.acknowledgements.holes.copy())
-
-
-def before(sequence: LedgerSequence, position: Position) -> Position:
-    """Where mark-delete is for a reader whose first entry is `position`, clamped to what there is."""
-    last = sequence.last_confirmed
-    if position > last:
-        return last
-    return sequence.previous_position(position)

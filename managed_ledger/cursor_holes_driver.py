@@ -27,6 +27,9 @@ from .tasks import unbroken
 
 _log = logging.getLogger(__name__)
 
+PLAIN_MAX = 100
+"""Holes, and batches in parts, of a cursor whose entry is small and made at once."""
+
 
 class StoredHoles:
     """Of one durable cursor. `state`: its state without holes. `moved` is told where mark-delete was when a load moved it."""
@@ -47,6 +50,7 @@ class StoredHoles:
         self._ranges_max = min(settings.managed_ledger_max_unacked_ranges_to_persist, RANGES_IN_ENTRY_MAX)
         self._ranges_in_node_max = settings.managed_ledger_max_unacked_ranges_to_persist_in_metadata_store
         self._turn = asyncio.Lock()
+        self._loading: asyncio.Task[None] | None = None
         self._is_ended = False
         self._switches = self._returns = self._loads = self._saves = 0
 
@@ -56,7 +60,7 @@ class StoredHoles:
         return holes.pages is None and holes.range_count() <= self._ranges_in_node_max
 
     @property
-    def is_wanting(self) -> bool:
+    def _is_wanting(self) -> bool:
         """Whether something was acknowledged in a segment that is not resident."""
         pages = self._machine.holes.pages
         return pages is not None and bool(pages.wanted)
@@ -130,6 +134,19 @@ class StoredHoles:
             await self._load(found)
             self._cache.shrink(keep=len(found))
 
+    def load_wanted_soon(self) -> None:
+        if self._loading is None and self._is_wanting:
+            self._loading = asyncio.get_running_loop().create_task(self._load_in_background())
+
+    async def _load_in_background(self) -> None:
+        """What fails is tried again with the next acknowledgement, and before the next write."""
+        try:
+            await self.load_wanted()
+        except ManagedLedgerError as error:
+            _log.warning(line("segment not loaded", cursor=self._store.path, error=error))
+        finally:
+            self._loading = None
+
     async def _load_for_save(self) -> None:
         """Whatever another cursor loads meanwhile, what this save needs stays."""
         while (pages := self._machine.holes.pages) is not None and (missing := pages.missing_for_save(self._ranges_max)):
@@ -187,6 +204,18 @@ class StoredHoles:
         return self._store.ledger_id, segment.entry_id, segment.addition_id
 
     # saving
+
+    def plain_entry(self) -> bytes | None:
+        """The cursor as it is now, where that is one small entry in Apache's format; else it takes `save`."""
+        machine = self._machine
+        holes, batches = machine.holes.count, len(machine.batches)
+        if machine.holes.pages is not None or holes > min(PLAIN_MAX, self._ranges_max) or batches > PLAIN_MAX:
+            return None
+        state = self._state()
+        if state.properties:
+            return None
+        self._saves += 1
+        return self._store.encoded(replace(state, holes=machine.holes.copy()) if holes else state)
 
     async def save(self, *, closing: bool = False) -> int:
         """Store the cursor as it is when the write begins; the machine's version of then."""

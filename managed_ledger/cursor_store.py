@@ -167,13 +167,25 @@ class CursorStore:
 
     # writing
 
+    @property
+    def plain_writer(self) -> LedgerWriter | None:
+        """Where a state in Apache's format is just appended; None: that takes more than an append."""
+        writer = self._writer
+        return None if writer is None or self._turn.locked() or self._is_full(writer, 0) else writer
+
+    def appended(self, size_bytes: int) -> None:
+        """One entry was, to `plain_writer`."""
+        self.meters.ledger.succeeded += 1
+        self.meters.ledger_bytes += size_bytes
+        self.saved_bytes, self.saved_entries = size_bytes, 1
+
     async def write(self, state: CursorState) -> None:
         """Append it to the cursor ledger, in Apache's format; the ledger is made or replaced where needed."""
         await unbroken(self._write(state))
 
     async def _write(self, state: CursorState) -> None:
         async with self._turn:
-            entry = self._encoded(state)
+            entry = self.encoded(state)
             if self._writer is None or self._is_full(self._writer, 0):
                 await self._switch(entry, state)
                 return
@@ -264,7 +276,8 @@ class CursorStore:
 
     # inside a turn
 
-    def _encoded(self, state: CursorState) -> bytes:
+    def encoded(self, state: CursorState) -> bytes:
+        """The entry of the cursor ledger."""
         entry, dropped = encode_position(
             state, as_long_array=self._settings.managed_ledger_persist_individual_ack_as_long_array
         )

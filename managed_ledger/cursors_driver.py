@@ -12,7 +12,8 @@ from wire.position import Position
 
 from .cursor.acknowledgements import Acknowledgements
 from .cursor.state import CursorState
-from .cursor_driver import CursorHost, DurableCursor, MemoryCursor, before
+from .cursor_driver import DurableCursor, MemoryCursor
+from .cursor_host import CursorHost, before
 from .cursor_store import CursorStore
 from .errors import ManagedLedgerError, ManagedLedgerFenced
 from .slowest_cursor import SlowestCursor
@@ -129,7 +130,7 @@ class LedgerCursors:
         machine = Acknowledgements(self._host.sequence, state.mark_delete)
         machine.restore(state.holes, state.batches, state.segments)
         around = self._around
-        cursor = DurableCursor(self._host, name, machine, store, around.holes, around.settings, state.properties)
+        cursor = DurableCursor(self._host, name, machine, store, around.holes, around.saves, around.settings, state.properties)
         cursor.limit_marks(self._marks_per_second)
         self.by_name[name] = cursor
         self.slowest.noted(name)

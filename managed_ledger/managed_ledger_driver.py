@@ -13,6 +13,7 @@ from itertools import chain
 from pyroaring import BitMap
 
 from bookkeeper.ledgers import LedgerReader, Quorums
+from bookkeeper.parts import Part
 from metadata.store import Delete, MetadataError, Operation, Versioned
 from ports.logs import line
 from ports.owner import ask, tell, weakly
@@ -29,7 +30,7 @@ from .ledger.append_driver import Appender
 from .ledger.creation_driver import LedgerCreation
 from .ledger.deletion_driver import LedgerDeletion
 from .ledger.entry_metadata import EntryMetadata
-from .ledger.listeners import ConfirmedListeners
+from .ledger.listeners import ConfirmedListeners, Taker
 from .ledger.metadata_driver import LogMetadata
 from .ledger.read_driver import LedgerReads
 from .ledger.rollover import rollover_limits
@@ -92,7 +93,10 @@ class StoredManagedLedger:
             tell(self._trimmed),
             ask(self._write_metadata),
         )
-        self._listeners, self._fenced_listeners = ConfirmedListeners(), ConfirmedListeners()
+        self._listeners, self._fenced_listeners = (
+            ConfirmedListeners(tell(self._keep), tell(self._taken)),
+            ConfirmedListeners(),
+        )
         self._closing: asyncio.Task[None] | None = None
         if metadata.terminated is not None:
             self._appender.refuse(ManagedLedgerTerminated(f"{self.name} is terminated"))
@@ -156,20 +160,26 @@ class StoredManagedLedger:
             batch = self._entry_metadata.stamped(batch)
         return self._appender.append(batch)
 
+    def take_part(self, part: Part) -> bool:
+        return self._entry_metadata is None and self._appender.take_part(part)
+
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        self._listeners.keep_new()
         return await self.reads.read(position, entries_max, bytes_max)
 
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        self._listeners.keep_new()
         return self.reads.read_cached(position, entries_max, bytes_max)
 
     async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
+        self._listeners.keep_new()
         return await self.reads.pick(wanted, bytes_max)
 
     async def find_first(self, is_at_or_after: Callable[[EntryRun], Sequence[bool]]) -> Position | None:
         return await find_first(self.sequence, self.reads.read, is_at_or_after)
 
-    def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
-        return self._listeners.add(listener)
+    def on_confirmed(self, listener: Callable[[], None], taker: Taker | None = None) -> Callable[[], None]:
+        return self._listeners.add(listener, taker)
 
     def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
         return self._fenced_listeners.add(listener)
@@ -182,9 +192,16 @@ class StoredManagedLedger:
     def _confirmed(self, run: EntryRun) -> None:
         if self._entry_metadata is not None:
             self._entry_metadata.stored(run)
-        if self._cursors.by_name:  # without a cursor nobody is expected to read it
+        self._listeners.confirmed(run)
+
+    def _keep(self, run: EntryRun) -> None:
+        """In memory, for its readers; without a cursor nobody is expected to read it."""
+        if self._cursors.by_name:
             self._cache.insert(run, self._loop.time())
-        self._listeners.moved()
+
+    def _taken(self, run: EntryRun, count: int) -> None:
+        """So many readers had it without reading."""
+        self.meters.hit(run.count * count, run.size_bytes * count)
 
     def _lost(self, ledger_id: int, entry_ids: BitMap) -> None:
         """Skipped because nobody can read them: no cursor waits for them any more."""

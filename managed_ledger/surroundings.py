@@ -8,6 +8,7 @@ from ports.clock import Clock
 
 from .cache.entry_cache import EntryCache
 from .cursor.hole_cache import HoleCache
+from .cursor_saves import CursorSaves
 from .meters import SharedMeters
 from .settings import MEGABYTE, ManagedLedgerSettings
 from .skipping import Skipping
@@ -23,6 +24,7 @@ class Surroundings:
     clock: Clock
     cache: EntryCache
     holes: HoleCache = field(init=False)
+    saves: CursorSaves = field(default_factory=CursorSaves, init=False)
     skipping: Skipping = field(init=False)
     meters: SharedMeters = field(default_factory=SharedMeters, init=False)
 

@@ -18,10 +18,13 @@ from bookie.ledgers import Ledgers
 from bookkeeper import ledger_recovery
 from bookkeeper.recovery_driver import RecoveredEnd
 from broker.connection.producer_handle import ProducerHandle
+from broker.connection.receipts import Receipts
+from broker.topic.dispatch_driver import DispatchDriver
 from managed_ledger import cursor_ledger, cursor_store, factory
 from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor.segments_v1 import encode_marker
 from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
+from managed_ledger.cursor_saves import CursorSaves
 from managed_ledger.cursor_store import CursorStore
 from managed_ledger.slowest_cursor import SlowestCursor
 from simulation.cluster_plants import CLUSTER_PLANTS
@@ -36,6 +39,7 @@ from simulation.quorum_scenario import run_quorum_seed
 from simulation.scenario import run_seed
 from simulation.transfer_plants import TRANSFER_PLANTS
 from simulation.transfer_scenario import run_transfer_seed
+from simulation.turn_plants import passed_over, receipt_to_another_connection, receipts_of_parts_out_of_order
 from wire.kernels.entries import checksum
 from wire.run import EntryRun
 
@@ -135,6 +139,32 @@ def _acknowledgement_answered_early(stored: Any) -> Any:
     return MemoryCursor.stored
 
 
+def _skipped_in_a_common_save(save_due: Any) -> Any:
+    def broken(self: CursorSaves) -> None:
+        if len(self._due) > 1:
+            del self._due[next(iter(self._due))]
+        save_due(self)
+
+    return broken
+
+
+def _plain_for_ever(acknowledge_entry: Any) -> Any:
+    plain: set[Acknowledgements] = set()
+
+    def broken(self: Acknowledgements, ledger_id: int, entry_id: int) -> bool:
+        mark = self._mark_delete
+        if self in plain:
+            self._mark_delete = mark._replace(ledger_id=ledger_id)
+        is_taken = acknowledge_entry(self, ledger_id, entry_id)
+        if is_taken:
+            plain.add(self)
+        else:
+            self._mark_delete = mark
+        return bool(is_taken)
+
+    return broken
+
+
 def _torn_frame_accepted(decode_body: Any) -> Any:
     def broken(header: Any, body: memoryview) -> Any:
         return decode_body(dataclasses.replace(header, body_crc=checksum(body)), body)
@@ -181,7 +211,16 @@ PLANTED: Mapping[str, Plant] = {
     "receipts-out-of-order": Plant(
         "a receipt overtakes another", run_seed, ProducerHandle, "receipts", _receipts_out_of_order
     ),
-    "cursor-ahead": Plant("the stored mark is one entry too far", run_seed, CursorStore, "_encoded", _cursor_ahead),
+    "receipts-of-parts-out-of-order": Plant(
+        "the receipt of a part overtakes another", run_seed, Receipts, "add", receipts_of_parts_out_of_order
+    ),
+    "receipt-to-another-connection": Plant(
+        "receipts go to the connection that had some before", run_seed, Receipts, "flush", receipt_to_another_connection
+    ),
+    "passed-over": Plant(
+        "a run that was just confirmed counts as delivered and is not", run_seed, DispatchDriver, "take_newest", passed_over
+    ),
+    "cursor-ahead": Plant("the stored mark is one entry too far", run_seed, CursorStore, "encoded", _cursor_ahead),
     "lost-hole": Plant(
         "what lies between acknowledged entries is taken as such after a restart",
         run_seed, Acknowledgements, "restore", _lost_hole,
@@ -190,6 +229,14 @@ PLANTED: Mapping[str, Plant] = {
     "acknowledgement-answered-early": Plant(
         "an acknowledgement is answered before it is stored",
         run_seed, DurableCursor, "stored", _acknowledgement_answered_early,
+    ),
+    "cursor-not-in-common-save": Plant(
+        "of cursors that are due together one is not stored",
+        run_seed, CursorSaves, "_save_due", _skipped_in_a_common_save,
+    ),
+    "plain-for-ever": Plant(
+        "a cursor that had a plain acknowledgement takes all for plain, also while mark-delete is in an older ledger",
+        run_seed, Acknowledgements, "acknowledge_entry", _plain_for_ever,
     ),
     "fence-ignored": Plant("a fenced ledger takes adds", run_ledger_seed, Ledgers, "fence", _fence_ignored),
     "recovery-one-short": Plant(

@@ -10,14 +10,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from bookkeeper import together
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import EntryLost, LedgerError, LedgerReader, LedgerUnreadable, LedgerWriter
 from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.parts import Part
 from bookkeeper.placement import AnyPlace
-from bookkeeper.ports import BookieClient
+from bookkeeper.ports import BookieClient, MixingBookie
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
 from metadata.store import Operation, OutcomeUnknown, Stat, StoreUnavailable
+from ports.promise import listen
 from simulation.clock import SimClock
 from simulation.history import Violation
 from simulation.loop import SimLoop
@@ -78,6 +81,8 @@ class ShortReads:
     def __init__(self, bookie: BookieClient, count_max: int) -> None:
         self._bookie, self._count_max = bookie, count_max
         self.add, self.fence, self.last_entry_id = bookie.add, bookie.fence, bookie.last_entry_id
+        if isinstance(bookie, MixingBookie):
+            self.mixing_for = bookie.mixing_for
 
     async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         return await self._bookie.read(ledger_id, first_entry_id, min(count_max, self._count_max), bytes_max)
@@ -101,6 +106,8 @@ class World:
     shared: SharedTree
     settings: BookKeeperSettings
     events: dict[str, int]
+    takes_parts: bool = False
+    """The writer appends parts among its runs."""
     ledger_id: int = -1
     has_ledger: asyncio.Event = field(default_factory=asyncio.Event)
     appending: int = 0
@@ -164,7 +171,7 @@ class LedgerClient:
         self._world.ledger_id = writer.ledger_id
         self._world.has_ledger.set()
         while writer.next_entry_id < entries and not self._is_over:
-            self._append(writer)
+            self._append_some(writer)
             await asyncio.sleep(self._rng.choice((0.0, self._rng.expovariate(1 / pause_seconds))))
             if self._rng.random() < 0.1:
                 await self._read_back(writer)
@@ -181,6 +188,8 @@ class LedgerClient:
 
     _is_over = False
     """An append has failed: none will succeed any more."""
+    _acknowledged = -1
+    """The newest entry that was acknowledged: they are in their order, without gaps."""
 
     async def _create(self, client: BookKeeper) -> LedgerWriter:
         while True:
@@ -189,6 +198,28 @@ class LedgerClient:
             except LedgerError:
                 await asyncio.sleep(RETRY_SECONDS)
 
+    def _append_some(self, writer: LedgerWriter) -> None:
+        """A run, or up to three parts in one mix."""
+        if not self._world.takes_parts or self._rng.random() < 0.3:
+            self._append(writer)
+            return
+        payloads = [self._rng.randbytes(100) for _ in range(self._rng.choice((1, 2, 2, 3)))]
+        mix, now = batch_of(payloads), self._world.loop.time()
+        parts = [Part(mix, index, 1, self, payload, now) for index, payload in enumerate(payloads)]
+        taken = [part for part in parts if writer.take_part(part)]
+        for _ in taken:
+            self._world.count("taken as a part")
+            self._world.on_append()
+        together.send(taken)
+        if not taken:
+            self._append(writer)
+
+    def part_answered(self, part: Part, error: BaseException | None) -> None:
+        """See `PartOwner`."""
+        payload = part.source
+        assert isinstance(payload, bytes)
+        self._on_answer(part.first_entry_id, payload, error)
+
     def _append(self, writer: LedgerWriter) -> None:
         payload = self._rng.randbytes(self._rng.choice((1, 100, 100, 3000)))
         entry_id, confirmed = writer.next_entry_id, writer.last_add_confirmed
@@ -196,18 +227,29 @@ class LedgerClient:
         self._world.on_append()
         if writer.last_add_confirmed < confirmed:
             raise Violation(f"the writer's last add confirmed went back from {confirmed} to {writer.last_add_confirmed}")
-        future.add_done_callback(partial(self._on_append, entry_id, payload))
+        if self._world.takes_parts:
+            listen(future, partial(self._on_append, entry_id, payload))
+        else:
+            future.add_done_callback(partial(self._on_append, entry_id, payload))
 
     def _on_append(self, entry_id: int, payload: bytes, future: "asyncio.Future[Any]") -> None:
-        error = future.exception()
+        self._on_answer(entry_id, payload, future.exception())
+
+    def _on_answer(self, entry_id: int, payload: bytes, error: BaseException | None) -> None:
         self._world.on_answered()
         if error is None:
             self._world.count("acknowledged")
             self._checked(lambda: self._world.checker.on_acknowledged(entry_id, payload))
+            self._checked(partial(self._check_order, entry_id))
         elif isinstance(error, LedgerError):
             self._is_over = True
         else:
             self._world.loop.fail(error)
+
+    def _check_order(self, entry_id: int) -> None:
+        self._acknowledged += 1
+        if entry_id != self._acknowledged:
+            raise Violation(f"entry {entry_id} was acknowledged when {self._acknowledged} was due")
 
     def _checked(self, check: Callable[[], None]) -> None:
         try:

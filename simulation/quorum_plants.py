@@ -14,13 +14,16 @@ from bookie.journal.format_v1 import LedgerFenced
 from bookie.ledgers import Ledgers
 from bookie.storage.storage import LedgerStorage
 from bookkeeper import writer
+from bookkeeper.counted_adds import CountedAdds
 from bookkeeper.ensemble import QuorumTracker
 from bookkeeper.ensemble_change import WriterEnsembles
 from bookkeeper.ledgers import LedgerError
+from bookkeeper.parts import Part
 from bookkeeper.recovery import EntryMissing, Recovery, Rewritten
 from bookkeeper.recovery_driver import RecoveryDriver
 from bookkeeper.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.repair.copier import Copier
+from bookkeeper.writer import BookieLedgerWriter
 from metadata.store import ANY_VERSION
 from wire.bookie_codes import BookieCode, BookieError
 
@@ -166,6 +169,27 @@ def one_ack_is_enough(confirm: Any) -> Any:
     return broken
 
 
+def _id_given_twice(take_part: Any) -> Any:
+    def broken(self: BookieLedgerWriter, part: Part) -> Any:
+        is_taken = take_part(self, part)
+        if is_taken and part.first_entry_id % 5 == 4:
+            part.first_entry_id, part.last_entry_id = part.first_entry_id - 1, part.last_entry_id - 1
+        return is_taken
+
+    return broken
+
+
+def _part_skipped(part_stored: Any) -> Any:
+    def broken(self: CountedAdds, part: Part, seat: int) -> None:
+        pending = self._pending
+        if part.first_entry_id % 7 == 6 and len(pending) > 1 and pending[0] is part:
+            self._confirmed(pending.popleft())
+        else:
+            part_stored(self, part, seat)
+
+    return broken
+
+
 QUORUM_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
     "reads-do-not-fence": (
         "recovery reads a bookie that it has not fenced (bookkeeper#2614)", Recovery, "_read_on", _reads_do_not_fence,
@@ -215,5 +239,11 @@ QUORUM_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
     ),
     "one-ack-is-enough": (
         "an entry is acknowledged when one bookie has it", QuorumTracker, "_confirm", one_ack_is_enough
+    ),
+    "id-given-twice": (
+        "two parts of a mix have the same entry id", BookieLedgerWriter, "take_part", _id_given_twice
+    ),
+    "part-skipped": (
+        "the pass over a mix's answer forgets a part, and confirms those after it", CountedAdds, "part_stored", _part_skipped
     ),
 }  # fmt: skip

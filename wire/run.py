@@ -163,6 +163,51 @@ class SendRun:
 
 
 @record(frozen=True, slots=True)
+class SendMix:
+    """Consecutive plain SEND frames of any producers, as taken from one socket read (`wire.kernels.sends.take_mix`).
+
+    The entries are in one buffer, as an `EntryBatch` has them. A part is what came of one producer in a row: part p has the
+    entries [starts[p], starts[p + 1]), and its first frame begins in the read buffer at frames[p]; frames[-1] is where the
+    last frame ends. Arrays by part: `producer_ids` and `frames` "Q", `message_counts` and `starts` "I", `flags` "B" (the OR,
+    as in `SendRun`). Arrays by entry: `sequence_ids` and `highest_sequence_ids` "Q".
+    """
+
+    buffer: bytearray
+    offsets: "array[int]"
+    header_bytes: int
+    producer_ids: "array[int]"
+    starts: "array[int]"
+    message_counts: "array[int]"
+    flags: "array[int]"
+    frames: "array[int]"
+    sequence_ids: "array[int]"
+    highest_sequence_ids: "array[int]"
+
+    def part_bytes(self, part: int) -> int:
+        """Payload bytes of one part."""
+        first, last = self.starts[part], self.starts[part + 1]
+        return self.offsets[last] - self.offsets[first] - (last - first) * self.header_bytes
+
+    def run(self, part: int) -> SendRun:
+        """One part, its own or a copy; its `end` is that of the part."""
+        first, last = self.starts[part], self.starts[part + 1]
+        if last - first == len(self.sequence_ids):
+            entries = EntryBatch(self.buffer, self.offsets, self.header_bytes, self.message_counts[part])
+            ids, highest = self.sequence_ids, self.highest_sequence_ids
+            return SendRun(self.producer_ids[part], entries, ids, highest, self.flags[part], self.frames[part + 1])
+        offsets = self.offsets[first : last + 1]
+        at = offsets[0]
+        entries = EntryBatch(
+            self.buffer[at : offsets[-1]],
+            array("I", [offset - at for offset in offsets]),
+            self.header_bytes,
+            self.message_counts[part],
+        )
+        ids, highest = self.sequence_ids[first:last], self.highest_sequence_ids[first:last]
+        return SendRun(self.producer_ids[part], entries, ids, highest, self.flags[part], self.frames[part + 1])
+
+
+@record(frozen=True, slots=True)
 class AckRun:
     """Consecutive plain individual ACK commands of one consumer: no request id, transaction, properties or ack sets.
 
@@ -170,6 +215,19 @@ class AckRun:
     """
 
     consumer_id: int
+    ledger_ids: "array[int]"
+    entry_ids: "array[int]"
+    end: int
+
+
+@record(frozen=True, slots=True)
+class AckMix:
+    """Consecutive plain individual ACK commands of one entry each, none of the same consumer as the one before it.
+
+    "Q" arrays of equal length, with one element per command. `end` as in `SendRun`.
+    """
+
+    consumer_ids: "array[int]"
     ledger_ids: "array[int]"
     entry_ids: "array[int]"
     end: int

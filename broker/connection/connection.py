@@ -16,28 +16,18 @@ from ports.logs import line
 from ports.outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
 from ports.owner import ask, tell, weakly
 from ports.read_buffer import ReadBuffer
+from ports.rest import FRAMES_PER_TURN, Rest
 from ports.slices import do_in_slices
 from ports.turn import turn_of
 from wire.errors import RemoteError
-from wire.frames import PING, PONG, Frame, next_frame
+from wire.frames import COMMAND_BYTES_MAX, PING, PONG, Frame, next_frame
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect
-from wire.kernels.acks import take_acks
-from wire.kernels.sends import take_sends
+from wire.kernels.sends import take_mix, take_sends
 from wire.run import HEADER_BYTES_CRC32C
 
 from ..errors import BrokerError, ServerError
 from ..security.callers import Caller
-from . import (
-    consumer_requests,
-    consumers,
-    lookups,
-    producers,
-    replies,
-    schemas,
-    topic_lists,
-    transaction_ends,
-    transactions,
-)
+from . import replies
 from .command_needs import ANSWERED_AT_ONCE
 from .consumer_requests import ConsumerRequests
 from .consumers import Consumers
@@ -47,9 +37,10 @@ from .liveness import Liveness
 from .lookups import Lookups
 from .producers import Producers
 from .publish_gate import PublishGate
+from .receipts import Receipts
 from .requests_under_way import RequestsUnderWay
-from .rest import FRAMES_PER_TURN, Rest
 from .revocation import Attached
+from .routes import ROUTES
 from .schemas import Schemas
 from .server import Server
 from .session import Session, Tick
@@ -66,20 +57,6 @@ LINGER_SECONDS = 5.0
 """How long a connection that we end may take to send what was written."""
 
 _SEND, _ACK = int(BaseCommand.SEND), int(BaseCommand.ACK)
-_FAMILIES: tuple[Any, ...] = (
-    producers.ROUTES,
-    consumers.ROUTES,
-    consumer_requests.ROUTES,
-    lookups.ROUTES,
-    topic_lists.ROUTES,
-    transaction_ends.ROUTES,
-    schemas.ROUTES,
-    transactions.ROUTES,
-)
-_ROUTES: dict[int, tuple[int, Callable[[Any, BaseCommand, memoryview], None]]] = {
-    kind: (index, route) for index, routes in enumerate(_FAMILIES) for kind, route in routes.items()
-}
-"""By type of command: which family's object, and its method."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -94,7 +71,8 @@ class Connection(asyncio.BufferedProtocol):
         self._input = ReadBuffer(server.room)
         changed = tell(self._reading_changed)
         self._gate = PublishGate(server.memory, settings.max_pending_publish_requests_per_connection, changed)
-        self._producers = Producers(self, server.service, settings, self._gate)
+        self._receipts = Receipts(self._gate)
+        self._producers = Producers(self, server.service, settings, self._gate, self._receipts)
         self._consumers = Consumers(self, server.service, settings)
         self._topic_lists = TopicLists(self, server.service)
         self._families: tuple[Any, ...] = (
@@ -152,9 +130,13 @@ class Connection(asyncio.BufferedProtocol):
         return self.protocol_version < 1 or await self._liveness.check()  # the oldest know no PING
 
     def answer(self, frames: bytes) -> None:
+        if self._receipts.parts:
+            self._receipts.flush()
         self._outbox.answer(frames)
 
     def deliver(self, frames: bytes) -> None:
+        if self._receipts.parts:
+            self._receipts.flush()
         self._outbox.deliver(frames)
 
     def run(
@@ -180,6 +162,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is one without saying so
         self._outbox = Outbox(self._transport, tell(self._overflowed))
+        self._receipts.write = self._outbox.answer
         peer = transport.get_extra_info("peername") or ("unknown", 0)
         self._host, self.address = str(peer[0]), f"{peer[0]}:{peer[1]}"
         self.is_open = True
@@ -314,6 +297,14 @@ class Connection(asyncio.BufferedProtocol):
                 break
             kind = buffer[at + 9] if session.is_connected and end - at > 12 else 0
             if kind == _SEND:
+                parts_max = FRAMES_PER_TURN + 1 - frames
+                mix = take_mix(buffer, at, end, HEADER_BYTES_CRC32C, parts_max, RUN_ENTRIES_MAX, self._frame_bytes_max)
+                if mix is not None:
+                    session.heard()
+                    self._producers.publish_mix(mix, buffer)
+                    at = mix.frames[-1]
+                    frames += len(mix.producer_ids) - 1
+                    continue
                 sends = take_sends(buffer, at, end, self._header_bytes, RUN_ENTRIES_MAX, self._frame_bytes_max)
                 if sends is not None:
                     session.heard()
@@ -324,13 +315,12 @@ class Connection(asyncio.BufferedProtocol):
                         self._header_bytes = header_bytes
                     continue
             elif kind == _ACK:
-                acks = take_acks(buffer, at, end)
-                if acks is not None:
+                after = self._consumers.acknowledge_plain(buffer, at, end)
+                if after > at:
                     session.heard()
-                    self._consumers.acknowledge_run(acks)
-                    at = acks.end
+                    at = after
                     continue
-            frame = next_frame(buffer, at, end, self._frame_bytes_max)
+            frame = next_frame(buffer, at, end, self._frame_bytes_max, COMMAND_BYTES_MAX)
             if frame is None:
                 return at
             session.heard()
@@ -348,7 +338,7 @@ class Connection(asyncio.BufferedProtocol):
         elif command.type == BaseCommand.AUTH_RESPONSE and self._guard is not None:
             self._guarded(partial(self._guard.respond, command))
         elif command.type != BaseCommand.PONG:
-            route = _ROUTES.get(command.type)
+            route = ROUTES.get(command.type)
             if route is None:
                 raise ProtocolViolation(f"{BaseCommand.Type.Name(command.type)} was not asked for")
             self._perform(self._families[route[0]], route[1], frame)

@@ -13,7 +13,8 @@ from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.int64 import signed
-from wire.run import AckRun
+from wire.kernels.acks import take_ack_mix, take_acks
+from wire.run import AckMix, AckRun, Buffer
 from wire.transactions import TxnId
 
 from ..errors import BrokerError, ServerError
@@ -38,8 +39,10 @@ _DAMAGED_NAMED_MAX = 10
 IDS_PER_SLICE = 256
 """Message ids that are handled in one turn of the loop. Each costs some 2 microseconds, and 15 where it is the only one of a
 ledger that there is."""
-LEDGERS_AT_ONCE_MAX = 8
-"""A run of ids in up to so many ledgers costs nearly nothing, and is not cut."""
+ACKS_IN_MIX_MAX = 16
+"""ACKs of one entry each, of several consumers, that count as one frame of those that are handled in a turn."""
+LEDGERS_AT_ONCE_MAX, RUN_IDS_PER_SLICE = 8, 16_384
+"""Of a run of ids in up to so many ledgers each costs 0.1 microseconds, and so many are handled in one turn."""
 
 
 class Consumers:
@@ -111,15 +114,36 @@ class Consumers:
         else:
             handle.consumer.flow(permits)
 
-    def acknowledge_run(self, run: AckRun) -> None:
-        """Plain acknowledgements, as the kernel took them."""
+    def acknowledge_plain(self, buffer: Buffer, at: int, end: int) -> int:
+        """The plain ACK commands that begin at `at`, or some of them; where the first one that is left begins."""
+        mix = take_ack_mix(buffer, at, end, ACKS_IN_MIX_MAX)
+        if mix is not None:
+            self._acknowledge_mix(mix)
+            return mix.end
+        run = take_acks(buffer, at, end)
+        if run is None:
+            return at
+        self._acknowledge_run(run)
+        return run.end
+
+    def _acknowledge_run(self, run: AckRun) -> None:
         handle = self._handles.get(run.consumer_id)
         if handle is None or handle.consumer is None:
             return
-        if len(run.ledger_ids) <= IDS_PER_SLICE or len(set(run.ledger_ids)) <= LEDGERS_AT_ONCE_MAX:
+        count, at_once = len(run.ledger_ids), IDS_PER_SLICE
+        if count > at_once and len(set(run.ledger_ids)) <= LEDGERS_AT_ONCE_MAX:
+            at_once = RUN_IDS_PER_SLICE
+        if count <= at_once:
             handle.consumer.acknowledge_run(run)
         else:
-            self._link.in_slices(_acknowledged_run(handle, run))
+            self._link.in_slices(_acknowledged_run(handle, run, at_once))
+
+    def _acknowledge_mix(self, mix: AckMix) -> None:
+        handles, link = self._handles, self._link
+        for consumer_id, ledger_id, entry_id in zip(mix.consumer_ids, mix.ledger_ids, mix.entry_ids, strict=True):
+            handle = handles.get(consumer_id)
+            if handle is not None and handle.consumer is not None and link.is_open:
+                handle.consumer.acknowledge_entry(ledger_id, entry_id)
 
     def on_ack(self, command: BaseCommand, _: memoryview) -> None:
         """An ACK that the kernel left: cumulative, of parts of batches, of a transaction, or one that wants an answer.
@@ -270,13 +294,13 @@ def _acknowledge(consumer: Consumer, acknowledgement: Acknowledgement) -> None:
         raise to_broker_error(failure) from failure
 
 
-def _acknowledged_run(handle: ConsumerHandle, run: AckRun) -> Iterator[None]:
-    """A run whose ids name many ledgers."""
+def _acknowledged_run(handle: ConsumerHandle, run: AckRun, at_once: int) -> Iterator[None]:
+    """A run of very many ids, or one whose ids name many ledgers."""
     assert handle.consumer is not None
-    for at in range(0, len(run.ledger_ids), IDS_PER_SLICE):
+    for at in range(0, len(run.ledger_ids), at_once):
         if at:
             yield
-        end = at + IDS_PER_SLICE
+        end = at + at_once
         handle.consumer.acknowledge_run(AckRun(run.consumer_id, run.ledger_ids[at:end], run.entry_ids[at:end], run.end))
 
 

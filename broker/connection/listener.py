@@ -1,6 +1,7 @@
 """Listener: the port that clients connect to, its connections, and what they share."""
 
 import logging
+import socket
 from collections import Counter
 
 from ports.read_buffer import SharedRoom
@@ -78,6 +79,14 @@ class Listener:
     def listen_tls(self, host: str, port: int, tls: RenewedTls) -> None:
         """Beside the plain port, or instead of it."""
         self.server_port.listen_tls(lambda: Connection(self), host, port, tls)
+
+    async def listen_in_front(self, listening: socket.socket, tls: RenewedTls | None = None) -> None:
+        """Also on a bound socket that brokers in other processes share; whom a client finds there names the owner."""
+        await self.server_port.listen_in_front(lambda: Connection(self), listening, BACKLOG, tls)
+
+    def leave_front(self) -> None:
+        """Before a drain: new clients go to the other processes, those that are here stay."""
+        self.server_port.leave_front()
 
     def stop_accepting(self) -> None:
         """First of all at a stop; then the service is closed, so that clients hear of their topics' end; then `close`."""

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from wire.kernels.sends import send_receipts
-from wire.run import EntryRun, SendRun
+from wire.run import EntryRun, SendMix, SendRun
 
 from ..errors import ServerError
 from ..service.topic_name import TopicName
 from ..topic.contract import Producer
+from ..topic.sent_part import SentPart
 from . import replies
 from .link import Link
 from .publish_gate import PublishGate
+from .receipts import Receipts
 
 
 class ProducerHandle:
@@ -28,6 +30,7 @@ class ProducerHandle:
         "_on_closed",
         "_on_drained",
         "_published",
+        "_receipts",
         "_refused",
         "header_bytes",
         "is_closed",
@@ -42,12 +45,14 @@ class ProducerHandle:
         self,
         link: Link,
         gate: PublishGate,
+        receipts: Receipts,
         producer_id: int,
         request_id: int,
         on_closed: Callable[["ProducerHandle", ServerError, str], None],
     ) -> None:
         self._link = link
         self._gate = gate
+        self._receipts = receipts
         self._on_closed = on_closed
         self.producer_id = producer_id
         self.request_id = request_id
@@ -99,6 +104,16 @@ class ProducerHandle:
         self._gate.began(len(run.sequence_ids), size)
         producer.publish(run)
 
+    def take_part(self, sends: SendMix, place: int, now: float) -> SentPart | None:
+        """Publish a part of what a read brought, which is to be sent with the others; None: nothing has changed."""
+        producer = self.producer
+        if producer is None or self.header_bytes != sends.header_bytes or self._refused:
+            return None
+        part = producer.take_part(sends, place, now)
+        if part is not None:
+            self._published += part.count
+        return part
+
     def refuse(self, sequence_ids: Iterable[int], code: ServerError, message: str) -> None:
         """Messages that the topic does not see."""
         if self.is_closed:
@@ -111,6 +126,7 @@ class ProducerHandle:
 
     def drain(self, on_drained: Callable[[], None]) -> None:
         """Call it when everything published is answered."""
+        self._receipts.flush()
         self._on_drained = on_drained
         self._answered()
 
@@ -124,6 +140,14 @@ class ProducerHandle:
             _passed(run, stored) if stored.is_passing else send_receipts(run, stored.ledger_id, stored.first_entry_id)
         )
         self._finish(run)
+
+    def part_stored(self, part: SentPart) -> None:
+        self._receipts.add(part, self)
+
+    def receipt_written(self, count: int) -> None:
+        self._done += count
+        if self._refused or self._on_drained is not None:
+            self._answered()
 
     def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
         if not self.is_closed:

@@ -9,12 +9,14 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from bookkeeper.together import send
 from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.int64 import signed
 from wire.kernels.delivery_times import longest_delay
-from wire.run import FLAG_CHUNK, SendRun
+from wire.kernels.sends import take_sends
+from wire.run import FLAG_CHUNK, SendMix, SendRun
 
 from ..errors import BrokerError, ServerError
 from ..security.needs import topic_need
@@ -22,11 +24,13 @@ from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import AccessMode, Producer, ProducerRequest
 from ..topic.errors import no_room
+from ..topic.sent_part import SentPart
 from . import replies
 from .errors import ProtocolViolation
 from .link import Link, Routes
 from .producer_handle import ProducerHandle
 from .publish_gate import PublishGate
+from .receipts import Receipts
 from .recently_closed import RecentlyClosed
 from .requests import check_name, metadata_of
 from .revocation import Attached
@@ -42,11 +46,15 @@ _TOPIC_EPOCH_MAX = 1 << 62
 class Producers:
     """Of one connection."""
 
-    def __init__(self, link: Link, service: BrokerService, settings: ConnectionSettings, gate: PublishGate) -> None:
+    def __init__(
+        self, link: Link, service: BrokerService, settings: ConnectionSettings, gate: PublishGate, receipts: Receipts
+    ) -> None:
         self._link = link
         self._service = service
         self._settings = settings
         self._gate = gate
+        self._receipts = receipts
+        self._loop = asyncio.get_running_loop()
         self._handles: dict[int, ProducerHandle] = {}
         self._recently_closed = RecentlyClosed(settings.keep_alive_interval_seconds)
 
@@ -57,7 +65,9 @@ class Producers:
         handle = self._handles.get(asked.producer_id)
         if handle is None:
             self._recently_closed.forget(asked.producer_id)
-            handle = ProducerHandle(self._link, self._gate, asked.producer_id, asked.request_id, self._closed_by_broker)
+            handle = ProducerHandle(
+                self._link, self._gate, self._receipts, asked.producer_id, asked.request_id, self._closed_by_broker
+            )
             self._handles[asked.producer_id] = handle
             self._link.run(self._attach(handle, asked), lambda failure: self._refuse(handle, failure), is_making=True)
         elif handle.producer is not None:
@@ -107,6 +117,38 @@ class Producers:
             self._link.answer(replies.error(handle.request_id, failure))
 
     # ---- SEND
+
+    def publish_mix(self, sends: SendMix, buffer: memoryview) -> None:
+        """What a read brought of many producers: what is plain goes to the logs together, the rest as runs. `buffer` is where
+        the frames are."""
+        now, handles, parts = self._loop.time(), self._handles, list[SentPart]()
+        bytes_max = self._settings.max_message_size
+        is_any_large = len(sends.buffer) > bytes_max
+        for place, producer_id in enumerate(sends.producer_ids):
+            handle = handles.get(producer_id)
+            part = None
+            if handle is not None and not (is_any_large and sends.part_bytes(place) > bytes_max):
+                part = handle.take_part(sends, place, now)
+            if part is not None:
+                parts.append(part)
+            else:
+                self._send(parts)
+                parts = []
+                self._publish_apart(sends, place, buffer)
+        self._send(parts)
+
+    def _send(self, parts: list[SentPart]) -> None:
+        if parts:
+            self._gate.began(sum([part.count for part in parts]), sum([part.payload_bytes for part in parts]))
+            send(parts)
+
+    def _publish_apart(self, sends: SendMix, place: int, buffer: memoryview) -> None:
+        header_bytes = self.publish(sends.run(place))
+        if header_bytes != sends.header_bytes:  # a topic with other room in front of its entries
+            start, end = sends.frames[place], sends.frames[place + 1]
+            run = take_sends(buffer, start, end, header_bytes, end - start, end - start)
+            assert run is not None, "frames that were taken before"
+            self.publish(run)
 
     def publish(self, run: SendRun) -> int:
         """A run as the kernel took it. Returns the room that its topic needs before each payload: when that is not what the

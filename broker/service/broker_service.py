@@ -43,8 +43,8 @@ from .policy_enforcement import PolicyEnforcement
 from .producer_names import ProducerNames
 from .settings import BrokerSettings
 from .system_logs import SystemLogs, keep_what_is_not_compacted
-from .topic_kinds import non_persistent_of, require_kind
-from .topic_lists import Pattern, matching
+from .topic_kinds import non_persistent_of, persistent_of, require_kind
+from .topic_lists import Pattern, matching, topics_hash
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
 from .topic_policies import TopicPolicyDocuments
 from .topic_schemas import TopicSchemas
@@ -249,8 +249,7 @@ class BrokerService:
     async def list_topics(self, namespace: NamespaceName, *, system_topics: bool = False) -> list[TopicName]:
         """Persistent topics, partitions one by one, in the order of their encoded names."""
         await self.namespaces.require(namespace)
-        names = await self._store.children(persistent_topics_path(namespace))
-        topics = [TopicName.of_metadata("persistent", namespace, name) for name in names]
+        topics = await persistent_of(namespace, await self._store.children(persistent_topics_path(namespace)))
         return [topic for topic in topics if system_topics or not topic.is_system]
 
     async def list_non_persistent(self, namespace: NamespaceName) -> list[TopicName]:
@@ -310,17 +309,18 @@ class BrokerService:
 
     async def watch_topics(
         self, namespace: NamespaceName, pattern: Pattern, listener: TopicListListener
-    ) -> tuple[list[str], Callable[[], None]]:
-        """The topics that match now, and the call that ends telling `listener` of the changes from now on."""
+    ) -> tuple[list[str], str, Callable[[], None]]:
+        """The topics that match now, their hash, and the call that ends telling `listener` of the changes from now on."""
         watcher = TopicListWatcher(pattern, listener)
         unwatch = self._watchers.add(namespace, watcher)
         try:
             topics = await matching(await listed(self.list_topics(namespace)), pattern)
+            known = await topics_hash(topics)
         except BaseException:
             unwatch()
             raise
         watcher.begin(topics)
-        return topics, unwatch
+        return topics, known, unwatch
 
     # ---- Within
 

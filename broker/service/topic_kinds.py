@@ -1,9 +1,12 @@
-"""The two kinds of topics, persistent and not, as far as the broker service tells them apart. Pure."""
+"""The two kinds of topics, persistent and not, as far as the broker service tells them apart."""
 
 from collections.abc import Iterable
 
+from ports.slices import in_slices
+
 from ..errors import BrokerError, ServerError
 from .settings import BrokerSettings
+from .topic_lists import NAMES_PER_SLICE
 from .topic_name import NamespaceName, TopicName
 
 
@@ -20,6 +23,11 @@ def require_openable(topic: TopicName) -> None:
     coordinator (BrokerService.createPersistentTopic0)."""
     if topic.is_of_transactions:
         raise BrokerError(ServerError.NOT_ALLOWED, f"Can not create transaction system topic {topic}")
+
+
+async def persistent_of(namespace: NamespaceName, encoded: Iterable[str]) -> list[TopicName]:
+    """Those that have these names in metadata. In slices."""
+    return [TopicName.of_metadata("persistent", namespace, name) async for name in in_slices(encoded, NAMES_PER_SLICE)]
 
 
 def non_persistent_of(namespace: NamespaceName, loaded: Iterable[str]) -> list[TopicName]:

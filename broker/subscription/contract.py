@@ -373,7 +373,17 @@ class Dispatcher(Protocol):
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Take the event, return what to do, in order."""
 
+    def take_newest(self, run: EntryRun, metadata: RunMetadata) -> ConsumerId | None:
+        """Give the run, the newest of the log, to one consumer as a whole: who that is. None: tell EntriesAvailable."""
+
+    @property
+    def consumer_epoch(self) -> int | None:
+        """Of what `take_newest` gives away."""
+
     def state(self) -> DispatcherState: ...
     def consumer_state(self, consumer: ConsumerId) -> ConsumerState | None: ...
+    def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int) -> bool:
+        """Take EntriesAcknowledged of one entry where no effect follows. False: nothing has changed, and that has to come."""
+
     def check_invariants(self) -> None:
         """AssertionError when the state contradicts itself; for tests and simulation."""

@@ -95,6 +95,16 @@ class EntrySet:
             if len(self._by_ledger) > _UNSORTED_MAX and not isinstance(self._by_ledger, SortedDict):
                 self._by_ledger = SortedDict(self._by_ledger)
 
+    def add_range(self, ledger_id: int, first: int, end: int) -> None:
+        """The entries of [first, end)."""
+        known = self._by_ledger.get(ledger_id)
+        if known is None:
+            self.add(ledger_id, BitMap((first,)) if end == first + 1 else BitMap(range(first, end)))
+        elif end == first + 1:
+            known.add(first)
+        else:
+            known.add_range(first, end)
+
     def update(self, other: "EntrySet") -> None:
         for ledger_id, entry_ids in other._by_ledger.items():
             self.add(ledger_id, entry_ids)
@@ -110,6 +120,16 @@ class EntrySet:
             if not known:
                 del self._by_ledger[ledger_id]
         return found
+
+    def remove_entry(self, ledger_id: int, entry_id: int) -> bool:
+        """Whether it was there."""
+        known = self._by_ledger.get(ledger_id)
+        if known is None or entry_id not in known:
+            return False
+        known.remove(entry_id)
+        if not known:
+            del self._by_ledger[ledger_id]
+        return True
 
     def between(self, start: Position, end: Position) -> "EntrySet":
         """A copy of what is in [start, end)."""

@@ -7,6 +7,8 @@ outdated end here.
 from abc import ABC, abstractmethod
 from typing import TypeAlias, assert_never
 
+from wire.run import FLAG_CHUNK, FLAG_DELAYED, FLAG_MARKER, FLAG_TRANSACTION, EntryRun, RunMetadata
+
 from .contract import (
     BatchIndexesAcknowledged,
     ConsumerAdded,
@@ -41,6 +43,9 @@ from .delays import Delays
 from .reader import Reader
 from .settings import DispatcherSettings
 from .timer import Timer
+
+LOOKED_AT_SINGLY = FLAG_CHUNK | FLAG_DELAYED | FLAG_MARKER | FLAG_TRANSACTION
+"""Flags of entries that are not just handed out."""
 
 SubscriptionEvent: TypeAlias = (
     EntriesAcknowledged
@@ -94,6 +99,20 @@ class Machine(ABC):
         self._timer.arm(effects, self._reader.retry_at_ms, self._deadline_ms())
         return effects
 
+    def take_newest(self, run: EntryRun, metadata: RunMetadata) -> ConsumerId | None:
+        """Give the whole run, which was just confirmed, to one consumer: who that is. None: nothing has changed, and
+        EntriesAvailable has to come.
+
+        In state and deliveries it is what EntriesAvailable and EntriesRead lead to where nothing else is under way, at a part
+        of their cost: test_newest_runs.py.
+        """
+        return None
+
+    @property
+    def consumer_epoch(self) -> int | None:
+        """Of the deliveries that `take_newest` decides."""
+        return None
+
     def _on_answer(self, read: Read, answer: Answer, now_ms: int, effects: list[Effect]) -> None:
         match answer:
             case EntriesRead():
@@ -109,6 +128,11 @@ class Machine(ABC):
                 self._reader.failed(now_ms)
             case _:
                 assert_never(answer)
+
+    def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int) -> bool:
+        """As `handle` of EntriesAcknowledged, of one entry, where it has no effects. False: nothing has changed, and that has
+        to come: test_single_acknowledgements.py."""
+        return False
 
     @property
     @abstractmethod

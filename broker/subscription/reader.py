@@ -5,6 +5,7 @@ Decides no reading by itself: a dispatcher asks `is_idle`, then calls `read_on` 
 
 from wire.picked_runs import Picks
 from wire.position import Position
+from wire.run import EntryRun
 
 from .contract import EntriesPicked, EntriesRead, NothingToRead, Read, ReadFailed
 from .settings import DispatcherSettings
@@ -48,6 +49,11 @@ class Reader:
             self.retry_at_ms = None
         return self._outstanding is None and self.retry_at_ms is None
 
+    @property
+    def is_resting(self) -> bool:
+        """Whatever room there is, nothing is to be read now: all was, or a read is under way. None failed lately."""
+        return (self.is_at_end or self._outstanding is not None) and self.retry_at_ms is None
+
     def entries_for(self, messages: int) -> int:
         """How many entries to read for that many permits, going by the batches seen lately."""
         wanted = -int(-messages // self._messages_per_entry)
@@ -82,6 +88,25 @@ class Reader:
         if not read.is_replay:
             self.position = Position(run.ledger_id, run.last_entry_id + 1)
             self.is_at_end = answer.is_last
+
+    def is_before(self, run: EntryRun) -> bool:
+        """Everything before the run was read, nothing is being read, and no read failed lately."""
+        place = self.position
+        return (
+            self.is_at_end
+            and self._outstanding is None
+            and self.retry_at_ms is None
+            and place is not None
+            and place.entry_id == run.first_entry_id
+            and place.ledger_id == run.ledger_id
+        )
+
+    def passed(self, run: EntryRun, message_count: int) -> None:
+        """The run, the newest, was given away without being read."""
+        count = len(run.offsets) - 1
+        self._backoff_ms = 0
+        self._messages_per_entry = max(1.0, self._messages_per_entry + (message_count / count - self._messages_per_entry) / 4)
+        self.position = Position(run.ledger_id, run.first_entry_id + count)
 
     def picked(self) -> None:
         """The place where it reads on has nothing to do with that."""

@@ -11,6 +11,7 @@ from itertools import repeat
 from pyroaring import BitMap
 
 from wire.position import Position
+from wire.run import EntryRun, RunMetadata
 
 from .contract import ConsumerAdded, ConsumerId
 from .entry_sets import EntrySet
@@ -59,6 +60,10 @@ class Receivers:
     def __iter__(self) -> Iterator[Receiver]:
         return iter(self._by_id.values())
 
+    def only(self) -> Receiver | None:
+        """The receiver where there is just one."""
+        return next(iter(self._by_id.values())) if len(self._by_id) == 1 else None
+
     def get(self, consumer: ConsumerId | None) -> Receiver | None:
         return self._by_id.get(consumer) if consumer is not None else None
 
@@ -93,6 +98,19 @@ class Receivers:
         receiver.is_blocked = receiver.is_blocked or receiver.unacked_messages >= self._limit
         self.is_blocked = self.is_blocked or self.unacked_messages >= self._limit_together
 
+    def delivered_run(self, receiver: Receiver, run: EntryRun, metadata: RunMetadata) -> None:
+        """As `delivered`, of all entries of a run."""
+        messages, first, count = metadata.message_count, run.first_entry_id, len(run.offsets) - 1
+        receiver.pending.add_range(run.ledger_id, first, first + count)
+        receiver.permits -= messages
+        receiver.unacked_messages += messages
+        self.unacked_messages += messages
+        if messages != count:
+            counts = self._message_counts.setdefault(run.ledger_id, {})
+            counts.update(zip(range(first, first + count), metadata.message_counts, strict=True))
+        receiver.is_blocked = receiver.is_blocked or receiver.unacked_messages >= self._limit
+        self.is_blocked = self.is_blocked or self.unacked_messages >= self._limit_together
+
     def acknowledged(self, ledger_id: int, entry_ids: BitMap, consumer: ConsumerId | None) -> BitMap:
         """Forget entries, whoever has them (most likely `consumer`); those that somebody had."""
         likely = self.get(consumer)
@@ -102,6 +120,20 @@ class Receivers:
                 if receiver is not likely:
                     found |= self.taken_back(receiver, ledger_id, entry_ids)
         return found
+
+    def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int) -> bool:
+        """As `acknowledged`, of one entry that this consumer has. False: it has not, and nothing has changed."""
+        receiver = self._by_id.get(consumer)
+        if receiver is None or not receiver.pending.remove_entry(ledger_id, entry_id):
+            return False
+        messages = 1
+        counts = self._message_counts.get(ledger_id)
+        if counts is not None:
+            messages = counts.pop(entry_id, 1)
+            if not counts:
+                del self._message_counts[ledger_id]
+        self._reduce(receiver, messages)
+        return True
 
     def taken_back(self, receiver: Receiver, ledger_id: int, entry_ids: BitMap) -> BitMap:
         """Forget those that this one has; which these were."""

@@ -26,6 +26,9 @@ class Redeliveries:
     def __init__(self) -> None:
         self._by_ledger: dict[int, dict[int, int]] = {}
 
+    def __bool__(self) -> bool:
+        return bool(self._by_ledger)
+
     def count(self, ledger_id: int, entry_ids: BitMap) -> None:
         counts = self._by_ledger.setdefault(ledger_id, {}) if entry_ids else {}
         for entry_id in entry_ids:

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from pyroaring import BitMap
 
 from wire.position import Position
-from wire.run import FLAG_CHUNK
+from wire.run import FLAG_CHUNK, EntryRun, RunMetadata
 
 from .chunks import Chunk, ChunkedMessages, chunk_of
-from .contract import AcknowledgeMarkers, ConsumerAdded, Effect, EntriesPicked, EntriesRead, Read, RefuseConsumer
+from .contract import AcknowledgeMarkers, ConsumerAdded, ConsumerId, Effect, EntriesPicked, EntriesRead, Read, RefuseConsumer
 from .entry_sets import EntrySet, union
+from .machine import LOOKED_AT_SINGLY
 from .multiple import MultipleConsumersDispatcher
 from .readable import Readable, Span, readable
 from .receivers import Receiver
@@ -84,6 +85,28 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         else:
             effects.append(self._reader.read_on(self._entries_max(room)))
 
+    def take_newest(self, run: EntryRun, metadata: RunMetadata) -> ConsumerId | None:
+        if self._replay or self._chunked or self._held_back or self._is_loading or self._picked_to is not None:
+            return None
+        if metadata.any_flags & LOOKED_AT_SINGLY or not self._reader.is_before(run):
+            return None
+        receiver = self._receiver_of_all(len(run.offsets) - 1, metadata.message_count)
+        if receiver is None:
+            return None
+        self._reads_far = False
+        self._receivers.delivered_run(receiver, run, metadata)
+        self._reader.passed(run, metadata.message_count)
+        return receiver.consumer
+
+    def _receiver_of_all(self, entries: int, messages: int) -> Receiver | None:
+        """Who gets them together: whose turn it is gets one entry, who is alone all that there is room for."""
+        receivers = self._receivers
+        if entries == 1:
+            turn = self._turns.take(receivers.room)
+            return None if turn is None else turn[0]
+        receiver = receivers.only()
+        return receiver if receiver is not None and messages <= receivers.room(receiver) else None
+
     def _first(self) -> Position | None:
         """Where to read again."""
         if self._picked_to is not None:
@@ -92,6 +115,11 @@ class SharedDispatcher(MultipleConsumersDispatcher):
                 return first
             self._picked_to = None
         return self._replay.first()
+
+    def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int) -> bool:
+        if self._replay or self._chunked or self._held_back or self._redeliveries or self._picked_to is not None:
+            return False
+        return self._reader.is_resting and self._receivers.entry_acknowledged(consumer, ledger_id, entry_id)
 
     def _on_picked(self, read: Read, answer: EntriesPicked, effects: list[Effect]) -> None:
         self._forget(answer.gone)
@@ -199,7 +227,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
                 self._replay.remove(position.ledger_id, BitMap((position.entry_id,)))
                 self._chunked.wait(receiver, position)
                 return None
-            if self._chunked.is_behind(chunk, position, self._is_put_off):
+            if self._chunked.is_behind(chunk, position, self._replay):
                 self._replay.add(position.ledger_id, BitMap((position.entry_id,)))
                 return None
         if receiver is None:
@@ -209,9 +237,6 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         if chunk is not None:
             self._chunked.begun(chunk, receiver)
         return receiver
-
-    def _is_put_off(self, position: Position) -> bool:
-        return position in self._replay or self._chunked.waits(position)
 
     def check_invariants(self) -> None:
         super().check_invariants()

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from broker.errors import ServerError
 from wire.position import Position
+from wire.run import EntryRun, RunMetadata
 
 from .contract import (
     AcknowledgeMarkers,
@@ -37,7 +38,7 @@ from .contract import (
     WallClockRead,
     WritabilityChanged,
 )
-from .machine import Machine, SubscriptionEvent
+from .machine import LOOKED_AT_SINGLY, Machine, SubscriptionEvent
 from .readable import readable
 from .settings import DispatcherSettings
 
@@ -123,6 +124,21 @@ class SingleActiveDispatcher(Machine):
     def _deadline_ms(self) -> int | None:
         return self._switch_at_ms
 
+    def take_newest(self, run: EntryRun, metadata: RunMetadata) -> ConsumerId | None:
+        active = self._active
+        if active is None or self._successor is not None or not active.is_writable or active.permits < metadata.message_count:
+            return None
+        if metadata.any_flags & LOOKED_AT_SINGLY or not self._reader.is_before(run):
+            return None
+        active.permits -= metadata.message_count
+        self._reader.passed(run, metadata.message_count)
+        self._last_delivered = Position(run.ledger_id, run.last_entry_id)
+        return active.consumer
+
+    @property
+    def consumer_epoch(self) -> int | None:
+        return None if self._active is None else self._active.consumer_epoch
+
     def _on_added(self, event: ConsumerAdded, now_ms: int, effects: list[Effect]) -> None:
         if not self._is_failover and self._candidates:
             message = "Exclusive consumer is already connected"
@@ -131,6 +147,10 @@ class SingleActiveDispatcher(Machine):
         added = _Candidate(event.consumer, event.name, event.priority_level, event.consumer_epoch, event.is_writable)
         self._candidates[event.consumer] = added
         self._choose(now_ms, effects)
+
+    def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int) -> bool:
+        """Nothing is counted here, as for EntriesAcknowledged."""
+        return self._switch_at_ms is None and self._reader.is_resting
 
     def _on_removed(self, consumer: ConsumerId, now_ms: int, effects: list[Effect]) -> None:
         removed = self._candidates.pop(consumer, None)

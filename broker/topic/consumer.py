@@ -4,6 +4,7 @@ Owns nothing but its counters. After it was closed, or ended by the broker, ever
 """
 
 import asyncio
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -96,6 +97,19 @@ class TopicConsumer:
             self.last_acknowledgement_ms = self._subscription.clock.now_ms()
             self._count_acknowledged(self._subscription.acknowledging.run(self.key, run))
 
+    def acknowledge_entry(self, ledger_id: int, entry_id: int) -> None:
+        """As `acknowledge_run`, of one entry, at a part of the cost where the cursor takes it as a plain one."""
+        subscription = self._subscription
+        if self.is_closed or subscription.is_fenced:
+            return
+        if not subscription.cursor.acknowledge_entry(ledger_id, entry_id):
+            self.acknowledge_run(AckRun(0, array("Q", (ledger_id,)), array("Q", (entry_id,)), 0))
+            return
+        counters = self.counters
+        counters.acknowledged += counters.messages // (counters.entries or 1)
+        self.last_acknowledgement_ms = now_ms = subscription.clock.now_ms()
+        subscription.entry_acknowledged(self.key, ledger_id, entry_id, now_ms)
+
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
         if self.is_closed:
             return
@@ -145,7 +159,23 @@ class TopicConsumer:
         await self._subscription.unsubscribe(self, force)
 
     def stats(self) -> ConsumerStats:
-        return self._subscription.consumer_stats(self)
+        subscription, rates, counters = self._subscription, self.rates, self.counters
+        dispatcher = subscription.dispatcher
+        state = None if dispatcher is None else dispatcher.consumer_state(self.key)
+        return ConsumerStats(
+            message_rate_out=rates.messages.per_second,
+            byte_rate_out=rates.bytes.per_second,
+            redelivery_rate=rates.redelivered.per_second,
+            ack_rate=rates.acknowledged.per_second,
+            messages_out=counters.messages,
+            bytes_out=counters.payload_bytes,
+            available_permits=0 if state is None else state.permits,
+            unacked_messages=0 if state is None else state.unacked_messages,
+            is_blocked_on_unacked=state is not None and state.is_blocked_on_unacked,
+            backlog_messages=subscription.cursor.backlog_entries(),
+            expired_rate=subscription.expired_rate.per_second,
+            connected_since_ms=self.connected_since_ms,
+        )
 
     def close(self) -> None:
         if not self.is_closed:
@@ -169,6 +199,17 @@ class TopicConsumer:
             counters.redelivered += len(indexes) - delivery.redelivery_counts.count(0)
         self.last_delivery_ms = self._subscription.clock.now_ms()
         was_writable, self._was_writable = self._was_writable, self._sink.is_writable
+        return self._was_writable or not was_writable
+
+    def deliver_run(self, run: EntryRun, message_count: int, consumer_epoch: int | None) -> bool:
+        """As `deliver`, of all entries of a run, for the first time."""
+        count, counters, sink = len(run.offsets) - 1, self.counters, self._sink
+        sink.deliver(run, range(count), None, None, consumer_epoch)
+        counters.messages += message_count
+        counters.entries += count
+        counters.payload_bytes += run.payload_bytes
+        self.last_delivery_ms = self._subscription.clock.now_ms()
+        was_writable, self._was_writable = self._was_writable, sink.is_writable
         return self._was_writable or not was_writable
 
     def active_changed(self, is_active: bool) -> None:

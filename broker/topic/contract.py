@@ -10,11 +10,12 @@ from typing import Protocol
 
 from wire.position import Position
 from wire.record import record
-from wire.run import AckRun, EntryRun, SendRun
+from wire.run import AckRun, EntryRun, SendMix, SendRun
 from wire.transactions import TxnAction, TxnId
 
 from ..errors import ServerError
 from .operations import TopicOperations, TopicUpkeep
+from .sent_part import SentPart
 from .stats import TopicStats, TopicTraffic
 from .transactions.facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 
@@ -64,6 +65,9 @@ class ProducerSink(Protocol):
     def receipts(self, run: SendRun, stored: EntryRun) -> None:
         """The whole run is durable; called in the order of publish."""
 
+    def part_stored(self, part: SentPart) -> None:
+        """As `receipts`, of what `Producer.take_part` has taken."""
+
     def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
         """The whole run was not stored; called in the same order as receipts."""
 
@@ -112,6 +116,12 @@ class Producer(Protocol):
     @property
     def is_encryption_required(self) -> bool:
         """Of each message, as the topic's policies say."""
+
+    def take_part(self, sends: SendMix, place: int, now: float) -> SentPart | None:
+        """As `publish`, of a part of what a read brought; the caller hands all of them to `bookkeeper.together.send`.
+
+        `now`: the loop's time. None: nothing has changed, `publish` has to be called.
+        """
 
     def publish(self, run: SendRun) -> None:
         """Never raises for a storage failure: the sink hears of each run exactly once, in order (see `closed`)."""
@@ -239,6 +249,9 @@ class Consumer(Protocol):
     def type(self) -> SubscriptionType: ...
     def flow(self, permits: int) -> None: ...
     def acknowledge_run(self, run: AckRun) -> None: ...
+    def acknowledge_entry(self, ledger_id: int, entry_id: int) -> None:
+        """As `acknowledge_run`, of one entry."""
+
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
         """BrokerError(NOT_ALLOWED) for a cumulative one on Shared and Key_Shared."""
 
@@ -301,6 +314,8 @@ class Topic(Protocol):
     @property
     def operations(self) -> TopicOperations: ...
     def activity(self) -> TopicActivity: ...
+    @property
+    def is_schema_open(self) -> bool: ...
     def traffic(self) -> TopicTraffic: ...
     def stats(self) -> TopicStats: ...
     async def stats_in_slices(self) -> TopicStats:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from pyroaring import BitMap
 
@@ -40,12 +40,12 @@ from broker.subscription.contract import (
 from broker.subscription.replays import first_of
 from managed_ledger.contract import ManagedLedgerError
 from wire.kernels.metadata import key_hashes, scan
-from wire.picked_runs import Picked, Picks
+from wire.picked_runs import Picks
 from wire.position import Position
 from wire.run import FLAG_BATCH, FLAG_DELAYED, EntryRun, RunMetadata
 
 from .compacted_reading import CompactedReading
-from .delayed_index.stats import IndexMetric
+from .dispatch_ports import DispatchTarget, ReadableLog, ReadPlace, StoredIndex
 from .dispatch_throttle import DispatchThrottle
 from .scanned_runs import ScannedRuns
 
@@ -55,48 +55,6 @@ READS_AT_ONCE_MAX = 16
 """Reads from memory in one go. What a reader who is far behind still needs then comes in the next turn of the loop."""
 
 _log = logging.getLogger(__name__)
-
-
-class DispatchTarget(Protocol):
-    """A consumer, as the driver sees it."""
-
-    def deliver(self, delivery: Deliver) -> bool:
-        """Hand it to the connection; whether that can take more."""
-
-    def active_changed(self, is_active: bool) -> None: ...
-
-
-class ReadableLog(Protocol):
-    """As much of a managed ledger as there is to dispatch (`transactions.read_committed`)."""
-
-    @property
-    def last_confirmed(self) -> Position: ...
-    async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
-    def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
-    async def pick(self, wanted: Picks, bytes_max: int) -> Picked: ...
-
-
-class StoredIndex(Protocol):
-    """As much of `delayed_index.DelayedIndex` as it takes."""
-
-    def stir(self) -> None: ...
-    def metrics(self) -> Sequence[IndexMetric]: ...
-    async def finish(self) -> None: ...
-    def close(self) -> None: ...
-
-
-class ReadPlace(Protocol):
-    """As much of a cursor as it takes (`transactions.pending_cursor`); the methods are `ManagedCursor`'s."""
-
-    @property
-    def mark_delete(self) -> Position: ...
-    def first_unacknowledged(self) -> Position: ...
-    def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap: ...
-    def is_loaded(self, ledger_id: int, first: int, last: int) -> bool: ...
-    async def load_acknowledged(self, ledger_id: int, first: int, last: int) -> None: ...
-    def acknowledged_in(self, ledger_id: int) -> BitMap: ...
-    def has_batch_indexes(self) -> bool: ...
-    def unacknowledged_batch_indexes(self, position: Position) -> tuple[int, ...] | None: ...
 
 
 class DispatchDriver:
@@ -146,6 +104,28 @@ class DispatchDriver:
         if not self._is_handling and not self._is_closed:
             self._handle_all()
 
+    def take_newest(self, run: EntryRun, metadata: RunMetadata) -> bool:
+        """Deliver a run that was just confirmed without reading it; False: nothing has changed, and it has to be read.
+
+        Only where nothing is under way or waits: neither an event nor a read, no rate, nothing compacted.
+        """
+        if self._events or self._is_handling or self._is_closed or self._reading is not None or self._held is not None:
+            return False
+        if self._throttle is not None or self.compacted is not None:
+            return False
+        first = run.first_entry_id
+        if not self._cursor.is_untouched(run.ledger_id, first, first + len(run.offsets) - 2):
+            return False
+        dispatcher = self.dispatcher
+        consumer = dispatcher.take_newest(run, metadata)
+        if consumer is None:
+            return False
+        if not self.targets[consumer].deliver_run(run, metadata.message_count, dispatcher.consumer_epoch):
+            self.handle(WritabilityChanged(consumer, False))
+        elif self.on_unacked is not None:
+            self.on_unacked(dispatcher.state().unacked_messages)
+        return True
+
     def limit(self, throttle: DispatchThrottle | None) -> None:
         """By these rates from now on; what waited for others is looked at anew."""
         self._throttle = throttle
@@ -175,6 +155,14 @@ class DispatchDriver:
         """Why the consumer that was just added is not accepted."""
         refusal, self._refusal = self._refusal, None
         return refusal
+
+    def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int) -> None:
+        """As `handle` of EntriesAcknowledged, of one entry; at a part of the cost where nothing follows from it."""
+        dispatcher = self.dispatcher
+        if self._is_handling or self._is_closed or not dispatcher.entry_acknowledged(consumer, ledger_id, entry_id):
+            self.handle(EntriesAcknowledged(ledger_id, BitMap((entry_id,)), consumer))
+        elif self.on_unacked is not None:
+            self.on_unacked(dispatcher.state().unacked_messages)
 
     def close(self) -> None:
         """Nothing is dispatched any more. Closing twice is fine."""

@@ -13,7 +13,7 @@ from typing import Protocol
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
 from ports.promise import ignore, listen
-from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
+from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendMix, SendRun
 from wire.transactions import TxnId
 
 from .contract import ProducerRequest, ProducerSink
@@ -22,6 +22,7 @@ from .deduplication_driver import TopicDeduplication
 from .deduplication_runs import Piece
 from .producer_events import ProducerKey
 from .rates import PublishCounters, PublishRates
+from .sent_part import SentPart
 
 
 class ProducerHost(Protocol):
@@ -30,6 +31,9 @@ class ProducerHost(Protocol):
     @property
     def deduplication(self) -> TopicDeduplication: ...
     def append(self, entries: EntryBatch, txn_id: TxnId | None = None) -> "asyncio.Future[EntryRun]": ...
+    def take_part(self, producer: "TopicProducer", part: SentPart) -> bool:
+        """`append`, where nothing but the log is concerned; False: nothing has changed."""
+
     def count_published(self, producer: "TopicProducer", run: SendRun, chunks: int) -> None: ...
     def storage_failed(self, error: BaseException) -> None:
         """The log cannot be trusted with more: the topic closes, and with it this producer."""
@@ -53,6 +57,9 @@ class _Refused:
 @dataclass(frozen=True, slots=True)
 class _Repeated:
     """A run that is stored already; it waits likewise."""
+
+
+_CLOSED = _Refused(ServerError.SERVICE_NOT_READY, "The producer is closed")
 
 
 class TopicProducer:
@@ -79,6 +86,10 @@ class TopicProducer:
         self._is_broken = False
         """Nothing more is answered but by `send_failed`."""
         self._unanswered: deque[tuple[SendRun, asyncio.Future[EntryRun] | _Refused | _Repeated]] = deque()
+        self._parts = 0
+        """Parts under way. Nothing in `_unanswered` is answered before them, and none begins while something is there."""
+        self._parts_answered: asyncio.Future[EntryRun] | None = None
+        """Somebody waits for the last of them."""
 
     @property
     def name(self) -> str:
@@ -97,6 +108,56 @@ class TopicProducer:
             self._publish_once(run)
         else:
             self._store(run)
+
+    def take_part(self, sends: SendMix, place: int, now: float) -> SentPart | None:
+        """Publish a part of what a read brought, together with others: whoever gets it sends it (`bookkeeper.together`).
+
+        None: nothing has changed, `publish` is to be called. So it is where anything but the log is concerned.
+        """
+        if self._unanswered or self._is_held or self._is_broken or self.is_closed or not self.is_ready:
+            return None
+        if self.is_encryption_required or self.message_size_max or self.delay_ms_max:
+            return None
+        part = SentPart(sends, place, self, now)
+        if not self._host.take_part(self, part):
+            return None
+        self._parts += 1
+        return part
+
+    def part_stored(self, part: SentPart) -> None:
+        """A `PartSource`: all parts of the producer before this one are answered."""
+        self._parts -= 1
+        if self._is_broken:
+            self._drop(part.send_run())
+        else:
+            self._sink.part_stored(part)
+        if not self._parts:
+            self._parts_ended()
+
+    def part_failed(self, part: SentPart, error: BaseException) -> None:
+        self._parts -= 1
+        run = part.send_run()
+        if self._is_broken:
+            self._drop(run)
+        else:
+            if not self._has_known_fate(error):
+                self._unanswered.append((run, _CLOSED))
+            self._run_failed(run, error)
+        if not self._parts:
+            self._parts_ended()
+
+    def _drop(self, run: SendRun) -> None:
+        """The client hears nothing of it but that the producer has ended."""
+        self._unanswered.append((run, _CLOSED))
+        if self.is_closed:
+            self._fail_rest()
+
+    def _parts_ended(self) -> None:
+        if self._parts_answered is not None:
+            self._parts_answered.set_result(_nowhere(0))
+            self._parts_answered = None
+        if self._unanswered:
+            self._answer()
 
     def _answer_in_turn(self, run: SendRun, outcome: _Refused | _Repeated) -> None:
         self._unanswered.append((run, outcome))
@@ -134,7 +195,7 @@ class TopicProducer:
                 self._host.deduplication.refused(self.name, run)
             return _Refused(ServerError.CHECKSUM, "Checksum failed on the broker")
         if self._is_held or self._is_broken or self.is_closed:
-            return _Refused(ServerError.SERVICE_NOT_READY, "The producer is closed")
+            return _CLOSED
         if not self.is_ready:
             return _Refused(ServerError.NOT_ALLOWED, "The producer waits for its turn")
         return None
@@ -142,7 +203,7 @@ class TopicProducer:
     def _answer(self, _done: object = None) -> None:
         """Answer from the oldest run on, up to the first whose fate is not known yet."""
         unanswered = self._unanswered
-        while unanswered and not self._is_broken:
+        while unanswered and not (self._is_broken or self._parts):
             run, outcome = unanswered[0]
             if isinstance(outcome, _Refused):
                 if self._is_held and not self.is_closed:
@@ -159,20 +220,32 @@ class TopicProducer:
 
     def _answer_stored(self, run: SendRun, future: "asyncio.Future[EntryRun]") -> None:
         error = asyncio.CancelledError() if future.cancelled() else future.exception()
+        if error is None:
+            self._unanswered.popleft()
+            self._sink.receipts(run, future.result())
+            return
+        if self._has_known_fate(error):
+            self._unanswered.popleft()
+        self._run_failed(run, error)
+
+    def _has_known_fate(self, error: BaseException) -> bool:
+        """Whether the client is told of this run; the others wait for the end of the producer."""
         match error:
-            case None:
-                self._unanswered.popleft()
-                self._sink.receipts(run, future.result())
+            case ManagedLedgerTerminated():
+                return self.is_closed
+            case ManagedLedgerError():
+                return not isinstance(error, ManagedLedgerFenced)
+        return isinstance(error, BrokerError)
+
+    def _run_failed(self, run: SendRun, error: BaseException) -> None:
+        match error:
             case BrokerError():  # certainly not stored
-                self._unanswered.popleft()
                 self._sink.send_failed(run, error.code, error.message)
             case ManagedLedgerTerminated() if not self.is_closed:
                 self._host.log_ended(self)
             case ManagedLedgerTerminated():
-                self._unanswered.popleft()
                 self._sink.send_failed(run, ServerError.TOPIC_TERMINATED, "Topic was already terminated")
             case ManagedLedgerError() if not isinstance(error, ManagedLedgerFenced):
-                self._unanswered.popleft()
                 self._sink.send_failed(run, ServerError.PERSISTENCE, f"{type(error).__name__}: {error}")
                 self._break(error)
             case _:
@@ -195,8 +268,13 @@ class TopicProducer:
             self._sink.send_failed(run, ServerError.SERVICE_NOT_READY, "The producer is closed")
 
     def last_append(self) -> "asyncio.Future[EntryRun] | None":
-        """The youngest run that is on its way to the log."""
-        return next((outcome for _, outcome in reversed(self._unanswered) if isinstance(outcome, asyncio.Future)), None)
+        """Done when the youngest run that is on its way to the log is answered."""
+        last = next((outcome for _, outcome in reversed(self._unanswered) if isinstance(outcome, asyncio.Future)), None)
+        if last is None and self._parts:
+            if self._parts_answered is None:
+                self._parts_answered = asyncio.get_running_loop().create_future()
+            return self._parts_answered
+        return last
 
     def hold(self) -> None:
         """Soon the broker ends it: take nothing new on, so that what is on its way can be answered before."""

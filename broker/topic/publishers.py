@@ -13,7 +13,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
 from ports.owner import weakly
-from wire.run import EntryBatch, EntryRun, SendRun
+from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
 from wire.transactions import TxnId
 
 from .broker_limits import BrokerLimits
@@ -42,6 +42,7 @@ from .producer_events import (
 from .producers import ProducerAdmission
 from .publish_throttle import PublishThrottle
 from .rates import PublishCounters, PublishRates
+from .sent_part import SentPart
 from .settings import TopicSettings
 from .transactions.topic_transactions import TopicTransactions
 
@@ -167,6 +168,19 @@ class Publishers:
 
     def append(self, entries: EntryBatch, txn_id: TxnId | None = None) -> "asyncio.Future[EntryRun]":
         return self._host.transactions.append(txn_id, entries)
+
+    def take_part(self, producer: TopicProducer, part: SentPart) -> bool:
+        """As `append` and `count_published`, where nobody but the log is concerned; False: nothing has changed."""
+        if self._throttles or self._limits.storage_refusal() or self._host.transactions.is_appending_later:
+            return False
+        if self.deduplication.concerns(producer.name) or not self._host.ledger.take_part(part):
+            return False
+        messages, size = part.sends.message_counts[part.place], part.payload_bytes
+        chunks = part.count if part.sends.flags[part.place] & FLAG_CHUNK else 0
+        producer.counters.add(messages, size, chunks)
+        self.counters.add(messages, size, chunks)
+        self.last_publish_ms = self._clock.now_ms()
+        return True
 
     def policies_changed(self) -> None:
         """What they say of rates holds from now on; a rate that stays as it was goes on."""

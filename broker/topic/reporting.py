@@ -1,6 +1,7 @@
 """Builds stats from counters, and samples the rates. Changes nothing but the rates."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from managed_ledger.contract import LedgerFacts, ManagedLedger
 from managed_ledger.cursor.properties import public
@@ -22,15 +23,15 @@ from .upkeep import Upkeep
 ACCESS_MODE_NAMES = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
 
 
-def sample(publishers: Publishers, subscriptions: Iterable[Subscription], seconds: float) -> None:
-    """Take the rates of the time since the last call."""
-    publishers.rates.sample(publishers.counters, seconds)
+def samples(publishers: Publishers, subscriptions: Iterable[Subscription], seconds: float) -> Iterator[Callable[[], None]]:
+    """What takes the rates of the time since the last call, a part for each producer, subscription and consumer."""
+    yield partial(publishers.rates.sample, publishers.counters, seconds)
     for producer in publishers.all:
-        producer.rates.sample(producer.counters, seconds)
+        yield partial(producer.rates.sample, producer.counters, seconds)
     for subscription in subscriptions:
-        subscription.expired_rate.sample(subscription.expired_entries, seconds)
+        yield partial(subscription.expired_rate.sample, subscription.expired_entries, seconds)
         for consumer in subscription.consumers:
-            consumer.rates.sample(consumer.counters, seconds)
+            yield partial(consumer.rates.sample, consumer.counters, seconds)
 
 
 def topic_traffic(publishers: Publishers, subscriptions: Iterable[Subscription]) -> TopicTraffic:

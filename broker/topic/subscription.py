@@ -26,6 +26,7 @@ from managed_ledger.contract import ManagedCursor, ManagedLedgerError
 from ports.clock import Clock
 from ports.owner import tell, weakly
 from wire.position import Position
+from wire.run import EntryRun, RunMetadata
 
 from .acknowledging import Acknowledging
 from .awaited_return import AwaitedReturn
@@ -34,14 +35,14 @@ from .consumer import TopicConsumer
 from .contract import (
     Acknowledgement,
     ConsumerSink,
-    ConsumerStats,
     KeySharedMeta,
     LastMessage,
     SubscribeRequest,
     SubscriptionType,
 )
 from .delayed_index.index_driver import index_of
-from .dispatch_driver import DispatchDriver, StoredIndex
+from .dispatch_driver import DispatchDriver
+from .dispatch_ports import StoredIndex
 from .dispatch_throttle import DispatchLimit, DispatchThrottle, SharedDispatchLimits, ThrottledTimes
 from .errors import broker_error
 from .places import batch_size, first_published_at_or_after, last_message
@@ -75,6 +76,7 @@ class Subscription:
         self.name = name
         self.cursor = cursor
         self.clock = clock
+        self._loop = asyncio.get_running_loop()
         self.type: SubscriptionType | None = None
         self.key_shared: KeySharedMeta | None = None
         self.mark_delete_advanced_ms = 0
@@ -128,6 +130,11 @@ class Subscription:
     def handle(self, event: Event) -> None:
         if self._driver is not None:
             self._driver.handle(event)
+
+    def take_newest(self, run: EntryRun, metadata: RunMetadata) -> bool:
+        """Deliver a run that was just confirmed, at once; False: `entries_available` has to be called. Without a consumer
+        there is nothing to do."""
+        return not self._consumers or self._driver is None or self._driver.take_newest(run, metadata)
 
     def entries_available(self) -> None:
         if self._driver is not None and self._consumers:
@@ -352,6 +359,15 @@ class Subscription:
             self.mark_delete_advanced_ms, self.last_active_s = self.clock.now_ms(), asyncio.get_running_loop().time()
         self.tell_end_of_topic()
 
+    def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int, now_ms: int) -> None:
+        """A plain entry was acknowledged on the cursor (`ManagedCursor.acknowledge_entry`): the topic's end is not near."""
+        if self._driver is not None:
+            self._driver.entry_acknowledged(consumer, ledger_id, entry_id)
+        mark = self.cursor.mark_delete
+        if mark != self._last_mark_delete:
+            self._last_mark_delete = mark
+            self.mark_delete_advanced_ms, self.last_active_s = now_ms, self._loop.time()
+
     # what consumers ask
 
     async def last_message(self) -> LastMessage:
@@ -375,25 +391,6 @@ class Subscription:
         if self._host.ledger.is_terminated and self.cursor.backlog_entries() == 0:
             for consumer in self.consumers:
                 consumer.reached_end()
-
-    def consumer_stats(self, consumer: TopicConsumer) -> ConsumerStats:
-        dispatcher = self.dispatcher
-        state = None if dispatcher is None else dispatcher.consumer_state(consumer.key)
-        rates, counters = consumer.rates, consumer.counters
-        return ConsumerStats(
-            message_rate_out=rates.messages.per_second,
-            byte_rate_out=rates.bytes.per_second,
-            redelivery_rate=rates.redelivered.per_second,
-            ack_rate=rates.acknowledged.per_second,
-            messages_out=counters.messages,
-            bytes_out=counters.payload_bytes,
-            available_permits=0 if state is None else state.permits,
-            unacked_messages=0 if state is None else state.unacked_messages,
-            is_blocked_on_unacked=state is not None and state.is_blocked_on_unacked,
-            backlog_messages=self.cursor.backlog_entries(),
-            expired_rate=self.expired_rate.per_second,
-            connected_since_ms=consumer.connected_since_ms,
-        )
 
 
 def _reset_failed(error: ManagedLedgerError) -> BrokerError:

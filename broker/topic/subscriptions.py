@@ -8,6 +8,7 @@ import asyncio
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, Protocol
 
@@ -19,8 +20,9 @@ from managed_ledger.cursor.properties import OWN_PREFIXES, internal
 from metadata.paths import decode_name, encode_name
 from ports.clock import Clock
 from ports.side_by_side import side_by_side
-from ports.slices import in_slices
+from ports.slices import do_in_slices, in_slices
 from wire.position import Position
+from wire.run import EntryRun
 
 from .broker_limits import BrokerLimits
 from .consumer import TopicConsumer
@@ -96,6 +98,20 @@ class Subscriptions:
     def get(self, name: str) -> Subscription | None:
         return self._by_name.get(name)
 
+    def take_newest(self, run: EntryRun, keep: Callable[[], None]) -> int:
+        """A run was just confirmed; `keep` it, unless all who are there got it at once. How many got it."""
+        host, is_kept, taken = self._host, False, 0
+        metadata = host.scanned.unremembered.metadata(run) if host.transactions.limit is None else None
+        for subscription in self.all:
+            if metadata is not None and subscription.take_newest(run, metadata):
+                taken += 1
+                continue
+            if not is_kept:
+                is_kept = True
+                keep()
+            subscription.entries_available()
+        return taken
+
     def entries_available(self) -> None:
         for subscription in self.all:
             subscription.entries_available()
@@ -110,14 +126,21 @@ class Subscriptions:
         self._shared = SharedDispatchLimits(
             self._dispatch_limit, limits.dispatch, published, counts_batches_as_one, limits.unacked
         )
-        for subscription in self.all:
-            subscription.policies_changed(self._shared)
+        self._do_to_each(lambda subscription: subscription.policies_changed(self._shared))
 
     def publish_rates_sampled(self) -> None:
         """Dispatch rates may be relative to them."""
         self._dispatch_limit.sampled(self._published, asyncio.get_running_loop().time())
-        for subscription in self.all:
-            subscription.publish_rates_sampled(self._published)
+        self._do_to_each(lambda subscription: subscription.publish_rates_sampled(self._published))
+
+    def _do_to_each(self, work: Callable[[Subscription], None]) -> None:
+        """In slices, the first at once. What is gone meanwhile is left out."""
+
+        def done(subscription: Subscription) -> None:
+            if self._by_name.get(subscription.name) is subscription:
+                work(subscription)
+
+        do_in_slices((partial(done, subscription) for subscription in self.all), lambda: None)
 
     async def open_for(self, request: SubscribeRequest) -> Subscription:
         """The subscription that a consumer asks for, made when it is missing and may be made."""

@@ -15,7 +15,7 @@ from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgers
 from ports.clock import Clock
 from ports.owner import ask, weakly
-from ports.slices import in_slices
+from ports.slices import do_in_slices, in_slices
 from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
@@ -26,7 +26,7 @@ from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequ
 from .errors import broker_error, topic_unavailable
 from .kinds import STORED
 from .producer import TopicProducer
-from .reporting import sample, subscription_stats, topic_stats, topic_traffic
+from .reporting import samples, subscription_stats, topic_stats, topic_traffic
 from .scanned_runs import ScannedRuns
 from .settings import SUBSCRIPTION_TYPE_NAMES, TopicSettings
 from .stats import SubscriptionStats, TopicStats, TopicTraffic
@@ -99,7 +99,7 @@ class PersistentTopic:
         self.operations = StoredTopicOperations(weakly(self), settings, clock)
         if self.subscriptions.get(COMPACTION_CURSOR) is not None:
             self.run_task(self.compaction.tidy())
-        self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available)
+        self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available, self.subscriptions.take_newest)
         self._stop_hearing_of_others = ledger.on_fenced(self._fenced)
         self._sampled_at = self._loop.time()
         self._sampling = self._loop.call_later(settings.stats_update_frequency_in_secs, self._sample)
@@ -178,10 +178,11 @@ class PersistentTopic:
             backlog_entries=max((subscription.cursor.backlog_entries() for subscription in durable), default=0),
             last_active_ms=self._last_active_ms,
             entries=self.ledger.entry_count,
-            is_schema_open=self._is_schema_open(),
+            is_schema_open=self.is_schema_open,
         )
 
-    def _is_schema_open(self) -> bool:
+    @property
+    def is_schema_open(self) -> bool:
         """Apache: PersistentTopic.addSchemaIfIdleOrCheckCompatible."""
         if self.publishers.count or self.ledger.size_bytes:
             return False
@@ -205,7 +206,7 @@ class PersistentTopic:
 
     def _sample(self) -> None:
         now = self._loop.time()
-        sample(self.publishers, self.subscriptions.all, now - self._sampled_at)
+        do_in_slices(samples(self.publishers, self.subscriptions.all, now - self._sampled_at), lambda: None)
         self.subscriptions.publish_rates_sampled()
         self.compaction.sample(now - self._sampled_at)
         self._sampled_at = now

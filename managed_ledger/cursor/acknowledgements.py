@@ -84,6 +84,13 @@ class Acknowledgements:
     def is_acknowledged(self, position: Position) -> bool:
         return position <= self._mark_delete or position in self._holes
 
+    def is_untouched(self, ledger_id: int, first: int, last: int) -> bool:
+        """Whether these entries lie beyond mark-delete, and certainly nothing of them is acknowledged."""
+        mark = self._mark_delete
+        if ledger_id < mark.ledger_id or (ledger_id == mark.ledger_id and first <= mark.entry_id):
+            return False
+        return not self._holes.may_have(ledger_id, first, last) and not len(self._batches)
+
     def backlog_entries(self) -> int:
         ledgers = self._ledgers
         count = ledgers.end_index - ledgers.entries_through(self._mark_delete) - self._holes.count
@@ -119,6 +126,25 @@ class Acknowledgements:
                 self._advance()
             self.version += 1
         return fresh
+
+    def acknowledge_entry(self, ledger_id: int, entry_id: int) -> bool:
+        """As `acknowledge_entries`, of one plain entry: of the open ledger, with mark-delete in it, all holes in memory and no
+        batch in parts, and not acknowledged before. False: nothing has changed."""
+        mark, holes = self._mark_delete, self._holes
+        if ledger_id != mark.ledger_id or entry_id <= mark.entry_id or holes.pages is not None or len(self._batches):
+            return False
+        if not self._ledgers.is_open_through(ledger_id, entry_id):
+            return False
+        if entry_id != mark.entry_id + 1:
+            if not holes.add_entry(ledger_id, entry_id):
+                return False
+        elif holes.count:
+            holes.add_entry(ledger_id, entry_id)
+            self._advance()
+        else:
+            self._mark_delete = Position(ledger_id, entry_id)
+        self.version += 1
+        return True
 
     def _swallow(self, ledger_id: int, entry_ids: BitMap, span: LedgerSpan) -> bool:
         """The common case: a run right after mark-delete, with no hole in it or right behind it, never becomes holes."""

@@ -76,9 +76,6 @@ class BatchIndexes:
         if self._unacknowledged:
             self._discard(self._unacknowledged.irange(maximum=position))
 
-    def remove_ledgers_before(self, ledger_id: int) -> None:
-        self.remove_through(Position(ledger_id, -1))
-
     def clear(self) -> None:
         self._unacknowledged.clear()
 

@@ -58,6 +58,18 @@ class Holes:
             self.pages.acknowledged(ledger_id, fresh)
         return fresh
 
+    def add_entry(self, ledger_id: int, entry_id: int) -> bool:
+        """Whether it was not in it; only while all of them are in memory."""
+        known = self._by_ledger.get(ledger_id)
+        if known is None:
+            self._by_ledger[ledger_id] = BitMap((entry_id,))
+        elif entry_id in known:
+            return False
+        else:
+            known.add(entry_id)
+        self.count += 1
+        return True
+
     def run_end(self, ledger_id: int, first: int) -> int:
         """The last of the consecutive acknowledged entries from `first`; first - 1 when that is not acknowledged."""
         known = self._by_ledger.get(ledger_id)

@@ -74,6 +74,8 @@ class CursorNode:
 def encode_position(state: CursorState, *, as_long_array: bool) -> tuple[bytes, int]:
     """PositionInfo, and how many acknowledged entries it could not hold."""
     info = PositionInfo(ledger_id=state.mark_delete.ledger_id, entry_id=state.mark_delete.entry_id)
+    if not state.holes and not state.batches and not state.properties:
+        return info.SerializeToString(), 0
     room = HOLES_BYTES_MAX
     dropped = 0
     is_array = as_long_array and _array_bytes(state.holes) <= _ranges_bytes(state.holes)

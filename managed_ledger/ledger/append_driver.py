@@ -13,8 +13,10 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from typing import Any, Protocol
 
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerStore, LedgerWriter
+from bookkeeper.parts import Part
 from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced
 from ports.clock import Clock
 from ports.logs import line
@@ -33,7 +35,18 @@ FRUITLESS_LEDGERS_MAX = 3
 """Ledgers in a row that fail before they confirm anything; then the managed ledger fails."""
 
 _log = logging.getLogger(__name__)
-_Append = tuple[EntryBatch, "asyncio.Future[EntryRun]"]
+_Append = tuple[EntryBatch | Part, "asyncio.Future[EntryRun] | Part"]
+"""What is appended, and who hears of its end: of a part, the part."""
+
+
+class PartSource(Protocol):
+    """`Part.source` of the parts that come here."""
+
+    def part_stored(self, part: Any) -> None:
+        """Stored where its ids say. Must not raise."""
+
+    def part_failed(self, part: Any, error: BaseException) -> None:
+        """As an append whose future fails with this error. Must not raise."""
 
 
 class Appender:
@@ -71,7 +84,7 @@ class Appender:
         self._fruitless = 0
         self._opened_at = 0.0
         self._sent: deque[_Append] = deque()
-        self._waiting: deque[_Append] = deque()
+        self._waiting: deque[tuple[EntryBatch, asyncio.Future[EntryRun] | Part]] = deque()
         self._waiting_bytes = 0
         self._begun: deque[float] = deque()
         """When each append that is not answered began. They are answered in order, from whichever ledger."""
@@ -93,11 +106,23 @@ class Appender:
             future.set_exception(_again(self._refusal))
             return future
         self._begun.append(self._loop.time())
-        if writer is not None and not self._has_to_end(writer):
+        if writer is not None and not self._has_to_end(writer, self._begun[-1]):
             self._send(writer, batch, future)
         else:
             self._wait(batch, future)
         return future
+
+    def take_part(self, part: Part) -> bool:
+        """Have the open ledger give it its ids. False: `append` has to decide."""
+        writer = self._writer
+        if writer is None or self._waiting or self._refusal is not None or self._has_to_end(writer, part.began):
+            return False
+        part.owner = self
+        if not writer.take_part(part):
+            return False
+        self._sent.append((part, part))
+        self._begun.append(part.began)
+        return True
 
     def writer_of(self, ledger_id: int) -> LedgerWriter | None:
         """Whoever reads a ledger that is not closed yet reads it here: opening it would fence it."""
@@ -123,8 +148,7 @@ class Appender:
         self._waiting.clear()
         self._waiting_bytes = 0
         for _, future in unanswered:
-            if not future.done():
-                future.set_exception(_again(failure))
+            _fail(future, _again(failure))
         self._tell_heard()
 
     async def close(self) -> None:
@@ -139,35 +163,54 @@ class Appender:
 
     # answers
 
-    def _send(self, writer: LedgerWriter, batch: EntryBatch, future: "asyncio.Future[EntryRun]") -> None:
+    def _send(self, writer: LedgerWriter, batch: EntryBatch, future: "asyncio.Future[EntryRun] | Part") -> None:
         self._sent.append((batch, future))
         listen(writer.append(batch), self._answered)
 
     def _answered(self, answer: "asyncio.Future[EntryRun]") -> None:
         """Answers come in the order of the appends; after the first failure only failures come."""
         error = answer.exception()
+        if error is not None or self._failure is not None:
+            self._failed(error)
+        else:
+            self._stored(answer.result())
+
+    def part_answered(self, part: Part, error: BaseException | None) -> None:
+        """As `_answered`."""
+        if error is not None or self._failure is not None:
+            self._failed(error)
+        else:
+            self._stored(part.run())
+
+    def _failed(self, error: BaseException | None) -> None:
+        """The first failure is the ledger's; those that follow are counted."""
         if self._failure is not None:
             return
         if self._unheard:
             self._unheard -= 1
             if not self._unheard:
                 self._tell_heard()
-        elif error is None:
-            self._stored(answer.result())
         else:
+            assert error is not None, "stored, after an append before it failed"
             self._broke(error)
 
     def _stored(self, run: EntryRun) -> None:
         _, future = self._sent.popleft()
         self._fruitless = 0
-        self._sequence.confirm(run.count, run.payload_bytes)
-        self._meters.stored(self._loop.time() - self._begun.popleft(), run.count, run.payload_bytes)
+        now = self._loop.time()
+        count, payload_bytes = len(run.offsets) - 1, run.payload_bytes
+        self._sequence.confirm(count, payload_bytes)
+        self._meters.stored(now - self._begun.popleft(), count, payload_bytes)
         self._confirmed(run)
-        if not future.done():
+        if isinstance(future, Part):
+            future.ledger_id, future.first_entry_id = run.ledger_id, run.first_entry_id
+            future.source.part_stored(future)
+        elif not future.done():
             future.set_result(run)
         if not self._sent:
-            self._tell_heard()
-            if self._writer is not None and self._has_to_end(self._writer):
+            if self._heard is not None:
+                self._tell_heard()
+            if self._writer is not None and self._has_to_end(self._writer, now):
                 self._switch()
 
     def _broke(self, error: BaseException) -> None:
@@ -191,11 +234,11 @@ class Appender:
 
     # from one ledger to the next
 
-    def _has_to_end(self, writer: LedgerWriter) -> bool:
+    def _has_to_end(self, writer: LedgerWriter, now: float) -> bool:
         if self._is_broken or self._is_ending or self._is_idle:
             return True
         entries = writer.next_entry_id
-        return entries > 0 and self._limits.is_full(entries, writer.length_bytes, self._loop.time() - self._opened_at)
+        return entries > 0 and self._limits.is_full(entries, writer.length_bytes, now - self._opened_at)
 
     def _wait(self, batch: EntryBatch, future: "asyncio.Future[EntryRun]") -> None:
         self._waiting.append((batch, future))
@@ -214,7 +257,7 @@ class Appender:
         try:
             while self._failure is None:
                 if self._writer is not None:
-                    if not self._has_to_end(self._writer):
+                    if not self._has_to_end(self._writer, self._loop.time()):
                         break
                     await self._retire(self._writer)
                 elif self._waiting:
@@ -271,7 +314,8 @@ class Appender:
             raise self._failure_of(error) from error
         span = self._sequence.span(ledger_id)
         assert span is not None
-        settlement = settle(ledger_id, span.entries, [batch for batch, _ in self._sent], reader.last_entry_id)
+        batches = [batch.batch() if isinstance(batch, Part) else batch for batch, _ in self._sent]
+        settlement = settle(ledger_id, span.entries, batches, reader.last_entry_id)
         for run in settlement.stored:
             self._stored(run)
         futures = [future for _, future in self._sent]
@@ -290,7 +334,7 @@ class Appender:
 
     def _grew_old(self) -> None:
         self._age_timer = None
-        if self._writer is not None and self._has_to_end(self._writer):
+        if self._writer is not None and self._has_to_end(self._writer, self._loop.time()):
             self._switch()
 
     def _watch_idleness(self) -> None:
@@ -318,10 +362,17 @@ class Appender:
     def _send_waiting(self) -> None:
         writer = self._writer
         assert writer is not None
-        while self._waiting and (self._is_ending or not self._has_to_end(writer)):
+        while self._waiting and (self._is_ending or not self._has_to_end(writer, self._loop.time())):
             batch, future = self._waiting.popleft()
             self._waiting_bytes -= len(batch.buffer)
             self._send(writer, batch, future)
+
+
+def _fail(answered: "asyncio.Future[EntryRun] | Part", failure: ManagedLedgerError) -> None:
+    if isinstance(answered, Part):
+        answered.source.part_failed(answered, failure)
+    elif not answered.done():
+        answered.set_exception(failure)
 
 
 def _again(failure: ManagedLedgerError) -> ManagedLedgerError:

@@ -74,11 +74,6 @@ class LedgerSequence:
     def open_ledger_id(self) -> int | None:
         return self._last.ledger_id if self._last is not None and self._last.is_open else None
 
-    @property
-    def last_ledger_id(self) -> int | None:
-        """The newest ledger, open or not; None when there is none."""
-        return None if self._last is None else self._last.ledger_id
-
     def __len__(self) -> int:
         return len(self._spans)
 
@@ -91,6 +86,11 @@ class LedgerSequence:
             return last
         found: LedgerSpan | None = self._spans.get(ledger_id)
         return found
+
+    def is_open_through(self, ledger_id: int, entry_id: int) -> bool:
+        """Whether this ledger is being written to, and has that entry."""
+        last = self._last
+        return last is not None and last.ledger_id == ledger_id and last.is_open and entry_id < last.entries
 
     def span_after(self, ledger_id: int) -> LedgerSpan | None:
         """The next ledger of a greater id."""

@@ -5,10 +5,9 @@ import asyncio
 import pytest
 
 from bookie.journal.format_v1 import LedgerFenced
-from bookie.waiting_adds import NotAsOne
 from tests.bookie.machines import Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, mixed, sealed
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie_codes import BookieCode, BookieError, NotAsOne
 from wire.run import EntryRun
 
 

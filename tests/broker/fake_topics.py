@@ -22,12 +22,13 @@ from broker.topic.contract import (
 from broker.topic.operations import TopicOperations
 from broker.topic.policies import NOTHING_SAID, TopicPolicies
 from broker.topic.policy_defaults import broker_defaults, effective, resolve
+from broker.topic.sent_part import SentPart
 from broker.topic.settings import TopicSettings
 from broker.topic.stats import TopicStats, TopicTraffic
 from broker.topic.transactions.facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 from metadata.store import MetadataStore
 from wire.position import Position
-from wire.run import HEADER_BYTES_CRC32C, AckRun, EntryRun, SendRun
+from wire.run import HEADER_BYTES_CRC32C, AckRun, EntryRun, SendMix, SendRun
 from wire.transactions import TxnAction, TxnId
 
 
@@ -50,6 +51,9 @@ class FakeProducer:
     @property
     def name(self) -> str:
         return self.request.name
+
+    def take_part(self, sends: SendMix, place: int, now: float) -> SentPart | None:
+        return None
 
     def publish(self, run: SendRun) -> None:
         assert not self.is_closed
@@ -112,6 +116,9 @@ class FakeConsumer:
 
     def acknowledge_run(self, run: AckRun) -> None:
         self.ack_runs.append(run)
+
+    def acknowledge_entry(self, ledger_id: int, entry_id: int) -> None:
+        self.ack_runs.append(AckRun(0, array("Q", (ledger_id,)), array("Q", (entry_id,)), 0))
 
     async def acknowledge_in(self, txn_id: TxnId, acknowledgement: Acknowledgement) -> None:
         if self.failure is not None:
@@ -250,6 +257,10 @@ class FakeTopic:
 
     def activity(self) -> TopicActivity:
         return self.now
+
+    @property
+    def is_schema_open(self) -> bool:
+        return self.now.is_schema_open
 
     def traffic(self) -> TopicTraffic:
         return self.traffic_now

@@ -21,6 +21,7 @@ from bookkeeper.ledgers import (
     NoSuchLedger,
     Quorums,
 )
+from bookkeeper.parts import Part
 from wire.kernels.entries import seal
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 from wire.run_parts import cut, join
@@ -181,6 +182,9 @@ class FakeWriter:
         self._pending.append((run, future))
         self._loop.call_later(self._store.shared.step_s, self._store_next)
         return future
+
+    def take_part(self, part: Part) -> bool:
+        return False
 
     def _store_next(self) -> None:
         if self._store.is_dead or not self._pending:

@@ -1,6 +1,7 @@
 """The acknowledgement machine against a naive twin: a set of acknowledged (ledger, entry, index)."""
 
 import os
+from copy import deepcopy
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from managed_ledger.cursor.acknowledgements import Acknowledgements
-from managed_ledger.cursor.state import CursorState, decode_node, decode_position, encode_node, encode_position
+from managed_ledger.cursor.state import CursorState, StoredSegment, decode_node, decode_position, encode_node, encode_position
 from managed_ledger.errors import InvalidCursorPosition
 from managed_ledger.ledger.sequence import LedgerSequence
 from wire.position import Position
@@ -57,6 +58,8 @@ class Twins:
         if sizes[-1]:
             self.ledgers.confirm(sizes[-1], sizes[-1] * 10)
         self.real = Acknowledgements(self.ledgers, self.ledgers.previous_position(Position(-1, -1)))
+        self.taken = self.left = 0
+        """Entries that were acknowledged alone, the lean way and not."""
         self.naive = NaiveCursor([Position(i, e) for i, n in zip(ids, sizes, strict=True) for e in range(n)])
 
     def check(self) -> None:
@@ -82,8 +85,15 @@ class Twins:
             return
         expected = {p.entry_id for p in positions if p in self.naive.left and not self.naive.whole(p)}
         asked = BitMap(entries)
+        lean = deepcopy_of(self.real) if len(asked) == 1 else None
+        before = state_of(self.real)
         assert set(self.real.acknowledge_entries(ledger_id, asked)) == expected
         assert asked == BitMap(entries), "the caller's bitmap is not changed"
+        if lean is not None:
+            is_taken = lean.acknowledge_entry(ledger_id, entries[0])
+            assert state_of(lean) == (state_of(self.real) if is_taken else before)
+            assert expected or not is_taken
+            self.taken, self.left = self.taken + is_taken, self.left + (not is_taken)
         for position in positions:
             self.naive.acknowledge(position)
 
@@ -145,6 +155,16 @@ class Twins:
         self.real.restore(found.holes, found.batches)
 
 
+def deepcopy_of(machine: Acknowledgements) -> Acknowledgements:
+    """With the same ledgers, and a memory of its own."""
+    return deepcopy(machine, {id(machine._ledgers): machine._ledgers})
+
+
+def state_of(machine: Acknowledgements) -> object:
+    holes = machine.holes
+    return machine.mark_delete, machine.version, list(holes.copy().items()), holes.count, holes.pages, machine.batches.items()
+
+
 LEDGER = st.integers(0, 16)
 ENTRY = st.integers(0, 14)
 POSITION = st.builds(Position, LEDGER, ENTRY)
@@ -172,6 +192,25 @@ def test_a_cursor_is_a_set_of_acknowledged_messages(sizes: list[int], steps: lis
 
 def machine(*sizes: int) -> Acknowledgements:
     return Twins(list(sizes)).real
+
+
+def test_an_entry_alone_is_plain_in_the_open_ledger_and_nowhere_else() -> None:
+    twins = Twins([3, 4])
+    for ledger_id, entry_id in ((4, 1), (1, 0), (1, 2), (1, 1), (4, 0), (4, 3), (4, 2), (4, 2)):
+        twins.individual(ledger_id, [entry_id])
+        twins.check()
+    assert (twins.taken, twins.left) == (2, 6)  # 4:3 and 4:2: mark-delete came to ledger 4 with 4:0
+    twins.batch(Position(4, 3), 1)
+    twins.append(3)
+    twins.batch(Position(4, 4), 1)
+    twins.individual(4, [5])
+    assert (twins.taken, twins.left) == (2, 7), "a batch in parts is not plain"
+    twins.individual(4, [4])
+    twins.append(1)
+    twins.individual(4, [7])
+    assert twins.taken == 3
+    twins.roll()
+    twins.check()
 
 
 def test_mark_delete_goes_over_the_ends_of_ledgers() -> None:
@@ -211,3 +250,27 @@ def test_an_acknowledgement_without_batch_size_counts_the_bits_it_has() -> None:
     assert cursor.batches.get(Position(1, 1)) == (0b110,)
     assert cursor.acknowledge_batch_indexes(Position(1, 1), (0,), 0)
     assert cursor.is_acknowledged(Position(1, 1))
+
+
+def test_mark_delete_leaves_a_ledger_that_is_trimmed_for_the_place_before_the_next_one() -> None:
+    ledgers = LedgerSequence()
+    for ledger_id in (1, 2):
+        ledgers.add_closed(ledger_id, 10, 10, ledger_id)
+    cursor = Acknowledgements(ledgers, Position(1, 9))
+    cursor.ledgers_trimmed()
+    assert cursor.mark_delete == Position(1, 9), "nothing was trimmed"
+    ledgers.remove([1])
+    cursor.ledgers_trimmed()
+    assert cursor.mark_delete == Position(2, -1)
+
+
+def test_what_a_segment_from_disk_says_of_a_ledger_that_is_gone_is_forgotten() -> None:
+    ledgers = LedgerSequence()
+    ledgers.add_closed(1, 10, 10, 1)
+    ledgers.add_closed(3, 10, 10, 1)
+    cursor = Acknowledgements(ledgers, Position(1, 0))
+    cursor.restore({}, (), [StoredSegment(Position(2, 0), 7, -1, 3, 2, 40)])
+    cursor.load(Position(2, 0), {2: BitMap([4]), 3: BitMap([5, 6])}, {})
+    assert cursor.acknowledged_in(2) == BitMap()
+    assert cursor.acknowledged_in(3) == BitMap([5, 6])
+    cursor.check_invariants()

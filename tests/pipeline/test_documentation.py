@@ -69,9 +69,10 @@ def test_topics_as_tables(spark: SparkProcess, orders: Ready, tmp_path: Path) ->
     assert len(landed) == counts["frame"]
     (sql,) = (placed(each, orders, tmp_path) for each in blocks("pipeline.md", "sql", 1))
     _, found = spark.run(f"{JOBS}:run_sql", block=sql)
-    assert [(each["customer"], each["orders"]) for each in found] == [
-        (f"customer {number}", len(range(number, 100, 7))) for number in range(7)
-    ]
+    of_customers = [
+        (each["customer"], each["orders"]) for each in found if each["customer"] is not None
+    ]  # others write here too
+    assert of_customers == [(f"customer {number}", len(range(number, 100, 7))) for number in range(7)]
 
 
 def test_writing(spark: SparkProcess, orders: Ready, tmp_path: Path) -> None:

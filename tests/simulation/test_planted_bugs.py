@@ -16,6 +16,8 @@ SEEDS_MAX = {"ack-before-fsync": 120, "ack-before-fsync-when-full": 120, "torn-f
 FOUND_AS = {
     "torn-frame-accepted": "LedgerUnreadable: ",
     "receipts-out-of-order": "OutOfOrder: ",
+    "receipts-of-parts-out-of-order": "OutOfOrder: ",
+    "receipt-to-another-connection": "OutOfOrder: ",
     "marker-before-segments": "BrokenMetadata: ",
 }
 """By what cannot be opened any more. Elsewhere by the checker."""

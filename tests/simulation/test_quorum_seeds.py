@@ -31,6 +31,8 @@ FOUND = {
     "knows-after-a-loss": (435, 449, 453),
     "named-before-copied": (1, 93, 121),
     "one-ack-is-enough": (0, 1, 2),
+    "id-given-twice": (19,),
+    "part-skipped": (59,),
 }
 """Seeds that have found each planted bug; a change of the product may move it to others."""
 MENDED = {
@@ -53,6 +55,7 @@ def test_a_replicated_ledger_keeps_its_promises(first: int) -> None:
     for outcome in found:
         events.update(outcome.events)
     least = {"acknowledged": 50, "opened": 50, "fault crash": 3, "fault fence lost": 1, "limbo entered": 1, "repaired": 1}
+    least["taken as a part"] = 10
     assert {kind: events[kind] for kind in least if events[kind] < least[kind]} == {}
 
 

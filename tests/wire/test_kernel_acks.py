@@ -105,3 +105,39 @@ def test_what_is_not_plain_is_left_to_the_slow_path(acks: ModuleType, command: C
 def test_an_ack_with_bytes_after_its_command_is_left_to_the_slow_path(acks: ModuleType) -> None:
     command = BaseCommand(type=BaseCommand.ACK, ack=odd_ack())
     assert take(acks, frame(command, b"x")) is None
+
+
+def take_mix(acks: ModuleType, data: bytes, frames_max: int = 100) -> tuple[list[tuple[int, int, int]], int] | None:
+    mix = acks.take_ack_mix(data, 0, len(data), frames_max)
+    return None if mix is None else (list(zip(mix.consumer_ids, mix.ledger_ids, mix.entry_ids, strict=True)), mix.end)
+
+
+@BOTH
+def test_acks_of_changing_consumers_become_a_mix(acks: ModuleType) -> None:
+    frames = [ack(9, [(1, 2)]), ack(8, [(BIG, BIG)]), ack(9, [(1, 3)])]
+    data = b"".join(frames)
+    assert take_mix(acks, data) == ([(9, 1, 2), (8, BIG, BIG), (9, 1, 3)], len(data))
+    assert take_mix(acks, data, 2) == ([(9, 1, 2), (8, BIG, BIG)], len(frames[0] + frames[1]))
+    assert take_mix(acks, data, 1) == ([(9, 1, 2)], len(frames[0]))
+    for follower in (send(1, 1), frames[0][:-1], b"", ack(7, [(1, 1), (1, 2)]), framed(with_ack_set())):
+        assert take_mix(acks, data + follower) == take_mix(acks, data)
+    for cut in range(len(frames[0])):
+        assert take_mix(acks, data[:cut]) is None
+
+
+@BOTH
+def test_several_acks_of_one_consumer_are_left_for_a_run(acks: ModuleType) -> None:
+    twice = ack(1, [(1, 2)]) + ack(1, [(1, 3)])
+    assert take_mix(acks, twice) is None
+    assert take_mix(acks, ack(1, [(1, 2), (1, 3)])) is None
+    before = ack(2, [(1, 2)])
+    for frames_max in (1, 2, 3):
+        assert take_mix(acks, before + twice, frames_max) == ([(2, 1, 2)], len(before))
+
+
+@BOTH
+@pytest.mark.parametrize("command", [odd_ack(request_id=0), with_ack_set(), with_first_chunk()])
+def test_what_is_not_plain_ends_a_mix(acks: ModuleType, command: CommandAck) -> None:
+    plain = ack(7, [(1, 2)])
+    assert take_mix(acks, framed(command) + plain) is None
+    assert take_mix(acks, plain + framed(command) + plain) == ([(7, 1, 2)], len(plain))

@@ -60,11 +60,20 @@ def test_a_run_of_sends_is_what_the_frames_say(data: bytes, header_bytes: int, e
 
 @given(damaged(ACK))
 @example(ack(1, [(1, 2), (3, 4)]) * 3)
+@example(ack(1, [(1, 2)]) + ack(2, [(3, 4)]) + ack(1, [(1, 3)]) * 2)
 def test_a_run_of_acks_is_what_the_frames_say(data: bytes) -> None:
     run = ACKS.take_acks(data, 0, len(data))
     assert run == PLAIN_ACKS.take_acks(data, 0, len(data))
     if run is not None:
         check_acks(data, run)
+    mix = ACKS.take_ack_mix(data, 0, len(data), 9)
+    assert mix == PLAIN_ACKS.take_ack_mix(data, 0, len(data), 9)
+    if mix is not None:
+        at = 0
+        for consumer_id, ledger_id, entry_id in zip(mix.consumer_ids, mix.ledger_ids, mix.entry_ids, strict=True):
+            one = ACKS.take_acks(data[: mix.end], at, mix.end)
+            assert (one.consumer_id, list(one.ledger_ids), list(one.entry_ids)) == (consumer_id, [ledger_id], [entry_id])
+            at = one.end
 
 
 @given(st.lists(SEND, min_size=1, max_size=6).map(b"".join), st.data())

@@ -22,3 +22,11 @@ cpdef object take_acks(object buffer, Py_ssize_t start, Py_ssize_t end)
 @cython.locals(ledger_ids=words_out, entry_ids=words_out, at=Py_ssize_t, count=Py_ssize_t, after=Py_ssize_t,
                filled=Py_ssize_t)
 cdef object _collected(octets_in data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t ids, word consumer_id)
+
+@cython.locals(data=octets_in, fields=words_out, at=Py_ssize_t, last=Py_ssize_t, count=Py_ssize_t, consumer_id=word,
+               after=Py_ssize_t)
+cpdef object take_ack_mix(object buffer, Py_ssize_t start, Py_ssize_t end, Py_ssize_t frames_max)
+
+@cython.locals(consumer_ids=words_out, ledger_ids=words_out, entry_ids=words_out, fields=words_out, at=Py_ssize_t,
+               count=Py_ssize_t, after=Py_ssize_t)
+cdef object _mixed(octets_in data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t frames)

@@ -1,10 +1,11 @@
-"""ACK frames to runs. Takes only plain individual acknowledgements; everything else is left for `wire.frames`."""
+"""ACK frames to runs, or to a mix of several consumers'. Takes only plain individual acknowledgements; everything else is left
+for `wire.frames`."""
 
 from array import array
 
 import cython
 
-from wire.run import AckRun, Buffer
+from wire.run import AckMix, AckRun, Buffer
 
 if not cython.compiled:
     from wire.kernels.octets import length_of, octets_of, read_u32, varint_end, varint_value, words_of
@@ -141,3 +142,64 @@ def _collected(data: Buffer, start: int, end: int, ids: int, consumer_id: int) -
         ledgers = ledgers[:count]
         entries = entries[:count]
     return AckRun(consumer_id, ledgers, entries, at)
+
+
+def take_ack_mix(buffer: Buffer, start: int, end: int, frames_max: int) -> AckMix | None:
+    """The leading whole, plain ACK frames in buffer[start:end] that are of one entry each and of changing consumers.
+
+    None when there is none, or when several follow each other of one consumer: those are for `take_acks`.
+    """
+    if start < 0 or end > length_of(buffer):
+        raise ValueError(f"[{start}:{end}] of {len(buffer)} bytes")
+    data = octets_of(buffer)
+    parsed = _WORD * _FIELDS
+    fields = words_of(parsed)
+    at = start
+    last = start
+    count = 0
+    consumer_id = 0
+    while count <= frames_max:
+        after = _read_ack(data, at, end, fields)
+        if after == 0:
+            break
+        if count and fields[0] == consumer_id:
+            count -= 1
+            at = last
+            break
+        if fields[1] != 1 or count == frames_max:
+            break
+        consumer_id = fields[0]
+        count += 1
+        last = at
+        at = after
+    if count == 0:
+        return None
+    return _mixed(data, start, at, count)
+
+
+def _mixed(data: Buffer, start: int, end: int, frames: int) -> AckMix | None:
+    """The mix of the frames in [start, end), up to the first one that acknowledges part of an entry."""
+    consumers = _WORD * frames
+    ledgers = _WORD * frames
+    entries = _WORD * frames
+    consumer_ids = words_of(consumers)
+    ledger_ids = words_of(ledgers)
+    entry_ids = words_of(entries)
+    parsed = _WORD * _FIELDS
+    fields = words_of(parsed)
+    at = start
+    count = 0
+    while at < end:
+        after = _read_ack(data, at, end, fields)
+        if _read_message_ids(data, at, after, ledger_ids, entry_ids, count) < 0:
+            break
+        consumer_ids[count] = fields[0]
+        count += 1
+        at = after
+    if count == 0:
+        return None
+    if count < frames:
+        consumers = consumers[:count]
+        ledgers = ledgers[:count]
+        entries = entries[:count]
+    return AckMix(consumers, ledgers, entries, at)

@@ -31,7 +31,8 @@ from ports.allocator import give_back_free_memory
 from ports.logs import line
 from ports.owner import tell
 
-from ..dispatch_driver import DispatchDriver, ReadPlace
+from ..dispatch_driver import DispatchDriver
+from ..dispatch_ports import ReadPlace
 from ..subscription_host import SubscriptionHost
 from .loading import IndexLoader
 from .stats import CREATE, DELETE, LOAD, MERGE, IndexMetric, IndexStats, OperationCounts, index_metrics

@@ -20,7 +20,7 @@ from ports.logs import line
 from wire.kernels.delayed_index import by_ledger
 from wire.position import Position
 
-from ..dispatch_driver import ReadPlace
+from ..dispatch_ports import ReadPlace
 from .storage import DamagedBucket, StoredBucket, open_bucket
 
 _STEP_SECONDS_MAX = 20.0

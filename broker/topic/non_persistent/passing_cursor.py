@@ -41,6 +41,9 @@ class PassingCursor:
     def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
         return BitMap()
 
+    def acknowledge_entry(self, ledger_id: int, entry_id: int) -> bool:
+        return False
+
     def acknowledge_batch_indexes(self, position: Position, ack_set: Sequence[int], batch_size: int) -> bool:
         return False
 
@@ -59,6 +62,9 @@ class PassingCursor:
         return True
 
     async def load_acknowledged(self, ledger_id: int, first: int, last: int) -> None: ...
+
+    def is_untouched(self, ledger_id: int, first: int, last: int) -> bool:
+        return False  # there is nothing to acknowledge
 
     def acknowledged_in(self, ledger_id: int) -> BitMap:
         return BitMap()

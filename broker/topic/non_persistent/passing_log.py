@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from bookkeeper.ledgers import Quorums
-from managed_ledger.contract import LATEST, LedgerFacts, ManagedCursor, Skipped
+from bookkeeper.parts import Part
+from managed_ledger.contract import LATEST, LedgerFacts, ManagedCursor, Skipped, Taker
 from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
@@ -64,6 +65,10 @@ class PassingLog:
         offsets = batch.offsets[: max(1, self._entries_at_once_max()) + 1]
         return EntryRun(after.ledger_id, after.entry_id, batch.buffer, offsets, batch.header_bytes, is_passing=True)
 
+    def take_part(self, part: Part) -> bool:
+        """All goes by `append`."""
+        return False
+
     async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
         """Nothing that has passed can be had again."""
         return Picked((), wanted)
@@ -79,8 +84,8 @@ class PassingLog:
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         return self.read_cached(position, entries_max, bytes_max)
 
-    def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Unlike that of a stored log, it is called within `append`."""
+    def on_confirmed(self, listener: Callable[[], None], taker: Taker | None = None) -> Callable[[], None]:
+        """Unlike that of a stored log, it is called within `append`; `taker` never is."""
         self._listeners[listener] = None
         return lambda: self._listeners.pop(listener, None)
 

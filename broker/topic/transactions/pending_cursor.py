@@ -27,6 +27,10 @@ class PendingCursor:
     def first_unacknowledged(self) -> Position:
         return self._cursor.first_unacknowledged()
 
+    def is_untouched(self, ledger_id: int, first: int, last: int) -> bool:
+        """Nothing of these entries is acknowledged, nor is anything pending in a transaction."""
+        return not self._pending.has_any and self._cursor.is_untouched(ledger_id, first, last)
+
     def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
         return self._cursor.acknowledge_entries(ledger_id, entry_ids)
 

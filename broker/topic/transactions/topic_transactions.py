@@ -83,6 +83,11 @@ class TopicTransactions:
         """Whether the topic ever had a transaction."""
         return self._is_used
 
+    @property
+    def limit(self) -> Position | None:
+        """The last position that may be read; None: all may."""
+        return self.buffer.limit()
+
     def _limit(self) -> Position | None:
         return self.buffer.limit()
 
@@ -165,6 +170,11 @@ class TopicTransactions:
             position = Position(run.ledger_id, run.last_entry_id + 1)
 
     # ---- messages
+
+    @property
+    def is_appending_later(self) -> bool:
+        """Whether appends wait, and others behind them."""
+        return self._waiting > 0
 
     def append(self, txn_id: TxnId | None, entries: EntryBatch) -> "asyncio.Future[EntryRun]":
         """As the log's; of a transaction that has ended: BrokerError. None: of no transaction."""

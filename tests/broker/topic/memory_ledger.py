@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from pyroaring import BitMap
 
 from bookkeeper.ledgers import Quorums
+from bookkeeper.parts import Part
 from managed_ledger.contract import (
     EARLIEST,
     LATEST,
@@ -16,19 +17,20 @@ from managed_ledger.contract import (
     ManagedLedgerNotFound,
     ManagedLedgerTerminated,
     Skipped,
+    Taker,
 )
+from tests.broker.topic.plain_entries import PlainEntries
 from wire.kernels.entries import seal
 from wire.picked_runs import Picked, Picks, picked_runs
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
 
-class MemoryCursor:
+class MemoryCursor(PlainEntries):
     """Every acknowledged entry is listed."""
 
     def __init__(self, ledger: "MemoryLedger", name: str, durable: bool, properties: Mapping[str, str]) -> None:
-        self.name = name
-        self.durable = durable
+        self.name, self.durable = name, durable
         self.properties: Mapping[str, int] = {}
         self.cursor_properties = properties
         self.mark_delete = self.persistent_mark_delete = Position(-1, -1)
@@ -204,16 +206,13 @@ class MemoryLedger:
         return Position(self._ledger_ids[-1], self._next_entry_id())
 
     def has(self, position: Position) -> bool:
-        return any(
-            r.ledger_id == position.ledger_id and r.first_entry_id <= position.entry_id <= r.last_entry_id for r in self._all()
-        )
+        return position in self.positions()
 
     # the contract
 
     @property
     def last_confirmed(self) -> Position:
-        positions = self.positions()
-        return positions[-1] if positions else Position(self._ledger_ids[-1], -1)
+        return next(reversed(self.positions()), Position(self._ledger_ids[-1], -1))
 
     @property
     def entry_count(self) -> int:
@@ -246,6 +245,9 @@ class MemoryLedger:
         for listener in self._listeners.values():
             asyncio.get_running_loop().call_soon(listener)
 
+    def take_part(self, part: Part) -> bool:
+        return False
+
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         await asyncio.sleep(self.read_seconds())
         if self.read_error is not None:
@@ -255,9 +257,7 @@ class MemoryLedger:
     def _read(self, position: Position, entries_max: int) -> EntryRun | None:
         for run in self._all():
             if Position(run.ledger_id, run.last_entry_id) >= position:
-                first = (
-                    max(run.first_entry_id, position.entry_id) if run.ledger_id == position.ledger_id else run.first_entry_id
-                )
+                first = max(run.first_entry_id, position.entry_id if run.ledger_id == position.ledger_id else 0)
                 return run.entries(first, min(entries_max, run.last_entry_id - first + 1))
         return None
 
@@ -273,7 +273,7 @@ class MemoryLedger:
         gone = [(each, BitMap(entry for entry in ids if (each, entry) not in there)) for each, ids in wanted]
         return Picked([run for each in runs for run in each], [each for each in gone if each[1]])
 
-    def on_confirmed(self, listener: Callable[[], None]) -> Callable[[], None]:
+    def on_confirmed(self, listener: Callable[[], None], taker: Taker | None = None) -> Callable[[], None]:
         key = len(self._listeners)
         self._listeners[key] = listener
         return lambda: self._listeners.pop(key, None) and None
@@ -286,8 +286,7 @@ class MemoryLedger:
         return next((p for p in self.positions() if p > position), self.end())
 
     def previous_position(self, position: Position) -> Position:
-        before = [p for p in self.positions() if p < position]
-        return before[-1] if before else Position(self._ledger_ids[0], -1)
+        return next((p for p in reversed(self.positions()) if p < position), Position(self._ledger_ids[0], -1))
 
     def active_from(self) -> Position:
         return self.first_position()

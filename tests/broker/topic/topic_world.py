@@ -12,6 +12,7 @@ from broker.subscription.settings import DispatcherSettings
 from broker.topic.consumer import TopicConsumer
 from broker.topic.contract import AccessMode, KeySharedMeta, ProducerRequest, SubscribeRequest, SubscriptionType
 from broker.topic.producer import TopicProducer
+from broker.topic.sent_part import SentPart
 from broker.topic.settings import TopicSettings
 from broker.topic.topic import PersistentTopic
 from managed_ledger.contract import ManagedLedger
@@ -51,6 +52,9 @@ class ProducerEnd:
     def receipts(self, run: SendRun, stored: EntryRun) -> None:
         assert run.entries.count == stored.count
         self.heard.append(("receipts", list(run.sequence_ids), Position(stored.ledger_id, stored.first_entry_id)))
+
+    def part_stored(self, part: SentPart) -> None:
+        self.receipts(part.send_run(), part.run())
 
     def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
         self.heard.append(("send_failed", list(run.sequence_ids), code))

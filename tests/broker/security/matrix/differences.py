@@ -87,6 +87,7 @@ BY_COMMAND: Mapping[str, str] = {
 NOT_APACHES = frozenset(
     {
         "GET /admin/v2/bookies/local-reads",
+        "GET /admin/v2/brokers/processes",
         "GET /admin/v2/non-persistent/{tenant}/{namespace}/{topic}/subscription/{subscription}/holes",
         "GET /admin/v2/persistent/{tenant}/{namespace}/{topic}/subscription/{subscription}/holes",
         "GET /docs",

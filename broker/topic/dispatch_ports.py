@@ -1,0 +1,59 @@
+"""What a dispatch driver needs of those around it: the log, the cursor, the consumers, and the index of what is delayed."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pyroaring import BitMap
+
+from broker.subscription.contract import Deliver
+from wire.picked_runs import Picked, Picks
+from wire.position import Position
+from wire.run import EntryRun
+
+from .delayed_index.stats import IndexMetric
+
+
+class DispatchTarget(Protocol):
+    """A consumer, as the driver sees it."""
+
+    def deliver(self, delivery: Deliver) -> bool:
+        """Hand it to the connection; whether that can take more."""
+
+    def deliver_run(self, run: EntryRun, message_count: int, consumer_epoch: int | None) -> bool:
+        """As `deliver`, of a whole run that nobody had before."""
+
+    def active_changed(self, is_active: bool) -> None: ...
+
+
+class ReadableLog(Protocol):
+    """As much of a managed ledger as there is to dispatch (`transactions.read_committed`)."""
+
+    @property
+    def last_confirmed(self) -> Position: ...
+    async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
+    def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None: ...
+    async def pick(self, wanted: Picks, bytes_max: int) -> Picked: ...
+
+
+class StoredIndex(Protocol):
+    """As much of `delayed_index.DelayedIndex` as it takes."""
+
+    def stir(self) -> None: ...
+    def metrics(self) -> Sequence[IndexMetric]: ...
+    async def finish(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class ReadPlace(Protocol):
+    """As much of a cursor as it takes (`transactions.pending_cursor`); the methods are `ManagedCursor`'s."""
+
+    @property
+    def mark_delete(self) -> Position: ...
+    def first_unacknowledged(self) -> Position: ...
+    def is_untouched(self, ledger_id: int, first: int, last: int) -> bool: ...
+    def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap: ...
+    def is_loaded(self, ledger_id: int, first: int, last: int) -> bool: ...
+    async def load_acknowledged(self, ledger_id: int, first: int, last: int) -> None: ...
+    def acknowledged_in(self, ledger_id: int) -> BitMap: ...
+    def has_batch_indexes(self) -> bool: ...
+    def unacknowledged_batch_indexes(self, position: Position) -> tuple[int, ...] | None: ...
