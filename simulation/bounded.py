@@ -1,8 +1,9 @@
 """Every seed has a bound on what one callback costs: where one took long, the seed is run again and its steps are counted.
 
 To count steps makes a run three times as long; to read the processor's clock around each callback costs a hundredth. The clock
-only says which runs are counted (a busy machine does not move it, another one does, so that it is held against a loop of known
-length); whether a callback costs too much is decided by its steps, which are the same on every machine.
+only says which runs are counted (it is held against a loop of known length, and on a slower machine it chooses more of them);
+whether a callback costs too much is decided by its steps, which are the same on every machine. All seeds of the tests were
+counted once: none has more than `steps` allows, whichever are chosen.
 """
 
 import functools

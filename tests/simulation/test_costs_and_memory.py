@@ -1,11 +1,11 @@
 """What virtual time cannot say is measured beside it: steps of each callback, and what a server holds at the end of a seed."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, TextIO
 
 import pytest
 
-from broker.topic.producer import TopicProducer
 from broker.topic.publishers import Publishers
 from simulation.bounded import bounded, suspicious_s
 from simulation.deduplication_scenario import run_deduplication_seed
@@ -20,7 +20,6 @@ from simulation.rng import stream
 from simulation.scenario import run_seed
 from simulation.steps import counted, meter_in_force
 from simulation.transfer_scenario import run_transfer_seed
-from wire.run import SendRun
 
 EVERY = 30
 """One of so many of the seeds that `test_seeds` runs: to count makes a run three times as long. In others only what takes as
@@ -30,6 +29,13 @@ long as a server's start and half of it again is counted."""
 def outcome_of(work: Any) -> str | None:
     loop = SimLoop(stream(1, "loop"))
     return play(1, loop, work(), {}).failure
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, owner: type, bug: Callable[..., Any]) -> None:
+    """On both ways that a publish goes: in runs, and as a part of what one read brought."""
+    for way in ("count_published", "take_part"):
+        original = getattr(owner, way)
+        monkeypatch.setattr(owner, way, lambda self, *published, original=original: bug(original, self, *published))
 
 
 def quadratic(things: list[int]) -> int:
@@ -94,16 +100,15 @@ def test_no_callback_of_a_seed_costs_more_steps_than_allowed(run: Run) -> None:
 
 
 def test_a_planted_quadratic_callback_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each publish looks at every pair of ten numbers for each message before it."""
+    """Each publish looks at every pair of ten numbers for each publish before it."""
     seen: list[int] = []
-    original = Publishers.count_published
 
-    def slower(self: Publishers, producer: TopicProducer, run: SendRun, chunks: int) -> None:
-        seen.extend(range(10 * run.entries.message_count))
+    def slower(original: Callable[..., Any], self: Publishers, *published: Any) -> Any:
+        seen.extend(range(10))
         quadratic(seen[-1000:])
-        original(self, producer, run, chunks)
+        return original(self, *published)
 
-    monkeypatch.setattr(Publishers, "count_published", slower)
+    plant(monkeypatch, Publishers, slower)
     failure = run_seed(3, None).failure
     assert failure is not None, "every seed has the bound"
     assert "steps in one turn of the loop" in failure
@@ -134,13 +139,12 @@ def test_a_server_holds_no_more_at_the_end_of_a_seed_than_at_its_start() -> None
 
 def test_a_planted_leak_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each publisher of a topic remembers every run that it was handed."""
-    original = TopicProducer.publish
 
-    def remembering(self: TopicProducer, run: Any) -> None:
-        self._host.__dict__.setdefault("_remembered", []).append(run)  # as a member of Publishers
-        original(self, run)
+    def remembering(original: Callable[..., Any], self: Publishers, *published: Any) -> Any:
+        self.__dict__.setdefault("_remembered", []).append(object())
+        return original(self, *published)
 
-    monkeypatch.setattr(TopicProducer, "publish", remembering)
+    plant(monkeypatch, Publishers, remembering)
     assert run_seed(3, None).failure is None, "nothing else finds it"
     with watched():
         failures = [failure for seed in range(8, 12) if (failure := run_seed(seed, None).failure) is not None]
