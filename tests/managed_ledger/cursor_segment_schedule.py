@@ -233,9 +233,12 @@ class Schedule:
 
 
 def play(seed: int, steps: int = 40) -> None:
+    async def whole() -> None:
+        await Schedule(seed).play(steps)
+
     loop = SimLoop(stream(seed, "loop"))
     try:
         with tiny():
-            loop.run_until_complete(Schedule(seed).play(steps))
+            loop.run_until_complete(whole())
     finally:
         loop.finish()
