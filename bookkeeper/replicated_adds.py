@@ -160,6 +160,8 @@ class ReplicatedAdds(CountedAdds):
     def _on_answer(self, piece: int, seat: int, answer: "asyncio.Future[None]") -> None:
         error = answer.exception() if not answer.cancelled() else BookieError(BookieCode.EIO, self._ledger_id, "cancelled")
         if error is not None:
+            if self._counts:
+                self._track_all()
             self._on_error(piece, seat, error)
         elif self._tracker.on_stored(piece, seat):
             self._complete()
@@ -289,6 +291,7 @@ class ReplicatedAdds(CountedAdds):
     # Completing and failing
 
     def _complete(self) -> None:
+        assert not self._counts, "what was counted since would be taken back"
         pending, last = self._pending, self._tracker.last_confirmed
         self.last_confirmed = last
         while pending and pending[0].last_entry_id <= last:

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,31 @@ def test_parts_end_as_runs_do(
         await pair.end()
 
     run(schedule)
+
+
+@pytest.mark.parametrize("spares", [0, 1])
+def test_a_bookie_that_fails_a_run_late_takes_nothing_back_that_was_counted_since(spares: int) -> None:
+    """What was confirmed since could not be read any more, and a new segment of the metadata began before it."""
+
+    async def scenario(world: World) -> None:
+        twins = [Twin((3, 3, 2), spares, 0.0, delays=False, takes_parts=takes) for takes in (False, True)]
+        pair = Pair((twins[0], twins[1]))
+        await pair.step(("run", 1))
+        for entry in (0, 1):
+            for _ in range(2):
+                await pair.step((twins[0].waits_for().index(place_of(twins[0], entry)), BookieCode.EOK))
+            await pair.step(("part", 1))
+        assert twins[1].adds.last_confirmed == 1
+        await pair.step((twins[0].waits_for().index(place_of(twins[0], 0)), BookieCode.EREADONLY))
+        assert twins[1].adds.last_confirmed == 1
+        await pair.end()
+
+    run(scenario)
+
+
+def place_of(twin: Twin, entry_id: int) -> tuple[str, int]:
+    """The first bookie that has not answered about this entry."""
+    return next(place for place in twin.waits_for() if place[1] == entry_id)
 
 
 def test_parts_are_counted_until_a_run_comes_and_again_when_all_is_confirmed() -> None:
