@@ -2,7 +2,8 @@
 that rests (BookKeeper's explicitLacInterval; otherwise an entry is known to be confirmed by a later one's header).
 
 A hint that nothing depends on: a bookie that cannot be told is told at the next turn. Bounds: one turn at a time, each ended by
-the time-out of the bookies' clients. Needs version 3 of the protocol (`ExtendedBookie`); other bookies are not told.
+the time-out of the bookies' clients; a writer that rests, and one that was let go of, has no timer. Needs version 3 of the
+protocol (`ExtendedBookie`); other bookies are not told.
 """
 
 import asyncio
@@ -17,7 +18,8 @@ _log = logging.getLogger(__name__)
 
 
 class ExplicitLac:
-    """Of one writer: `start` once, `stop` when it writes no more. Ends by itself when `bookies` gives none."""
+    """Of one writer: `appended` with each append, `stop` when it writes no more. Its task ends when everything was told, and
+    when `bookies` gives none."""
 
     def __init__(
         self,
@@ -30,11 +32,15 @@ class ExplicitLac:
     ) -> None:
         self._ledger_id, self._master_key, self._interval = ledger_id, master_key, interval_seconds
         self._last_add_confirmed, self._bookies, self._record_of = last_add_confirmed, bookies, record_of
-        self._told = -1
+        self._appended = self._told = -1
         self._task: asyncio.Task[None] | None = None
 
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._tell_again(), name=f"explicit last add confirmed of ledger {self._ledger_id}")
+    def appended(self, last_entry_id: int) -> None:
+        """Readers are to hear of the entries up to this one."""
+        self._appended = last_entry_id
+        if self._task is None:
+            name = f"explicit last add confirmed of ledger {self._ledger_id}"
+            self._task = asyncio.create_task(self._tell_again(), name=name)
 
     def stop(self) -> None:
         """Stopping twice is fine."""
@@ -44,10 +50,11 @@ class ExplicitLac:
 
     async def _tell_again(self) -> None:
         await asyncio.sleep(self._interval)
-        while bookies := self._bookies():
+        while (bookies := self._bookies()) and self._told < self._appended:
             if self._last_add_confirmed() > self._told:
                 await self._tell(self._last_add_confirmed(), bookies)
             await asyncio.sleep(self._interval)
+        self._task = None
 
     async def _tell(self, last: int, ensemble: Sequence[BookieClient]) -> None:
         """All of the ensemble: whichever of them a reader asks knows it."""

@@ -78,16 +78,16 @@ class BookieLedgerWriter:
             delays_change=delays_change,
             quorum_timeout_seconds=quorum_timeout_seconds,
         )
-        self._explicit_lac = ExplicitLac(
-            self.ledger_id,
-            master_key,
-            explicit_lac_seconds,
-            lambda: adds.last_confirmed,
-            lambda: adds.clients if adds.failure is None else (),
-            partial(lac_record, self.ledger_id, digest=metadata.digest_type, password=metadata.password),
-        )
+        self._explicit_lac: ExplicitLac | None = None
         if explicit_lac_seconds:
-            self._explicit_lac.start()
+            self._explicit_lac = ExplicitLac(
+                self.ledger_id,
+                master_key,
+                explicit_lac_seconds,
+                lambda: adds.last_confirmed,
+                lambda: adds.clients if adds.failure is None else (),
+                partial(lac_record, self.ledger_id, digest=metadata.digest_type, password=metadata.password),
+            )
         self._next_entry_id = 0
         self._length = 0
         self._closing: asyncio.Task[None] | None = None
@@ -116,6 +116,8 @@ class BookieLedgerWriter:
             batch = with_room(batch, self._header_bytes)
         self._length = self._seal(batch, self.ledger_id, first, self._adds.last_confirmed, self._length)
         self._next_entry_id = first + count
+        if self._explicit_lac is not None:
+            self._explicit_lac.appended(first + count - 1)
         return self._adds.append(EntryRun(self.ledger_id, first, batch.buffer, batch.offsets, batch.header_bytes))
 
     def take_part(self, part: Part) -> bool:
@@ -128,6 +130,8 @@ class BookieLedgerWriter:
         part.length_before = self._length
         self._length += part.size_bytes - count * self._header_bytes
         self._next_entry_id = first + count
+        if self._explicit_lac is not None:
+            self._explicit_lac.appended(first + count - 1)
         return True
 
     async def read(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
@@ -146,7 +150,8 @@ class BookieLedgerWriter:
         try:
             await self._adds.finish()
         finally:
-            self._explicit_lac.stop()
+            if self._explicit_lac is not None:
+                self._explicit_lac.stop()
         self._ensembles.ledger = await self._registry.update(self._ensembles.ledger, self._closed_metadata)
         if self._on_closed is not None:
             await self._on_closed(self._ensembles.ledger)

@@ -242,13 +242,17 @@ class CursorStore:
 
     async def _close(self, state: CursorState) -> None:
         if not self._fits_node(state):
-            await self._write(state)
-            await self.close_ledger()
+            try:
+                await self._write(state)
+            finally:
+                await self.close_ledger()
             return
         async with self._turn:
             old = self._ledger_id
-            await self._put(NO_LEDGER, state)
-            await self._close_writer()
+            try:
+                await self._put(NO_LEDGER, state)
+            finally:  # where another owner has the cursor, too
+                await self._close_writer()
             await self._delete_ledger(old)
 
     async def close_ledger(self) -> None:

@@ -139,6 +139,18 @@ def test_a_writer_that_has_failed_tells_nobody_any_more() -> None:
     on_one_bookie(scenario)
 
 
+def test_a_writer_that_rests_or_was_let_go_of_has_no_timer_and_the_next_entry_is_told_again() -> None:
+    async def scenario(at: Served, writing: BookKeeper, reading: BookKeeper, bookie: NetworkBookie) -> None:
+        writer = await writing.create({})
+        for number in range(2):
+            await writer.append(batch(b"%d" % number))
+            await asyncio.sleep(1)
+            assert await (await reading.follow(writer.ledger_id)).refresh() == number
+            assert not [task for task in asyncio.all_tasks() if "explicit" in task.get_name()]
+
+    on_one_bookie(scenario)
+
+
 def test_bookies_that_speak_no_version_3_are_read_all_the_same_and_one_that_fails_keeps_nobody() -> None:
     async def scenario() -> None:
         cluster = Cluster(3, 2, 2)
