@@ -1,14 +1,17 @@
-"""Entries of a cursor ledger: what a recovery reads back, and a save of segments with its marker. Owns nothing.
+"""Entries of a cursor ledger: what a recovery reads back, and a save of segments with its marker, a ledger's end. Owns
+nothing.
 
 The order is the promise: the marker is appended when all that it lists was answered, so a save counts whole or not at all.
 """
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pyroaring import BitMap
 
-from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerWriter
+from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore, LedgerWriter
+from ports.logs import line
 from wire.run import batch_of
 
 from .cursor.recovery import CursorRecovery, ReadBack, Recovered
@@ -19,6 +22,8 @@ from .errors import ManagedLedgerError
 _READ_BYTES_MAX = 8 << 20
 _APPEND_BYTES_MAX = 1 << 20
 _APPEND_ENTRIES_MAX = 512
+
+_log = logging.getLogger(__name__)
 
 Holes = dict[int, BitMap]
 
@@ -108,3 +113,19 @@ async def append_entries(writer: LedgerWriter, payloads: Sequence[bytes]) -> lis
     """In one batch; their ids."""
     run = await writer.append(batch_of(payloads))
     return list(range(run.first_entry_id, run.last_entry_id + 1))
+
+
+async def close_writer(path: str, writer: LedgerWriter) -> None:
+    """A ledger that cannot be closed is told of, and left to whoever opens it next."""
+    try:
+        await writer.close()
+    except LedgerError as error:
+        _log.warning(line("cursor ledger not closed", cursor=path, ledger=writer.ledger_id, error=error))
+
+
+async def delete_ledger(path: str, ledgers: LedgerStore, ledger_id: int) -> None:
+    """A ledger that cannot be deleted is told of; it has the cursor's name in its custom metadata."""
+    try:
+        await ledgers.delete(ledger_id)
+    except LedgerError as error:
+        _log.warning(line("ledger of a cursor not deleted", cursor=path, ledger=ledger_id, error=error))

@@ -18,6 +18,7 @@ from ports.clock import Clock
 from ports.logs import line
 from wire.compressed_metadata import compressed
 
+from . import cursor_ledger
 from .cursor.properties import bucket_ledgers
 from .cursor.recovery import Recovered
 from .cursor.saving import SavePlan, Segment
@@ -55,8 +56,7 @@ class CursorStore:
     ) -> None:
         self.path = path
         self.cursor_properties: dict[str, str] = {}
-        self.saved_bytes = 0
-        self.saved_entries = 0
+        self.saved_bytes = self.saved_entries = 0
         self.meters = CursorMeters()
         self.ledger_switched_ms = clock.now_ms()
         self._ledger_name = ledger_name
@@ -241,18 +241,21 @@ class CursorStore:
         await unbroken(self._close(state))
 
     async def _close(self, state: CursorState) -> None:
+        try:
+            await self._write_last(state)
+        except ManagedLedgerError:  # as where another owner has the cursor
+            await self.close_ledger()
+            raise
+
+    async def _write_last(self, state: CursorState) -> None:
         if not self._fits_node(state):
-            try:
-                await self._write(state)
-            finally:
-                await self.close_ledger()
+            await self._write(state)
+            await self.close_ledger()
             return
         async with self._turn:
             old = self._ledger_id
-            try:
-                await self._put(NO_LEDGER, state)
-            finally:  # where another owner has the cursor, too
-                await self._close_writer()
+            await self._put(NO_LEDGER, state)
+            await self._close_writer()
             await self._delete_ledger(old)
 
     async def close_ledger(self) -> None:
@@ -390,15 +393,8 @@ class CursorStore:
     async def _close_writer(self) -> None:
         writer, self._writer = self._writer, None
         if writer is not None:
-            try:
-                await writer.close()
-            except LedgerError as error:
-                _log.warning(line("cursor ledger not closed", cursor=self.path, ledger=writer.ledger_id, error=error))
+            await cursor_ledger.close_writer(self.path, writer)
 
     async def _delete_ledger(self, ledger_id: int) -> None:
-        if ledger_id == NO_LEDGER:
-            return
-        try:
-            await self._ledgers.delete(ledger_id)
-        except LedgerError as error:
-            _log.warning(line("ledger of a cursor not deleted", cursor=self.path, ledger=ledger_id, error=error))
+        if ledger_id != NO_LEDGER:
+            await cursor_ledger.delete_ledger(self.path, self._ledgers, ledger_id)

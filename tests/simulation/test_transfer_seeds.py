@@ -14,12 +14,12 @@ from simulation.transfer_scenario import run_transfer_seed
 SEEDS = 30
 CHUNK = 5
 ONE, TWO = (0, 1), (0, 2)
-SEEDS_MAX = 200
+SEEDS_MAX = 300
 FOUND_FROM = {
-    "marker-before-the-log": 82,
+    "marker-before-the-log": 280,
     "coordinator-forgets": 26,
     "low-water-mark-too-high": 12,
-    "pending-ack-not-awaited": 30,
+    "pending-ack-not-awaited": 70,
     "snapshot-ahead": 65,
 }
 """Where the search begins: before it no crash comes at the right moment."""
