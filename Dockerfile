@@ -4,7 +4,7 @@
 FROM python:3.12-slim AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /magnetar
-COPY requirements.lock ./
+COPY requirements.lock requirements-build.lock ./
 COPY bin/prepare bin/compile-kernels bin/
 COPY wire wire
 RUN python3 bin/prepare && ls wire/kernels/*.so

@@ -187,7 +187,7 @@ def test_every_setting_is_a_key_of_apaches() -> None:
 
 def test_every_library_says_what_it_is_for() -> None:
     project = tomllib.loads(texts()["pyproject.toml"])
-    wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    wanted = [*project["project"]["dependencies"], *(each for group in project["dependency-groups"].values() for each in group)]
     rows = [line.split("|")[1] for line in texts()["docs/dependencies.md"].splitlines() if line.startswith("|")]
     explained = set(re.findall(r"[\w-]+", " ".join(rows)))
     assert [name for name in wanted if re.split(r"[<>=~\[ ]", name)[0] not in explained] == []

@@ -28,8 +28,10 @@ PROGRAMS: Mapping[str, Callable[[Sequence[str]], int]] = {
 
 
 def test_all_that_name_a_version_name_the_same() -> None:
-    for place in (ROOT / "pyproject.toml", ROOT / "pipeline" / "pyproject.toml"):
-        assert tomllib.loads(place.read_text())["project"]["version"] == VERSION, place
+    for place, source in ((ROOT, "cli.version.VERSION"), (ROOT / "pipeline", "pyspark_pulsar.VERSION")):
+        project = tomllib.loads((place / "pyproject.toml").read_text())
+        assert project["project"]["dynamic"] == ["version"], place
+        assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": source}, place
     assert pyspark_pulsar.VERSION == VERSION
     assert PROTOCOL_VERSION == BROKER_PROTOCOL_VERSION
 
