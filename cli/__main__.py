@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from cli import autorecovery_options, config_options, devcluster_options, interpreter, own_parser_commands, tokens_options
+from cli.data_place import DATA_HELP
 from cli.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND, add_command, add_coordinator_command
 from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
 from cli.processes.options import STANDALONE_REFUSAL, add_options
@@ -67,7 +68,8 @@ def _run(options: argparse.Namespace) -> int:
         return run_import(options.file, options.metadata_store, options.data_dir)
     from cli.standalone_main import run_standalone
 
-    return run_standalone(options.data_dir, options.config, options.set, options.json_ready)
+    given = (options.data_dir, options.config, options.set, options.json_ready)
+    return run_standalone(*given, options.throwaway, options.end_with)
 
 
 def _run_server(options: argparse.Namespace) -> int:
@@ -113,16 +115,20 @@ def _parser() -> SuggestingParser:
     )
     standalone = commands.add_parser("standalone", help="broker, bookie and metadata in one process")
     standalone.add_argument(
-        "--data-dir", "--data", metavar="DIR", help="where everything is kept (default: data/standalone of the checkout)"
+        "--data-dir", "--data", metavar="DIR", help=f"where everything is kept ({DATA_HELP.format('standalone')})"
     )
     standalone.add_argument("--config", metavar="FILE", help="instead of conf/standalone.conf; Apache's keys")
     standalone.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="one key, may be repeated")
     standalone.add_argument(
         "--json-ready", metavar="FILE", help="write brokerServiceUrl, webServiceUrl and pid there once ready"
     )
+    standalone.add_argument(
+        "--throwaway", action="store_true", help="delete the data at the end; in a new temporary directory without --data-dir"
+    )
+    standalone.add_argument("--end-with", type=int, metavar="PID", help="stop when the process with this id has ended")
     zookeeper = commands.add_parser("zookeeper", help="a real Apache ZooKeeper, for those who have none; needs Java and Maven")
     zookeeper.add_argument(
-        "--data-dir", "--data", metavar="DIR", help="where everything is kept (default: data/zookeeper of the checkout)"
+        "--data-dir", "--data", metavar="DIR", help=f"where everything is kept ({DATA_HELP.format('zookeeper')})"
     )
     zookeeper.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of zoo.cfg, or myid")
     zookeeper.add_argument("--json-ready", metavar="FILE", help="write metadataStoreUrl and the server's pid there once ready")

@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from cli.data_place import default_data
 from cli.devcluster import Devcluster
 from cli.devcluster_control import SOCKET, ask, is_served, serve_control
 from cli.devcluster_lines import readable
@@ -17,7 +18,6 @@ from cli.devcluster_plan import ClusterPlan, DevclusterFailed, added_bookies, cl
 from cli.ready_file import write_whole
 from cli.serving import STOPS, stop_on_signal
 
-ROOT = Path(__file__).resolve().parent.parent
 OWN = "devcluster"
 _COLOURS = (36, 32, 35, 34, 33, 96, 92, 95, 94)
 
@@ -51,7 +51,7 @@ class Screen:
 
 def run_devcluster(options: argparse.Namespace) -> int:
     """Until SIGINT or SIGTERM; or one question to the cluster that runs."""
-    data = Path(options.data).resolve() if options.data else ROOT / "data" / "devcluster"
+    data = Path(options.data).resolve() if options.data else default_data("devcluster")
     json_ready = Path(options.json_ready).resolve() if options.json_ready else None
     try:
         for verb in ("kill", "stop", "restart", "add_bookie", "status"):
@@ -121,7 +121,7 @@ def _kill_on_signal(cluster: Devcluster) -> None:
 
 
 def _tell_ready(plan: ClusterPlan, cluster: Devcluster, screen: Screen, data: Path, json_ready: Path | None) -> None:
-    at = "" if data == ROOT / "data" / "devcluster" else f" --data {data}"
+    at = "" if data == default_data("devcluster") else f" --data {data}"
     told = [
         *cluster.status(),
         f"ready: {plan.service_url}",

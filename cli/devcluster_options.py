@@ -2,6 +2,8 @@
 
 import argparse
 
+from cli.data_place import DATA_HELP
+
 COMMAND = "devcluster"
 BROKERS = 2
 BOOKIES = 3
@@ -17,7 +19,7 @@ def add_command(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     add("--brokers", type=int, default=BROKERS, metavar="COUNT", help=f"default: {BROKERS}")
     add("--bookies", type=int, default=BOOKIES, metavar="COUNT", help=f"default: {BOOKIES}")
     add("--proxy", action="store_true", help="a proxy too")
-    add("--data", "--data-dir", metavar="DIR", help="where everything is kept (default: data/devcluster of the checkout)")
+    add("--data", "--data-dir", metavar="DIR", help=f"where everything is kept ({DATA_HELP.format('devcluster')})")
     add("--network", default=NETWORK, metavar="A.B.C", help=f"addresses are A.B.C.1 and so on (default: {NETWORK})")
     add("--broker-set", action="append", default=[], metavar="KEY=VALUE", help="for all brokers, may be repeated")
     add("--bookie-set", action="append", default=[], metavar="KEY=VALUE", help="for all bookies, may be repeated")

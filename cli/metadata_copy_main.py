@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bookie.server.registration import BookieIdentity, encode_cookie
 from bookkeeper.paths import INSTANCE_ID, ROOT
+from cli.data_place import default_data
 from cli.initialize_cluster_main import with_chroot
 from cli.metadata_copy import BadCopy, BookieOfCopy, CopyTarget, MetadataCopy, read_copy, write_copy
 from cli.metadata_copy_options import EXPORT, IMPORT
@@ -20,13 +21,12 @@ from metadata.sqlite_rows import FILE_NAME, LoadedRows, SqliteRows
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import servers_of
 
-DEFAULT_DIRECTORY = Path(__file__).resolve().parent.parent / "data" / "standalone"
 SESSION_SECONDS = 30.0
 
 
 def run_export(data_dir: str | None, file: str) -> int:
     """Refused while the standalone runs: its store is held."""
-    directory = (Path(data_dir) if data_dir else DEFAULT_DIRECTORY).resolve()
+    directory = (Path(data_dir) if data_dir else default_data("standalone")).resolve()
     return _run(EXPORT, lambda: _export(directory, Path(file)))
 
 

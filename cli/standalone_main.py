@@ -3,6 +3,7 @@
 Owns the process; `cli.standalone` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
 """
 
+import contextlib
 import fcntl
 import logging
 import sys
@@ -15,10 +16,12 @@ from broker.security.tls_settings import TlsSettings
 from cli.broker_process import settle_interpreter, tell_ready
 from cli.configuration import CONF, STANDALONE_CONF, Configuration, load_configuration
 from cli.configuration_verdicts import STANDALONE
+from cli.data_place import default_data
 from cli.server_settings import ServerSettings
 from cli.serving import end_on_signal, heed_configuration, stop_on_signal
 from cli.standalone import SETTINGS, Standalone, StandaloneFailed
 from cli.start_failures import start_failure
+from cli.throwaway import NotEmpty, stop_with, thrown_away
 from cli.web_ports import bound_web_ports
 from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataError
@@ -30,19 +33,23 @@ from ports.settings import BadSetting
 
 log = logging.getLogger("magnetar")
 
-ROOT = Path(__file__).resolve().parent.parent
 
-
-def run_standalone(data_dir: str | None, config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
-    """Serve until SIGTERM or SIGINT."""
+def run_standalone(
+    data_dir: str | None,
+    config: str | None,
+    overrides: Sequence[str],
+    json_ready: str | None,
+    is_throwaway: bool = False,
+    end_with: int | None = None,
+) -> int:
+    """Serve until SIGTERM or SIGINT, or until the process `end_with` has ended."""
     configure_logs()
     configuration: Configuration | None = None
     try:
         configuration = standalone_configuration(config, overrides)
-        directory = Path(data_dir) if data_dir else ROOT / "data" / "standalone"
-        with _exclusively(directory):
-            return uvloop.run(_serve(configuration, directory, json_ready))
-    except (BadSetting, StandaloneFailed, MetadataError, OSError) as error:
+        with _directory(data_dir, is_throwaway) as directory, _exclusively(directory):
+            return uvloop.run(_serve(configuration, directory, json_ready, end_with))
+    except (BadSetting, StandaloneFailed, MetadataError, NotEmpty, OSError) as error:
         print(f"bin/pulsar standalone: {start_failure(error, configuration, (ServerSettings, TlsSettings))}", file=sys.stderr)
         return 1
 
@@ -51,6 +58,12 @@ def standalone_configuration(config: str | None, overrides: Sequence[str]) -> Co
     """The defaults of a standalone stand under the file that is given: it has one bookie, whatever the file leaves out."""
     paths = [CONF / STANDALONE_CONF, *([Path(config)] if config else [])]
     return load_configuration([(str(path), path.read_text()) for path in paths], overrides)
+
+
+def _directory(given: str | None, is_throwaway: bool) -> contextlib.AbstractContextManager[Path]:
+    if is_throwaway:
+        return thrown_away(given)
+    return contextlib.nullcontext(Path(given) if given else default_data("standalone"))
 
 
 class _exclusively:  # noqa: N801  # reads as a clause
@@ -73,9 +86,11 @@ class _exclusively:  # noqa: N801  # reads as a clause
         self._file.close()
 
 
-async def _serve(configuration: Configuration, directory: Path, json_ready: str | None) -> int:
+async def _serve(configuration: Configuration, directory: Path, json_ready: str | None, end_with: int | None) -> int:
     heed_configuration(configuration, STANDALONE, SETTINGS)
     stop = stop_on_signal()
+    if end_with is not None:
+        stop_with(end_with, stop)
     failures: list[str] = []
 
     def fail(reason: str) -> None:

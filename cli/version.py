@@ -9,13 +9,15 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 VERSION = "0.1.0"
-"""The version in `pyproject.toml` too, which a test holds to this."""
+"""The one place: `pyproject.toml` takes it from here, and a test holds what else names a version to it."""
 PROTOCOL_VERSION = 21
 """The newest of Pulsar's binary protocol that brokers and tools here speak."""
 APACHE_VERSION = "4.0.8"
 """The release of Apache Pulsar whose behaviour is matched."""
 ROOT = Path(__file__).resolve().parent.parent
 _COMMIT_CHARACTERS = 12
+_BUILT_FROM = "commit.txt"
+"""Beside the packages where they are installed: setup.py writes it."""
 
 
 def main(words: Sequence[str] = ()) -> int:
@@ -46,7 +48,7 @@ def _facts() -> dict[str, str]:
     found = sys.version_info
     return {
         "version": VERSION,
-        "commit": _commit() or "not known (no checkout)",
+        "commit": _commit() or "not known (neither a checkout nor an installation)",
         "python": f"{found.major}.{found.minor}.{found.micro} ({sys.executable or 'unknown'})",
         "kernels": _kernels(),
         "protocol": str(PROTOCOL_VERSION),
@@ -54,9 +56,11 @@ def _facts() -> dict[str, str]:
 
 
 def _commit() -> str:
-    """The commit of the checkout, read from its files: git need not be there."""
+    """The commit of the checkout, read from its files (git need not be there), or that of an installation."""
     directory = ROOT / ".git"
     try:
+        if (ROOT / _BUILT_FROM).is_file():
+            return (ROOT / _BUILT_FROM).read_text().strip()[:_COMMIT_CHARACTERS]
         if directory.is_file():  # a work tree beside the checkout: "gitdir: PATH"
             directory = (ROOT / directory.read_text().partition(":")[2].strip()).resolve()
         head = (directory / "HEAD").read_text().strip()

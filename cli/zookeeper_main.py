@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from cli.data_place import default_data
 from cli.ready_file import write_whole
 from cli.serving import stop_on_signal
 from cli.zookeeper import (
@@ -26,7 +27,6 @@ from ports.logs import configure_logs, line
 
 log = logging.getLogger("magnetar")
 
-ROOT = Path(__file__).resolve().parent.parent
 READY_SECONDS_MAX = 120.0
 PROBE_SECONDS = 0.05
 STOP_SECONDS_MAX = 20.0
@@ -35,7 +35,7 @@ STOP_SECONDS_MAX = 20.0
 def run_zookeeper(data_dir: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
     """Serve until SIGTERM or SIGINT."""
     configure_logs()
-    directory = (Path(data_dir) if data_dir else ROOT / "data" / "zookeeper").resolve()
+    directory = (Path(data_dir) if data_dir else default_data("zookeeper")).resolve()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         configuration = zookeeper_configuration(directory, overrides)

@@ -11,6 +11,7 @@ DIRECTORIES = (
     "tests/pipeline",
     "tests/clients",
     "tests/cli",
+    "tests/installation",
     "tests/metadata",
     "tests/interchange",
     "tests/bookie/disk_proofs",

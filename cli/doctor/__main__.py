@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cli.client_configuration import ConfigurationError
+from cli.data_place import default_data
 from cli.doctor.checks import judged
 from cli.doctor.examination import CHECKS, Asked, facts_of
 from cli.doctor.report import as_json, as_table, checks_table, exit_code
 from cli.doctor.topic_facts import OPEN_TRANSACTION_SECONDS, PATIENCE_SECONDS, TOPICS_MAX
 from ports.properties import MalformedProperties
 
-ROOT = Path(__file__).resolve().parents[2]
 EPILOG = (
     "Exit code: 0 when nothing failed (warnings do not count), 1 when a check failed, 2 for wrong usage or an unreadable file."
 )
@@ -63,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _options() -> Iterable[tuple[tuple[str, ...], dict[str, object]]]:
-    data = str(ROOT / "data" / "standalone")
+    data = str(default_data("standalone"))
     yield ("--admin-url",), {"metavar": "URL", "help": "of a broker (default: webServiceUrl of conf/client.conf)"}
     yield ("--bookie-url",), {"metavar": "URL", "help": "of a bookie's HTTP, where ZooKeeper cannot be asked from here"}
     yield ("--config",), {"metavar": "FILE", "help": "the settings to look at: Apache's broker.conf, bookkeeper.conf, ..."}

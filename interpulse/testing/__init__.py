@@ -1,0 +1,11 @@
+"""A Pulsar broker for tests: the pytest fixture `pulsar_broker`, and `broker()` for programs.
+
+    async with broker() as started:                  # or `with`
+        client = pulsar.Client(started.service_url)
+
+Owns nothing itself: `interpulse.testing.process` starts and ends the server, `interpulse.testing.plugin` is what pytest loads.
+"""
+
+from interpulse.testing.process import Broker, BrokerDidNotStart, broker
+
+__all__ = ["Broker", "BrokerDidNotStart", "broker"]
