@@ -1,24 +1,94 @@
 """What the README shows works as it stands there."""
 
+import os
 import re
+import shlex
 import sys
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
+from cli.__main__ import _parser
 from tests.clients.server_process import ServerProcess
 from tests.started_process import ROOT
 from tests.toolchain import run_tool
 
 DEFAULT_URL = "pulsar://127.0.0.1:6650"
+README = (ROOT / "README.md").read_text()
+INSTALLED = ["bin/build", "pip install dist/interpulse-*.whl", "interpulse standalone"]
+"""Commands that `tests/installation` runs."""
+COMPOSE = "docker compose up --build"
+"""A command whose services `tests/clients/test_compose.py` runs as processes."""
+
+
+def python_blocks() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+def commands() -> list[str]:
+    """The lines of the README's blocks of commands, without their comments."""
+    return [
+        line.strip().partition("  #")[0].strip() for line in README.splitlines() if line.startswith("    ") and "  #" in line
+    ] + [line.strip() for line in README.splitlines() if line.startswith("    pip install")]
 
 
 @pytest.mark.clients
 def test_the_example_publishes_and_consumes(tmp_path: Path) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    block, _ = python_blocks()
     assert len([line for line in block.splitlines() if line]) == 8
     assert DEFAULT_URL in block
     with ServerProcess(tmp_path) as server:
         program = block.replace(DEFAULT_URL, server.start().broker_url)
         output = run_tool([sys.executable, "-c", program], tmp_path, 60)
     assert re.search(r"^hello \(\d+,0,-1,-1\)$", output, re.MULTILINE), output
+
+
+@pytest.mark.clients
+def test_the_fixture_of_the_example_gives_a_broker(tmp_path: Path) -> None:
+    _, block = python_blocks()
+    (tmp_path / "test_orders.py").write_text(block)
+    path = os.pathsep.join((str(ROOT), str(tmp_path)))
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "interpulse.testing.plugin",
+        "test_orders.py",
+    ]
+    assert "1 passed" in run_tool(command, tmp_path, 120, {"PYTHONPATH": path, "PYTEST_ADDOPTS": ""})
+
+
+def test_every_command_is_one_that_there_is() -> None:
+    found = commands()
+    assert {"bin/pulsar standalone", "bin/test", COMPOSE, *INSTALLED} <= set(found)
+    for line in set(found) - {COMPOSE, *INSTALLED}:
+        program, *words = shlex.split(line)
+        assert os.access(ROOT / program, os.X_OK), line
+        if program == "bin/pulsar":
+            _parser().parsed(words)  # exits where an option or a command is not known
+
+
+def test_every_figure_names_a_benchmark_that_there_is() -> None:
+    named = re.findall(r"python -m (benchmarks\.\w+)", README)
+    assert len(named) == 3
+    assert [each for each in named if not (ROOT / f"{each.replace('.', '/')}.py").is_file()] == []
+
+
+def test_every_source_of_the_comparison_is_used_and_every_reference_has_one() -> None:
+    sources = re.findall(r"^\[(\w+)\]: https://", README, re.MULTILINE)
+    assert set(re.findall(r"\[(\w\d)\](?!:)", README)) == set(sources)
+    assert len(sources) == len(set(sources))
+
+
+def test_the_picture_says_in_words_what_it_shows_and_has_colours_for_the_dark() -> None:
+    (name,) = re.findall(r'<img src="([^"]+)"', README)
+    picture = ET.parse(ROOT / name).getroot()
+    texts = {child.tag.rpartition("}")[2]: child.text or "" for child in picture}
+    assert texts["title"]
+    assert texts["desc"]
+    assert "prefers-color-scheme: dark" in texts["style"]
