@@ -38,7 +38,7 @@ SETTINGS: Mapping[str, str] = {
     "webSocketServiceEnabled": "false",
     "functionsWorkerEnabled": "false",
 }
-_OPENED = (
+OPENED = (
     *(f"java.base/{each}" for each in ("java.io", "java.util.zip", "java.nio", "jdk.internal.misc", "sun.net")),
     "java.base/jdk.internal.platform",
     "java.management/sun.management",
@@ -87,7 +87,7 @@ class ApacheBrokerProcess(StartedProcess):
         self.launch_command(
             [
                 *("java", "-Xmx400m", "-XX:MaxDirectMemorySize=400m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
-                *(word for each in _OPENED for word in ("--add-opens", f"{each}=ALL-UNNAMED")),
+                *(word for each in OPENED for word in ("--add-opens", f"{each}=ALL-UNNAMED")),
                 *("-Dlog4j2.is.webapp=false", "-Dlog4j.shutdownHookEnabled=false", f"-Dlog4j.configurationFile={log4j}"),
                 *("-Dio.netty.tryReflectionSetAccessible=true", "-Djava.net.preferIPv4Stack=true"),
                 f"-Dbookkeeper.metadata.bookie.drivers={_DRIVERS}BookieDriver",
