@@ -23,6 +23,7 @@ from .settings import TopicSettings
 
 _MERGED = ("quotas", "subscription_rates")
 """Maps, of which each entry holds by itself."""
+_MEMBERS = tuple(each.name for each in fields(EffectivePolicies))
 
 
 def broker_defaults(settings: TopicSettings, dispatchers: DispatcherSettings) -> EffectivePolicies:
@@ -70,9 +71,11 @@ def broker_defaults(settings: TopicSettings, dispatchers: DispatcherSettings) ->
 def resolve(
     defaults: EffectivePolicies, namespace: TopicPolicies = NOTHING_SAID, topic: TopicPolicies = NOTHING_SAID
 ) -> EffectivePolicies:
-    """Apache's HierarchyTopicPolicies."""
+    """Apache's HierarchyTopicPolicies. Where neither level says anything, the defaults themselves: so it is for most topics."""
+    if topic == NOTHING_SAID and namespace == NOTHING_SAID:
+        return defaults
     levels = (topic, namespace, defaults)
-    return EffectivePolicies(**{each.name: _resolved(each.name, levels) for each in fields(EffectivePolicies)})
+    return EffectivePolicies(**{name: _resolved(name, levels) for name in _MEMBERS})
 
 
 def _resolved(name: str, levels: tuple[TopicPolicies, TopicPolicies, EffectivePolicies]) -> Any:

@@ -20,6 +20,8 @@ _RUNS_MAX = 16
 class ScannedRuns:
     """Of one topic. `decided` is given runs with messages of transactions, all of them decided, and has the last word."""
 
+    __slots__ = ("__weakref__", "_decided", "_deliver_times", "_key_hashes", "_metadata", "unremembered")
+
     def __init__(self, decided: Callable[[EntryRun, RunMetadata], RunMetadata] | None = None) -> None:
         self._decided = decided
         self.unremembered = UnrememberedRuns(ask(self._scan))
@@ -47,6 +49,8 @@ class ScannedRuns:
 class UnrememberedRuns:
     """As `ScannedRuns`, and keeps nothing."""
 
+    __slots__ = ("metadata",)
+
     def __init__(self, metadata: Callable[[EntryRun], RunMetadata]) -> None:
         self.metadata = metadata
 
@@ -58,6 +62,8 @@ class UnrememberedRuns:
 
 
 class _Memo(Generic[T]):
+    __slots__ = ("_compute", "_known")
+
     def __init__(self, compute: Callable[[EntryRun], T]) -> None:
         self._compute = compute
         self._known: dict[tuple[int, int, int], T] = {}
