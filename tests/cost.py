@@ -10,13 +10,15 @@ uncompiled.
 
 Not seen: what a C function does beyond one pass over its operands (a pattern that backtracks, a deallocation), threads, other
 processes, and what an iterator in C goes through, which counts where the iterator is made. Operands are read from the
-interpreter's stack, whose place is known for CPython 3.11; elsewhere bytecodes alone are counted (`SEES_OPERANDS`).
+interpreter's stack, whose place is known for CPython 3.11; elsewhere bytecodes alone are counted (`SEES_OPERANDS`). Since 3.12
+`sys.monitoring` counts them: there a frame that is traced for its opcodes tells of none before its code is called again.
 """
 
 import ctypes
 import dis
 import itertools
 import sys
+import threading
 from array import array
 from asyncio.base_events import BaseEventLoop
 from collections import deque
@@ -31,6 +33,8 @@ from simulation.loop import SimLoop
 
 SEES_OPERANDS = sys.version_info[:2] == (3, 11) and sys.implementation.name == "cpython"
 
+_TOOL = 4
+"""Of the numbers that `sys.monitoring` has for tools, one that it gives to none by name."""
 _BITMAP_MAX = 64
 _CONSTANT = frozenset(
     (
@@ -136,13 +140,38 @@ class Counter:
         self._old: Any = None
 
     def __enter__(self) -> "Counter":
-        self._old = sys.gettrace()
-        sys.settrace(self._called)
+        if sys.version_info >= (3, 12):
+            self._watch()
+        else:
+            self._old = sys.gettrace()
+            sys.settrace(self._called)
         return self
 
     def __exit__(self, *_: object) -> None:
-        sys.settrace(self._old)
+        if sys.version_info >= (3, 12):
+            sys.monitoring.set_events(_TOOL, 0)
+            sys.monitoring.free_tool_id(_TOOL)
+        else:
+            sys.settrace(self._old)
         self._turn()
+
+    def _watch(self) -> None:
+        """Count in this thread, whatever runs: a tool sees a code's bytecodes from the first on."""
+        if sys.version_info >= (3, 12):
+            here, tools = threading.get_ident(), sys.monitoring
+
+            def instruction(code: CodeType, _: int) -> None:
+                if threading.get_ident() == here:
+                    self.steps += 1
+
+            def started(code: CodeType, _: int) -> None:
+                if code in _TURNS and threading.get_ident() == here:
+                    self._turn()
+
+            tools.use_tool_id(_TOOL, "steps")
+            tools.register_callback(_TOOL, tools.events.INSTRUCTION, instruction)
+            tools.register_callback(_TOOL, tools.events.PY_START, started)
+            tools.set_events(_TOOL, tools.events.INSTRUCTION | tools.events.PY_START)
 
     def _turn(self) -> None:
         self.longest = max(self.longest, self.steps - self._turn_began)

@@ -160,3 +160,10 @@ def test_the_longest_turn_is_that_of_the_largest_slice() -> None:
         return counter.longest
 
     assert longest(8) < 1.1 * longest(1)
+
+
+def test_a_call_costs_the_same_the_first_time_and_the_second() -> None:
+    def work() -> int:
+        return sum(each for each in range(100))
+
+    assert steps(work) == steps(work) > 100
