@@ -7,6 +7,7 @@ import json
 import logging
 from typing import Any
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -177,6 +178,18 @@ def parsed_json(body: bytes) -> Any:
         return json.loads(body)
     except (ValueError, RecursionError) as error:
         raise BadRequest(f"the body is not JSON: {error}") from error
+
+
+def whole_number(value: Any) -> int | None:
+    """Return a number as Jackson reads it: text holds one too, no text is 0, 3.0 is 3. None: it is no whole number."""
+    if isinstance(value, str):
+        value = value.strip() or 0
+    if isinstance(value, bool):
+        return None
+    try:
+        return msgspec.convert(value, int, strict=False)
+    except msgspec.ValidationError:
+        return None
 
 
 def flag(request: Request, name: str, default: bool = False) -> bool:

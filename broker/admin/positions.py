@@ -10,7 +10,7 @@ from wire.position import Position
 from wire.run import FLAG_BATCH
 
 from ..topic.contract import Topic
-from .answers import BadRequest
+from .answers import BadRequest, whole_number
 
 _WORD = (1 << 64) - 1
 
@@ -35,7 +35,8 @@ def read_place(body: Any) -> Place:
     if ledger_id < 0 or (ledger_id, entry_id) == LATEST:
         return Place(EARLIEST if ledger_id < 0 else LATEST, properties=_properties(body))
     batch_index = _number(body, "batchIndex", -1)
-    is_excluded = body.get("excluded", body.get("isExcluded")) is True  # as Jackson writes it, and as Apache's documents do
+    excluded = body.get("excluded", body.get("isExcluded"))  # as Jackson writes it, and as Apache's documents do
+    is_excluded = str(excluded).lower() == "true"
     return Place(Position(ledger_id, max(entry_id, 0)), batch_index, is_excluded, _properties(body))
 
 
@@ -78,8 +79,8 @@ def last_message_id_json(position: Position, partition_index: int) -> dict[str, 
 
 
 def _number(body: Mapping[str, Any], name: str, default: int) -> int:
-    value = body.get(name, default)
-    if not isinstance(value, int) or isinstance(value, bool):
+    value = whole_number(body.get(name, default))
+    if value is None:
         raise BadRequest(f"{name}: expected a whole number")
     return value
 

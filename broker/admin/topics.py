@@ -13,7 +13,7 @@ from ..service.bundles import parse_range
 from ..service.errors import TopicConflict, TopicNotFound
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
-from .answers import BadRequest, Refusal, json_answer, no_content, read_json
+from .answers import BadRequest, Refusal, json_answer, no_content, read_json, whole_number
 from .each_partition import on_each_partition
 from .elsewhere import ask
 from .endpoints import Access, Endpoint, Query
@@ -210,8 +210,9 @@ def _partitions_of(body: Any) -> tuple[int, dict[str, str]]:
     properties: Any = {}
     if isinstance(body, dict):
         body, properties = body.get("partitions"), body.get("properties") or {}
-    if not isinstance(body, int) or isinstance(body, bool):
+    partitions = whole_number(body)
+    if partitions is None:
         raise BadRequest("expected the number of partitions")
     if not isinstance(properties, dict):
         raise BadRequest("properties: expected an object")
-    return body, {str(key): str(value) for key, value in properties.items()}
+    return partitions, {str(key): str(value) for key, value in properties.items()}

@@ -124,6 +124,7 @@ def test_resetting_by_time_by_id_and_into_a_batch() -> None:
             ("resetcursor", {"ledgerId": 3, "entryId": 6}, (3, 5)),
             ("resetcursor", {"ledgerId": 3, "entryId": 6, "isExcluded": True}, (3, 6)),
             ("resetcursor", {"ledgerId": 3, "entryId": 6, "partitionIndex": -1, "batchIndex": -1, "excluded": True}, (3, 6)),
+            ("resetcursor", {"ledgerId": "3", "entryId": "5", "batchIndex": "-1", "excluded": "true"}, (3, 5)),
             ("resetcursor", {"ledgerId": 3, "entryId": 6, "batchIndex": 69, "isExcluded": True}, (3, 6)),
             ("resetcursor", {"ledgerId": -1, "entryId": -1}, (3, -1)),
             ("resetcursor", {"ledgerId": 3, "entryId": 2, "batchIndex": 0}, (3, 1)),

@@ -31,6 +31,17 @@ def test_properties_given_with_the_number_are_kept() -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("body", ["3", " 3 ", 3.0, "3.0", {"partitions": "3"}])
+def test_the_number_may_come_as_text_or_with_a_point(body: Any) -> None:
+    """As Jackson reads numbers; the Rust client's tests send text."""
+
+    async def scenario(world: AdminWorld) -> None:
+        await world.done("PUT", "p/partitions", body)
+        assert (await world.topic("GET", "p/partitions")).json == {"partitions": 3, "deleted": False}
+
+    play(scenario)
+
+
 @pytest.mark.parametrize(
     ("body", "refused"),
     [
@@ -39,6 +50,9 @@ def test_properties_given_with_the_number_are_kept() -> None:
         (None, (400, "expected the number of partitions")),
         (True, (400, "expected the number of partitions")),
         (1.5, (400, "expected the number of partitions")),
+        ("x", (400, "expected the number of partitions")),
+        ("9" * 5000, (400, "expected the number of partitions")),
+        ("", (406, "Number of partitions should be more than 0")),
         ({"partitions": 2, "properties": 1}, (400, "properties: expected an object")),
         (100_001, (406, "Number of partitions should be between 1 and 100000, not 100001")),
     ],
