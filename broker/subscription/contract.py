@@ -65,7 +65,7 @@ class ConsumerAdded:
     is_writable: bool = True
     key_shared: KeySharedPolicy | None = None
     hash_ranges: tuple[tuple[int, int], ...] = ()
-    """STICKY: inclusive [start, end] in 0..65535."""
+    """STICKY, and Exclusive that wants some keys alone: inclusive [start, end] in 0..65535."""
 
 
 @record(frozen=True, slots=True)

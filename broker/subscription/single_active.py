@@ -4,10 +4,15 @@ Apache: PersistentDispatcherSingleActiveConsumer. Keeps no list of what is unack
 going back to it. Differs from Apache where it says so.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import compress
 from typing import assert_never
 
+from pyroaring import BitMap
+
 from broker.errors import ServerError
+from wire.kernels.keys import slots_of
 from wire.position import Position
 from wire.run import EntryRun, RunMetadata
 
@@ -55,6 +60,8 @@ class _Candidate:
     permits: int = 0
     was_told: bool | None = None
     """The last ACTIVE_CONSUMER_CHANGE; None: none yet."""
+    slots: BitMap | None = None
+    """Hash slots of the keys that an Exclusive consumer wants, where it named ranges."""
 
 
 class SingleActiveDispatcher(Machine):
@@ -128,6 +135,8 @@ class SingleActiveDispatcher(Machine):
         active = self._active
         if active is None or self._successor is not None or not active.is_writable or active.permits < metadata.message_count:
             return None
+        if active.slots is not None:
+            return None
         if metadata.any_flags & LOOKED_AT_SINGLY or not self._reader.is_before(run):
             return None
         active.permits -= metadata.message_count
@@ -145,6 +154,9 @@ class SingleActiveDispatcher(Machine):
             effects.append(RefuseConsumer(event.consumer, ServerError.CONSUMER_BUSY, message))
             return
         added = _Candidate(event.consumer, event.name, event.priority_level, event.consumer_epoch, event.is_writable)
+        if event.hash_ranges and not self._is_failover:
+            added.slots = _slots_in(event.hash_ranges)
+        self.needs_key_hashes = added.slots is not None
         self._candidates[event.consumer] = added
         self._choose(now_ms, effects)
 
@@ -199,7 +211,7 @@ class SingleActiveDispatcher(Machine):
         active = self._active
         assert active is not None, "a read for nobody"
         assert self._successor is None, "a read during the wait for a switch"
-        found, markers = readable(answer)
+        found, markers = readable(answer, None if active.slots is None else _with_slots(answer, active.slots))
         if markers:
             effects.append(AcknowledgeMarkers(answer.run.ledger_id, markers))
         stop = found.fit(0, active.permits) if active.is_writable and active.permits > 0 else 0
@@ -271,6 +283,21 @@ class SingleActiveDispatcher(Machine):
         assert self._successor is None or self._reader.outstanding is None, "a read during the wait for a switch"
         assert (self._successor or self._active) is self._pick(), "the active consumer is not the pick"
         assert self._is_failover or len(self._candidates) <= 1
+
+
+def _slots_in(ranges: Iterable[tuple[int, int]]) -> BitMap:
+    slots = BitMap()
+    for start, end in ranges:
+        slots.add_range(start, end + 1)
+    return slots
+
+
+def _with_slots(read: EntriesRead, slots: BitMap) -> BitMap:
+    """Ids of entries whose keys a consumer wants. The others stay unacknowledged, as in Apache."""
+    assert read.key_hashes is not None, "hash ranges need the hashes of the keys"
+    run = read.run
+    theirs = slots_of(read.key_hashes, range(run.count))
+    return BitMap(compress(range(run.first_entry_id, run.last_entry_id + 1), map(slots.__contains__, theirs)))
 
 
 def _by_name(candidate: _Candidate) -> tuple[str, int]:

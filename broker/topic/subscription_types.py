@@ -32,9 +32,11 @@ def make_dispatcher(subscription_type: SubscriptionType, settings: DispatcherSet
 def consumer_added(key: ConsumerId, request: SubscribeRequest, is_writable: bool) -> ConsumerAdded:
     policy: KeySharedPolicy | None = None
     ranges: tuple[tuple[int, int], ...] = ()
+    meta = request.key_shared
     if request.type is SubscriptionType.KEY_SHARED:
-        meta = request.key_shared
         policy = KeySharedPolicy(DispatcherKeySharedMode(meta.mode), meta.allow_out_of_order)
+        ranges = meta.hash_ranges
+    elif request.type is SubscriptionType.EXCLUSIVE:  # a reader that names ranges (AbstractDispatcherSingleActiveConsumer)
         ranges = meta.hash_ranges
     return ConsumerAdded(
         key, request.consumer_name, request.priority_level, request.consumer_epoch, is_writable, policy, ranges

@@ -15,6 +15,7 @@ from broker.subscription.contract import (
     Effect,
     EntriesRead,
     MarkDeleteMoved,
+    NothingToRead,
     NotifyActive,
     PermitsAdded,
     Read,
@@ -153,3 +154,29 @@ def test_a_standby_cannot_rewind_the_cursor() -> None:
     (read,) = reads(dispatcher.handle(PermitsAdded(ONE, 10), 0))
     assert dispatcher.handle(RedeliveryRequested(TWO, None, 1), 0) == []
     assert len(dispatcher.handle(answer(read, 5, 5), 0)) == 2
+
+
+def test_an_exclusive_consumer_that_names_hash_ranges_gets_their_keys_alone() -> None:
+    """What readers ask for by `keyHashRange`: the others are passed over, and cost no permits."""
+    dispatcher = exclusive_dispatcher(DispatcherSettings())
+    dispatcher.handle(ConsumerAdded(ONE, "one", hash_ranges=((0, 9), (20, 29))), 0)
+    needed = [dispatcher.needs_key_hashes]
+    (read,) = reads(dispatcher.handle(PermitsAdded(ONE, 3), 0))
+    answered = answer(read, 0, 5)
+    hashes = array("I", [9, 10, 65536 + 20, 30, 29])
+    found = EntriesRead(read.read_id, answered.run, answered.metadata, Position(-1, -1), BitMap(), {}, hashes)
+    (deliver,) = [effect for effect in dispatcher.handle(found, 0) if isinstance(effect, Deliver)]
+    assert (list(deliver.indexes), deliver.message_count) == ([0, 2, 4], 3)
+    dispatcher.handle(ConsumerRemoved(ONE), 0)
+    dispatcher.handle(ConsumerAdded(TWO, "two"), 0)
+    needed.append(dispatcher.needs_key_hashes)
+    assert needed == [True, False]
+
+
+def test_a_newest_run_is_read_for_a_consumer_that_names_hash_ranges() -> None:
+    dispatcher = exclusive_dispatcher(DispatcherSettings())
+    dispatcher.handle(ConsumerAdded(ONE, "one", hash_ranges=((0, 9),)), 0)
+    (read,) = reads(dispatcher.handle(PermitsAdded(ONE, 3), 0))
+    dispatcher.handle(NothingToRead(read.read_id), 0)
+    newest = answer(read, 0, 1)
+    assert dispatcher.take_newest(newest.run, newest.metadata) is None
