@@ -137,6 +137,7 @@ def test_a_split_that_comes_second_leaves_everything_as_it_was() -> None:
             for topic in topics:
                 assert await owner.follow(topic, houses) is owner
                 assert owner.service.loaded_topic(topic) is not None
+            await asyncio.sleep(1)  # of simulated time: the parts are given up after the refusal
             assert await house.store.children(f"/namespace/{DEFAULT}") == [bundle.range]
 
     play(scenario)
