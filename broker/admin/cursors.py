@@ -24,7 +24,7 @@ from .answers import Refusal, json_answer, no_content, nothing, read_json
 from .each_partition import on_parts, where_subscribed
 from .endpoints import Access, Endpoint, Handler, Query, Text
 from .hole_pages import hole_page
-from .internal_stats import internal_stats_json
+from .internal_stats import internal_stats_json, unstored_stats_json
 from .ledger_metadata import ledger_metadata_texts
 from .messages import message_answer
 from .names import TOPIC, topic_of
@@ -207,8 +207,10 @@ class CursorRoutes:
         """Tells the ledgers of a topic and the places of its cursors."""
         name = topic_of(request)
         topic = await self._whole(name, "Internal stats are of partitions: ask for one of them")
-        compacted, schemas = await topic.upkeep.compacted_ledger(), await self._service.schemas.ledgers(name)
         told = (await topic.stats_in_slices()).subscriptions
+        if not name.is_persistent:
+            return json_answer(unstored_stats_json(told))
+        compacted, schemas = await topic.upkeep.compacted_ledger(), await self._service.schemas.ledgers(name)
         stats = await internal_stats_json(topic.operations.log, compacted, told, schemas)
         if request.query_params.get("metadata") == "true":
             ids = [ledger["ledgerId"] for ledger in stats["ledgers"]]

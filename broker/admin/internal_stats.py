@@ -5,7 +5,7 @@ loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNo
 acknowledged; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; reads under way are not told.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -20,6 +20,19 @@ from .compactions import compacted_ledger_json
 
 _RANGES_SHOWN_MAX = 10_000
 """Of one cursor: as many as Apache ever keeps. Text of millions of ranges would stop the process for seconds."""
+
+_UNSTORED_CURSOR = {
+    "waitingReadOp": False,
+    "pendingReadOps": 0,
+    "messagesConsumedCounter": 0,
+    "cursorLedger": 0,
+    "cursorLedgerLastEntry": 0,
+    "active": False,
+    "numberOfEntriesSinceFirstNotAckedMessage": 0,
+    "totalNonContiguousDeletedMessagesRange": 0,
+    "subscriptionHavePendingRead": False,
+    "subscriptionHavePendingReplayRead": False,
+}
 
 
 async def internal_stats_json(
@@ -55,6 +68,13 @@ async def internal_stats_json(
         "schemaLedgers": [_schema_ledger(*each) for each in schema_ledgers],
         **_skipped(log.skipped),
     }
+
+
+def unstored_stats_json(subscriptions: Iterable[str]) -> dict[str, Any]:
+    """What Apache tells of a topic that is not persistent: who is subscribed, and that nothing is stored."""
+    counts = ("entriesAddedCounter", "numberOfEntries", "totalSize", "currentLedgerEntries", "currentLedgerSize")
+    waiting = ("waitingCursorsCount", "pendingAddEntriesCount")
+    return {**dict.fromkeys((*counts, *waiting), 0), "cursors": {name: dict(_UNSTORED_CURSOR) for name in subscriptions}}
 
 
 def _iso(milliseconds: int) -> str:

@@ -23,7 +23,7 @@ from .each_partition import on_each_partition
 from .elsewhere import ask
 from .endpoints import Access, Endpoint, Query
 from .internal_info import info_json
-from .internal_stats import internal_stats_json
+from .internal_stats import internal_stats_json, unstored_stats_json
 from .messages import message_answer
 from .names import TOPIC, topic_of
 from .positions import last_message_id_json, read_place
@@ -138,8 +138,10 @@ class TopicFactRoutes:
         schemas = await self._service.schemas.ledgers(name)
 
         async def tell(topic: Topic) -> dict[str, Any]:
-            compacted = await topic.upkeep.compacted_ledger()
             stats = await topic.stats_in_slices()
+            if not name.is_persistent:
+                return unstored_stats_json(stats.subscriptions)
+            compacted = await topic.upkeep.compacted_ledger()
             return await internal_stats_json(topic.operations.log, compacted, stats.subscriptions, schemas)
 
         stats = await on_each_partition(self._service, name, found.partitions, "internalStats", tell)
