@@ -20,13 +20,14 @@ from wire.run import EntryBatch, EntryRun
 
 from .cursor.bits import ranges as ranges
 from .cursor.hole_stats import HoleStats as HoleStats
+from .errors import AppendRefused as AppendRefused
 from .errors import InvalidCursorPosition as InvalidCursorPosition
 from .errors import ManagedLedgerError as ManagedLedgerError
 from .errors import ManagedLedgerExcluded as ManagedLedgerExcluded
 from .errors import ManagedLedgerFenced as ManagedLedgerFenced
 from .errors import ManagedLedgerNotFound as ManagedLedgerNotFound
 from .errors import ManagedLedgerTerminated as ManagedLedgerTerminated
-from .ledger.append_driver import PartSource as PartSource
+from .ledger.answers import PartSource as PartSource
 from .ledger.listeners import Taker as Taker
 
 EARLIEST = Position(-1, -1)
@@ -214,7 +215,7 @@ class ManagedLedger(Protocol):
         """Store entries; the future gives them their ids and completes in call order, after the ack quorum has fsynced.
 
         A roll-over in between is invisible: a batch is never split over two ledgers. After ManagedLedgerError the managed
-        ledger stays usable only where the error says so; ManagedLedgerTerminated and -Fenced are final.
+        ledger stays usable only where the error says so (AppendRefused); ManagedLedgerTerminated and -Fenced are final.
         """
 
     def take_part(self, part: Part) -> bool:
@@ -242,6 +243,10 @@ class ManagedLedger(Protocol):
     def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Call `listener` (on the loop, soon) when somebody else has the managed ledger, whoever finds out: an append, a cursor
         or the list of ledgers. Returns the call that ends it."""
+
+    def on_refused(self, listener: Callable[[], None]) -> None:
+        """Go on after AppendRefused. `listener` is called at once, before any of the appends fails, and has to see to it that
+        no later append overtakes them. One listener, the newest; without one the managed ledger fails instead."""
 
     def next_position(self, position: Position) -> Position:
         """The position after it: the first entry of the next ledger when it was the last of a closed one."""

@@ -5,6 +5,10 @@ class ManagedLedgerError(Exception):
     """A managed-ledger operation failed; the topic should be closed and loaded again, nothing acknowledged is lost."""
 
 
+class AppendRefused(ManagedLedgerError):
+    """Bookies take nothing now: what was appended is certainly stored nowhere. Reading, cursors and later appends go on."""
+
+
 class ManagedLedgerFenced(ManagedLedgerError):
     """Another owner has taken the managed ledger over."""
 

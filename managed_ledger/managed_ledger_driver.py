@@ -30,7 +30,7 @@ from .ledger.append_driver import Appender
 from .ledger.creation_driver import LedgerCreation
 from .ledger.deletion_driver import LedgerDeletion
 from .ledger.entry_metadata import EntryMetadata
-from .ledger.listeners import ConfirmedListeners, Taker
+from .ledger.listeners import ConfirmedListeners, RefusedListener, Taker
 from .ledger.metadata_driver import LogMetadata
 from .ledger.read_driver import LedgerReads
 from .ledger.rollover import rollover_limits
@@ -70,9 +70,9 @@ class StoredManagedLedger:
         self._deletion = LedgerDeletion(metadata, around.ledgers)
         limits = rollover_limits(around.settings)
         self._creation = creation = LedgerCreation(metadata, around.ledgers, self._deletion)
-        self._appender = Appender(
-            metadata, around.ledgers, creation, limits, around.clock, tell(self._confirmed), tell(self._began), self.meters
-        )
+        self._refused = RefusedListener(entry_metadata)
+        hear = tell(self._confirmed), tell(self._began), self._refused.tell
+        self._appender = Appender(metadata, around.ledgers, creation, limits, around.clock, *hear, self.meters)
         self.reads = LedgerReads(
             self.name,
             self.sequence,
@@ -183,6 +183,9 @@ class StoredManagedLedger:
 
     def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
         return self._fenced_listeners.add(listener)
+
+    def on_refused(self, listener: Callable[[], None]) -> None:
+        self._refused.listener = listener
 
     async def load_entry_metadata(self) -> None:
         """Go on from the last entry. Before anything is appended; nothing to do without an index."""
@@ -344,6 +347,7 @@ class StoredManagedLedger:
             await self.reads.close()
         finally:  # or whoever opens it again would wait for ever for an end that has been
             self._listeners.clear()
+            self._refused.listener = None
             self._fenced_listeners.clear()
             self._forget(self)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from broker.errors import BrokerError, ServerError
-from managed_ledger.contract import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
+from managed_ledger.contract import AppendRefused, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
 from ports.promise import ignore, listen
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendMix, SendRun
 from wire.transactions import TxnId
@@ -80,7 +80,8 @@ class TopicProducer:
         self.topic_epoch: int | None = None
         self._host = host
         self._sink = sink
-        self._is_held = False
+        self.is_held = False
+        """It is sent away soon, and publishes nothing more."""
         self._holds = 0
         """Rates that keep its connection from being read."""
         self._is_broken = False
@@ -114,7 +115,7 @@ class TopicProducer:
 
         None: nothing has changed, `publish` is to be called. So it is where anything but the log is concerned.
         """
-        if self._unanswered or self._is_held or self._is_broken or self.is_closed or not self.is_ready:
+        if self._unanswered or self.is_held or self._is_broken or self.is_closed or not self.is_ready:
             return None
         if self.is_encryption_required or self.message_size_max or self.delay_ms_max:
             return None
@@ -194,7 +195,7 @@ class TopicProducer:
             if self._host.deduplication.concerns(self.name):
                 self._host.deduplication.refused(self.name, run)
             return _Refused(ServerError.CHECKSUM, "Checksum failed on the broker")
-        if self._is_held or self._is_broken or self.is_closed:
+        if self.is_held or self._is_broken or self.is_closed:
             return _CLOSED
         if not self.is_ready:
             return _Refused(ServerError.NOT_ALLOWED, "The producer waits for its turn")
@@ -206,7 +207,7 @@ class TopicProducer:
         while unanswered and not (self._is_broken or self._parts):
             run, outcome = unanswered[0]
             if isinstance(outcome, _Refused):
-                if self._is_held and not self.is_closed:
+                if self.is_held and not self.is_closed:
                     return  # the client hears of the end first
                 unanswered.popleft()
                 self._sink.send_failed(run, outcome.code, outcome.message)
@@ -234,7 +235,7 @@ class TopicProducer:
             case ManagedLedgerTerminated():
                 return self.is_closed
             case ManagedLedgerError():
-                return not isinstance(error, ManagedLedgerFenced)
+                return not isinstance(error, ManagedLedgerFenced | AppendRefused)
         return isinstance(error, BrokerError)
 
     def _run_failed(self, run: SendRun, error: BaseException) -> None:
@@ -245,6 +246,8 @@ class TopicProducer:
                 self._host.log_ended(self)
             case ManagedLedgerTerminated():
                 self._sink.send_failed(run, ServerError.TOPIC_TERMINATED, "Topic was already terminated")
+            case AppendRefused():
+                self._break(error)  # a SEND_ERROR would end the connection, and the work of its consumers with it
             case ManagedLedgerError() if not isinstance(error, ManagedLedgerFenced):
                 self._sink.send_failed(run, ServerError.PERSISTENCE, f"{type(error).__name__}: {error}")
                 self._break(error)
@@ -252,7 +255,8 @@ class TopicProducer:
                 self._break(error)
 
     def _break(self, error: BaseException) -> None:
-        """A run's fate is open. A receipt for a later one would tell the client that this one is stored, so there is none."""
+        """A run's fate is open, or the client is not told of it. A receipt for a later one would tell the client that this one
+        is stored, so there is none."""
         self._is_broken = True
         self._host.storage_failed(error)
         if self.is_closed:
@@ -278,7 +282,7 @@ class TopicProducer:
 
     def hold(self) -> None:
         """Soon the broker ends it: take nothing new on, so that what is on its way can be answered before."""
-        self._is_held = True
+        self.is_held = True
 
     def hold_reading(self) -> None:
         """A rate was exceeded."""

@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, Protocol, assert_never
 
 from broker.errors import BrokerError, ServerError
-from managed_ledger.contract import ManagedLedger, ManagedLedgerError
+from managed_ledger.contract import AppendRefused, ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
 from ports.owner import weakly
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
@@ -156,9 +156,22 @@ class Publishers:
         if refusal and not (self._is_sending_away or self._has_ended):
             self._is_sending_away = True
             _log.warning("%s: publishing ends until there is room: %s", self.name, refusal)
-            for producer in self._producers.values():
-                producer.hold()
+            self._hold_introduced()
             self._host.run_task(self._send_away_for_room(refusal))
+
+    def appends_refused(self) -> None:
+        """What was on its way is stored nowhere. Nobody may publish until all have heard of it: a later message would be stored
+        before an earlier one. Consumers stay (PersistentTopic.addFailed)."""
+        if self._hold_introduced():
+            _log.warning("%s: producers are sent away: what they had on its way found no bookies to take it", self.name)
+            self._host.run_task(self.send_away("bookies take nothing now"))
+
+    def _hold_introduced(self) -> list[TopicProducer]:
+        """Those that were not held already. One whose connection does not have it yet would stay held for ever."""
+        found = [producer for producer in self.all if producer.is_introduced and not producer.is_held]
+        for producer in found:
+            producer.hold()
+        return found
 
     async def _send_away_for_room(self, reason: str) -> None:
         try:
@@ -214,7 +227,8 @@ class Publishers:
             self.rate_limited_times += 1
 
     def storage_failed(self, error: BaseException) -> None:
-        self._host.storage_failed(error)
+        if not isinstance(error, AppendRefused):  # of that `appends_refused` has heard
+            self._host.storage_failed(error)
 
     def log_ended(self, producer: TopicProducer) -> None:
         """Sent away first, as by Apache (PersistentTopic.addFailed): its client hears why when it comes back."""

@@ -101,6 +101,7 @@ class PersistentTopic:
             self.run_task(self.compaction.tidy())
         self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available, self.subscriptions.take_newest)
         self._stop_hearing_of_others = ledger.on_fenced(self._fenced)
+        ledger.on_refused(self.publishers.appends_refused)
         self._sampled_at = self._loop.time()
         self._sampling = self._loop.call_later(settings.stats_update_frequency_in_secs, self._sample)
 

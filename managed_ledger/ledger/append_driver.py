@@ -4,26 +4,28 @@ Owns the writer of the open ledger and every append that is not answered. A ledg
 idle topic costs nothing. While one is made, appends wait here in order (at most WAITING_BYTES_MAX).
 
 After a failed append the fate of all that is not answered is unknown. The ledger is then recovered, as a new owner would: what
-recovery found is stored and answered so, what it did not find is stored nowhere and goes to the next ledger, in order. Only
-when recovery fails, or a batch is stored in part, do the unanswered appends fail (then the managed ledger has to be opened
-again). Being fenced fails them at once. Nothing is ever confirmed that no ledger confirmed, and nothing overtakes.
+recovery found is stored and answered so, what it did not find is stored nowhere and goes to the next ledger, in order. Where
+bookies take no next ledger, or several in a row take no entry, all that waits is refused, and later appends try again: a topic
+is read while disks are full (ManagedLedgerImpl.clearPendingAddEntries). Only when recovery fails, or a batch is stored in part,
+do the unanswered appends fail (then the managed ledger has to be opened again). Being fenced fails them at once. Nothing is
+ever confirmed that no ledger confirmed, and nothing overtakes.
 """
 
 import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
 
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerStore, LedgerWriter
 from bookkeeper.parts import Part
-from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced
+from managed_ledger.errors import AppendRefused, ManagedLedgerError, ManagedLedgerFenced
 from ports.clock import Clock
 from ports.logs import line
 from ports.promise import listen, promises
 from wire.run import EntryBatch, EntryRun
 
 from ..meters import LedgerMeters
+from .answers import Answer, Append, again, tell_failure
 from .creation_driver import LedgerCreation
 from .metadata_driver import LogMetadata
 from .rollover import RolloverLimits
@@ -32,26 +34,14 @@ from .settling import settle
 WAITING_BYTES_MAX = 64 << 20
 """At the bound the managed ledger fails: publishers are held back by their connections long before."""
 FRUITLESS_LEDGERS_MAX = 3
-"""Ledgers in a row that fail before they confirm anything; then the managed ledger fails."""
+"""Ledgers in a row that fail before they confirm anything; then appends are refused."""
 
 _log = logging.getLogger(__name__)
-_Append = tuple[EntryBatch | Part, "asyncio.Future[EntryRun] | Part"]
-"""What is appended, and who hears of its end: of a part, the part."""
-
-
-class PartSource(Protocol):
-    """`Part.source` of the parts that come here."""
-
-    def part_stored(self, part: Any) -> None:
-        """Stored where its ids say. Must not raise."""
-
-    def part_failed(self, part: Any, error: BaseException) -> None:
-        """As an append whose future fails with this error. Must not raise."""
 
 
 class Appender:
     """Appends of one managed ledger. `confirmed` is called for each stored run, before its future is done; `switched` after
-    a new ledger has begun."""
+    a new ledger has begun; `refused` before appends are refused: False fails the managed ledger instead."""
 
     def __init__(
         self,
@@ -62,6 +52,7 @@ class Appender:
         clock: Clock,
         confirmed: Callable[[EntryRun], None],
         switched: Callable[[], None],
+        refused: Callable[[], bool],
         meters: LedgerMeters,
     ) -> None:
         self._metadata = metadata
@@ -72,6 +63,7 @@ class Appender:
         self._clock = clock
         self._confirmed = confirmed
         self._switched = switched
+        self._refused = refused
         self._meters = meters
         self._loop = asyncio.get_running_loop()
         self._promise = promises(self._loop)
@@ -82,9 +74,10 @@ class Appender:
         self._unheard = 0
         """Answers of a broken writer that are still to come."""
         self._fruitless = 0
+        self._last_error: BaseException | None = None
         self._opened_at = 0.0
-        self._sent: deque[_Append] = deque()
-        self._waiting: deque[tuple[EntryBatch, asyncio.Future[EntryRun] | Part]] = deque()
+        self._sent: deque[Append] = deque()
+        self._waiting: deque[tuple[EntryBatch, Answer]] = deque()
         self._waiting_bytes = 0
         self._begun: deque[float] = deque()
         """When each append that is not answered began. They are answered in order, from whichever ledger."""
@@ -103,7 +96,7 @@ class Appender:
         future: asyncio.Future[EntryRun] = self._promise()
         writer = self._writer
         if self._refusal is not None:
-            future.set_exception(_again(self._refusal))
+            future.set_exception(again(self._refusal))
             return future
         self._begun.append(self._loop.time())
         if writer is not None and not self._has_to_end(writer, self._begun[-1]):
@@ -148,7 +141,7 @@ class Appender:
         self._waiting.clear()
         self._waiting_bytes = 0
         for _, future in unanswered:
-            _fail(future, _again(failure))
+            tell_failure(future, failure)
         self._tell_heard()
 
     async def close(self) -> None:
@@ -159,11 +152,11 @@ class Appender:
             assert self._switching is not None
             await asyncio.wait([self._switching])
         if self._failure is not None:
-            raise _again(self._failure)
+            raise again(self._failure)
 
     # answers
 
-    def _send(self, writer: LedgerWriter, batch: EntryBatch, future: "asyncio.Future[EntryRun] | Part") -> None:
+    def _send(self, writer: LedgerWriter, batch: EntryBatch, future: Answer) -> None:
         self._sent.append((batch, future))
         listen(writer.append(batch), self._answered)
 
@@ -216,9 +209,10 @@ class Appender:
     def _broke(self, error: BaseException) -> None:
         _log.warning(line("append failed", managed_ledger=self._metadata.name, error=error))
         self._is_broken = True
+        self._last_error = error
         self._unheard = len(self._sent) - 1
         self._fruitless += 1
-        if isinstance(error, LedgerFenced) or self._fruitless >= FRUITLESS_LEDGERS_MAX:
+        if isinstance(error, LedgerFenced):
             self.fail(self._failure_of(error))
             return
         self._tell_heard()
@@ -261,8 +255,7 @@ class Appender:
                         break
                     await self._retire(self._writer)
                 elif self._waiting:
-                    await self._begin()
-                    self._send_waiting()
+                    await self._go_on()
                 else:
                     break
         except ManagedLedgerError as error:
@@ -323,6 +316,33 @@ class Appender:
         self._waiting.extendleft(reversed(list(zip(settlement.again, futures, strict=True))))
         self._waiting_bytes += sum(len(batch.buffer) for batch in settlement.again)
 
+    async def _go_on(self) -> None:
+        """Give what waits to a new ledger, or refuse it: it is stored nowhere, and before it nothing is under way."""
+        try:
+            if self._fruitless >= FRUITLESS_LEDGERS_MAX:
+                what = f"{self._fruitless} ledgers in a row took nothing, the last one: {self._last_error}"
+                raise AppendRefused(f"{self._metadata.name}: {what}")
+            await self._begin()
+        except AppendRefused as refusal:
+            self._fruitless = 0
+            self._refuse_waiting(refusal)
+        else:
+            self._send_waiting()
+
+    def _refuse_waiting(self, refusal: AppendRefused) -> None:
+        assert not self._sent, "what follows them has no fate yet"
+        if self._failure is not None:
+            return
+        if not self._refused():
+            raise ManagedLedgerError(*refusal.args) from refusal
+        _log.warning(line("appends refused", managed_ledger=self._metadata.name, appends=len(self._waiting), error=refusal))
+        refused = [answered for _, answered in self._waiting]
+        self._waiting.clear()
+        self._begun.clear()
+        self._waiting_bytes = 0
+        for answered in refused:
+            tell_failure(answered, refusal)
+
     async def _begin(self) -> None:
         self._writer = await self._creation.begin()
         self._opened_at = self._loop.time()
@@ -366,15 +386,3 @@ class Appender:
             batch, future = self._waiting.popleft()
             self._waiting_bytes -= len(batch.buffer)
             self._send(writer, batch, future)
-
-
-def _fail(answered: "asyncio.Future[EntryRun] | Part", failure: ManagedLedgerError) -> None:
-    if isinstance(answered, Part):
-        answered.source.part_failed(answered, failure)
-    elif not answered.done():
-        answered.set_exception(failure)
-
-
-def _again(failure: ManagedLedgerError) -> ManagedLedgerError:
-    """Of the same kind, for another future: an exception object belongs to one."""
-    return type(failure)(*failure.args)

@@ -4,7 +4,7 @@ A ledger that could not be listed because another owner wrote the list is delete
 """
 
 from bookkeeper.ledgers import DEFAULT_QUORUMS, LedgerError, LedgerStore, LedgerWriter
-from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced
+from managed_ledger.errors import AppendRefused, ManagedLedgerFenced
 
 from .deletion_driver import LedgerDeletion
 from .metadata_driver import LogMetadata
@@ -21,12 +21,13 @@ class LedgerCreation:
         """Of the next ones."""
 
     async def begin(self) -> LedgerWriter:
+        """AppendRefused: bookies take none now, and nothing has changed. ManagedLedgerError."""
         name = self._metadata.name
         custom = {"application": b"pulsar", "component": b"managed-ledger", "pulsar/managed-ledger": name.encode()}
         try:
             writer = await self._ledgers.create(custom, self.quorums)
         except LedgerError as error:
-            raise ManagedLedgerError(f"{name}: a ledger could not be made: {error}") from error
+            raise AppendRefused(f"{name}: a ledger could not be made: {error}") from error
         self._metadata.sequence.open(writer.ledger_id)
         try:
             await self._metadata.write()

@@ -42,6 +42,10 @@ class EntryMetadata:
         if self.has_index:
             self.stored_index = max(self.stored_index, message_index(run.payload(run.last_entry_id)))
 
+    def take_back(self) -> None:
+        """What was appended and is not stored will not be: its indexes are given again (`afterFailedAddEntry`)."""
+        self.index = self.stored_index
+
     def found(self, name: str, properties: Mapping[str, str], last: EntryRun | None) -> None:
         """Go on from what the managed ledger says of itself when it is opened; `last` begins with its last entry.
 

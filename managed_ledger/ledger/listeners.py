@@ -1,7 +1,8 @@
 """ConfirmedListeners: who wants to hear that last_confirmed moved, or of another change that needs no particulars.
+RefusedListener: who hears that appends are refused.
 
-Told at the end of the turn, and once however many runs came in it. Where one run alone is new and one listener there, it may
-take the run itself: then nobody keeps it.
+The former are told at the end of the turn, and once however many runs came in it. Where one run alone is new and one listener
+there, it may take the run itself: then nobody keeps it.
 """
 
 import asyncio
@@ -10,6 +11,8 @@ from typing import TypeAlias
 
 from ports.turn import turn_of
 from wire.run import EntryRun
+
+from .entry_metadata import EntryMetadata
 
 Listener: TypeAlias = Callable[[], None]
 Taker: TypeAlias = Callable[[EntryRun, Listener], int]
@@ -23,6 +26,25 @@ def _ignore(_run: EntryRun) -> None:
 
 def _ignore_taken(_run: EntryRun, _count: int) -> None:
     pass
+
+
+class RefusedListener:
+    """The one that can go on after appends were refused, and the indexes that these had."""
+
+    __slots__ = ("_entry_metadata", "listener")
+
+    def __init__(self, entry_metadata: EntryMetadata | None) -> None:
+        self.listener: Listener | None = None
+        self._entry_metadata = entry_metadata
+
+    def tell(self) -> bool:
+        """Nothing that was appended and is not stored will be. False: nobody is there who could go on after that."""
+        if self.listener is None:
+            return False
+        if self._entry_metadata is not None:
+            self._entry_metadata.take_back()
+        self.listener()
+        return True
 
 
 class ConfirmedListeners:

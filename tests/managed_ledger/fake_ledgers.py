@@ -80,13 +80,14 @@ class FakeLedgers:
 
 
 class FakeLedgerStore:
-    """One client of FakeLedgers. `fail_appends`, `fail_creates`: how many of the next ones fail."""
+    """One client of FakeLedgers. `fail_appends`, `fail_creates`, `fail_opens`: how many of the next ones fail."""
 
     def __init__(self, shared: FakeLedgers) -> None:
         self.shared = shared
         self.is_dead = False
         self.fail_appends = 0
         self.fail_creates = 0
+        self.fail_opens = 0
         self.fail_deletes = 0
         self.quorums_asked: list[Quorums] = []
         self.lose_answers = False
@@ -113,6 +114,9 @@ class FakeLedgerStore:
 
     async def open(self, ledger_id: int) -> LedgerReader:
         await self.step()
+        if self.fail_opens:
+            self.fail_opens -= 1
+            raise LedgerError("no quorum can be asked")
         ledger = self.shared.ledgers.get(ledger_id)
         if ledger is None:
             raise NoSuchLedger(f"ledger {ledger_id}")

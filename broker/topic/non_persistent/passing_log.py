@@ -93,6 +93,9 @@ class PassingLog:
         """Nobody can: there is nothing to have."""
         return lambda: None
 
+    def on_refused(self, listener: Callable[[], None]) -> None:
+        """No append is."""
+
     def ledgers(self) -> Sequence[LedgerFacts]:
         return ()
 

@@ -132,10 +132,14 @@ class TransactionBuffer:
         return TxnAction.ABORT if txn_id in self.aborted else self._ended.get(txn_id)
 
     def still_open(self, txn_id: TxnId) -> None:
-        """Its marker was certainly not stored."""
+        """Its marker was certainly not stored. Where none of its messages is either, nothing of it is known any more."""
         found = self._open.get(txn_id)
-        if found is not None:
-            found.is_ending = False
+        if found is None:
+            self._ended.pop(txn_id, None)
+            return
+        found.is_ending = False
+        if not found.is_placed and not found.under_way:
+            del self._open[txn_id]
 
     def ended(self, txn_id: TxnId, action: TxnAction, marker: Position) -> None:
         """Its marker is stored there."""

@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol
 
 from broker.errors import BrokerError, ServerError
-from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerTerminated
+from managed_ledger.contract import AppendRefused, ManagedLedger, ManagedLedgerError, ManagedLedgerTerminated
 from ports.clock import Clock
 from ports.logs import line
 from ports.owner import ask
@@ -33,6 +33,8 @@ from .snapshot_store import SnapshotStore
 _REPLAY_ENTRIES, _REPLAY_BYTES = 1000, 4 << 20
 _REPLAYED_ENTRIES_MAX = 20_000
 """So many entries without a transaction, and a snapshot is taken all the same, so that the next recovery is short."""
+_NOT_STORED = ManagedLedgerTerminated, AppendRefused
+"""Failures of an append after which the topic goes on, and the append is certainly not stored."""
 
 log = logging.getLogger(__name__)
 
@@ -220,13 +222,15 @@ class TopicTransactions:
         return future
 
     def _appended(self, txn_id: TxnId, done: "asyncio.Future[EntryRun]") -> None:
-        if done.cancelled() or done.exception() is not None:
-            if not done.cancelled() and isinstance(done.exception(), ManagedLedgerTerminated):
-                self.buffer.refused(txn_id)
-            return  # whether others are stored is open: the topic closes
-        run = done.result()
+        error = asyncio.CancelledError() if done.cancelled() else done.exception()
         before = self.buffer.limit()
-        self.buffer.stored(txn_id, self._host.ledger.previous_position(Position(run.ledger_id, run.first_entry_id)))
+        if error is None:
+            run = done.result()
+            self.buffer.stored(txn_id, self._host.ledger.previous_position(Position(run.ledger_id, run.first_entry_id)))
+        elif isinstance(error, _NOT_STORED):
+            self.buffer.refused(txn_id)
+        else:
+            return  # whether it is stored is open: the topic closes
         if self.buffer.limit() != before:
             self._host.more_is_readable()
 
@@ -283,8 +287,9 @@ class TopicTransactions:
     def _marked(self, txn_id: TxnId, action: TxnAction, done: "asyncio.Future[EntryRun]") -> None:
         del self._endings[txn_id]
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
-        if isinstance(error, ManagedLedgerTerminated):
+        if isinstance(error, _NOT_STORED):
             self.buffer.still_open(txn_id)
+            self._host.more_is_readable()
         elif error is not None:
             self._host.storage_failed(error)  # whether it is stored is open
         else:

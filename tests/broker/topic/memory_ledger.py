@@ -282,6 +282,7 @@ class MemoryLedger:
         self.fenced_listeners.append(listener)
         return lambda: self.fenced_listeners.remove(listener) if listener in self.fenced_listeners else None
 
+    def on_refused(self, listener: Callable[[], None]) -> None: ...
     def next_position(self, position: Position) -> Position:
         return next((p for p in self.positions() if p > position), self.end())
 

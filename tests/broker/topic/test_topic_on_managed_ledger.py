@@ -115,14 +115,14 @@ def test_a_topic_whose_storage_fails_closes_and_loses_nothing_that_had_a_receipt
         producer, heard = await world.producer()
         producer.publish(send_run([0, 1]))
         await asyncio.sleep(1)
-        world.storage.ledger_store.fail_appends = world.storage.ledger_store.fail_creates = 99
+        world.storage.ledger_store.fail_appends, world.storage.ledger_store.fail_opens = 1, 99
         producer.publish(send_run([2]))
         producer.publish(send_run([3]))
         await asyncio.sleep(1)
         assert [what for what, *_ in heard.heard] == ["receipts", "send_failed", "closed", "send_failed"]
         assert heard.heard[1] == ("send_failed", [2], ServerError.PERSISTENCE)
         await world.topic.close()
-        world.storage.ledger_store.fail_appends = world.storage.ledger_store.fail_creates = 0
+        world.storage.ledger_store.fail_opens = 0
         await world.open()
         _, sink = await world.consumer()
         await asyncio.sleep(1)
