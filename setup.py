@@ -74,7 +74,10 @@ def add_kernels(target: Path) -> str:
             shutil.copyfile(path, target / path.name)
         return "" if found else "bin/prepare compiled none"
     done = subprocess.run(
-        [sys.executable, str(HERE / "bin" / "compile-kernels"), str(target)], capture_output=True, text=True, check=False
+        [sys.executable, str(HERE / "bin" / "compile-kernels"), "--into", str(target)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     return (
