@@ -3,13 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..topic.policies import MEGABYTE, BacklogQuota, QuotaType, RetentionPolicy
+from ..topic.policies import QuotaType
 from ..topic.policy_members import parse_quota, parse_retention
 from .answers import Refusal
-from .topic_policy_bodies import check_retention_limits
-
-ENSEMBLE_MAX = 5
-"""Apache's broker takes no more either."""
+from .topic_policy_bodies import check_retention_limits, check_sizes, is_conflict
 
 
 def non_negative(reason: str) -> Callable[[Any], None]:
@@ -28,12 +25,7 @@ def check_retention(value: Any) -> None:
 
 def check_persistence(value: Any) -> None:
     """BookKeeper's order of the three, and Apache's bounds."""
-    ensemble, writes, acks = (value[f"bookkeeper{name}"] for name in ("Ensemble", "WriteQuorum", "AckQuorum"))
-    for name, size in (("Ensemble", ensemble), ("WriteQuorum", writes), ("AckQuorum", acks)):
-        if not 0 < size <= ENSEMBLE_MAX:
-            raise Refusal(400, f"Bookkeeper-{name} must be <= {ENSEMBLE_MAX} and > 0.")
-    if not ensemble >= writes >= acks:
-        raise Refusal(400, f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({writes}) >= AckQuorum ({acks})")
+    check_sizes(*(value[f"bookkeeper{name}"] for name in ("Ensemble", "WriteQuorum", "AckQuorum")))
     if value["managedLedgerMaxMarkDeleteRate"] < 0:
         raise Refusal(400, "managedLedgerMaxMarkDeleteRate must be >= 0")
 
@@ -66,12 +58,5 @@ def check_entry_filters(value: Any) -> None:
 def fits_quota(document: Mapping[str, Any], value: Any) -> None:
     """A retention beside the quota that stands there."""
     quota = (document.get("backlog_quota_map") or {}).get(QuotaType.DESTINATION_STORAGE.value)
-    if quota is not None and conflict(parse_quota(quota), parse_retention(value)):
+    if quota is not None and is_conflict(parse_quota(quota), parse_retention(value)):
         raise Refusal(412, "Retention Quota must exceed configured backlog quota for namespace.")
-
-
-def conflict(quota: BacklogQuota, retention: RetentionPolicy) -> bool:
-    """A backlog that may grow as large or as old as what is retained (NamespacesBase.checkBacklogQuota)."""
-    if retention.megabytes <= 0 or retention.minutes <= 0:
-        return False
-    return quota.limit_bytes >= retention.megabytes * MEGABYTE or quota.limit_seconds >= retention.minutes * 60

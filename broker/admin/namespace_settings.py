@@ -19,8 +19,8 @@ from .bodies import BacklogQuota, BookieAffinity, plain
 from .endpoints import SUPER_USER, TENANT_ADMIN, Access, Endpoint, Query, Text
 from .names import namespace_of
 from .namespace_policies import NAMESPACE, Document, change
-from .namespace_policy_checks import conflict
 from .namespace_policy_table import REPLICATION, stored_quota
+from .topic_policy_bodies import is_conflict
 
 _AFFINITY = "placement of ledgers by groups of bookies is missing"
 
@@ -80,7 +80,7 @@ class NamespaceSettingRoutes:
         def edit(document: Document) -> None:
             retention = document.get("retention_policies")
             is_size = kind is QuotaType.DESTINATION_STORAGE
-            if is_size and retention is not None and conflict(parse_quota(value), parse_retention(retention)):
+            if is_size and retention is not None and is_conflict(parse_quota(value), parse_retention(retention)):
                 reason = "Backlog Quota exceeds configured retention quota for namespace."
                 raise Refusal(412, f"{reason} Please increase retention quota and retry")
             document["backlog_quota_map"] = (document.get("backlog_quota_map") or {}) | {kind.value: value}

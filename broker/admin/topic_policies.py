@@ -15,8 +15,8 @@ from ..service.topic_name import TopicName
 from ..topic.policies import RetentionPolicy
 from .answers import Refusal, json_answer, no_content
 from .endpoints import Endpoint
-from .topic_policy_access import AUTHORITATIVE, READ, WRITE, TopicPolicyAccess, endpoint, is_conflict
-from .topic_policy_bodies import Int32
+from .topic_policy_access import AUTHORITATIVE, READ, WRITE, TopicPolicyAccess, endpoint
+from .topic_policy_bodies import Int32, is_conflict
 from .topic_policy_forms import TopicPolicyForms
 from .topic_policy_table import POLICIES, DeclaredPolicy, stored, written
 

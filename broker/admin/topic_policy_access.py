@@ -11,7 +11,7 @@ from ..service.broker_service import BrokerService
 from ..service.errors import TopicNotFound
 from ..service.system_logs import NO_TOPIC_POLICIES
 from ..service.topic_name import TopicName
-from ..topic.policies import MEGABYTE, BacklogQuota, EffectivePolicies, QuotaType, RetentionPolicy
+from ..topic.policies import BacklogQuota, EffectivePolicies, QuotaType, RetentionPolicy
 from ..topic.policy_members import parse_quota, parse_retention
 from .answers import Refusal, json_answer, no_content
 from .endpoints import Access, Endpoint, Handler, Query
@@ -85,11 +85,3 @@ def endpoint(
     """Of a topic's policy; `name` is Apache's PolicyName."""
     access = Access(Kind.TOPIC_POLICY, name, method != "GET")
     return Endpoint(method, f"{TOPIC}/{path}", handler, access, query, summary=summary, **types)
-
-
-def is_conflict(quota: BacklogQuota, retention: RetentionPolicy) -> bool:
-    """A backlog that may grow as large or as old as what is retained (AdminResource.checkBacklogQuota)."""
-    if retention.megabytes <= 0 and retention.minutes <= 0:
-        return False
-    is_larger = retention.megabytes > 0 and quota.limit_bytes >= retention.megabytes * MEGABYTE
-    return is_larger or (retention.minutes > 0 and quota.limit_seconds >= retention.minutes * 60)

@@ -8,9 +8,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from ..topic.policies import InactiveMode, QuotaPolicy
+from ..topic.policies import MEGABYTE, BacklogQuota, InactiveMode, QuotaPolicy, RetentionPolicy
 from .answers import Refusal
 
+ENSEMBLE_MAX = 5
+"""Apache's broker takes no more either."""
 Int32 = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 Int64 = Annotated[int, Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
@@ -113,15 +115,25 @@ def check_retention_limits(minutes: int, megabytes: int) -> None:
         )
 
 
+def is_conflict(quota: BacklogQuota, retention: RetentionPolicy) -> bool:
+    """A backlog that may grow as large or as old as what is retained (AdminResource.checkBacklogQuota)."""
+    is_larger = retention.megabytes > 0 and quota.limit_bytes >= retention.megabytes * MEGABYTE
+    return is_larger or (retention.minutes > 0 and quota.limit_seconds >= retention.minutes * 60)
+
+
 def check_persistence(body: PersistenceBody) -> None:
-    sizes = (body.bookkeeper_ensemble, body.bookkeeper_write_quorum, body.bookkeeper_ack_quorum)
-    if min(sizes) <= 0:
-        raise Refusal(400, "bookkeeperEnsemble, bookkeeperWriteQuorum, bookkeeperAckQuorum: expected more than 0")
-    if not sizes[0] >= sizes[1] >= sizes[2]:
-        ensemble, write, ack = sizes
-        raise Refusal(400, f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({write}) >= AckQuorum ({ack})")
+    check_sizes(body.bookkeeper_ensemble, body.bookkeeper_write_quorum, body.bookkeeper_ack_quorum)
     if body.managed_ledger_max_mark_delete_rate < 0:
         raise Refusal(412, "managedLedgerMaxMarkDeleteRate: expected 0 or more")
+
+
+def check_sizes(ensemble: int, writes: int, acks: int) -> None:
+    """BookKeeper's order of the three, and Apache's bounds; a namespace's too."""
+    for name, size in (("Ensemble", ensemble), ("WriteQuorum", writes), ("AckQuorum", acks)):
+        if not 0 < size <= ENSEMBLE_MAX:
+            raise Refusal(400, f"Bookkeeper-{name} must be <= {ENSEMBLE_MAX} and > 0.")
+    if not ensemble >= writes >= acks:
+        raise Refusal(400, f"Bookkeeper Ensemble ({ensemble}) >= WriteQuorum ({writes}) >= AckQuorum ({acks})")
 
 
 def check_number(reason: str) -> Any:

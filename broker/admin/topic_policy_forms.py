@@ -13,8 +13,8 @@ from ..topic.policies import BacklogQuota, QuotaPolicy, QuotaType
 from ..topic.policy_members import dispatch_rate_json, quota_json
 from .answers import BadRequest, Refusal, json_answer, no_content
 from .endpoints import Endpoint, Handler, Query
-from .topic_policy_access import READ, WRITE, TopicPolicyAccess, endpoint, is_conflict
-from .topic_policy_bodies import DispatchRateBody, Int32, Quota
+from .topic_policy_access import READ, WRITE, TopicPolicyAccess, endpoint
+from .topic_policy_bodies import DispatchRateBody, Int32, Quota, is_conflict
 
 _QUOTA_TYPE = Query("backlogQuotaType", QuotaType, QuotaType.DESTINATION_STORAGE)
 _MESSAGE_BYTES_MAX = 5 << 20
@@ -103,7 +103,7 @@ class TopicPolicyForms:
         body, kind = request.state.body, request.state.query["backlogQuotaType"]
         quota = _quota(body, request)
         topic = await self._access.existing(request)
-        if kind is QuotaType.DESTINATION_STORAGE and is_conflict(quota, await self._access.retention(request, topic)):
+        if is_conflict(quota, await self._access.retention(request, topic)):
             raise Refusal(412, "Backlog Quota exceeds configured retention quota for topic. Please increase retention quota and"
                           " retry")  # fmt: skip
         value = quota_json(quota)

@@ -132,6 +132,9 @@ def test_a_backlog_must_fit_into_what_is_retained_whichever_comes_first() -> Non
         assert (answer.status, answer.refused[1][:20]) == (412, "Backlog Quota exceed")
         answer = await world.call("POST", f"{NAMESPACE}/backlogQuota", {**QUOTA, "limitTime": 300})
         assert answer.status == 412
+        await post(world, "retention", {"retentionTimeInMinutes": 5, "retentionSizeInMB": -1})  # by time alone
+        answer = await world.call("POST", f"{NAMESPACE}/backlogQuota", {**QUOTA, "limitSize": 5, "limitTime": 300})
+        assert answer.status == 412
 
     play(scenario)
 

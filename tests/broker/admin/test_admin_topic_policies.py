@@ -134,6 +134,12 @@ BAD: list[tuple[str, Any, int, str]] = [
     ("messageTTL?messageTTL=x", None, 400, "messageTTL: expected a whole number, not x"),
     (
         "persistence",
+        {"bookkeeperEnsemble": 6, "bookkeeperWriteQuorum": 2, "bookkeeperAckQuorum": 2},
+        400,
+        "Bookkeeper-Ensemble must be <= 5 and > 0.",
+    ),
+    (
+        "persistence",
         {"bookkeeperEnsemble": 1, "bookkeeperWriteQuorum": 2, "bookkeeperAckQuorum": 1},
         400,
         "Bookkeeper Ensemble (1) >= WriteQuorum (2) >= AckQuorum (1)",
@@ -185,6 +191,17 @@ def test_a_backlog_must_not_grow_as_large_as_what_is_retained() -> None:
         answer = await world.topic("POST", "t/retention", {"retentionTimeInMinutes": 1, "retentionSizeInMB": 5})
         assert answer.status == 412
         await world.done("POST", "t/retention", {"retentionTimeInMinutes": 1, "retentionSizeInMB": 6})
+
+    play(scenario)
+
+
+def test_a_backlog_must_not_grow_as_old_as_what_is_retained() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        await world.done("PUT", "t")
+        await world.done("POST", "t/retention", {"retentionTimeInMinutes": 10, "retentionSizeInMB": 10})
+        for seconds, status in ((601, 412), (600, 412), (599, 204)):
+            body = {"limitTime": seconds, "policy": "consumer_backlog_eviction"}
+            assert (await world.topic("POST", "t/backlogQuota?backlogQuotaType=message_age", body)).status == status, seconds
 
     play(scenario)
 
