@@ -1,6 +1,7 @@
 """The wheel: one import package, programs that run, and a source distribution that needs no compiler."""
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import tomllib
 import zipfile
 from email.parser import Parser
 from pathlib import Path
+
+import pytest
 
 from tests.installation.conftest import Installation, run_in, wait_for
 from tests.licences import ROOT
@@ -99,6 +102,23 @@ def test_the_source_distribution_installs_without_a_compiler_and_says_so(install
     product = target / "interpulse" / "product"
     answer = run_tool([sys.executable, "-P", "-c", kernel], tmp_path, 60, {"PYTHONPATH": str(product)})
     assert answer == f"False {product / 'cython.py'} {0x364B3FB7}\n"
+
+
+@pytest.mark.skipif(not (shutil.which("cc") and shutil.which("gcc")), reason="no C compiler")
+def test_the_source_distribution_compiles_the_kernels_where_there_is_a_compiler(
+    installed: Installation, tmp_path: Path
+) -> None:
+    """One of them, which takes seconds: the types of the others are taken away."""
+    with tarfile.open(installed.source) as source:
+        source.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.glob("interpulse-*")
+    for types in (tree / "wire" / "kernels").glob("*.pxd"):
+        if types.stem not in ("octets", "sequences"):
+            types.unlink()
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
+    run_tool([*command, "--target", str(tmp_path / "installed"), str(tree)], tmp_path, 300, {"MAGNETAR_KERNELS": ""})
+    built = list((tmp_path / "installed" / "interpulse" / "product" / "wire" / "kernels").glob("*.so"))
+    assert [path.name.partition(".")[0] for path in built] == ["sequences"]
 
 
 def test_the_source_distribution_has_what_the_compiler_needs(installed: Installation) -> None:
