@@ -92,6 +92,11 @@ def server_tree() -> Tree:
     return tree
 
 
+def _called(tool: str) -> str:
+    """The names of a tool: in a checkout, and in an installation beside Apache's own."""
+    return f"{tool} interpulse{tool.removeprefix('pulsar')}" if tool.startswith("pulsar") else f"{tool} interpulse-{tool}"
+
+
 def _function(tool: str) -> str:
     return "_" + tool.replace("-", "_")
 
@@ -120,7 +125,7 @@ def _bash(tool: str, tree: Tree) -> list[str]:
         "  done",
         f'  COMPREPLY=($(compgen -W "$({name}_words "$key")" -- "${{COMP_WORDS[COMP_CWORD]}}"))',
         "}",
-        f"complete -o default -F {name} {tool} bin/{tool}",
+        f"complete -o default -F {name} {_called(tool)} bin/{tool}",
     ]
 
 
@@ -136,7 +141,7 @@ def _zsh(tool: str, tree: Tree) -> list[str]:
         "  done",
         f'  compadd -- ${{(s: :)"$({name}_words "$key")"}}',
         "}",
-        f"compdef {name} {tool}",
+        f"compdef {name} {_called(tool)}",
     ]
 
 
@@ -159,5 +164,5 @@ def _fish(tool: str, tree: Tree) -> list[str]:
         f"  {name}_words $key",
         "  string match -q -- '-*' (commandline -opc)[-1]; and __fish_complete_path (commandline -ct)",
         "end",
-        f"complete -c {tool} -f -a '({name})'",
+        *(f"complete -c {each} -f -a '({name})'" for each in _called(tool).split()),
     ]

@@ -36,6 +36,9 @@ LINES = {
     "pulsar-admin --admin-url http://a topics skip persistent://t/n/a --": {"--subscription", "--count"},
     "bin/pulsar-admin topics sta": {"stats", "stats-internal"},
     "pulsar doc": {"doctor"},
+    "interpulse doc": {"doctor"},
+    "interpulse-admin tena": {"tenants"},
+    "interpulse-bookkeeper shell readled": {"readledger"},
     "pulsar completion z": {"zsh"},
     "pulsar-client con": {"consume"},
     "pulsar-perf transaction --txn": {"--txn-timeout", "--txn-disable"},
@@ -77,6 +80,7 @@ def test_bash_completes_groups_commands_and_options(capsys: pytest.CaptureFixtur
     assert completed(source, "_pulsar", ["pulsar", "vers"], tmp_path) == {"version"}
     assert completed(source, "_pulsar_client", ["pulsar-client", "consume", "t", "--js"], tmp_path) == {"--json"}
     assert completed(source, "_pulsar_client", ["pulsar-client", "produce", "--chunk"], tmp_path) == set()
+    assert "complete -o default -F _pulsar pulsar interpulse bin/pulsar" in source
     assert completed(source, "_bookkeeper", ["bookkeeper", "shell", "readled"], tmp_path) == {"readledger"}
     assert "--data-dir" in completed(source, "_pulsar", ["pulsar", "standalone", "--"], tmp_path)
 
