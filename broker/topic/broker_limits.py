@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
+from .policies_in_force import SharedPolicies
 from .publish_throttle import PublishThrottle
 from .settings import TopicSettings
 from .token_buckets import RateLimiter
@@ -21,6 +22,8 @@ class BrokerLimits:
         self.storage_refusal: Callable[[], str] = nothing_refused
         """Why no message can be stored now, such as a full disk; empty: it can."""
         self._publish_rate = self._dispatch_rate = (0, 0)
+        self.policies = SharedPolicies()
+        """Those of this broker's topics."""
         self.publish: PublishThrottle | None = None
         self.dispatch: RateLimiter | None = None
         limit, share = (

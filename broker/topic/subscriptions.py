@@ -129,7 +129,11 @@ class Subscriptions:
         self._do_to_each(lambda subscription: subscription.policies_changed(self._shared))
 
     def publish_rates_sampled(self) -> None:
-        """Dispatch rates may be relative to them."""
+        """Dispatch rates may be relative to them. Where none is, an idle topic's subscriptions are left alone."""
+        policies = self._policies.current
+        rates = (policies.dispatch_rate, policies.subscription_dispatch_rate, *policies.subscription_rates.values())
+        if not any(rate.is_relative_to_publish_rate for rate in rates):
+            return
         self._dispatch_limit.sampled(self._published, asyncio.get_running_loop().time())
         self._do_to_each(lambda subscription: subscription.publish_rates_sampled(self._published))
 

@@ -80,8 +80,8 @@ class PersistentTopic:
         self._last_active_ms = self._now_ms()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._closing: asyncio.Task[None] | None = None
-        self._policies = self.kind.policies(settings, dispatcher_settings)
         limits = limits or BrokerLimits(settings)
+        self._policies = self.kind.policies(settings, dispatcher_settings, limits.policies)
         self.publishers = self.kind.publishers(weakly(self), self._policies, limits, settings, clock)
         self._subscribe_limiter = SubscribeLimiter()
         self.subscriptions = Subscriptions(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from broker.errors import BrokerError
 from broker.subscription.settings import DispatcherSettings
 from broker.topic.policies import (
+    NOTHING_SAID,
     AutoTopicCreation,
     BacklogQuota,
     DispatchRate,
@@ -24,6 +25,7 @@ from broker.topic.policies import (
     SubscribeRate,
     TopicPolicies,
 )
+from broker.topic.policies_in_force import PoliciesInForce, SharedPolicies
 from broker.topic.policy_defaults import broker_defaults, resolve
 from broker.topic.policy_documents import from_namespace_document, from_topic_document
 from broker.topic.settings import TopicSettings
@@ -177,3 +179,14 @@ def test_nothing_said_is_the_broker_s_settings() -> None:
     found = resolve(broker_defaults(settings, DispatcherSettings(max_unacked_messages_per_consumer=5)))
     assert (found.max_producers, found.publish_rate, found.max_unacked_per_consumer) == (3, PublishRate(0, 4), 5)
     assert found == replace(found, subscription_types=("Shared",), persistence=None)
+
+
+def test_topics_for_which_the_same_holds_share_their_policies_until_the_settings_change() -> None:
+    settings, shared = TopicSettings(), SharedPolicies()
+    one, other = (PoliciesInForce(settings, DispatcherSettings(), shared) for _ in range(2))
+    assert one.current is other.current
+    other.apply(TopicPolicies(message_ttl_seconds=7), NOTHING_SAID)
+    assert (one.current.message_ttl_seconds, other.current.message_ttl_seconds) == (0, 7)
+    object.__setattr__(settings, "ttl_duration_default_in_seconds", 9)  # as the broker's dynamic settings do
+    one.apply(NOTHING_SAID, NOTHING_SAID)
+    assert one.current.message_ttl_seconds == 9
