@@ -57,7 +57,7 @@ def test_the_fixture_of_the_example_gives_a_broker(tmp_path: Path) -> None:
         "-p",
         "no:cacheprovider",
         "-p",
-        "interpulse.testing.plugin",
+        "interpulse.pytest_plugin",
         "test_orders.py",
     ]
     assert "1 passed" in run_tool(command, tmp_path, 120, {"PYTHONPATH": path, "PYTEST_ADDOPTS": ""})

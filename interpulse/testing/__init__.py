@@ -3,7 +3,7 @@
     async with broker() as started:                  # or `with`
         client = pulsar.Client(started.service_url)
 
-Owns nothing itself: `interpulse.testing.process` starts and ends the server, `interpulse.testing.plugin` is what pytest loads.
+Owns nothing itself: `interpulse.testing.process` starts and ends the server, `interpulse.pytest_plugin` is what pytest loads.
 """
 
 from interpulse.testing.process import Broker, BrokerDidNotStart, broker

@@ -84,6 +84,12 @@ def test_the_fixture_gives_each_test_a_namespace_and_leaves_nothing_behind(insta
     assert leftovers(folder) == []
 
 
+def test_a_test_run_that_wants_no_broker_loads_the_fixture_alone(installed: Installation, folder: Path) -> None:
+    loaded = "import pytest, sys; old = {*sys.modules}; import interpulse.pytest_plugin; print(*sorted({*sys.modules} - old))"
+    result = run_in(folder, str(installed.python), "-c", loaded)
+    assert result.stdout.split() == ["interpulse", "interpulse.pytest_plugin"], result.stderr
+
+
 def test_the_broker_ends_with_a_test_run_that_is_killed(installed: Installation, folder: Path) -> None:
     (folder / "test_waits.py").write_text(WAITS)
     environment = {"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)}

@@ -1,6 +1,6 @@
 """What pytest loads where Interpulse is installed: the fixtures `pulsar_broker` and `pulsar_broker_process`.
 
-Owns the fixtures' scopes. Imports no more than pytest until a test asks for a broker: every test run pays for this module.
+Owns the fixtures' scopes. Never imports more than pytest before a test asks for a broker: every test run loads this module.
 """
 
 from collections.abc import Iterator
