@@ -44,7 +44,8 @@ def value_at(row: Row, path: Path) -> float | None:
 def _consumed_share(row: Row) -> float | None:
     """Of what was published, the share that was consumed meanwhile; None where one of them is no figure of this load."""
     consumed, published = value_at(row, COLUMNS["consumed/s"]), value_at(row, COLUMNS["msgs/s"])
-    return consumed / published if consumed and published else None
+    goes_to_many = bool(consumed and published and consumed > 2 * published)
+    return consumed / published if consumed and published and not goes_to_many else None
 
 
 def mean(rows: Sequence[Row], path: Path) -> float | None:
