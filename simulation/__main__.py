@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 from simulation.cluster_scenario import run_cluster_seed
 from simulation.deduplication_scenario import run_deduplication_seed
+from simulation.full_bookie_scenario import run_full_bookie_seed
 from simulation.full_disk_scenario import run_full_disk_seed
 from simulation.ledger_scenario import run_ledger_seed
 from simulation.log_scenario import run_log_seed
@@ -29,6 +30,7 @@ SCENARIOS: dict[str, Run] = {
     "transactions": run_transfer_seed,
     "deduplication": run_deduplication_seed,
     "full-disk": run_full_disk_seed,
+    "full-bookie": run_full_bookie_seed,
 }
 
 PROGRESS_SECONDS = 10.0

@@ -26,6 +26,8 @@ from simulation.network import SimNetwork
 from simulation.transport import Mark
 
 TEND_SECONDS = 0.1
+LEFT_BYTES = (0, 0, 4096, 100_000)
+"""Of a disk that others fill."""
 ALONE_SECONDS_MAX = 0.9
 """Less than a broker waits for a bookie before it looks for another."""
 MOMENTS = (
@@ -82,6 +84,7 @@ class ClusterFaults:
             Kind.RESET: lambda _: self._reset(half=False),
             Kind.HALF_RESET: lambda _: self._reset(half=True),
             Kind.LEAVE_ONE_COPY: self._leave_one_copy,
+            Kind.FULL_DISK: self._fill_disk,
         }
 
     @property
@@ -117,6 +120,7 @@ class ClusterFaults:
             if bookie.has_failed_disk:
                 bookie.process.kill()  # it may take nothing more before its next start
             bookie.disk.heal()
+            bookie.disk.make_room()
 
     def count(self, name: str) -> None:
         self.counts[name] = self.counts.get(name, 0) + 1
@@ -252,6 +256,13 @@ class ClusterFaults:
         disk = self._bookie().disk
         disk.slowness = 30.0
         self._loop.hardware_later(seconds, disk.speed_up)
+
+    def _fill_disk(self, seconds: float) -> None:
+        machine = self._bookie()
+        left_bytes, is_greedy = self._rng.choice(LEFT_BYTES), self._rng.random() < 0.5
+        self._loop.trace.record("fault", f"{machine.host} has {left_bytes} bytes left{' and no more' if is_greedy else ''}")
+        machine.disk.fill(left_bytes, is_greedy=is_greedy)
+        self._loop.hardware_later(seconds, machine.disk.make_room)
 
     def _fail_sync(self, _: float) -> None:
         machine = self._bookie()

@@ -34,6 +34,7 @@ from simulation.network import SimNetwork
 from simulation.process import SimProcess
 from simulation.quorum_plan import JOURNAL, LEDGERS, KilobytesForMegabytes
 from simulation.rng import stream
+from simulation.small_disk import SmallDisk
 
 S = TypeVar("S")
 BROKER_PORT, WEB_PORT, BOOKIE_PORT = 6650, 8080, 3181
@@ -41,6 +42,8 @@ SESSION_SECONDS = 2.0
 """Of brokers and bookies: after as long without a word what they own is anybody's."""
 METADATA_SECONDS_MAX = 6.0
 """That an operation on the metadata may take."""
+DISK_BYTES = 4 << 30
+"""Enough for the settings to stay as they are (`bookie.small_disk`), and others can fill it."""
 ASKED = "asked by an operator"
 LET_GO_SECONDS = 25.0
 """In which a process that stops has ended all that it had begun: requests outlive their connections, lookups wait for 20 s."""
@@ -216,7 +219,7 @@ def watch_openings(factory: ManagedLedgerFactory, life: str, on_opened: OnOpened
 class BookieMachine(Machine):
     """A bookie of the cluster, with its disk."""
 
-    disk: SimDisk
+    disk: SmallDisk
 
     def __init__(
         self,
@@ -227,7 +230,8 @@ class BookieMachine(Machine):
         seed: int,
         settings: Mapping[str, str],
     ) -> None:
-        self.disk = SimDisk(loop, stream(seed, f"disk {host}"), host)
+        self.disk = SmallDisk(loop, stream(seed, f"disk {host}"), host)
+        self.disk.size_bytes = self.disk.capacity_bytes = DISK_BYTES
         super().__init__(loop, network, zookeeper, host, self.disk)
         fixed = {
             "advertisedAddress": host,

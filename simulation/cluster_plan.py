@@ -53,6 +53,8 @@ class ClusterFaultKind(Enum):
     HALF_RESET = "half reset"
     LEAVE_ONE_COPY = "leave one copy"
     """An owner reaches one bookie alone, and then both end: a receipt that went out too early has nothing behind it."""
+    FULL_DISK = "full disk"
+    """Others take nearly all that a bookie's disk has left, and give it back: in `full_bookie_scenario`."""
 
 
 Kind = ClusterFaultKind
