@@ -49,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     record = Record(options.out)
     done = {mutant for mutant, verdict in record.verdicts.items() if verdict not in options.again}
-    chosen = [mutant for mutant in choose(options.modules, options.count, options.seed) if str(mutant) not in done]
+    wanted = named(options.these) if options.these else choose(options.modules, options.count, options.seed)
+    chosen = [mutant for mutant in wanted if str(mutant) not in done]
     part, parts = map(int, options.part.split("/"))
     chosen = chosen[part - 1 :: parts]
     if options.again:
@@ -66,12 +67,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def choose(prefix: str, count: int, seed: int) -> list[Mutant]:
     """`count` mutants by chance from the modules whose names begin with `prefix`."""
-    found: list[Mutant] = []
-    for name in modules(prefix):
-        module = importlib.import_module(name)
-        found += mutants_of(name, Path(module.__file__ or "").read_text())
+    found = _all_of(modules(prefix))
     print(f"{len(found)} mutants in all", file=sys.stderr)
     return random.Random(seed).sample(found, min(count, len(found)))
+
+
+def named(these: Path) -> list[Mutant]:
+    """The mutants that the lines of a file name, as a run prints them; where in its source each stands may have changed."""
+    names = [_without_line(line) for line in these.read_text().splitlines() if line]
+    found = {_without_line(str(mutant)): mutant for mutant in _all_of(sorted({name.partition(" ")[0] for name in names}))}
+    if missing := [name for name in names if name not in found]:
+        raise SystemExit(f"no such mutants any more: {'; '.join(missing)}. Name them as a new run prints them.")
+    return [found[name] for name in names]
+
+
+def _all_of(names: Sequence[str]) -> list[Mutant]:
+    return [each for name in names for each in mutants_of(name, Path(importlib.import_module(name).__file__ or "").read_text())]
+
+
+def _without_line(name: str) -> str:
+    module, _, rest = name.partition(":")
+    return f"{module} {rest.partition(' ')[2]}"
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -80,6 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1, help="which are chosen (1)")
     parser.add_argument("--modules", default="", help="only of modules whose name begins so")
     parser.add_argument("--layer", default="", help="only of layers whose name begins so")
+    parser.add_argument("--these", type=Path, metavar="FILE", help="instead: those that its lines name, as a run prints them")
     parser.add_argument("--part", default="1/1", metavar="I/N", help="the first, second ... of N parts of what is left to try")
     parser.add_argument("--seconds", type=float, default=20, help="that the tests of a mutant may take, slow ones last (20)")
     parser.add_argument("--again", action="append", default=[], metavar="VERDICT", help="only those of FILE that ended so")

@@ -225,3 +225,15 @@ def test_where_only_the_last_neighbours_have_little_left_they_are_merged() -> No
     buckets = [bucket(place, (3 + place, 0), (3 + place, 49)) for place in range(len(counts))]
     found = next_step(buckets, delays, Position(11, 0), None, BucketRule(100, 1000, MERGED_MAX), is_quiet=False)
     assert found == Store(buckets[MERGED_MAX].first, buckets[-1].end, tuple(buckets[MERGED_MAX:]))
+
+
+def test_neighbours_that_are_exactly_as_much_as_a_bucket_may_have_are_merged() -> None:
+    delays = waits(dict.fromkeys(range(3, 7), 250))
+    buckets = [bucket(place, (3 + place, 0), (3 + place, 249)) for place in range(MERGED_MAX)]
+    found = next_step(buckets, delays, Position(7, 0), None, BucketRule(100, 1000, MERGED_MAX), is_quiet=False)
+    assert found == Store(buckets[0].first, buckets[-1].end, tuple(buckets))
+
+
+def test_a_bucket_that_begins_in_the_last_ledger_of_another_leaves_it_no_ledgers_of_its_own() -> None:
+    first, last = Position(3, 5), Position(4, 9)
+    assert not has_ledgers_of_its_own(Store(START, Position(5, 0)), first, last, [bucket(1, (4, 10), (6, 0))])

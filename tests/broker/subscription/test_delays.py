@@ -2,11 +2,12 @@
 
 from array import array
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from broker.subscription.delays import TICKS_MAX, Delays
+from broker.subscription.delays import TICKS_MAX, Delays, _halves
 from broker.subscription.entry_sets import EntrySet
 from wire.kernels.delays import in_buckets, items_of, later_than, numbers_of
 from wire.position import Position
@@ -200,3 +201,28 @@ def test_the_kernel_rounds_up_to_ticks(times: list[int], base_ms: int, tick_ms: 
     for index, item in zip(indexes, items, strict=True):
         assert item >> 32 == min(-((times[index] - base_ms) // -tick_ms), (1 << 32) - 1)
         assert item & 0xFFFFFFFF == (0xFFFFFFF0 + index) & 0xFFFFFFFF
+
+
+def test_as_many_as_may_wait_at_once_make_it_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.subscription.delays.ENTRIES_MAX", 3)
+    delays = Delays(100)
+    for entry_id, is_full in enumerate((False, False, True)):
+        delays.add(3, entry_id, array("q", [START_MS + 1000]), array("I", [0]), START_MS)
+        assert delays.is_full is is_full
+
+
+def test_what_was_acknowledged_while_nothing_else_waited_wakes_nobody_and_takes_no_memory() -> None:
+    delays = Delays(100)
+    delays.add(3, 0, array("q", [START_MS + 10_000]), array("I", [0]), START_MS)
+    delays.remove(3, BitMap([0]))
+    later_ms = START_MS + 5_000
+    delays.add(3, 1, array("q", [later_ms + 20_000]), array("I", [0]), later_ms)
+    assert delays.next_ms() == later_ms + 20_000
+    assert delays.size_bytes == 8
+
+
+def test_a_run_is_parted_only_where_the_upper_half_of_its_entry_ids_changes() -> None:
+    """Each part costs a call of the kernel and a bucket or more."""
+    assert _halves(65_530, array("I", range(12))) == [(0, 6), (6, 12)]
+    assert _halves(65_530, array("I", [1, 3, 6, 65_542])) == [(0, 2), (2, 3), (3, 4)]
+    assert _halves(65_536, array("I", range(12))) == [(0, 12)]

@@ -2,6 +2,7 @@
 
 from array import array
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
@@ -92,3 +93,34 @@ def test_a_window_starts_dense_and_stays_within_its_bounds(wanted: set[int], ent
 def test_settings_are_apaches_keys() -> None:
     known = {fold(key) for key in known_keys()}
     assert {fold(name) for name in DispatcherSettings.__dataclass_fields__} <= known
+
+
+@given(st.sets(st.builds(Position, st.integers(1, 40), st.integers(0, 9)), max_size=60), POSITIONS, st.integers(0, 40))
+def test_the_first_entries_are_found_also_among_many_ledgers(ours: set[Position], start: Position, count: int) -> None:
+    """With more ledgers than are kept in a plain dict, too."""
+    entries = entry_set(ours)
+    assert entries.first() == min(ours, default=None)
+    assert entries.first_from(start) == min((each for each in ours if each >= start), default=None)
+    assert positions(entries.first_few(count)) == set(sorted(ours)[:count])
+
+
+def test_the_first_of_very_many_ledgers_is_the_lowest() -> None:
+    assert entry_set(Position(ledger_id, 5) for ledger_id in range(40, 3, -1)).first() == Position(4, 5)
+
+
+def test_so_many_of_the_first_are_no_more_however_many_ledgers_they_are_from() -> None:
+    entries = entry_set(Position(ledger_id, entry_id) for ledger_id in (1, 2, 3) for entry_id in (0, 7))
+    assert positions(entries.first_few(3)) == {Position(1, 0), Position(1, 7), Position(2, 0)}
+
+
+def test_from_a_position_on_only_its_own_ledger_is_cut() -> None:
+    entries = entry_set([Position(1, 2), Position(2, 1)])
+    assert entries.first_from(Position(1, 5)) == Position(2, 1)
+    assert positions(entries.between(Position(1, 2), Position(3, 0))) == {Position(1, 2), Position(2, 1)}
+    assert positions(entry_set([Position(1, 0)]).between(Position(1, 0), Position(2, 0))) == {Position(1, 0)}
+
+
+def test_the_index_of_held_back_messages_may_be_switched_off_and_not_less_than_that() -> None:
+    DispatcherSettings(delayed_delivery_min_index_count_per_bucket=0)
+    with pytest.raises(ValueError, match="delayedDeliveryMinIndexCountPerBucket"):
+        DispatcherSettings(delayed_delivery_min_index_count_per_bucket=-1)

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pyroaring import BitMap
 
@@ -10,6 +11,7 @@ from broker.subscription.contract import (
     ConsumerAdded,
     ConsumerId,
     ConsumerRemoved,
+    DelaysChanged,
     Deliver,
     Dispatcher,
     Effect,
@@ -18,13 +20,17 @@ from broker.subscription.contract import (
     EntriesPicked,
     EntriesRead,
     Event,
+    IndexLoaded,
+    IndexLoading,
     KeySharedMode,
     KeySharedPolicy,
+    MarkDeleteMoved,
     NothingToRead,
     PermitsAdded,
     Read,
     RedeliveryRequested,
     RefuseConsumer,
+    WritabilityChanged,
 )
 from broker.subscription.dispatchers import key_shared_dispatcher
 from broker.subscription.settings import DispatcherSettings
@@ -66,8 +72,8 @@ class Topic:
         self.join(ONE, (0, 32767), permits=low_permits)
         self.join(TWO, (32768, 65535), permits=high_permits)
 
-    def answer(self) -> None:
-        """Answer the read that is under way."""
+    def answer(self, entries_max: int = 1000) -> None:
+        """Answer the read that is under way, with so many entries at most."""
         read, self.read = self.read, None
         assert read is not None
         if read.picks is not None:
@@ -75,7 +81,7 @@ class Topic:
             self.feed(EntriesPicked(read.read_id, [self._run(read.read_id, each, each + 1) for each in picks]))
             return
         first = read.position.entry_id if read.position is not None else 0
-        answer = self._run(read.read_id, first, first + read.entries_max)
+        answer = self._run(read.read_id, first, first + min(entries_max, read.entries_max))
         self.feed(answer if answer.run.count else NothingToRead(read.read_id))
 
     def _run(self, read_id: int, first: int, end: int) -> EntriesRead:
@@ -227,3 +233,138 @@ def test_a_consumer_that_nacks_all_the_time_does_not_keep_others_from_new_entrie
         topic.feed(RedeliveryRequested(ONE, None))
         topic.feed(PermitsAdded(ONE, 50))
     assert sum(consumer == TWO for consumer, _ in topic.got) == 200
+
+
+# ---- what only one line of the machine stands for
+
+
+def test_what_was_dealt_is_not_dealt_again_when_consumers_change_twice_while_it_is_passed_over_again() -> None:
+    topic = Topic([HIGH, LOW, LOW, LOW])
+    topic.join(ONE, (0, 9), (10, 10))
+    assert topic.settle() == [(1, 1), (1, 2), (1, 3)]
+    topic.join(TWO, (60_000, 60_000))
+    topic.answer(1)
+    topic.join(ConsumerId(3), (60_001, 60_001))
+    topic.answer(1)
+    assert topic.settle() == []
+
+
+def due(topic: Topic, *entry_ids: int) -> None:
+    """These are found to be due, before the place where reading goes on."""
+    topic.feed(IndexLoading())
+    topic.feed(IndexLoaded([(LEDGER, BitMap(entry_ids))], Position(LEDGER, max(entry_ids) + 1)))
+
+
+def test_what_came_due_for_a_slot_that_nobody_has_waits_for_its_consumer() -> None:
+    topic = Topic([LOW, HIGH])
+    due(topic, 0, 1)
+    topic.join(ONE, (0, 32767))
+    assert topic.settle() == [(1, 0)]
+    assert topic.dispatcher.state().entries_in_replay == 1
+    topic.join(TWO, (32768, 65535))
+    assert topic.settle() == [(2, 1)]
+    assert topic.dispatcher.state().entries_in_replay == 0
+
+
+def test_what_came_due_for_nobody_is_forgotten_when_mark_delete_passes_it() -> None:
+    topic = Topic([LOW, HIGH])
+    due(topic, 0, 1)
+    topic.join(ONE, (0, 32767))
+    topic.settle()
+    topic.feed(MarkDeleteMoved(Position(LEDGER, 1)))
+    assert topic.dispatcher.state().entries_in_replay == 0
+    topic.join(TWO, (32768, 65535))
+    assert topic.settle() == []
+
+
+def test_what_came_due_is_forgotten_when_it_is_acknowledged() -> None:
+    topic = Topic([LOW, LOW])
+    due(topic, 0, 1)
+    topic.feed(EntriesAcknowledged(LEDGER, BitMap([0])))
+    assert topic.dispatcher.state().entries_in_replay == 1
+    topic.join(ONE, (0, 32767))
+    assert topic.settle() == [(1, 1)]
+
+
+def test_of_what_came_due_what_is_not_there_any_more_is_forgotten() -> None:
+    topic = Topic([LOW] * 4)
+    due(topic, 0, 1, 2, 3)
+    topic.join(ONE, (0, 32767))
+    read, topic.read = topic.read, None
+    assert read is not None
+    assert (read.position, read.picks) == (Position(LEDGER, 0), None)
+    topic.feed(topic._run(read.read_id, 2, 4))
+    assert topic.dispatcher.state().entries_in_replay == 0
+    assert topic.got == [(1, 2), (1, 3)]
+
+
+def scattered(topic: Topic) -> Read:
+    """ONE has no room for entries 0, 9 and 20, which wait; now it has, and they are being picked."""
+    topic.join_low_and_high(low_permits=0)
+    topic.settle()
+    topic.feed(PermitsAdded(ONE, 100))
+    read, topic.read = topic.read, None
+    assert read is not None
+    assert read.picks is not None
+    assert [(ledger_id, list(picks)) for ledger_id, picks in read.picks] == [(LEDGER, [0, 9, 20])]
+    return read
+
+
+def scattered_topic() -> Topic:
+    return Topic([LOW if entry_id in (0, 9, 20) else HIGH for entry_id in range(21)])
+
+
+def test_what_is_acknowledged_while_it_is_picked_is_not_delivered() -> None:
+    topic = scattered_topic()
+    read = scattered(topic)
+    topic.acknowledge(TWO, 9)
+    topic.got.clear()
+    topic.feed(EntriesPicked(read.read_id, [topic._run(read.read_id, each, each + 1) for each in (0, 9, 20)]))
+    assert topic.got == [(1, 0), (1, 20)]
+
+
+def test_what_cannot_be_picked_any_more_is_forgotten() -> None:
+    topic = scattered_topic()
+    read = scattered(topic)
+    topic.feed(EntriesPicked(read.read_id, [topic._run(read.read_id, 0, 1)], [(LEDGER, BitMap([9, 20]))]))
+    assert topic.dispatcher.state().entries_in_replay == 0
+    assert topic.read is None or topic.read.picks is None
+
+
+def test_a_read_on_that_finds_nothing_takes_nothing_from_what_waits() -> None:
+    topic = Topic([HIGH, LOW])
+    topic.join(ONE, (0, 32767))
+    topic.feed(WritabilityChanged(ONE, False))
+    assert topic.settle() == []
+    topic.join(TWO, (60_000, 60_000))
+    read, topic.read = topic.read, None
+    assert read is not None
+    assert (read.is_replay, read.position) == (False, Position(LEDGER, 0)), "before the entry that waits"
+    topic.feed(NothingToRead(read.read_id))
+    topic.feed(WritabilityChanged(ONE, True))
+    assert topic.settle() == [(1, 1)]
+
+
+def test_what_waits_for_nobody_does_not_hold_up_the_others() -> None:
+    settings = DispatcherSettings(key_shared_look_ahead_msg_in_replay_threshold_per_subscription=2)
+    topic = Topic([HIGH, HIGH, LOW], settings)
+    topic.join_low_and_high()
+    topic.settle()
+    topic.feed(ConsumerRemoved(TWO))
+    topic.keys.append(LOW)
+    topic.feed(EntriesAvailable())
+    assert topic.settle() == [(1, 3)]
+
+
+def test_where_just_half_of_a_run_is_held_back_permits_still_say_how_much_is_read() -> None:
+    topic = Topic([LOW, LOW])
+    topic.feed(DelaysChanged(True, 1000, True))
+    topic.join(ONE, (0, 32767), permits=10)
+    read, topic.read = topic.read, None
+    assert read is not None
+    run = topic._run(read.read_id, 0, 2)
+    topic.feed(replace(run, deliver_times=array("q", [0, 5000]), wall_ms=1))
+    assert topic.got == [(1, 0)]
+    again: Read | None = topic.read
+    assert again is not None
+    assert again.entries_max == 9

@@ -1,5 +1,6 @@
 """Whose a slot is: every slot has one owner, few move, ranges are shared out as Apache documents."""
 
+from array import array
 from collections.abc import Callable
 from random import Random
 
@@ -123,3 +124,23 @@ def test_the_ranges_of_a_consumer_cost_time_linear_in_their_number() -> None:
         return lambda: selector.add(newcomer)
 
     assert_linear(ranges, 200)
+
+
+def test_a_consumer_has_as_many_points_on_the_ring_as_are_set() -> None:
+    selector = ConsistentHashing(1)
+    for number in range(1, 9):
+        selector.add(added(number))
+    ranges = [selector.assignment().ranges(ConsumerId(number)) for number in range(1, 9)]
+    assert sum(map(len, ranges)) == 9, "a point each, and what is after the last belongs to the first"
+
+
+def test_the_fourth_consumer_gets_the_lower_half_of_the_only_range_that_is_whole() -> None:
+    selector = AutoSplit()
+    for number in (1, 2, 3, 4):
+        selector.add(added(number))
+    assert selector.assignment().ranges(ConsumerId(4)) == ((32768, 49151),)
+
+
+def test_slots_after_the_last_range_are_nobodys() -> None:
+    assert Assignment(array("I", [9]), array("q", [1])).owner(9) == 1
+    assert Assignment(array("I", [9]), array("q", [1])).owner(10) == NOBODY

@@ -337,3 +337,28 @@ def test_f24_a_time_out_and_then_a_refusal_of_one_message_count_once_each_and_on
     take(dispatcher, EntriesAcknowledged(LEDGER, BitMap([1])))  # it is in the dead letter topic
     assert not reads(take(dispatcher, it))
     assert (dispatcher.state().entries_in_replay, dispatcher.state().unacked_messages) == (0, 2)
+
+
+def test_of_a_stretch_that_is_read_again_what_is_not_there_any_more_is_forgotten() -> None:
+    dispatcher, read = with_consumers((10, 0))
+    (read,) = reads(take(dispatcher, read_answer(read, 0, [1] * 4)))
+    take(dispatcher, NothingToRead(read.read_id))
+    (read,) = reads(take(dispatcher, RedeliveryRequested(consumer(1), [Position(LEDGER, each) for each in range(4)])))
+    assert (read.is_replay, read.picks, read.position) == (True, None, Position(LEDGER, 0))
+    effects = take(dispatcher, read_answer(read, 2, [1] * 2))
+    assert delivered(effects) == {1: [2, 3]}
+    assert dispatcher.state().entries_in_replay == 0
+    assert not any(each.is_replay for each in reads(effects)), "nothing is left to read again"
+
+
+def test_a_read_that_begins_where_mark_delete_ends_goes_on() -> None:
+    dispatcher, read = with_consumers((10, 0))
+    (read,) = reads(take(dispatcher, read_answer(read, 0, [1] * 3)))
+    assert read.position == Position(LEDGER, 3)
+    assert reads(take(dispatcher, MarkDeleteMoved(Position(LEDGER, 2)))) == []
+    assert delivered(take(dispatcher, read_answer(read, 3, [1]))) == {1: [3]}
+
+
+def test_no_hash_is_drained_where_keys_have_no_consumers() -> None:
+    dispatcher, _ = with_consumers((10, 0))
+    assert dispatcher.state().draining_hashes == 0

@@ -10,6 +10,7 @@ from broker.subscription.contract import (
     ConsumerAdded,
     ConsumerId,
     ConsumerRemoved,
+    CursorReset,
     Deliver,
     Dispatcher,
     Effect,
@@ -180,3 +181,27 @@ def test_a_newest_run_is_read_for_a_consumer_that_names_hash_ranges() -> None:
     dispatcher.handle(NothingToRead(read.read_id), 0)
     newest = answer(read, 0, 1)
     assert dispatcher.take_newest(newest.run, newest.metadata) is None
+
+
+def test_after_a_seek_the_active_consumer_reads_from_there() -> None:
+    dispatcher = failover()
+    active_with_entries(dispatcher, ONE, "a")
+    dispatcher.handle(PermitsAdded(ONE, 5), 0)
+    effects = dispatcher.handle(CursorReset(), 0)
+    dispatcher.check_invariants()
+    (read,) = reads(effects)
+    assert read.position is None
+    (deliver, *_) = dispatcher.handle(answer(read, 0, 5), 0)
+    assert isinstance(deliver, Deliver)
+    assert deliver.consumer == ONE
+
+
+def test_after_a_seek_a_successor_waits_no_more() -> None:
+    dispatcher = failover()
+    active_with_entries(dispatcher, TWO, "b")
+    dispatcher.handle(ConsumerAdded(ONE, "a"), 0)
+    dispatcher.handle(PermitsAdded(ONE, 5), 0)
+    effects = dispatcher.handle(CursorReset(), 0)
+    dispatcher.check_invariants()
+    assert (ONE, True) in notices(effects)
+    assert len(reads(effects)) == 1
