@@ -1,13 +1,21 @@
 """Ensemble changes in the quorum tracker: what is confirmed is where the metadata says, whatever fails and however answers
 come."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bookkeeper.candidates import Candidates
 from bookkeeper.ensemble import Quorum, QuorumTracker, Send, Verdict
+from bookkeeper.ensemble_change import RecoveryEnsembles
+from bookkeeper.metadata_codec import LedgerMetadata, Segment, decode_ledger_metadata, encode_ledger_metadata
+from bookkeeper.placement import AnyPlace
+from bookkeeper.quarantine import Quarantine
+from simulation.rng import stream
 from wire.bookie_codes import BookieCode
 
 QUORUMS = st.sampled_from([(1, 1, 1), (2, 2, 1), (2, 2, 2), (3, 3, 2), (3, 2, 1), (3, 2, 2), (4, 3, 2), (5, 2, 2), (5, 3, 3)])
@@ -147,3 +155,18 @@ def test_a_bookie_that_fails_what_is_confirmed_already_is_replaced_too() -> None
     changed = tracker.on_changed([2])
     assert list(changed.sends) == []
     assert list(tracker.on_append(1, 1)[0].seats) == [0, 1, 3]
+
+
+def test_a_recovery_that_changes_its_ensemble_twice_before_an_entry_has_one_segment_there() -> None:
+    rng, metadata = stream(1, "place"), LedgerMetadata(2, 2, 2, (Segment(0, ("a:1", "b:1")),))
+    ensembles = RecoveryEnsembles(Candidates({}, AnyPlace(rng), Quarantine(None, rng)), 7, metadata)
+    for bookies in (("a:1", "c:1"), ("d:1", "c:1")):
+        asyncio.run(ensembles.store(5, bookies))
+    asyncio.run(ensembles.store(9, ("d:1", "e:1")))
+    assert ensembles.segments == [Segment(5, ("d:1", "c:1")), Segment(9, ("d:1", "e:1"))]
+
+
+@pytest.mark.parametrize("size", range(200))
+def test_the_metadata_of_a_ledger_is_read_back_whatever_its_size(size: int) -> None:
+    metadata = LedgerMetadata(2, 2, 2, (Segment(0, ("a:1", "b:1")),), custom_metadata={"k": bytes(size)})
+    assert decode_ledger_metadata(encode_ledger_metadata(metadata)) == metadata

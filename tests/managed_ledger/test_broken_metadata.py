@@ -13,6 +13,7 @@ from managed_ledger.errors import BrokenMetadata, NonRecoverableLedger
 from managed_ledger.ledger.info import LedgerList, decode_info, encode_info
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from managed_ledger.skipping import CURSOR_ENTRIES_MAX
+from wire.generated.managed_ledger_pb2 import ManagedLedgerInfo
 from wire.position import Position
 
 from .cursor_steps import cursor_ledgers, node, with_cursor
@@ -334,3 +335,11 @@ def test_whatever_is_damaged_no_mark_is_ahead_of_what_was_acknowledged(marks: in
         assert cursor.backlog_entries() >= 10
 
     run(scenario())
+
+
+@pytest.mark.parametrize("wrong", [{"ledger_id": -1}, {"entries": -1}, {"size": -1}])
+def test_a_ledger_list_with_a_number_below_zero_is_broken(wrong: dict[str, int]) -> None:
+    found = ManagedLedgerInfo()
+    found.ledger_info.add(**{"ledger_id": 3, "entries": 1, "size": 10, "timestamp": 5, **wrong})  # type: ignore[arg-type]
+    with pytest.raises(BrokenMetadata, match="lists ledger"):
+        decode_info("log", found.SerializeToString())

@@ -101,3 +101,10 @@ def test_an_acknowledgement_that_leaves_all_of_a_batch_changes_nothing(batch_siz
     ack_set = [(1 << (batch_size or 64)) - 1]
     assert batches.acknowledge(Position(1, 1), ack_set, batch_size) == (False, False)
     assert batches.items() == []
+
+
+def test_after_as_many_numbers_as_a_container_can_list_the_next_container_is_found() -> None:
+    """4,096 of them take as much as a bit set; one more, and it is one."""
+    for count in (4095, 4096, 4097):
+        bits = BitMap(range(0, 2 * count, 2)) | BitMap([BLOCK + 7, BLOCK + 9])
+        assert from_words(to_words(bits)) == bits

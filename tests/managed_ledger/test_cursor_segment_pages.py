@@ -9,9 +9,10 @@ from sortedcontainers import SortedDict
 from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor.hole_cache import HoleCache
 from managed_ledger.cursor.pages import HolePages
+from managed_ledger.cursor.recovery import CursorRecovery, NothingFound, ReadBack
 from managed_ledger.cursor.saving import Write
-from managed_ledger.cursor.segments_v1 import EntryKind
-from managed_ledger.cursor.spans import FIRST
+from managed_ledger.cursor.segments_v1 import EntryKind, encode_segment
+from managed_ledger.cursor.spans import FIRST, Span, containers
 from managed_ledger.cursor.state import CursorState, StoredSegment
 from managed_ledger.ledger.sequence import LedgerSequence
 from wire.position import Position
@@ -126,3 +127,45 @@ def test_a_cursor_that_is_no_more_gives_its_room_in_the_cache_back() -> None:
     cache.used(gone, Position(3, 0), 30)
     cache.forget(gone)
     assert (len(cache), cache.size_bytes) == (1, 10)
+
+
+def test_a_mark_delete_in_a_segment_that_is_in_memory_wants_nothing() -> None:
+    pages = stored((3, 0), (4, 0))
+    pages.loaded(Position(3, 0), {3: BitMap([1, 2])}, {}, is_whole=True)
+    pages.wanted.clear()
+    assert pages.removed_through(Position(3, 0)) == 0
+    assert not pages.wanted
+    before = stored((3, 10))
+    before.removed_through(Position(3, 4))
+    assert not before.wanted
+
+
+def test_one_save_rewrites_no_more_segments_than_its_room_and_the_others_get_additions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewriting is the better the more has changed; here too much of all three."""
+    monkeypatch.setattr("managed_ledger.cursor.pages.REWRITE_BYTES", 1)
+    known: Any = SortedDict()
+    pages = HolePages(known)
+    kinds = []
+    for first in (0, 1):
+        for ledger_id in range(3, 9):
+            fresh = BitMap(range(first, 60_000, 4))
+            known.setdefault(ledger_id, BitMap()).update(fresh if not first else BitMap(range(1, 4000, 4)))
+            pages.acknowledged(ledger_id, fresh if not first else BitMap(range(1, 4000, 4)))
+        plan = pages.plan(CursorState(Position(1, -1)), whole=False)
+        pages.stored(plan, range(100 * first, 100 * first + len(plan.writes)))
+        kinds.append([write.kind for write in plan.writes])
+    assert len(kinds[1]) > 1
+    assert kinds[1].count(EntryKind.SEGMENT) <= 1
+
+
+def test_the_first_number_of_all_is_in_the_first_container() -> None:
+    assert [first for first, _ in containers(BitMap([0]))] == [0]
+    assert [first for first, _ in containers(BitMap([0, 1 << 17]))] == [0, 1 << 17]
+
+
+def test_a_cursors_ledger_without_entries_or_without_a_marker_says_nothing() -> None:
+    assert CursorRecovery("c", -1).begin() == NothingFound()
+    reading = CursorRecovery("c", 0)
+    assert reading.begin() == ReadBack(0, 0)
+    segment = encode_segment(EntryKind.SEGMENT, Span(FIRST, Position(9, 0)), {3: BitMap([1])})
+    assert reading.entries_read(0, [bytes(segment)]) == NothingFound()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from managed_ledger.contract import EARLIEST, ManagedLedger, ManagedLedgerError
 from managed_ledger.ledger.entry_metadata import INDEX_PROPERTY
+from managed_ledger.ledger.listeners import ConfirmedListeners
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from managed_ledger.settings import BROKER_ENTRY_METADATA_INTERCEPTORS, ManagedLedgerSettings
 from tests.wire.frame_samples import metadata, section
@@ -240,3 +241,18 @@ async def _drop(under_way: list["asyncio.Future[Any]"]) -> None:
         if not future.cancel():
             future.exception()
     under_way.clear()
+
+
+def test_a_listener_hears_nothing_after_the_end() -> None:
+    async def scenario() -> None:
+        heard: list[bool] = []
+        listeners = ConfirmedListeners()
+        listeners.add(lambda: heard.append(True))
+        for is_ended in (False, True):
+            if is_ended:
+                listeners.clear()
+            listeners.moved()
+            await asyncio.sleep(0.01)
+            assert heard == [True]
+
+    run(scenario())

@@ -90,3 +90,16 @@ def test_a_ledger_that_cannot_be_deleted_now_is_named_in_the_log(caplog: pytest.
 def test_a_ledger_that_lost_what_it_had_confirmed_is_told_with_both_ends() -> None:
     with pytest.raises(ManagedLedgerError, match="recovered up to 2, but 4 is confirmed"):
         settle(7, 5, [], 2)
+
+
+def test_when_a_ledger_begins_those_before_it_that_are_consumed_go() -> None:
+    async def scenario() -> None:
+        world = World(trimming())
+        ledger = await world.open()
+        await append_each(ledger, 10)
+        await append(ledger, b"10")
+        await asyncio.sleep(1)
+        assert world.shared.deleted == [1]
+        assert await read_all(ledger) == [b"10"]
+
+    run(scenario())

@@ -38,3 +38,13 @@ def test_a_rate_that_changes_holds_from_the_next_write_on() -> None:
     throttle.write_started(11.0)
     throttle.write_ended(2)
     assert throttle.changed(3, 11.1) == 11.1
+
+
+def test_while_a_write_is_planned_no_other_one_is() -> None:
+    throttle = MarkThrottle(1.0, 60.0)
+    assert throttle.changed(1, 5.0) == 5.0
+    assert throttle.changed(2, 5.1) is None
+    throttle.write_started(5.2)
+    assert throttle.changed(3, 5.3) is None
+    throttle.write_ended(2)
+    assert throttle.changed(3, 5.4) == 6.2

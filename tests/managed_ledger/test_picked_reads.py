@@ -1,6 +1,7 @@
 """Scattered entries of a ledger in one run: those that are there, all of them before its end, and none but those asked for."""
 
 import asyncio
+from array import array
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
@@ -15,6 +16,7 @@ from managed_ledger.ledger import picked_reads
 from managed_ledger.ledger.picked_reads import GAP_BYTES, groups, within
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from wire.picked_runs import Picked, Picks
+from wire.position import Position
 from wire.run import EntryRun
 
 from .ledger_world import MANY, World, append, append_each, run, small
@@ -287,3 +289,17 @@ def test_what_lies_alone_in_many_ledgers_is_asked_for_in_one_go() -> None:
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(picked_reads, "GAP_BYTES", 0)
         run(scenario())
+
+
+def test_with_what_fills_the_bytes_exactly_picking_ends() -> None:
+    asked: list[Position] = []
+
+    async def fetch(position: Position, entries_max: int) -> EntryRun:
+        asked.append(position)
+        return EntryRun(1, position.entry_id, bytes(10 * entries_max), array("I", range(0, 10 * entries_max + 1, 10)))
+
+    pick = picked_reads._Pick(
+        of_one([0, 1, 1000, 1001]), [picked_reads.Group(1, 0, 1), picked_reads.Group(1, 1000, 1001)], fetch, 20
+    )
+    run(pick.work())
+    assert asked == [Position(1, 0)]

@@ -296,3 +296,19 @@ def test_a_piece_that_reaches_into_what_another_reader_has_in_memory_is_kept_up_
         assert world.shared.reads - before <= 4
 
     run(scenario())
+
+
+def test_a_read_takes_room_for_what_there_is_and_for_no_more_than_it_may_have() -> None:
+    async def scenario() -> None:
+        _, ledger = await filled(50)
+        span = ledger.sequence.span(1)
+        assert span is not None
+        gate, each = ledger.reads._in_flight, span.size_bytes // span.entries + 1
+        left = span.entries - 2
+        for first, entries_max, bytes_max, room in ((left, 100, MANY, 2 * each), (0, 10, 3, 3), (0, 10, MANY, 10 * each)):
+            reading = asyncio.ensure_future(ledger.reads._fetch(Position(1, first), entries_max, bytes_max))
+            await asyncio.sleep(STEP_S / 2)
+            assert gate.size_bytes == room
+            await reading
+
+    run(scenario())

@@ -120,3 +120,18 @@ def test_a_crash_at_any_moment_of_trimming_leaves_no_orphan_and_no_hole() -> Non
 
     for crash_ms in range(12):
         run(scenario(crash_ms))
+
+
+def test_what_is_known_to_be_lost_in_a_ledger_is_forgotten_when_it_is_trimmed() -> None:
+    async def scenario() -> None:
+        world = World(trimming(auto_skip_non_recoverable_data=True))
+        ledger = await world.open()
+        await append_each(ledger, 10)
+        await asyncio.sleep(1)
+        lost = ledger.reads.lost
+        lost.add(1, 3, 4, "nobody has it")
+        assert lost.after(Position(1, 3)) == Position(1, 4)
+        assert await ledger.trim() == [1]
+        assert lost.after(Position(1, 3)) == Position(1, 3)
+
+    run(scenario())

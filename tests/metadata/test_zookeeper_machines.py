@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from metadata.claim import (
     ClaimMachine,
+    DeleteOurs,
     Failed,
     Given,
     Hold,
@@ -88,6 +89,22 @@ def test_a_claim_that_found_a_node_which_went_meanwhile_asks_again() -> None:
     assert machine.handle(Taken(2, b"other")) == [TellHold(Hold.BUSY, b"other")]
     assert machine.handle(NodeGone()) == [TellHold(Hold.TAKING), Make(3)]
     assert machine.handle(Made(3)) == [TellHold(Hold.HELD, b"me")]
+
+
+def test_a_node_that_was_made_after_the_claim_was_given_up_is_taken_away() -> None:
+    machine = ClaimMachine(b"me")
+    machine.check_invariants()
+    machine.handle(Wanted())
+    machine.handle(Given())
+    assert machine.handle(Made(1)) == [DeleteOurs()]
+
+
+def test_a_late_answer_takes_away_no_node_of_a_claim_that_is_wanted_again() -> None:
+    machine = ClaimMachine(b"me")
+    machine.handle(Wanted())
+    machine.handle(Given())
+    assert machine.handle(Wanted()) == [TellHold(Hold.TAKING), Make(3)]
+    assert machine.handle(Made(1)) == []
 
 
 def test_a_claim_takes_away_what_its_earlier_session_left_and_keeps_what_it_just_made() -> None:

@@ -90,6 +90,21 @@ def test_what_is_read_at_a_bookie_are_entries_that_it_should_have_the_first_and_
             assert probed == held
 
 
+@pytest.mark.parametrize(("between", "count"), [(99, 9), (100, 10)])
+def test_of_each_of_so_many_equal_parts_one_entry_is_read(between: int, count: int) -> None:
+    """Ten percent; the last one of each part, by this chance."""
+    fragment = Fragment(7, 8 + between, ("a:1",))
+    probed = probed_entries(Quorum(1, 1, 1), fragment, 0, 10, lambda: 0.999)
+    ends = [7 + between * part // count for part in range(1, count + 1)]
+    assert probed == [7, *ends, 8 + between]
+
+
+def test_a_run_to_copy_of_a_striped_fragment_is_no_longer_than_asked_wherever_it_begins() -> None:
+    fragment = Fragment(6, 17, ("a:1", "b:1", "c:1"))
+    runs = list(copy_runs(Quorum(3, 2, 2), fragment, [0], 1))
+    assert [(run.first_entry_id, run.count) for run in runs] == [(at, 1) for at in (6, 8, 9, 11, 12, 14, 15, 17)]
+
+
 def test_a_fragment_is_a_segment_whose_end_is_known() -> None:
     assert fragments_of(OPEN) == [Fragment(0, 9, (A, B, C))]
     assert open_ensemble(OPEN) == (A, B, D)

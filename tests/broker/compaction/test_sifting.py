@@ -192,3 +192,25 @@ def test_the_kernels_are_the_same_compiled_and_plain(plain_kernels: dict[str, ob
         monkeypatch.setattr(f"broker.compaction.keys.{name}", getattr(plain_kernels["wire.kernels.key_table"], name))
     assert [bytes(run.buffer) for run in compacted(runs)] == compiled
     assert compiled, "something stayed"
+
+
+def test_a_message_that_is_its_only_chunk_is_one_in_one_piece() -> None:
+    run = run_of(5, 0, [*_chunks("a", "u1", 1), single("a", b"2")])
+    assert messages_of(compacted([run])) == [Seen(Position(5, 1), -1, "a", b"2")]
+
+
+def test_a_batch_that_says_it_is_the_only_chunk_is_taken_apart() -> None:
+    section = batched([("a", b"1"), ("b", b"2")], uuid="u", num_chunks_from_msg=1, chunk_id=0)
+    run = run_of(5, 0, [section, single("a", b"3")])
+    assert messages_of(compacted([run])) == [Seen(Position(5, 0), 1, "b", b"2"), Seen(Position(5, 1), -1, "a", b"3")]
+
+
+def test_a_key_table_grows_by_half_when_four_fifths_are_in_use_and_by_more_where_more_is_wanted() -> None:
+    table = KeyTable()
+    for number in range(819):
+        table.note(b"%d" % number, 1)
+    assert table.size_bytes == 24 * 1024
+    table.note(b"819", 1)
+    assert table.size_bytes == 24 * 1536
+    table.reserve(10_000)
+    assert table.size_bytes == 24 * (5 * 10_820 // 4 + 1)

@@ -141,3 +141,13 @@ def test_a_closed_connection_that_cannot_send_its_last_bytes_is_cut() -> None:
             del peer.transport.close
 
     play(scenario)
+
+
+def test_the_first_version_of_the_protocol_knows_ping_and_the_one_before_does_not() -> None:
+    ticks = []
+    for version in (0, 1):
+        session = connected(version)
+        session.heard()
+        session.tick(is_reading=True)
+        ticks.append(session.tick(is_reading=True))
+    assert ticks == [Tick.NOTHING, Tick.SEND_PING]

@@ -8,11 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import BrokerError, ServerError
-from broker.topic.acknowledging import by_ledger
+from broker.subscription.contract import BatchIndexesAcknowledged, Event
+from broker.topic.acknowledging import Acknowledging, by_ledger, impossible
 from broker.topic.contract import Acknowledgement, SubscriptionType
 from broker.topic.settings import TopicSettings
+from tests.broker.topic.memory_ledger import MemoryCursor, MemoryLedger
 from tests.broker.topic.topic_world import TopicWorld, ack_run, payload, run, settle
+from wire.kernels.sends import MESSAGES_PER_ENTRY_MAX
 from wire.position import Position
+from wire.run import batch_of
 
 SHARED = SubscriptionType.SHARED
 
@@ -274,3 +278,78 @@ def test_a_part_of_a_batch_that_there_cannot_be_is_refused_and_takes_no_room(
         assert world.ledger.cursors["s"].unacknowledged_batch_indexes(position) is None
 
     run(scenario)
+
+
+class Door:
+    """The acknowledging of one subscription by itself: ten entries in ledger 3, and what its dispatcher is told."""
+
+    def __init__(self) -> None:
+        self.ledger, self.told = MemoryLedger(), list[Event]()
+        self.cursor = MemoryCursor(self.ledger, "s", True, {})
+
+    async def fill(self) -> Acknowledging:
+        for _ in range(10):
+            await self.ledger.append(batch_of([payload(batch=70)]))
+        return Acknowledging(self.ledger, self.cursor, "t / s", self.told.append, lambda: None, batch_indexes=True)
+
+
+IMPOSSIBLE = 1 << 40
+"""An entry id that no ledger has."""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        individual(Position(3, IMPOSSIBLE)),
+        part(Position(3, 99), 1, size=70),
+        part(Position(3, 1), 1, size=MESSAGES_PER_ENTRY_MAX + 1),
+        part(Position(3, 1), 1, size=MESSAGES_PER_ENTRY_MAX + 1, cumulative=True),
+        cumulative(Position(3, 99)),
+    ],
+)
+def test_what_is_refused_counts_for_nothing_acknowledged(given: Acknowledgement) -> None:
+    async def scenario() -> None:
+        door = Door()
+        acknowledging = await door.fill()
+        assert acknowledging.command(None, given) == 0
+        assert door.told == []
+
+    run(scenario)
+
+
+def test_what_is_acknowledged_already_counts_for_nothing_more() -> None:
+    async def scenario() -> None:
+        acknowledging = await Door().fill()
+        assert [acknowledging.command(None, cumulative(Position(3, 4))) for _ in range(2)] == [5, 0]
+
+    run(scenario)
+
+
+def test_one_id_that_is_the_largest_there_can_be_costs_the_others_nothing() -> None:
+    async def scenario() -> None:
+        acknowledging = await Door().fill()
+        assert acknowledging.command(None, individual(Position(3, 0), Position(3, (1 << 32) - 1))) == 1
+
+    run(scenario)
+
+
+def test_an_ack_set_of_which_one_word_leaves_something_acknowledges_a_part() -> None:
+    async def scenario() -> None:
+        door = Door()
+        assert (await door.fill()).command(None, part(Position(3, 0), 5, 0, size=70)) == 0
+        assert door.told == [BatchIndexesAcknowledged(Position(3, 0), 68)]
+
+    run(scenario)
+
+
+def test_of_a_batch_of_one_message_bits_beyond_it_say_nothing() -> None:
+    async def scenario() -> None:
+        assert (await Door().fill()).command(None, part(Position(3, 0), 0b10, size=1)) == 1
+
+    run(scenario)
+
+
+def test_the_first_ledger_and_the_largest_batch_are_possible() -> None:
+    assert impossible(Position(0, 0), (1,), 1) is None
+    assert impossible(Position(1, 1), (1,) * (MESSAGES_PER_ENTRY_MAX // 64), MESSAGES_PER_ENTRY_MAX) is None
+    assert impossible(Position(1, 1), (1,) * (MESSAGES_PER_ENTRY_MAX // 64 + 1), 0) is not None

@@ -220,3 +220,19 @@ def test_each_id_is_stored_once_and_never_called_stored_when_it_is_not(steps: li
                     known.failed("p")
                 naive.on_their_way.clear()
         known.check_invariants()
+
+
+def test_a_chunk_that_is_stored_takes_back_nothing_of_those_that_are_on_their_way() -> None:
+    known = machine()
+    chunks = [Chunk(("p-5", 4, 4000), index) for index in range(3)]
+    assert [judge(known, 5, chunk=chunk) for chunk in chunks] == [STORE] * 3
+    known.stored("p", NOTHING, chunks[0], 1)
+    assert [judge(known, 5, chunk=chunk) for chunk in chunks] == [REPEATED, UNKNOWN, UNKNOWN]
+
+
+def test_of_several_messages_that_were_refused_the_oldest_has_to_come_first() -> None:
+    known = machine()
+    known.refused("p", 5, 0)
+    known.refused("p", 3, 0)
+    assert judge(known, 4) is UNKNOWN
+    assert judge(known, 3) is STORE

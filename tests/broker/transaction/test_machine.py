@@ -255,3 +255,22 @@ def test_any_course_is_the_naive_twins_and_the_log_gives_it_back_from_any_place_
         again = book.replayed(start)
         assert shape(again) == now
         assert start == len(book.log) or again.last_sequence == book.machine.last_sequence
+
+
+def test_partitions_and_subscriptions_of_a_transaction_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker.transaction.machine.PARTICIPANTS_MAX", 2)
+    book = Book()
+    least = book.open()
+    book.write(book.machine.add_partitions(least, [T]))
+    book.write(book.machine.add_subscriptions(least, [S]))
+    assert code_of(book.machine.add_partitions, least, ["persistent://public/default/u"]) is ServerError.NOT_ALLOWED
+
+
+def test_a_transaction_that_its_log_opens_twice_keeps_who_took_part() -> None:
+    book = Book()
+    least = book.open()
+    book.write(book.machine.add_partitions(least, [T]))
+    found = book.replayed()
+    again = Place(Position(1, 2))
+    assert found.replay(Opened(least, 0, 1000, None), again, least) == [again], "it is not needed"
+    assert set(found.get(least).partitions) == {T}
