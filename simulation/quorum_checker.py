@@ -53,6 +53,7 @@ class QuorumChecker:
         self.gone = ""
         self.ledger_id = -1
         self.events: dict[str, int] = {}
+        self._newest_segment = 0
         self._held_before = 0
         """All entries below were on ack quorums once."""
 
@@ -95,6 +96,13 @@ class QuorumChecker:
         for index in range(run.count):
             stored = bytes(memoryview(run.buffer)[run.offsets[index] : run.offsets[index + 1]])
             self._same_bytes(who, run.first_entry_id + index, stored)
+
+    def on_segment(self, acknowledged: int) -> None:
+        """A client has written to the metadata; to the writer, if it is that, so much was acknowledged before."""
+        first, known = self._metadata().segments[-1].first_entry_id, self._newest_segment
+        self._newest_segment = first
+        if known != first <= acknowledged:
+            raise Violation(f"a segment begins with entry {first}, and {acknowledged} was acknowledged before it began")
 
     def on_ended(self, who: str, last_entry_id: int, length_bytes: int) -> None:
         """Somebody closed the ledger, or opened it closed, and was told its end."""

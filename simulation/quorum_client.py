@@ -55,6 +55,8 @@ class DistantStore(MemoryStore):
     """A session with a metadata store, over such a way."""
 
     way: MetadataWay
+    committed: Callable[[], None] | None = None
+    """Called after each write that took effect."""
 
     async def commit(self, operations: Sequence[Operation]) -> list[Stat | None]:
         await asyncio.sleep(self.way.delay())
@@ -62,6 +64,8 @@ class DistantStore(MemoryStore):
             await asyncio.sleep(TIMEOUT_SECONDS)
             raise StoreUnavailable("cut off")
         stats = await super().commit(operations)
+        if self.committed is not None:
+            self.committed()
         if self.way.is_cut or self.way.rng.random() < self.way.lost_answers:
             raise OutcomeUnknown("the answer was lost")
         return stats
@@ -108,6 +112,8 @@ class World:
     events: dict[str, int]
     takes_parts: bool = False
     """The writer appends parts among its runs."""
+    run_at: int = 0
+    """Which of its appends is a run in any case, and all after it are parts; 0: none."""
     ledger_id: int = -1
     has_ledger: asyncio.Event = field(default_factory=asyncio.Event)
     appending: int = 0
@@ -158,6 +164,7 @@ class LedgerClient:
         """For as long as the program lives."""
         store = DistantStore(SimClock(self._world.loop), self._world.shared, alone=False, answer_delay=self._way.delay)
         store.way = self._way
+        store.committed = partial(self._checked, self._check_segments)
         self._bookies = SimBookies(store, TIMEOUT_SECONDS)
         self._bookies.read_entries_max = self._rng.choice(READ_ENTRIES)
         await self._bookies.open()
@@ -188,6 +195,8 @@ class LedgerClient:
 
     _is_over = False
     """An append has failed: none will succeed any more."""
+    _confirmed = -1
+    """The writer's last add confirmed, as seen last."""
     _acknowledged = -1
     """The newest entry that was acknowledged: they are in their order, without gaps."""
 
@@ -200,10 +209,14 @@ class LedgerClient:
 
     def _append_some(self, writer: LedgerWriter) -> None:
         """A run, or up to three parts in one mix."""
-        if not self._world.takes_parts or self._rng.random() < 0.3:
+        self._check_confirmed(writer)
+        left = self._world.run_at - 1 - self._world.events["appended"]
+        is_run = self._rng.random() < 0.3 if not self._world.run_at or left > 0 else left == 0
+        if is_run or not self._world.takes_parts:
             self._append(writer)
             return
-        payloads = [self._rng.randbytes(100) for _ in range(self._rng.choice((1, 2, 2, 3)))]
+        count = self._rng.choice((1, 2, 2, 3))
+        payloads = [self._rng.randbytes(100) for _ in range(min(count, left) if left > 0 else count)]
         mix, now = batch_of(payloads), self._world.loop.time()
         parts = [Part(mix, index, 1, self, payload, now) for index, payload in enumerate(payloads)]
         taken = [part for part in parts if writer.take_part(part)]
@@ -222,15 +235,20 @@ class LedgerClient:
 
     def _append(self, writer: LedgerWriter) -> None:
         payload = self._rng.randbytes(self._rng.choice((1, 100, 100, 3000)))
-        entry_id, confirmed = writer.next_entry_id, writer.last_add_confirmed
+        entry_id = writer.next_entry_id
         future = writer.append(batch_of((payload,)))
         self._world.on_append()
-        if writer.last_add_confirmed < confirmed:
-            raise Violation(f"the writer's last add confirmed went back from {confirmed} to {writer.last_add_confirmed}")
+        self._check_confirmed(writer)
         if self._world.takes_parts:
             listen(future, partial(self._on_append, entry_id, payload))
         else:
             future.add_done_callback(partial(self._on_append, entry_id, payload))
+
+    def _check_confirmed(self, writer: LedgerWriter) -> None:
+        last = writer.last_add_confirmed
+        if last < self._confirmed:
+            raise Violation(f"the writer's last add confirmed went back from {self._confirmed} to {last}")
+        self._confirmed = last
 
     def _on_append(self, entry_id: int, payload: bytes, future: "asyncio.Future[Any]") -> None:
         self._on_answer(entry_id, payload, future.exception())
@@ -245,6 +263,11 @@ class LedgerClient:
             self._is_over = True
         else:
             self._world.loop.fail(error)
+
+    def _check_segments(self) -> None:
+        """Of the writer: it gives to a new segment only what is not confirmed."""
+        if self._world.ledger_id >= 0:
+            self._world.checker.on_segment(self._acknowledged)
 
     def _check_order(self, entry_id: int) -> None:
         self._acknowledged += 1

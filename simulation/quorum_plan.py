@@ -14,7 +14,7 @@ QUORUMS = ((3, 3, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 2), (3,
 WRITER, RECOVERERS = "writer", ("recoverer-0", "recoverer-1")
 JOURNAL, LEDGERS = "/j", "/l"
 BOOKIES_MIN, BOOKIES_MAX = 3, 5
-NEAR = 0.000_1
+NEAR, NEVER = 0.000_1, 10.0
 DISTANCES = (0.000_05, 0.000_3, 0.000_3, 0.003, 0.02)
 """Seconds for a packet in one direction, at least: what one client has done another may not see for long."""
 FAULTS_SECONDS = (0.05, 0.2, 1.3)
@@ -75,6 +75,10 @@ class QuorumPlan:
     """When the loser is gone for good, and somebody repairs."""
     repairer_dies: Moment | None = None
     """And comes back."""
+    run_at: int = 0
+    """Of a writer of parts: which append is a run in any case, all after it are parts; from it on the laggard gets nothing. 0:
+    none."""
+    laggard: int = 0
     metadata_seconds: float = 0.001
     """That the writer's metadata store takes."""
     faults: int = 0

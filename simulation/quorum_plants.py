@@ -23,6 +23,7 @@ from bookkeeper.recovery import EntryMissing, Recovery, Rewritten
 from bookkeeper.recovery_driver import RecoveryDriver
 from bookkeeper.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.repair.copier import Copier
+from bookkeeper.replicated_adds import ReplicatedAdds
 from bookkeeper.writer import BookieLedgerWriter
 from metadata.store import ANY_VERSION
 from wire.bookie_codes import BookieCode, BookieError
@@ -190,6 +191,17 @@ def _part_skipped(part_stored: Any) -> Any:
     return broken
 
 
+def _late_failure_unheard(on_answer: Any) -> Any:
+    """As it was: what was counted since the run is unknown to the tracker, which then decides where the new segment begins."""
+
+    def broken(self: ReplicatedAdds, piece: int, seat: int, answer: "asyncio.Future[None]") -> None:
+        if answer.cancelled() or answer.exception() is not None:
+            self._counts = False
+        on_answer(self, piece, seat, answer)
+
+    return broken
+
+
 QUORUM_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
     "reads-do-not-fence": (
         "recovery reads a bookie that it has not fenced (bookkeeper#2614)", Recovery, "_read_on", _reads_do_not_fence,
@@ -245,5 +257,9 @@ QUORUM_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
     ),
     "part-skipped": (
         "the pass over a mix's answer forgets a part, and confirms those after it", CountedAdds, "part_stored", _part_skipped
+    ),
+    "late-failure-takes-back": (
+        "a run that fails at a late bookie takes back the parts that were counted since",
+        ReplicatedAdds, "_on_answer", _late_failure_unheard,
     ),
 }  # fmt: skip

@@ -9,6 +9,7 @@ Two plans of three are races. They leave the timing to chance, which alone would
 - rot (#2908): of the bookies that have the last entries one is damaged and one answers late.
 - lie: the power is cut of one whose disk says that it has synced and has not; another has not all entries.
 - loss (#2612, BP-46): a disk is replaced by an empty one, or its journal is, and the bookie comes back in limbo.
+- late: a bookie gets no adds from a run on, and ends when the others have confirmed that run and parts after it.
 - repair: a bookie is gone for good; an auditor and a replication worker, which may die too, put its copies elsewhere.
 """
 
@@ -154,6 +155,22 @@ def _repair_race(rng: random.Random) -> QuorumPlan:
         rng.choice(("close", "hang", "sleep")), _recovering_soon(rng, leaves), draft.distances, (),
         loser=loser, leaves=leaves, repairer_dies=rng.choice((None, dies)),
         faults=rng.choice((0, 0, 1, 2)), faults_seconds=0.2,
+    )  # fmt: skip
+
+
+def late_race(rng: random.Random) -> QuorumPlan:
+    """For a writer of parts: dealt to seeds of its own (`quorum_scenario`). Pauses are long enough for the others' answers."""
+    draft = Draft(rng, Quorum(3, 3, 2), rng.choice((1, 1, 2)))
+    draft.draw_distances((NEAR, 0.000_3))
+    laggard = draft.cast()[0]
+    run_at = rng.randint(1, 12)
+    entries = run_at + rng.randint(3, 20)
+    ends = ((Moment(run_at, rng.choice((0.02, 0.1, 0.3)) * rng.random()), laggard),)
+    recovering = tuple(Recovering(Moment(entries, rng.uniform(0.1, 0.5))) for _ in RECOVERERS)
+    return QuorumPlan(
+        draft.quorum, draft.bookies, draft.settings, (), None, entries, rng.choice((0.005, 0.02)),
+        rng.choice(("close", "hang", "sleep")), recovering, draft.distances, ends, run_at=run_at, laggard=laggard,
+        metadata_seconds=rng.choice((0.001, 0.005, 0.02)), faults=rng.choice((0, 0, 0, 1)),
     )  # fmt: skip
 
 

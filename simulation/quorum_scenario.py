@@ -30,8 +30,8 @@ from simulation.quorum_bookie import BookieMachine
 from simulation.quorum_checker import QuorumChecker
 from simulation.quorum_client import LedgerClient, MetadataWay, World
 from simulation.quorum_faults import QuorumFaults
-from simulation.quorum_plan import RECOVERERS, WRITER, Moment, Recovering, host_of
-from simulation.quorum_races import draw_plan
+from simulation.quorum_plan import NEVER, RECOVERERS, WRITER, Moment, Recovering, host_of
+from simulation.quorum_races import draw_plan, late_race
 from simulation.quorum_repair import SESSION_SECONDS, Repairer
 from simulation.rng import stream
 from simulation.trace import Trace
@@ -44,6 +44,10 @@ RUN_SECONDS_MAX = 60.0
 OPEN_ATTEMPTS = 8
 REPAIR_LOOKS, REPAIR_LOOK_SECONDS = 200, 0.25
 JUDGE = "judge"
+PARTS_EVERY = 4
+"""Of so many seeds the writer of one appends parts among its runs."""
+LATE_OF, LATE_ONES = 16, (11, 15)
+"""Of so many seeds these, of such writers, have the race that is made for that."""
 READ_AHEAD_ENTRIES = 4
 """At once: a recovery has more than one window, and asks for little that is not there."""
 
@@ -56,11 +60,13 @@ class QuorumScenario:
         self.loop = SimLoop(stream(seed, "loop"), Trace(sink))
         self._rng = stream(seed, "quorum")
         self._network = SimNetwork(self.loop, stream(seed, "network"))
-        plan = self.plan = draw_plan(stream(seed, "plan"))
+        is_late = seed % LATE_OF in LATE_ONES
+        plan = self.plan = (late_race if is_late else draw_plan)(stream(seed, "plan"))
         self.checker = QuorumChecker(self._metadata)
         settings = BookKeeperSettings(plan.quorum.ensemble_size, plan.quorum.write_quorum, plan.quorum.ack_quorum)
-        self.world = World(self.loop, self.checker, SharedTree(), settings, {"acknowledged": 0, "opened": 0})
-        self.world.takes_parts = seed % 4 == 3
+        self.world = World(self.loop, self.checker, SharedTree(), settings, {"appended": 0, "acknowledged": 0, "opened": 0})
+        self.world.takes_parts = seed % PARTS_EVERY == PARTS_EVERY - 1
+        self.world.run_at = plan.run_at
         hosts = [host_of(number) for number in range(plan.bookies)]
         self.bookies = [BookieMachine(self.loop, self._network, host, seed, plan.settings, self.checker) for host in hosts]
         self._clients: dict[str, SimProcess] = {}
@@ -134,6 +140,9 @@ class QuorumScenario:
         self._ways[WRITER].answer_seconds = self.plan.metadata_seconds
         for moment, number in self.plan.ends:
             self.world.at(moment, partial(faults.end, self.bookies[number]))
+        if self.plan.run_at:
+            late = partial(self._network.set_distance, WRITER, host_of(self.plan.laggard), NEVER)
+            self.world.at(Moment(self.plan.run_at, 0.0), late)
         if self.plan.rots is not None:
             for number in self.plan.rotting:
                 self.world.at(self.plan.rots, partial(faults.rot_last, self.bookies[number]))

@@ -4,7 +4,7 @@ Each token is on one topic at first. In the end each is on both other topics, on
 is left of those that were aborted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from simulation.history import Violation
 
@@ -16,11 +16,15 @@ Txn = tuple[int, int]
 
 
 class Books:
-    """What clients were told. `moved_at`: virtual time at which one of them got a token last."""
+    """What clients were told. `moved_at`: virtual time at which one of them got a token last.
+
+    `next_commit` is called once, when a client is about to ask for a commit.
+    """
 
     def __init__(self, tokens: Sequence[bytes]) -> None:
         self.tokens = list(tokens)
         self.moved_at = 0.0
+        self.next_commit: Callable[[], object] | None = None
         self._opened: dict[Txn, None] = {}
         self._committing: dict[Txn, None] = {}
         self._seen_early: dict[bytes, None] = {}
@@ -36,6 +40,9 @@ class Books:
     def committing(self, txn: Txn) -> None:
         """Its client is about to ask for that."""
         self._committing[txn] = None
+        call, self.next_commit = self.next_commit, None
+        if call is not None:
+            call()
 
     def seen(self, body: bytes) -> None:
         """By somebody who reads while tokens are moved."""

@@ -23,6 +23,8 @@ RETRY_SECONDS = 0.5
 TIMEOUT_MS = 4000
 ABORTED = 0.25
 """Share of the transactions that are aborted by their client."""
+FORGETS = 0.3
+"""Share of the lost connections after which a mover is another program, which knows nothing of the one before."""
 
 
 class Peer:
@@ -216,6 +218,9 @@ class Mover(_Program):
         self._books.told(ending.txn, ending.token, is_committed=ending.is_committed)
 
     async def _go_on(self, peer: Peer) -> None:
-        """After the connection was lost: what was acknowledged in it, and answered, counts with it all the same."""
+        """After the connection was lost: what was acknowledged in it, and answered, counts with it all the same. Or it is
+        forgotten, and ends as was decided, else when its time is up."""
+        if self._rng.random() < FORGETS:
+            self._unanswered = None
         if self._unanswered is not None:
             await self._end(peer, self._unanswered)

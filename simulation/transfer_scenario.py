@@ -28,8 +28,13 @@ CALLBACKS_MAX = 3_000_000
 QUIET_SECONDS = 12.0
 """Nobody gets a token for so long: three times a transaction's time."""
 LIVENESS_SECONDS_MAX = 120.0
+MOMENT_SECONDS_MAX = 0.5
+"""So long that moment is waited for; then the crash comes all the same."""
 MOMENTS = ("", "RoundTrip", "RoundTrip", "write", "sync", "name")
 """First words of trace lines at which a crash may come."""
+AT_AN_END = 0.4
+"""Share of the crashes that come while a transaction is committed: between the decision and what those who took part store."""
+SYNCS_OF_AN_END = (1, 1, 2, 2, 3)
 
 
 class _Nobody:
@@ -112,11 +117,16 @@ class TransferScenario:
 
     async def _some_moment(self) -> None:
         moment = asyncio.Event()
-        self.loop.trace.wake_at(self._rng.choice(MOMENTS), self._rng.choice((1, 2, 5, 20)), moment.set)
+        if self._rng.random() < AT_AN_END:
+            word, lines = "sync", self._rng.choice(SYNCS_OF_AN_END)
+            self.books.next_commit = lambda: self.loop.trace.wake_at(word, lines, moment.set)
+        else:
+            self.loop.trace.wake_at(self._rng.choice(MOMENTS), self._rng.choice((1, 2, 5, 20)), moment.set)
         try:
-            async with asyncio.timeout(0.5):
+            async with asyncio.timeout(MOMENT_SECONDS_MAX):
                 await moment.wait()
         except TimeoutError:
+            self.books.next_commit = None
             self.loop.trace.wake_no_more()
 
     async def _until(self, condition: Callable[[], bool], otherwise: str) -> None:

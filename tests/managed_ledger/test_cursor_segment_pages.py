@@ -1,5 +1,6 @@
 """The segments of a cursor's holes by themselves: what is known for certain while some of them are on disk only."""
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -135,27 +136,26 @@ def test_a_mark_delete_in_a_segment_that_is_in_memory_wants_nothing() -> None:
     pages.wanted.clear()
     assert pages.removed_through(Position(3, 0)) == 0
     assert not pages.wanted
-    before = stored((3, 10))
-    before.removed_through(Position(3, 4))
-    assert not before.wanted
+    before = stored((3, 0), (3, 10))
+    assert before.removed_through(Position(3, 9)) == 10
+    assert not before.wanted, "it stands before the segment, and may never come to it"
 
 
-def test_one_save_rewrites_no_more_segments_than_its_room_and_the_others_get_additions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rewriting is the better the more has changed; here too much of all three."""
-    monkeypatch.setattr("managed_ledger.cursor.pages.REWRITE_BYTES", 1)
+def test_one_save_rewrites_segments_within_its_room_and_the_others_get_additions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Much has changed in each of them, but not so much that an addition would be larger."""
+    monkeypatch.setattr("managed_ledger.cursor.pages.REWRITE_BYTES", 10_000)
     known: Any = SortedDict()
-    pages = HolePages(known)
-    kinds = []
-    for first in (0, 1):
+    pages, chance = HolePages(known), Random(1)
+
+    def acknowledge(count: int, entry_id: int) -> list[EntryKind]:
         for ledger_id in range(3, 9):
-            fresh = BitMap(range(first, 60_000, 4))
-            known.setdefault(ledger_id, BitMap()).update(fresh if not first else BitMap(range(1, 4000, 4)))
-            pages.acknowledged(ledger_id, fresh if not first else BitMap(range(1, 4000, 4)))
-        plan = pages.plan(CursorState(Position(1, -1)), whole=False)
-        pages.stored(plan, range(100 * first, 100 * first + len(plan.writes)))
-        kinds.append([write.kind for write in plan.writes])
-    assert len(kinds[1]) > 1
-    assert kinds[1].count(EntryKind.SEGMENT) <= 1
+            fresh = BitMap(chance.sample(range(60_000), count))
+            known.setdefault(ledger_id, BitMap()).update(fresh)
+            pages.acknowledged(ledger_id, fresh)
+        return [write.kind for write in saved(pages, entry_id)]
+
+    assert acknowledge(15_000, 0) == [EntryKind.SEGMENT] * 6
+    assert acknowledge(3500, 100) == [EntryKind.SEGMENT] + [EntryKind.ADDITION] * 5
 
 
 def test_the_first_number_of_all_is_in_the_first_container() -> None:

@@ -17,7 +17,9 @@ def test_a_full_ledger_is_closed_by_its_last_receipt_though_nobody_appends_after
     async def scenario() -> None:
         world = World(trimming())
         ledger = await world.open()
-        await append_each(ledger, 10)
+        await append_each(ledger, 9)
+        assert ledger.sequence.open_ledger_id == 1
+        await append(ledger, b"9")
         await asyncio.sleep(1)
         assert ledger.sequence.open_ledger_id is None
         assert await ledger.trim() == [1]
