@@ -12,8 +12,8 @@ from managed_ledger.cursor.hole_cache import HoleCache
 from managed_ledger.cursor.pages import HolePages
 from managed_ledger.cursor.recovery import CursorRecovery, NothingFound, ReadBack
 from managed_ledger.cursor.saving import Write
-from managed_ledger.cursor.segments_v1 import EntryKind, encode_segment
-from managed_ledger.cursor.spans import FIRST, Span, containers
+from managed_ledger.cursor.segments_v1 import EntryKind, Span, encode_segment
+from managed_ledger.cursor.spans import FIRST, containers
 from managed_ledger.cursor.state import CursorState, StoredSegment
 from managed_ledger.ledger.sequence import LedgerSequence
 from wire.position import Position

@@ -33,6 +33,7 @@ FOUND = {
     "one-ack-is-enough": (0, 1, 2),
     "id-given-twice": (19,),
     "part-skipped": (59,),
+    "late-failure-takes-back": (11, 139, 143),
 }
 """Seeds that have found each planted bug; a change of the product may move it to others."""
 MENDED = {

@@ -16,7 +16,7 @@ CHUNK = 5
 ONE, TWO = (0, 1), (0, 2)
 SEEDS_MAX = 300
 FOUND_FROM = {
-    "marker-before-the-log": 280,
+    "marker-before-the-log": 20,
     "coordinator-forgets": 26,
     "low-water-mark-too-high": 12,
     "pending-ack-not-awaited": 70,
