@@ -2,11 +2,13 @@
 
 import json
 import os
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.strangers import python_suite
+from benchmarks.strangers import java_suite, python_suite, reactive_suite, rust_suite
+from benchmarks.strangers.class_files import without_clusters
 from benchmarks.strangers.secured_standalone import Places
 from benchmarks.strangers.verdicts import FAILED, PASSED, SKIPPED, Report, Verdict, with_those_that_did_not_run
 
@@ -67,3 +69,62 @@ def test_addresses_of_a_strangers_files_are_moved_to_the_standalones_ports() -> 
     assert places.moved("pulsar://localhost:6650 https://127.0.0.1:8443 6650 :16650") == (
         "pulsar://localhost:1 https://127.0.0.1:4 6650 :16650"
     )
+
+
+def test_a_rust_test_that_prints_before_its_outcome_is_told_apart_from_one_that_never_ends() -> None:
+    output = (
+        "test one::passes ... ok\n"
+        "test one::prints ... some line of its own\nok\n"
+        "test one::fails ... \nthread 'one::fails' (7) panicked at src/one.rs:3:5:\nleft is not right\nFAILED\n"
+        "test one::skipped ... ignored\n"
+        "test one::hangs ... "
+    )
+    assert [(each.test, each.outcome, each.note) for each in rust_suite.verdicts(output)] == [
+        ("one::passes", PASSED, ""),
+        ("one::prints", PASSED, ""),
+        ("one::fails", FAILED, "src/one.rs:3:5: left is not right"),
+        ("one::skipped", SKIPPED, ""),
+        ("one::hangs", FAILED, "did not end"),
+    ]
+
+
+def test_a_java_test_has_failed_when_one_of_its_runs_failed_or_did_not_end_and_is_skipped_when_all_were() -> None:
+    lines = [
+        *(f"listed\tT.{name}\t" for name in ("some", "all", "hangs", "inside", "never")),
+        *("began\tT.some\t", "passed\tT.some\t", "began\tT.some\t", "failed\tT.some\tits note"),
+        *("began\tT.all\t", "passed\tT.all\t", "began\tT.all\t", "skipped\tT.all\twants the inside"),
+        *("began\tT.inside\t", "skipped\tT.inside\twants the inside"),
+        "began\tT.hangs\t",
+    ]
+    assert {each.test: (each.outcome, each.note) for each in java_suite.verdicts(lines)} == {
+        "T.some": (FAILED, "its note"),
+        "T.all": (PASSED, ""),
+        "T.inside": (SKIPPED, "wants the inside"),
+        "T.hangs": (FAILED, "did not end"),
+        "T.never": (FAILED, "did not run"),
+    }
+
+
+def test_each_parameter_of_a_reactive_test_has_a_verdict(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(
+        '<testsuite><testcase name="one()" classname="a.T"/>'
+        '<testcase name="one()" classname="a.T"><failure message="m"/></testcase>'
+        '<testcase name="two()" classname="a.T"><skipped/></testcase></testsuite>'
+    )
+    assert [(each.test, each.outcome, each.note) for each in reactive_suite.verdicts(report)] == [
+        ("T.one()#0", PASSED, ""),
+        ("T.one()#1", FAILED, "m"),
+        ("T.two()#2", SKIPPED, ""),
+    ]
+
+
+def test_names_with_a_cluster_in_a_class_file_become_names_of_the_second_version() -> None:
+    def class_file(*texts: bytes) -> bytes:
+        constants = b"".join(struct.pack(">BH", 1, len(text)) + text for text in texts)
+        long_one = struct.pack(">Bq", 5, 7)  # counts for two
+        return struct.pack(">IIH", 0xCAFEBABE, 61, len(texts) + 3) + long_one + constants + b"the rest"
+
+    told = (b"persistent://prop/use/ns/topic", b"my-tenant/test/ns", b"src/test/resources", b"a/b/c")
+    wanted = (b"persistent://prop/ns/topic", b"my-tenant/test-ns", b"src/test/resources", b"a/b/c")
+    assert without_clusters(class_file(*told)) == class_file(*wanted)
