@@ -77,7 +77,7 @@ class Link(asyncio.BufferedProtocol):
             if isinstance(run, EntryMix):
                 self._mixes.append(PendingMix(run, self._answers_to(run), deadline, add.future))
             else:
-                self._adds.sent(run.ledger_id, PendingAdd(Awaited(run.first_entry_id, count), count, deadline, add.future))
+                self._adds.sent(run.ledger_id, PendingAdd(run.first_entry_id, count, deadline, add.future))
             self._send(self._add_frames(add))
 
     async def read(self, ledger_id: int, first_entry_id: int, count: int) -> EntryRun:

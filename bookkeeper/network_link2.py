@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from bookkeeper.network_link import FRAME_BYTES_MAX, LAST, Add, Link, heard, known, last_entry_of
-from bookkeeper.network_pending import ANSWER_BYTES, Awaited, PendingAdd, PendingMix
+from bookkeeper.network_pending import ANSWER_BYTES, PendingAdd, PendingMix
 from ports.read_buffer import SharedRoom
 from wire.bookie.frames import next_frame
 from wire.bookie.version2 import (
@@ -116,7 +116,7 @@ class Version2Link(Link):
             for ledger_id, entry_id in mix.rest():
                 answer: asyncio.Future[None] = self._loop.create_future()
                 answer.add_done_callback(partial(self._entry_answered, mix))
-                self._adds.sent(ledger_id, PendingAdd(Awaited(entry_id, 1), 1, mix.deadline, answer))
+                self._adds.sent(ledger_id, PendingAdd(entry_id, 1, mix.deadline, answer))
 
     def _entry_answered(self, mix: "PendingMix[asyncio.Future[None]]", answer: "asyncio.Future[None]") -> None:
         error = answer.exception()

@@ -30,10 +30,6 @@ class Awaited:
     def __bool__(self) -> bool:
         return bool(self._parts)
 
-    def are_all(self, first: int, count: int) -> bool:
-        """Exactly these are awaited."""
-        return self._parts == [(first, first + count)]
-
     def count_in(self, first: int, end: int) -> int:
         """How many of [first, end) are awaited."""
         return sum(max(0, min(high, end) - max(low, first)) for low, high in self._parts)
@@ -56,11 +52,33 @@ class Awaited:
 class PendingAdd(Generic[T]):
     """One run that was sent; `owner` is whoever waits. `code` is the first failure's, 0 for none."""
 
-    awaited: Awaited
+    first: int
     count: int
     deadline: float
     owner: T
     code: int = 0
+    parts: Awaited | None = None
+    """What of it is awaited, if some was answered by itself; else all is."""
+
+    @property
+    def awaited(self) -> Awaited:
+        if self.parts is None:
+            self.parts = Awaited(self.first, self.count)
+        return self.parts
+
+    def is_next_of(self, first: int, count: int) -> bool:
+        """All of it is awaited, and answered by the first of these."""
+        return first == self.first and self.count <= count and self.parts is None
+
+    def count_in(self, first: int, end: int) -> int:
+        """How many of [first, end) are awaited."""
+        if self.parts is None:
+            return max(0, min(self.first + self.count, end) - max(self.first, first))
+        return self.parts.count_in(first, end)
+
+    @property
+    def is_done(self) -> bool:
+        return self.parts is not None and not self.parts
 
 
 class PendingAdds(Generic[T]):
@@ -82,29 +100,31 @@ class PendingAdds(Generic[T]):
     def awaits(self, ledger_id: int, first: int, count: int) -> bool:
         """Somebody waits for each of these entries."""
         adds = self._ledgers.get(ledger_id, ())
-        return sum(add.awaited.count_in(first, first + count) for add in adds) >= count
+        return sum(add.count_in(first, first + count) for add in adds) >= count
 
     def answered(self, ledger_id: int, first: int, count: int, code: int) -> list[PendingAdd[T]]:
         """The adds that are done now, in order. An answer that nobody waits for is dropped, as Apache's client does."""
         adds = self._ledgers.get(ledger_id)
         if adds is None:
             return []
-        if adds[0].awaited.are_all(first, count):  # as it nearly always is: one answer for the oldest
+        done: list[PendingAdd[T]] = []
+        while adds and adds[0].is_next_of(first, count):  # as it nearly always is: whole runs, in the order of the adds
             oldest = adds.popleft()
             oldest.code = oldest.code or code
-            return self._with_done(ledger_id, adds, [oldest])
-        rest = [(first, first + count)]
+            done.append(oldest)
+            first, count = first + oldest.count, count - oldest.count
+        rest = [(first, first + count)] if count else []
         for add in adds:
+            if not rest:
+                break
             taken = [part for start, stop in rest for part in add.awaited.take(start, stop)]
             if taken:
                 add.code = add.code or code
                 rest = _without(rest, taken)
-            if not rest:
-                break
-        return self._with_done(ledger_id, adds, [])
+        return self._with_done(ledger_id, adds, done)
 
     def _with_done(self, ledger_id: int, adds: "deque[PendingAdd[T]]", done: "list[PendingAdd[T]]") -> "list[PendingAdd[T]]":
-        while adds and not adds[0].awaited:
+        while adds and adds[0].is_done:
             done.append(adds.popleft())
         if not adds:
             del self._ledgers[ledger_id]

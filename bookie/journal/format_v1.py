@@ -119,7 +119,13 @@ def encode_frame(records: Sequence[Record], key: int, sequence: int, alignment: 
     data: list[Buffer] = []
     data_bytes = 0
     for record in records:
-        if isinstance(record, EntryRun):
+        if isinstance(record, EntryMix):
+            offsets = record.offsets
+            size = offsets[-1]
+            table_parts += (_MIX.pack(MIX_KIND, 0, 0, len(offsets) - 1, size), _little_endian(offsets))
+            data.append(record.buffer)
+            data_bytes += size
+        elif isinstance(record, EntryRun):
             offsets = record.offsets
             first, count = record.first_entry_id, len(offsets) - 1
             start, end = offsets[0], offsets[-1]
@@ -128,10 +134,6 @@ def encode_frame(records: Sequence[Record], key: int, sequence: int, alignment: 
             buffer = record.buffer
             data.append(buffer if start == 0 and end == len(buffer) else memoryview(buffer)[start:end])
             data_bytes += end - start
-        elif isinstance(record, EntryMix):
-            table_parts += (_MIX.pack(MIX_KIND, 0, 0, record.count, record.size_bytes), _little_endian(record.offsets))
-            data.append(record.buffer)
-            data_bytes += record.size_bytes
         elif isinstance(record, MasterKeySet):
             table_parts.append(_KEY.pack(KEY_KIND, 0, len(record.master_key), record.ledger_id) + record.master_key)
         else:

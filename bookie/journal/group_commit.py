@@ -7,7 +7,6 @@ again: a wait of a millisecond, in which ten adds share a write and its fsync in
 BookKeeper's journal waits also at rest, unless journalFlushWhenQueueEmpty is set.
 """
 
-from collections import deque
 from typing import Generic, TypeVar
 
 from wire.record import record
@@ -36,7 +35,9 @@ class GroupCommit(Generic[T]):
         self._group_bytes = group_bytes
         self._group_bytes_max = max(group_bytes, group_bytes_max)
         self._wait_seconds = wait_seconds
-        self._waiting: deque[tuple[T, int]] = deque()
+        self._waiting: list[T] = []
+        self._sizes: list[int] = []
+        """Of the items that wait, in bytes."""
         self._waiting_bytes = 0
         self._oldest_at = 0.0
         self._in_flight = False
@@ -65,7 +66,8 @@ class GroupCommit(Generic[T]):
         first = not self._waiting
         if first:
             self._oldest_at = now
-        self._waiting.append((item, size_bytes))
+        self._waiting.append(item)
+        self._sizes.append(size_bytes)
         self._waiting_bytes += size_bytes
         return not self._in_flight and (first or self._waiting_bytes >= self._group_bytes)
 
@@ -85,19 +87,22 @@ class GroupCommit(Generic[T]):
         self._under_load = bool(self._waiting)
 
     def drain(self) -> list[T]:
-        """Everything that waits, to be failed."""
-        items = [item for item, _ in self._waiting]
-        self._waiting.clear()
-        self._waiting_bytes = 0
+        """Everything that waits; nothing does any more."""
+        items = self._waiting
+        self._waiting, self._sizes, self._waiting_bytes = [], [], 0
         return items
 
     def _take(self) -> list[T]:
         """In order, up to `group_bytes_max`, at least one. What is left keeps the age of the oldest: it is due at once."""
-        items: list[T] = []
-        taken = 0
-        while self._waiting and (not items or taken + self._waiting[0][1] <= self._group_bytes_max):
-            item, size_bytes = self._waiting.popleft()
-            items.append(item)
+        if self._waiting_bytes <= self._group_bytes_max:
+            return self.drain()
+        taken = count = 0
+        for size_bytes in self._sizes:
+            if count and taken + size_bytes > self._group_bytes_max:
+                break
             taken += size_bytes
+            count += 1
+        items = self._waiting[:count]
+        del self._waiting[:count], self._sizes[:count]
         self._waiting_bytes -= taken
         return items

@@ -14,7 +14,7 @@ import errno
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import TypeAlias
 
 from bookie.journal.files import JournalFiles
 from bookie.journal.format_v1 import Record
@@ -37,12 +37,8 @@ LEFT_BYTES_MIN = 64 * 1024
 log = logging.getLogger("bookie.journal")
 
 
-class Pending(NamedTuple):
-    """A record to write, or (without one) an error to give when all before it is done."""
-
-    record: Record | None
-    future: "asyncio.Future[None] | None"
-    error: BookieError | None = None
+Pending: TypeAlias = "tuple[Record | None, asyncio.Future[None] | None, BookieError | None]"
+"""A record to write, or (without one) an error to give when all before it is done; and who waits for that."""
 
 
 class Journal:
@@ -118,13 +114,13 @@ class Journal:
     def append(self, record: Record, size_bytes: int, future: "asyncio.Future[None] | None") -> None:
         if self._failure is not None:
             self.has_lost = self._on_failed(self._failure, [record]) or self.has_lost
-            self._complete([Pending(record, future, self._refusal(record))], None)
-            return
-        self._queue(Pending(record, future), size_bytes)
+            self._complete([(record, future, self._refusal(record))], None)
+        elif self._commit.on_queued((record, future, None), size_bytes, self._loop.time()) and not self._is_asked:
+            self._ask()
 
     def refuse(self, future: "asyncio.Future[None]", error: BookieError) -> None:
         """Fail `future`, after everything appended before."""
-        self._queue(Pending(None, future, error), 0)
+        self._queue((None, future, error), 0)
 
     async def release(self, mark: JournalMark) -> None:
         """Everything up to `mark` is durable elsewhere: files before it may be written again."""
@@ -147,7 +143,7 @@ class Journal:
     async def written(self) -> None:
         """Until all that was appended is on disk, or lost (`has_lost`)."""
         future = self._loop.create_future()
-        self._queue(Pending(None, future), 0)
+        self._queue((None, future, None), 0)
         await future
 
     @property
@@ -198,7 +194,7 @@ class Journal:
             self._idle.set_result(None)
 
     def _write(self, items: list[Pending], queued_at: float, began_at: float) -> None:
-        records = [item.record for item in items if item.record is not None]
+        records = [record for record, _, _ in items if record is not None]
         if not records:
             self._commit.on_written()
             self._complete(items, None)
@@ -258,7 +254,7 @@ class Journal:
         log.error(line("journal write failed", directory=self._directory, file_id=file_id, error=error))
         self._failure = error
         items = [*items, *self._commit.drain()]
-        self.has_lost = self._on_failed(error, [item.record for item in items if item.record is not None]) or self.has_lost
+        self.has_lost = self._on_failed(error, [record for record, _, _ in items if record is not None]) or self.has_lost
         self._complete(items, error)
 
     def _refusal(self, record: Record) -> BookieError:

@@ -136,4 +136,5 @@ class Adds:
 
 
 def _cost(entries: EntryRun | EntryMix) -> int:
-    return entries.size_bytes + entries.count * ENTRY_OVERHEAD_BYTES
+    offsets = entries.offsets
+    return offsets[-1] - offsets[0] + (len(offsets) - 1) * ENTRY_OVERHEAD_BYTES

@@ -203,12 +203,14 @@ class BookieConnection(asyncio.BufferedProtocol):
         except Exception:
             log.exception(line("a request failed", peer=self.address))
             self.end("internal error")
-        if self._rest.is_behind:
+        is_behind = self._rest.is_behind
+        if is_behind:
             self._input.hold(used)
         else:
             self._input.keep(used)
         self._outbox.flush()
-        self._reading_changed()
+        if is_behind or not self._is_reading:
+            self._reading_changed()
 
     def _consume(self, buffer: memoryview, at: int, end: int) -> int:
         """Up to where the bytes are used up."""
@@ -240,7 +242,8 @@ class BookieConnection(asyncio.BufferedProtocol):
             self._begin_short_reads()
             self._handle(self._session.decode(found[0]))
             at = found[1]
-        self._begin_short_reads()
+        if self._short_reads:
+            self._begin_short_reads()
         return at
 
     def _read(self, run: ReadRun) -> None:

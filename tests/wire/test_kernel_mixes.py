@@ -38,7 +38,7 @@ def a_mix(wanted: list[Place]) -> EntryMix:
 
 
 def is_run(wanted: list[Place]) -> bool:
-    return wanted[:4] == [(wanted[0][0], wanted[0][1] + index) for index in range(min(4, len(wanted)))]
+    return wanted[:4] == [(wanted[0][0], wanted[0][1] + index) for index in range(4)]
 
 
 @REQUESTS
@@ -87,8 +87,17 @@ def test_a_ledger_with_another_key_is_not_mixed(requests: ModuleType) -> None:
     assert mix is not None
     assert mix.entries.count == 2
     assert take(requests, data, {}) is None
-    assert take(requests, add(1, 5)) is None
     assert take(requests, b"") is None
+
+
+@REQUESTS
+def test_fewer_entries_than_a_run_are_a_mix_though_they_are_consecutive(requests: ModuleType) -> None:
+    data = [add(1, 5), add(1, 6), add(1, 7), add(1, 8)]
+    for count in (1, 2, 3):
+        mix = take(requests, b"".join(data[:count]) + data[count][:20])
+        assert mix is not None
+        assert mix.entries.count == count
+    assert take(requests, b"".join(data)) is None
 
 
 @REQUESTS

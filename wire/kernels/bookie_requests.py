@@ -107,12 +107,12 @@ def _copied(data: Buffer, start: int, count: int, size: int) -> "tuple[bytes, ar
 
 
 def _begins_a_run(data: Buffer, start: int, end: int, frame_bytes_max: int) -> int:
-    """1 when what is at `start` are RUN_ENTRIES consecutive entries of one ledger, or fewer and no more has come."""
+    """1 when what is at `start` are RUN_ENTRIES consecutive entries of one ledger."""
     at = start
     for index in range(RUN_ENTRIES):
         after = _read_add(data, at, end, frame_bytes_max)
         if after == 0:
-            break
+            return 0
         if (
             read_u64(data, at + 28) != read_u64(data, start + 28)
             or read_u64(data, at + 36) != read_u64(data, start + 36) + index

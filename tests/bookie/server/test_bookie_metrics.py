@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bookie.server.request_stats import NAMES
 from bookie.web.metrics import QUANTILES, metrics_text, summary_text
-from ports.op_stats import BUCKETS, WINDOW_SECONDS, Latencies, OpStats, bucket_end_ms, bucket_of, quantile_ms
+from ports.op_stats import BUCKETS, RECORDED_MAX, WINDOW_SECONDS, Latencies, OpStats, bucket_end_ms, bucket_of, quantile_ms
 from tests.bookie.runs import KEY
 from tests.bookie.server.client import EOK, Served, served
 from tests.wire.bookie_samples import add, batch_read, read
@@ -158,3 +158,15 @@ def test_quantiles_are_of_lately_and_counts_of_all_time(later: float, is_known: 
     assert stats.succeeded.count == 5
     stats.record(1.0, 5)
     assert quantile_ms([stats.succeeded], 1.0) >= 1000
+
+
+def test_what_is_recorded_is_counted_whenever_it_is_read() -> None:
+    read_often, read_once = Latencies(), Latencies()
+    for number in range(2 * RECORDED_MAX + 3):
+        for latencies in (read_often, read_once):
+            latencies.record(number / 1000, number % 3)
+        assert read_often.count == sum(each % 3 for each in range(number + 1))
+    assert (read_once.count, read_once.seconds) == (read_often.count, read_often.seconds)
+    assert read_once.recent() == read_often.recent()
+    assert sum(read_once.recent()) == read_once.count
+    assert len(read_once._recorded) < RECORDED_MAX
