@@ -9,6 +9,7 @@
 | journal_alignment_size | journalAlignmentSize | 4096 (512): whole pages are written, so a recycled one is not read first |
 | journal_max_backups | journalMaxBackups | 1 (5): files kept beyond need; here they are the spares to recycle |
 | journal_max_group_wait_msec | journalMaxGroupWaitMSec | 1, as Pulsar sets it; only under load (journal/group_commit.py) |
+| journal_flush_when_queue_empty | journalFlushWhenQueueEmpty | true (false): who publishes alone waits for nobody |
 | journal_buffered_writes_threshold | journalBufferedWritesThreshold | |
 | journal_sync_data | journalSyncData | false is refused by a log line: an add is acknowledged after fsync, always |
 | db_storage_write_cache_max_size_mb | dbStorage_writeCacheMaxSizeMb | 32 (a quarter of direct memory): both tables together |
@@ -79,6 +80,8 @@ class BookieSettings:
     """Journal files that are kept beyond those that are needed."""
     journal_max_group_wait_msec: int = 1
     """How long an entry may wait for others that share its fsync."""
+    journal_flush_when_queue_empty: bool = True
+    """A journal that has written everything writes the next entry at once. False: it waits for others there, too."""
     journal_buffered_writes_threshold: int = 524_288
     """Bytes that wait for an fsync, at which it is not waited for more."""
     journal_sync_data: bool = True

@@ -63,6 +63,7 @@ class Journal:
             group_bytes=settings.journal_buffered_writes_threshold,
             group_bytes_max=FRAME_BYTES_MAX,
             wait_seconds=settings.journal_max_group_wait_msec / 1000,
+            waits_at_rest=not settings.journal_flush_when_queue_empty,
         )
         self._on_failed = on_failed
         self._loop = asyncio.get_running_loop()

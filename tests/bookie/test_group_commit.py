@@ -33,6 +33,17 @@ def test_what_comes_during_a_write_gathers_until_the_oldest_is_old_enough() -> N
     assert commit.next(1.5) == Write(["b", "c", "d"])
 
 
+def test_one_that_waits_at_rest_too_writes_when_the_first_item_is_old_enough_or_there_is_enough() -> None:
+    commit: GroupCommit[str] = GroupCommit(group_bytes=100, group_bytes_max=200, wait_seconds=1.0, waits_at_rest=True)
+    assert commit.on_queued("a", 10, 0.0)
+    assert commit.next(0.0) == WaitUntil(1.0)
+    assert not commit.on_queued("b", 10, 0.5)
+    assert commit.next(1.0) == Write(["a", "b"])
+    commit.on_written()
+    assert commit.on_queued("c", 100, 3.0)
+    assert commit.next(3.0) == Write(["c"])
+
+
 def test_enough_bytes_end_the_wait() -> None:
     commit = machine()
     commit.on_queued("a", 10, 0.0)
