@@ -19,7 +19,7 @@ DIFFERENT: Mapping[str, tuple[str, str]] = {
     "journalAlignmentSize": ("512", "whole pages are written, so that a recycled one is not read first"),
     "journalMaxBackups": ("5", "kept beyond need; here they are the spares to recycle"),
     "journalFlushWhenQueueEmpty": ("false", "an entry that is alone waits for nobody"),
-    "journalMaxGroupWaitMSec": ("2; Pulsar sets 1", "as Pulsar; at rest nothing waits, unless `journalFlushWhenQueueEmpty` is false"),
+    "journalMaxGroupWaitMSec": ("2; Pulsar sets 1", "as Pulsar; at rest nothing waits (`journalFlushWhenQueueEmpty`)"),
     "journalSyncData": ("true; Pulsar's standalone sets false", "false is refused with a log line: acknowledged means fsynced"),
     "dbStorage_writeCacheMaxSizeMb": ("a quarter of direct memory", "there is no JVM to take a share of; both tables together"),
     "dbStorage_readAheadCacheMaxSizeMb": ("a quarter of direct memory", "there is no JVM to take a share of"),

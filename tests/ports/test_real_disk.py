@@ -1,6 +1,7 @@
 """The disk port on the disk of this machine."""
 
 import asyncio
+import errno
 import os
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -164,5 +165,79 @@ def test_who_listens_hears_of_a_failed_write(tmp_path: Path) -> None:
         failed: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
         listen(file.begin_write(0, [b"abcd"], sync=True), lambda write: failed.set_result(write.exception()))
         assert isinstance(await failed, OSError)
+
+    on_disk(scenario)
+
+
+def recorded(monkeypatch: pytest.MonkeyPatch, *, knows_dsync: bool = True) -> list[str]:
+    """What the system is asked for from now on, in order: writes, writes that are durable when they return, syncs."""
+    calls: list[str] = []
+    write, sync = os.pwritev, os.fdatasync
+
+    def pwritev(descriptor: int, buffers: list[bytes], offset: int, flags: int = 0) -> int:
+        calls.append("durable write" if flags == os.RWF_DSYNC else "write")
+        if flags and not knows_dsync:
+            raise OSError(errno.EOPNOTSUPP, "this file system does not")
+        return write(descriptor, buffers, offset, flags)
+
+    def fdatasync(descriptor: int) -> None:
+        calls.append("sync")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "pwritev", pwritev)
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    return calls
+
+
+def test_a_synced_write_is_one_call_only_where_nothing_else_of_the_file_waits_to_be_made_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True, lane="journal")
+        calls = recorded(monkeypatch)
+        await file.write(0, [b"abcd"], sync=True)
+        assert calls == ["write", "sync"], "whoever wrote it before may have left something"
+        calls.clear()
+        await file.write(4, [b"ef", b"gh"], sync=True)
+        assert calls == ["durable write"]
+        for change in (lambda: file.write(8, [b"ij"]), lambda: file.allocate(100), lambda: file.truncate(50)):
+            await change()
+            calls.clear()
+            await file.write(10, [b"kl"], sync=True)
+            assert calls == ["write", "sync"]
+        await file.write(12, [b"mn"])
+        await file.sync()
+        calls.clear()
+        await file.write(14, [b"op"], sync=True)
+        assert calls == ["durable write"]
+        assert await file.read(0, 16) == b"abcdefghijklmnop"
+
+    on_disk(scenario)
+
+
+def test_a_file_system_without_durable_writes_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True, lane="journal")
+        await file.write(0, [b"abcd"], sync=True)
+        calls = recorded(monkeypatch, knows_dsync=False)
+        await file.write(4, [b"efgh"], sync=True)
+        assert calls == ["durable write", "write", "sync"]
+        assert await file.read(0, 8) == b"abcdefgh"
+
+    on_disk(scenario)
+
+
+def test_a_durable_write_that_is_cut_short_is_done_again_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.pwritev
+
+    def stingy(descriptor: int, buffers: list[bytes], offset: int, flags: int = 0) -> int:
+        return real(descriptor, [b"".join(bytes(buffer) for buffer in buffers)[:3]], offset, flags)
+
+    async def scenario(disk: RealDisk) -> None:
+        file = await disk.open(f"{tmp_path}/f", create=True, lane="journal")
+        await file.write(0, [b"abcd"], sync=True)
+        monkeypatch.setattr(os, "pwritev", stingy)
+        await file.write(4, [b"ef", b"", b"ghijklmn"], sync=True)
+        assert await file.read(0, 20) == b"abcdefghijklmn"
 
     on_disk(scenario)

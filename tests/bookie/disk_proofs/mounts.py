@@ -200,6 +200,11 @@ class PowerCutMount(LoopMount):
         self._send(f"refuse {what}")
         self._need_answer("done")
 
+    def ignore_flushes(self) -> None:
+        """The disk lies, until `again`: what was flushed is lost with the power like everything else."""
+        self._send("ignore flushes")
+        self._need_answer("done")
+
     def again(self) -> None:
         """Nobody has a file open any more: mount what the disk holds now, which replays the journal of the file system."""
         self.unmount()

@@ -5,7 +5,7 @@
 What was written is volatile until a flush (the file system's, for an fsync) has followed it. `cut WRITES SEED` on stdin takes
 the power away when so many further writes have come: everything up to the last flush stays; of what came after, sectors are
 kept or lost by chance, out of order. From then on every request fails with EIO, until `on`. `refuse writes` and
-`refuse reads` fail these alone, as a disk does that dies.
+`refuse reads` fail these alone, as a disk does that dies; after `ignore flushes` a flush is answered, and does nothing.
 Owns the bytes, in memory. Never in here: what is on the disk. One thread, so that each command falls between two requests.
 """
 
@@ -112,6 +112,7 @@ class PowerCutDisk:
         self._path = path
         self._refused: frozenset[Request] = frozenset()
         self._flush_count = 0
+        self._ignores_flushes = False
         self._writes_left = 0
         """Until the power cut that was asked for; 0: none was."""
         self._chance = random.Random()
@@ -145,7 +146,9 @@ class PowerCutDisk:
                 self._writes_left, self._chance = int(writes), random.Random(int(seed))
                 return  # answered when it is done
             case ["on"]:
-                self._refused = frozenset()
+                self._refused, self._ignores_flushes = frozenset(), False
+            case ["ignore", "flushes"]:
+                self._ignores_flushes = True
             case ["refuse", "writes"]:
                 self._refused = frozenset((Request.WRITE, Request.FSYNC))
             case ["refuse", "reads"]:
@@ -202,7 +205,8 @@ class PowerCutDisk:
                 return _WRITTEN.pack(size, 0)
             case Request.FSYNC:
                 self._flush_count += 1
-                self.image.flush()
+                if not self._ignores_flushes:
+                    self.image.flush()
                 return b""
             case Request.RELEASE | Request.FLUSH | Request.DESTROY:
                 return b""

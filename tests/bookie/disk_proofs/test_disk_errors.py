@@ -19,6 +19,8 @@ from wire.bookie_codes import BookieCode, BookieError
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 OTHER_LEDGER = 99
+FAILED_SYNC = "fdatasync,pwritev2:error=EIO"
+"""Also of a write that is durable when it returns."""
 NO_FLUSH = ("flushInterval=600000", "dbStorage_writeCacheMaxSizeMb=64", "journalMaxSizeMB=64")
 """So that the fsync which fails is the journal's."""
 
@@ -49,7 +51,7 @@ def test_after_an_fsync_that_failed_nothing_is_acknowledged(tmp_path: Path, meta
         async with connected(bookie.port) as client:
             async with Load(client, record, random.Random(1)) as load:
                 await load.more(100)
-                with Injected(bookie.pid, "fdatasync:error=EIO", tmp_path / "calls"):
+                with Injected(bookie.pid, FAILED_SYNC, tmp_path / "calls"):
                     assert await load.refused() is BookieCode.EREADONLY
                     refused_at = len(record.acknowledged)
                     assert await code_of_add(client) is BookieCode.EREADONLY
@@ -74,7 +76,7 @@ def test_a_bookie_that_may_not_be_read_only_ends_when_an_fsync_fails(tmp_path: P
         record = Record()
         async with connected(bookie.port) as client, Load(client, record, random.Random(2)) as load:
             await load.more(100)
-            with Injected(bookie.pid, "fdatasync:error=EIO", tmp_path / "calls"):
+            with Injected(bookie.pid, FAILED_SYNC, tmp_path / "calls"):
                 await load.refused()
                 assert bookie.end() == 1
         assert "readOnlyModeEnabled=false: the bookie has to end" in bookie.log.read_text()

@@ -8,7 +8,6 @@ import pytest
 from tests.bookie.disk_proofs.acknowledged import Loss, check, connected
 from tests.bookie.disk_proofs.mounts import need_power_cuts
 from tests.bookie.disk_proofs.power_cuts import power_cuts, run_rounds
-from tests.bookie.disk_proofs.system_call_errors import Injected, need_tracing
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 ROUNDS = 3
@@ -21,15 +20,12 @@ def test_what_was_acknowledged_is_there_after_power_cuts(tmp_path: Path, metadat
     assert rounds[-1].acknowledged > 0
 
 
-def test_with_an_fsync_that_does_nothing_the_same_finds_a_loss(tmp_path: Path, metadata_service_uri: str) -> None:
+def test_on_a_disk_that_ignores_flushes_the_same_finds_a_loss(tmp_path: Path, metadata_service_uri: str) -> None:
     need_power_cuts()
-    need_tracing()
 
     async def scenario() -> None:
-        with (
-            power_cuts(tmp_path, metadata_service_uri, seed=1) as cuts,
-            Injected(cuts.bookie.pid, "fsync,fdatasync:retval=0", tmp_path / "calls"),
-        ):
+        with power_cuts(tmp_path, metadata_service_uri, seed=1) as cuts:
+            cuts.disk.ignore_flushes()
             await cuts.load_and_cut()
             cuts.bookie.start()
             async with connected(cuts.bookie.port) as client:
