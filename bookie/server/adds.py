@@ -86,21 +86,23 @@ class Adds:
         listen(future, partial(self._run_added, began, run))
 
     def _added(self, began: float, entries: EntryRun, answers: Answers, future: "asyncio.Future[None]") -> None:
-        self._peer.answer(answers.added(self._ended(began, entries, future), entries.ledger_id, entries.first_entry_id))
+        code = self._ended(began, entries, future.exception())
+        self._peer.answer(answers.added(code, entries.ledger_id, entries.first_entry_id))
 
     def _run_added(self, began: float, run: AddRun, future: "asyncio.Future[None]") -> None:
         entries = run.entries
-        code = self._ended(began, entries, future)
+        code = self._ended(began, entries, future.exception())
         header = run.header & 0xFFFF0000
         self._peer.answer(plain_responses(header, code, entries.ledger_id, entries.first_entry_id, entries.count))
 
     def _mix_added(self, began: float, mix: AddMix, future: "asyncio.Future[None]") -> None:
-        if isinstance(future.exception(), NotAsOne):
+        failure = future.exception()
+        if isinstance(failure, NotAsOne):
             self._bytes -= _cost(mix.entries)
             for run in runs_of([mix.entries]):
                 self._add_run(AddRun(mix.header, mix.master_key, run, mix.end))
         else:
-            code = self._ended(began, mix.entries, future)
+            code = self._ended(began, mix.entries, failure)
             self._peer.answer(mix_responses(mix.entries, mix.header & 0xFFFF0000, code))
 
     def _began(self, entries: EntryRun | EntryMix) -> float:
@@ -111,12 +113,11 @@ class Adds:
             self._on_load()
         return self._now()
 
-    def _ended(self, began: float, entries: EntryRun | EntryMix, future: "asyncio.Future[None]") -> BookieCode:
+    def _ended(self, began: float, entries: EntryRun | EntryMix, failure: BaseException | None) -> BookieCode:
         before = self._bytes
         self._bytes = before - _cost(entries)
         if before > ADD_BYTES_MAX // 2 >= self._bytes:
             self._on_load()
-        failure = future.exception()
         self._stats.adds.record(self._now() - began, entries.count, has_failed=failure is not None)
         if failure is None:
             self._stats.written_bytes += entries.size_bytes
