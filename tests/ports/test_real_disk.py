@@ -200,7 +200,12 @@ def test_a_synced_write_is_one_call_only_where_nothing_else_of_the_file_waits_to
         calls.clear()
         await file.write(4, [b"ef", b"gh"], sync=True)
         assert calls == ["durable write"]
-        for change in (lambda: file.write(8, [b"ij"]), lambda: file.allocate(100), lambda: file.truncate(50)):
+        changes: list[Callable[[], Awaitable[None]]] = [
+            partial(file.write, 8, [b"ij"]),
+            partial(file.allocate, 100),
+            partial(file.truncate, 50),
+        ]
+        for change in changes:
             await change()
             calls.clear()
             await file.write(10, [b"kl"], sync=True)
