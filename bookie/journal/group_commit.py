@@ -5,7 +5,7 @@ What comes while a write is in flight gathers; if anything has gathered when it 
 `group_bytes` or the age `wait_seconds` is reached (journalBufferedWritesThreshold, journalMaxGroupWaitMSec) before it writes
 again: a wait of a millisecond, in which ten adds share a write and its fsync instead of paying one each.
 BookKeeper's journal waits also at rest, unless journalFlushWhenQueueEmpty is set; here that is so from the start, and `false`
-makes this one wait as well: at a thousand lone adds a second it halves the writes, and each add takes a millisecond longer.
+makes this one wait as well: fewer writes, and a lone add takes up to journalMaxGroupWaitMSec longer.
 """
 
 from typing import Generic, TypeVar
