@@ -10,6 +10,8 @@ Never in here: time, waiting, watchers.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sortedcontainers import SortedDict
+
 from metadata.paths import ROOT, check_path, join_path, split_path
 from metadata.store import (
     ANY_VERSION,
@@ -30,6 +32,8 @@ from wire.record import record
 
 DURABLE = 0
 """The session of nodes that outlive every session."""
+WIDE = 1000
+"""A node with so many children keeps their names in order: to put 100,000 names in order takes a tenth of a second."""
 
 
 @record(frozen=True, slots=True)
@@ -98,9 +102,11 @@ class Tree:
         """From what was made durable; a counter counts at least the children that are there."""
         tree = cls()
         for path, node in nodes:
-            tree._link(path, node)
+            tree._link(path, node, keeps_order=False)
         for parent, names in tree._children.items():
             tree._counters[parent] = len(names)
+            if len(names) > WIDE:
+                tree._children[parent] = SortedDict(names)
         for parent, counter in counters.items():
             tree._set_counter(parent, max(counter, tree._counters.get(parent, 0)))
         return tree
@@ -118,7 +124,8 @@ class Tree:
 
     def children(self, path: str) -> list[str]:
         check_path(path)
-        return sorted(self._children.get(path, ()))
+        names = self._children.get(path, {})
+        return list(names) if isinstance(names, SortedDict) else sorted(names)
 
     def session_paths(self, session: int) -> Iterator[str]:
         """Ephemeral nodes of a session; of every one for DURABLE."""
@@ -252,7 +259,7 @@ class Tree:
         for parent, before in reversed(applied.counters_before):
             self._set_counter(parent, before)
 
-    def _link(self, path: str, node: Node) -> None:
+    def _link(self, path: str, node: Node, *, keeps_order: bool = True) -> None:
         self._nodes[path] = node
         parent, name = split_path(path)
         names = self._children.get(parent)
@@ -260,6 +267,8 @@ class Tree:
             self._children[parent] = {name: None}
         else:
             names[name] = None
+            if keeps_order and len(names) == WIDE + 1 and not isinstance(names, SortedDict):
+                self._children[parent] = SortedDict(names)
 
     def _unlink(self, path: str) -> None:
         del self._nodes[path]
