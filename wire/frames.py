@@ -29,6 +29,8 @@ _TEXTS_MAX = 64
 
 _BODIES = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields if field.number > 1}
 """A command of type N is in field number N."""
+_LENGTH_DELIMITED = 2
+"""Protobuf's wire type of a message in a field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,22 @@ def encode(command: BaseCommand, payload: Buffer = b"") -> bytes:
     encoded = command.SerializeToString()
     sizes = (len(encoded) + 4 + len(payload)).to_bytes(4) + len(encoded).to_bytes(4)
     return b"".join((sizes, encoded, payload))
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*found, value))
+
+
+def joined(kind: BaseCommand.Type, field: str, parts: Sequence[bytes]) -> bytes:
+    """The frame of a command whose message, in `field`, was encoded in parts: `encode` of all of it at once gives the same."""
+    head, body_bytes = BaseCommand(type=kind).SerializeToString(), sum(map(len, parts))
+    head += _varint(BaseCommand.DESCRIPTOR.fields_by_name[field].number << 3 | _LENGTH_DELIMITED) + _varint(body_bytes)
+    command_bytes = len(head) + body_bytes
+    return b"".join(((command_bytes + 4).to_bytes(4), command_bytes.to_bytes(4), head, *parts))
 
 
 PING = encode(BaseCommand(type=BaseCommand.PING, ping=CommandPing()))

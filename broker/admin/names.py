@@ -1,9 +1,14 @@
-"""The cluster, namespace or topic that a path names. Owns nothing; refuses what is no name (BrokerError)."""
+"""What a path names (a cluster, a namespace, a topic), and lists of names. Refuses what is no name (BrokerError)."""
+
+from collections.abc import Iterable
 
 from starlette.requests import Request
 
 from metadata.store import MetadataStore
+from ports.slices import in_slices
 
+from ..service.bundles import parse_range
+from ..service.topic_lists import NAMES_PER_SLICE
 from ..service.topic_name import NamespaceName, TopicName
 from .answers import Refusal
 
@@ -30,3 +35,18 @@ def topic_of(request: Request) -> TopicName:
     topic = TopicName.parse(f"{domain}://{params['tenant']}/{params['namespace']}/{params['topic']}")
     request.state.topic = str(topic)
     return topic
+
+
+async def full_names(topics: Iterable[TopicName]) -> list[str]:
+    """In slices."""
+    return [str(topic) async for topic in in_slices(topics, NAMES_PER_SLICE)]
+
+
+async def names_in(namespace: NamespaceName, bundle: str | None, topics: Iterable[TopicName]) -> list[str]:
+    """Full names of those in the bundle of this range; of all where no bundle is named. In slices."""
+    if not bundle:
+        return await full_names(topics)
+    cut = parse_range(namespace, bundle)
+    if cut is None:
+        return []
+    return [str(topic) async for topic in in_slices(topics, NAMES_PER_SLICE) if cut.covers(topic)]

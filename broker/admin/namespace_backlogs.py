@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from metadata.paths import encode_name
+from ports.slices import in_slices
 
 from ..compaction.compacted_topic import COMPACTION_CURSOR
 from ..errors import BrokerError, ServerError
@@ -17,6 +18,7 @@ from ..security.needs import Kind
 from ..service.broker_service import BrokerService
 from ..service.bundles import Bundle
 from ..service.errors import BundleNotFound, TopicElsewhere, TopicNotFound
+from ..service.topic_lists import NAMES_PER_SLICE
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 from .answers import no_content
@@ -76,13 +78,15 @@ class NamespaceBacklogRoutes:
         named = cut.all() if text is None else [found for found in [cut.named(text)] if found is not None]
         if not named:
             raise BundleNotFound(str(namespace), text or "")
-        topics = await self._service.list_topics(namespace)
-        for bundle in named:
-            await self._in_bundle(bundle, [topic for topic in topics if bundle.covers(topic)], action, work)
+        inside: dict[Bundle, list[TopicName]] = {bundle: [] for bundle in named}
+        async for topic in in_slices(await self._service.list_topics(namespace), NAMES_PER_SLICE):
+            inside.get(cut.of(topic), []).append(topic)
+        for bundle, topics in inside.items():
+            await self._in_bundle(bundle, topics, action, work)
         return no_content()
 
     async def _in_bundle(self, bundle: Bundle, topics: list[TopicName], action: str, work: _Work) -> None:
-        for name in topics:
+        async for name in in_slices(topics):
             try:
                 await work(await self._service.topic(name, may_create=False))
             except TopicNotFound:

@@ -4,6 +4,7 @@ While it is being deleted a namespace is marked (`deleted` in its policies), as 
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
 from metadata.paths import encode_name
@@ -14,6 +15,7 @@ from ..service.broker_service import BrokerService
 from ..service.errors import BundleNotFound, TopicElsewhere, TopicNotFound
 from ..service.lookups import Answer
 from ..service.namespaces import policies_path
+from ..service.topic_lists import NAMES_PER_SLICE
 from ..service.topic_name import NamespaceName, TopicName
 from .answers import Refusal
 from .bundles import bundles_of
@@ -46,13 +48,13 @@ class NamespaceDeletion:
         await self._mark(path, is_deleted=True)
         topics = await self._service.list_topics(namespace, system_topics=True)
         partitioned = [each for domain in _DOMAINS for each in await self._partitioned(namespace, domain)]
-        if not is_forced and (partitioned or not all(topic.is_system for topic in topics)):
+        of_system = [topic async for topic in in_slices(topics, NAMES_PER_SLICE) if topic.is_system]
+        if not is_forced and (partitioned or len(of_system) < len(topics)):
             await self._mark(path, is_deleted=False)
             raise Refusal(409, "Cannot delete non empty namespace")
-        async for topic in in_slices(
-            sorted(topics, key=lambda each: each.is_system)
-        ):  # the system's say how the others are to be treated
-            await self._delete_topic(topic)
+        known = set(of_system)
+        async for topic in in_slices(chain((topic for topic in topics if topic not in known), of_system)):
+            await self._delete_topic(topic)  # the system's last: they say how the others are to be treated
         await unload_namespace(self._service, namespace)
         await self._delete_schemas(namespace)
         for root in _LEFT_BEHIND:
@@ -64,7 +66,8 @@ class NamespaceDeletion:
         bundle = (await bundles_of(self._service, namespace)).named(text)
         if bundle is None:
             raise BundleNotFound(str(namespace), text)
-        topics = [topic for topic in await self._service.list_topics(namespace) if bundle.covers(topic)]
+        listed = in_slices(await self._service.list_topics(namespace), NAMES_PER_SLICE)
+        topics = [topic async for topic in listed if bundle.covers(topic)]
         if topics and not is_forced:
             raise Refusal(409, "Cannot delete non empty bundle")
         async for topic in in_slices(topics):

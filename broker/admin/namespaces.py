@@ -23,7 +23,7 @@ from .bundles import bundles_data, bundles_of
 from .documents import Documents
 from .elsewhere import redirect
 from .endpoints import Access, Endpoint, Query
-from .names import namespace_of
+from .names import full_names, namespace_of
 from .namespace_deletion import NamespaceDeletion
 from .namespace_policy_table import check_document
 from .tenants import ROOT, require_name
@@ -122,9 +122,9 @@ class NamespaceRoutes:
         """Its topics, partitions one by one; of those that are not persistent the ones that are loaded here."""
         query = request.state.query
         topics = await self._service.list_topics(namespace_of(request), system_topics=query["includeSystemTopic"])
-        found = [] if query["mode"] is Mode.NON_PERSISTENT else [str(topic) for topic in topics]
+        found = [] if query["mode"] is Mode.NON_PERSISTENT else await full_names(topics)
         if query["mode"] in (Mode.NON_PERSISTENT, Mode.ALL):
-            found += map(str, await self._service.list_non_persistent(namespace_of(request)))
+            found += await full_names(await self._service.list_non_persistent(namespace_of(request)))
         return json_answer(found)
 
     def _new_name(self, request: Request) -> NamespaceName:

@@ -11,13 +11,12 @@ from starlette.responses import Response
 
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
-from ..service.bundles import parse_range
 from ..service.lookups import BROKERS, Advertised, broker_id
 from ..service.topic_name import NamespaceName
 from .answers import Refusal, json_answer
 from .elsewhere import ask_json
 from .endpoints import Access, Endpoint, Query
-from .names import namespace_of, topic_of
+from .names import full_names, names_in, namespace_of, topic_of
 
 _PERSISTENT = "/admin/v2/persistent/"
 _NAMESPACE = "/admin/v2/non-persistent/{tenant}/{namespace}"
@@ -107,11 +106,7 @@ class NonPersistentRoutes:
         return json_answer([*await self._here(namespace, bundle), *await self._elsewhere(namespace, bundle)])
 
     async def _here(self, namespace: NamespaceName, bundle: str | None) -> list[str]:
-        topics = await self._service.list_non_persistent(namespace)
-        if bundle:
-            cut = parse_range(namespace, bundle)
-            topics = [topic for topic in topics if cut is not None and cut.covers(topic)]
-        return [str(topic) for topic in topics]
+        return await names_in(namespace, bundle, await self._service.list_non_persistent(namespace))
 
     async def _elsewhere(self, namespace: NamespaceName, bundle: str | None) -> list[str]:
         own, found = broker_id(self._service.advertised), list[str]()
@@ -126,4 +121,4 @@ class NonPersistentRoutes:
         namespace = namespace_of(request)
         await self._service.namespaces.require(namespace)
         found = await self._service.partitioned_topics.list_in(namespace, "non-persistent")
-        return json_answer([str(topic) for topic in found])
+        return json_answer(await full_names(found))

@@ -9,7 +9,6 @@ from metadata.paths import encode_name
 
 from ..security.needs import Kind
 from ..service.broker_service import BrokerService
-from ..service.bundles import parse_range
 from ..service.errors import TopicConflict, TopicNotFound
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
@@ -17,7 +16,7 @@ from .answers import BadRequest, Refusal, json_answer, no_content, read_json, wh
 from .each_partition import on_each_partition
 from .elsewhere import ask
 from .endpoints import Access, Endpoint, Query
-from .names import TOPIC, namespace_of, topic_of
+from .names import TOPIC, full_names, names_in, namespace_of, topic_of
 from .stats import STATS_QUERY, partitioned_stats_json, told_stats
 from .topic_facts import TopicFactRoutes
 from .topic_properties import TopicPropertyRoutes
@@ -71,16 +70,13 @@ class TopicRoutes:
         """Tells the topics of a namespace, or of one bundle of it."""
         namespace, query = namespace_of(request), request.state.query
         topics = await self._service.list_topics(namespace, system_topics=query["includeSystemTopic"])
-        if query["bundle"]:
-            bundle = parse_range(namespace, query["bundle"])
-            topics = [topic for topic in topics if bundle is not None and bundle.covers(topic)]
-        return json_answer([str(topic) for topic in topics])
+        return json_answer(await names_in(namespace, query["bundle"], topics))
 
     async def list_partitioned(self, request: Request) -> Response:
         """Tells the partitioned topics of a namespace."""
         namespace = namespace_of(request)
         await self._service.namespaces.require(namespace)
-        return json_answer([str(topic) for topic in await self._service.partitioned_topics.list_in(namespace)])
+        return json_answer(await full_names(await self._service.partitioned_topics.list_in(namespace)))
 
     async def get_partitions(self, request: Request) -> Response:
         """Tells how many partitions a topic has; 0: it is not partitioned."""

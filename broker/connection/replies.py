@@ -1,6 +1,5 @@
 """The commands that the broker sends, as frames. Pure. Required fields are given even when they are 0; -1 is 2 ** 64 - 1."""
 
-from collections.abc import Sequence
 from typing import cast
 
 from wire.frames import encode
@@ -189,23 +188,6 @@ def last_message_id(request_id: int, last: LastMessage, partition: int) -> bytes
     if last.mark_delete is not None:
         told.consumer_mark_delete_position.CopyFrom(message_id(last.mark_delete))
     return encode(BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE, get_last_message_id_response=told))
-
-
-def topics_of_namespace(request_id: int, topics: Sequence[str], topics_hash: str, *, filtered: bool, changed: bool) -> bytes:
-    told = api.CommandGetTopicsOfNamespaceResponse(
-        request_id=request_id, topics=topics, topics_hash=topics_hash, filtered=filtered, changed=changed
-    )
-    return encode(BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE, get_topics_of_namespace_response=told))
-
-
-def watch_topic_list_success(request_id: int, watcher_id: int, topics: Sequence[str], topics_hash: str) -> bytes:
-    told = api.CommandWatchTopicListSuccess(request_id=request_id, watcher_id=watcher_id, topic=topics, topics_hash=topics_hash)
-    return encode(BaseCommand(type=BaseCommand.WATCH_TOPIC_LIST_SUCCESS, watch_topic_list_success=told))
-
-
-def watch_topic_update(watcher_id: int, new: Sequence[str], deleted: Sequence[str], topics_hash: str) -> bytes:
-    told = api.CommandWatchTopicUpdate(watcher_id=watcher_id, new_topics=new, deleted_topics=deleted, topics_hash=topics_hash)
-    return encode(BaseCommand(type=BaseCommand.WATCH_TOPIC_UPDATE, watch_topic_update=told))
 
 
 def schema_found(request_id: int, found: VersionedSchema, name: str) -> bytes:

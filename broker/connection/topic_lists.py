@@ -1,7 +1,9 @@
 """GET_TOPICS_OF_NAMESPACE and WATCH_TOPIC_LIST: which topics there are, and telling of new and deleted ones."""
 
+import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
@@ -12,7 +14,7 @@ from ..service.broker_service import BrokerService
 from ..service.namespaces import listed
 from ..service.topic_lists import Pattern, UnusablePattern, compile_pattern, matching, topics_hash
 from ..service.topic_name import NamespaceName, TopicName
-from . import replies
+from . import replies, topic_list_replies
 from .link import Link, Routes
 
 log = logging.getLogger(__name__)
@@ -30,24 +32,30 @@ class TopicLists:
         self._watchers: dict[int, Callable[[], None]] = {}
         self._asked: dict[int, int] = {}
         """By watcher: the request that was made last, until it is answered or taken back."""
+        self._turn = asyncio.Lock()
+        """A list of 100,000 names takes some thirty megabytes until it is answered: of one connection one is made at a time."""
 
     # ---- GET_TOPICS_OF_NAMESPACE
 
     def on_get_topics(self, command: BaseCommand, _: memoryview) -> None:
         asked = command.get_topics_of_namespace
-        self._link.run(self._answer_topics(asked), lambda failure: self._link.answer(replies.error(asked.request_id, failure)))
+        self._link.run(self._get_topics(asked), lambda failure: self._link.answer(replies.error(asked.request_id, failure)))
 
-    async def _answer_topics(self, asked: api.CommandGetTopicsOfNamespace) -> None:
+    async def _get_topics(self, asked: api.CommandGetTopicsOfNamespace) -> None:
+        async with self._turn:
+            if self._link.is_open:
+                self._link.answer(await self._topics_told(asked))
+
+    async def _topics_told(self, asked: api.CommandGetTopicsOfNamespace) -> bytes:
         namespace = NamespaceName.parse(asked.namespace)
         topics = await self._listed(namespace, asked.mode)
         pattern = self._pattern_of(asked)
         names, is_filtered = await matching(topics, pattern), pattern is not None
         known = await topics_hash(names)
         changed = asked.topics_hash != known
-        self._link.answer(
-            replies.topics_of_namespace(
-                asked.request_id, names if changed else (), known, filtered=is_filtered, changed=changed
-            )
+        told = names if changed else ()
+        return await topic_list_replies.topics_of_namespace(
+            asked.request_id, told, known, filtered=is_filtered, changed=changed
         )
 
     def _pattern_of(self, asked: api.CommandGetTopicsOfNamespace) -> Pattern | None:
@@ -79,7 +87,7 @@ class TopicLists:
             self._is_current(asked)
             self._link.answer(replies.error(asked.request_id, failure))
 
-        self._link.run(self._watch(asked), refuse)
+        self._link.run(self._watch_in_turn(asked), refuse)
 
     def _is_current(self, asked: api.CommandWatchTopicList) -> bool:
         """Whether the client still wants this: it has not closed the watcher, nor asked again. Then it counts as answered."""
@@ -87,6 +95,10 @@ class TopicLists:
             return False
         del self._asked[asked.watcher_id]
         return self._link.is_open
+
+    async def _watch_in_turn(self, asked: api.CommandWatchTopicList) -> None:
+        async with self._turn:
+            await self._watch(asked)
 
     async def _watch(self, asked: api.CommandWatchTopicList) -> None:
         """A second time for the same watcher: the client compares notes (its hash with ours)."""
@@ -100,18 +112,19 @@ class TopicLists:
             raise BrokerError(ServerError.NOT_ALLOWED, f"Topics pattern is not evaluated by this broker: {why}") from why
         if len(self._watchers) >= WATCHERS_MAX and asked.watcher_id not in self._watchers:
             raise BrokerError(ServerError.NOT_ALLOWED, f"More than {WATCHERS_MAX} topic list watchers on one connection")
-        topics, known, unwatch = await self._service.watch_topics(
-            namespace,
-            pattern,
-            lambda new, deleted, known: self._link.answer(replies.watch_topic_update(asked.watcher_id, new, deleted, known)),
-        )
+        watched = await self._service.watch_topics(namespace, pattern, partial(self._change, asked.watcher_id))
+        told = () if asked.topics_hash == watched.hash else watched.topics
+        answer = await topic_list_replies.watch_topic_list_success(asked.request_id, asked.watcher_id, told, watched.hash)
         if self._is_current(asked):
             self._close(asked.watcher_id)
-            self._watchers[asked.watcher_id] = unwatch
+            self._watchers[asked.watcher_id] = watched.end
+            watched.begin()
         else:
-            unwatch()
-        told = () if asked.topics_hash == known else topics
-        self._link.answer(replies.watch_topic_list_success(asked.request_id, asked.watcher_id, told, known))
+            watched.end()
+        self._link.answer(answer)
+
+    async def _change(self, watcher_id: int, new: list[str], deleted: list[str], known: str) -> Callable[[], None]:
+        return partial(self._link.answer, await topic_list_replies.watch_topic_update(watcher_id, new, deleted, known))
 
     def _close(self, watcher_id: int) -> None:
         unwatch = self._watchers.pop(watcher_id, None)

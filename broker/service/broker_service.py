@@ -13,6 +13,7 @@ from metadata.store import MetadataStore
 from ports.clock import Clock
 from ports.logs import line
 from ports.side_by_side import side_by_side
+from ports.slices import in_slices
 
 from ..errors import BrokerError, ServerError
 from ..meters import BrokerMeters
@@ -44,11 +45,11 @@ from .producer_names import ProducerNames
 from .settings import BrokerSettings
 from .system_logs import SystemLogs, keep_what_is_not_compacted
 from .topic_kinds import non_persistent_of, persistent_of, require_kind
-from .topic_lists import Pattern, matching, topics_hash
+from .topic_lists import NAMES_PER_SLICE, Pattern, matching, topics_hash
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
 from .topic_policies import TopicPolicyDocuments
 from .topic_schemas import TopicSchemas
-from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers
+from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers, WatchedTopics
 
 log = logging.getLogger(__name__)
 
@@ -238,7 +239,8 @@ class BrokerService:
 
     async def close_topics(self, covers: Callable[[TopicName], bool]) -> None:
         """Of these nothing is served when it returns, and nothing is being loaded."""
-        names = [name for name in self._topics.names() if covers(TopicName.parse(name))]
+        known = in_slices(self._topics.names(), NAMES_PER_SLICE)
+        names = [name async for name in known if covers(TopicName.parse(name))]
         ends = (self._topics.remove(name, lambda loaded: loaded.close()) for name in names)
         for name, failure in zip(names, await side_by_side(ends), strict=True):
             if isinstance(failure, BaseException):
@@ -249,13 +251,13 @@ class BrokerService:
     async def list_topics(self, namespace: NamespaceName, *, system_topics: bool = False) -> list[TopicName]:
         """Persistent topics, partitions one by one, in the order of their encoded names."""
         await self.namespaces.require(namespace)
-        topics = await persistent_of(namespace, await self._store.children(persistent_topics_path(namespace)))
-        return [topic for topic in topics if system_topics or not topic.is_system]
+        names = await self._store.children(persistent_topics_path(namespace))
+        return await persistent_of(namespace, names, system_topics=system_topics)
 
     async def list_non_persistent(self, namespace: NamespaceName) -> list[TopicName]:
         """Those that are loaded here: nothing else knows of them (getListOfNonPersistentTopics)."""
         await self.namespaces.require(namespace)
-        return non_persistent_of(namespace, self._topics.all)
+        return await non_persistent_of(namespace, list(self._topics.all))
 
     async def check_backlog_quotas(self) -> None:
         """Of all topics, now rather than at the next round."""
@@ -307,20 +309,16 @@ class BrokerService:
 
     # ---- Watchers
 
-    async def watch_topics(
-        self, namespace: NamespaceName, pattern: Pattern, listener: TopicListListener
-    ) -> tuple[list[str], str, Callable[[], None]]:
-        """The topics that match now, their hash, and the call that ends telling `listener` of the changes from now on."""
+    async def watch_topics(self, namespace: NamespaceName, pattern: Pattern, listener: TopicListListener) -> WatchedTopics:
+        """The topics that match now; `listener` is told what changes from now on, once the watcher has begun."""
         watcher = TopicListWatcher(pattern, listener)
         unwatch = self._watchers.add(namespace, watcher)
         try:
             topics = await matching(await listed(self.list_topics(namespace)), pattern)
-            known = await topics_hash(topics)
+            return WatchedTopics(topics, await topics_hash(topics), lambda: watcher.begin(topics), unwatch)
         except BaseException:
             unwatch()
             raise
-        watcher.begin(topics)
-        return topics, known, unwatch
 
     # ---- Within
 
@@ -336,7 +334,9 @@ class BrokerService:
     async def _require_room(self, namespace: NamespaceName, more: int) -> None:
         said = (await self.policies.of_namespace(namespace)).max_topics
         limit = self.settings.max_topics_per_namespace if said is None else said
-        if limit > 0 and len(await self.list_topics(namespace)) + more > limit:
+        if limit <= 0 or len(await self._store.children(persistent_topics_path(namespace))) + more <= limit:
+            return
+        if len(await self.list_topics(namespace)) + more > limit:
             raise BrokerError(ServerError.NOT_ALLOWED, f"Exceed maximum number of topics in namespace {namespace}: {limit}")
 
     async def _is_there(self, topic: TopicName) -> bool:

@@ -5,7 +5,7 @@ Owns who is told. What is forgotten is each listener's; without this a broker wo
 
 from collections.abc import Callable, Iterable
 
-from .topic_name import NamespaceName, TopicName
+from .topic_name import NamespaceName
 
 Listener = Callable[[NamespaceName], None]
 
@@ -19,7 +19,8 @@ class GoneNamespaces:
 
     def gone(self, namespace: NamespaceName) -> None:
         """Nothing happens when it is there again, with topics: these rely on what is known."""
-        if any(TopicName.parse(name).namespace == namespace for name in self._topics()):
+        start = f"persistent://{namespace}/"
+        if any(name.removeprefix("non-").startswith(start) for name in self._topics()):
             return
         for each in self.listeners:
             each(namespace)

@@ -25,12 +25,17 @@ def require_openable(topic: TopicName) -> None:
         raise BrokerError(ServerError.NOT_ALLOWED, f"Can not create transaction system topic {topic}")
 
 
-async def persistent_of(namespace: NamespaceName, encoded: Iterable[str]) -> list[TopicName]:
+async def persistent_of(namespace: NamespaceName, encoded: Iterable[str], *, system_topics: bool) -> list[TopicName]:
     """Those that have these names in metadata. In slices."""
-    return [TopicName.of_metadata("persistent", namespace, name) async for name in in_slices(encoded, NAMES_PER_SLICE)]
+    found = list[TopicName]()
+    async for name in in_slices(encoded, NAMES_PER_SLICE):
+        topic = TopicName.of_metadata("persistent", namespace, name)
+        if system_topics or not topic.is_system:
+            found.append(topic)
+    return found
 
 
-def non_persistent_of(namespace: NamespaceName, loaded: Iterable[str]) -> list[TopicName]:
-    """Those of these full names."""
+async def non_persistent_of(namespace: NamespaceName, loaded: Iterable[str]) -> list[TopicName]:
+    """Those of these full names. In slices."""
     start = f"non-persistent://{namespace}/"
-    return [TopicName.parse(name) for name in loaded if name.startswith(start)]
+    return [TopicName.parse(name) async for name in in_slices(loaded, NAMES_PER_SLICE) if name.startswith(start)]

@@ -7,20 +7,24 @@ tells its watchers, one after the other.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from metadata.store import Change, MetadataStore, Notification
 from ports.logs import line
+from ports.slices import in_slices
 
-from .topic_lists import Pattern, is_matched, topics_hash
+from .topic_lists import NAMES_PER_SLICE, Pattern, is_matched, topics_hash
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
 
 log = logging.getLogger(__name__)
 
 NOTICE_SECONDS = 0.05
 
-TopicListListener = Callable[[list[str], list[str], str], None]
-"""New topics, deleted topics, hash of the whole list."""
+NAMES_PER_NOTICE_SECOND = 100_000
+"""A notice about a long list waits longer: the hash over so many names is a fifth of a second of work, in slices."""
+TopicListListener = Callable[[list[str], list[str], str], Awaitable[Callable[[], None]]]
+"""New topics, deleted topics, hash of the whole list; returns the call that tells them."""
 
 
 class TopicListWatcher:
@@ -39,9 +43,15 @@ class TopicListWatcher:
     def begin(self, topics: Iterable[str]) -> None:
         self._told = dict.fromkeys(topics)
 
-    def changed(self, change: Change, topic: TopicName) -> None:
-        if is_matched(topic, self.pattern):
-            self._changes[str(topic)] = change is Change.CREATED
+    @property
+    def told_count(self) -> int:
+        return len(self._told or ())
+
+    async def heard(self, changes: Mapping[TopicName, Change]) -> None:
+        """What has changed in the namespace since the last time. In slices; nobody changes `changes` meanwhile."""
+        async for topic, change in in_slices(changes.items(), NAMES_PER_SLICE):
+            if is_matched(topic, self.pattern):
+                self._changes[str(topic)] = change is Change.CREATED
 
     def end(self) -> None:
         """Nothing is told any more."""
@@ -52,17 +62,34 @@ class TopicListWatcher:
         told = self._told
         if told is None:
             return self._has_ended
-        new = [name for name, is_there in self._changes.items() if is_there and name not in told]
-        deleted = [name for name, is_there in self._changes.items() if not is_there and name in told]
-        self._changes.clear()
-        told.update(dict.fromkeys(new))
-        for name in deleted:
-            del told[name]
-        if new or deleted:
-            known = await topics_hash(list(told))
+        new, deleted = await self._take_changes(told)
+        if (new or deleted) and not self._has_ended:
+            tell = await self._listener(new, deleted, await topics_hash(list(told)))
             if not self._has_ended:
-                self._listener(new, deleted, known)
+                tell()
         return True
+
+    async def _take_changes(self, told: dict[str, None]) -> tuple[list[str], list[str]]:
+        new, deleted = list[str](), list[str]()
+        changes, self._changes = self._changes, {}
+        async for name, is_there in in_slices(changes.items(), NAMES_PER_SLICE):
+            if is_there and name not in told:
+                told[name] = None
+                new.append(name)
+            elif not is_there and name in told:
+                del told[name]
+                deleted.append(name)
+        return new, deleted
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTopics:
+    """What a watcher begins with. `begin`: these are told, it hears of what changes. `end`: it hears no more; twice is fine."""
+
+    topics: list[str]
+    hash: str
+    begin: Callable[[], None]
+    end: Callable[[], None]
 
 
 class TopicWatchers:
@@ -73,8 +100,8 @@ class TopicWatchers:
         self._watchers: dict[NamespaceName, dict[TopicListWatcher, None]] = {}
         self._unwatch: dict[NamespaceName, Callable[[], None]] = {}
         self._tellers: dict[NamespaceName, asyncio.Task[None]] = {}
-        self._untold: dict[NamespaceName, None] = {}
-        """Namespaces with changes that their teller has still to look at."""
+        self._untold: dict[NamespaceName, dict[TopicName, Change]] = {}
+        """By namespace what its teller has still to look at: the last change of each topic; one entry for a topic."""
 
     def add(self, namespace: NamespaceName, watcher: TopicListWatcher) -> Callable[[], None]:
         """Returns the call that ends it; calling that twice is fine."""
@@ -102,23 +129,24 @@ class TopicWatchers:
         topic = TopicName.of_metadata("persistent", namespace, encoded)
         if topic.is_system:
             return
-        for watcher in self._watchers.get(namespace, ()):
-            watcher.changed(notification.change, topic)
+        self._untold.setdefault(namespace, {})[topic] = notification.change
         self._tell_soon(namespace)
 
     def _tell_soon(self, namespace: NamespaceName) -> None:
-        self._untold[namespace] = None
         if namespace not in self._tellers:
             task = self._tellers[namespace] = asyncio.get_running_loop().create_task(self._tell(namespace), name="topic list")
             task.add_done_callback(lambda done: self._ended(namespace, done))
 
     async def _tell(self, namespace: NamespaceName) -> None:
         while namespace in self._untold:
-            await asyncio.sleep(NOTICE_SECONDS)
-            del self._untold[namespace]
-            told = [await watcher.tell() for watcher in tuple(self._watchers.get(namespace, ()))]
-            if not all(told):
-                self._untold[namespace] = None
+            watchers = self._watchers.get(namespace, {})
+            await asyncio.sleep(max(NOTICE_SECONDS, sum(each.told_count for each in watchers) / NAMES_PER_NOTICE_SECOND))
+            changes, is_all_told = self._untold.pop(namespace), True
+            for watcher in tuple(self._watchers.get(namespace, ())):
+                await watcher.heard(changes)
+                is_all_told &= await watcher.tell()
+            if not is_all_told:
+                self._untold.setdefault(namespace, {})
 
     def _ended(self, namespace: NamespaceName, teller: "asyncio.Task[None]") -> None:
         self._tellers.pop(namespace, None)

@@ -5,12 +5,15 @@ Owns nothing: which topics there are and what they do the service says, that the
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+from ports.slices import in_slices
+
 from ...topic.contract import Topic
-from ..bundles import Bundle, Bundles, topic_hash
+from ..bundles import Bundle, Bundles, parse_range, topic_hash
 from ..errors import BundleNotFound
 from ..lookups import Answer
 from ..namespace_bundles import CutChanged
 from ..owners import Owners
+from ..topic_lists import NAMES_PER_SLICE
 from ..topic_name import NamespaceName, TopicName
 from .settings import LoadSettings
 from .splitting import ALGORITHMS, SPECIFIED, BundleReplaced, CannotSplit, TopicLoad, at_positions, cut_boundaries
@@ -77,8 +80,10 @@ class BundleSplits:
         *,
         unload: bool,
     ) -> Answer | None:
+        held = [] if name == SPECIFIED else await self._held(parse_range(namespace, bundle_range), topics)
+
         def cuts(cut: Bundles, bundle: Bundle) -> Sequence[int]:
-            inside = at_positions(bundle, positions) if name == SPECIFIED else self._cuts(name, bundle, topics)
+            inside = at_positions(bundle, positions) if name == SPECIFIED else ALGORITHMS[name](bundle, held)
             return cut_boundaries(cut.boundaries, bundle, inside, self._settings.load_balancer_namespace_maximum_bundles)
 
         self.failed += 1
@@ -87,9 +92,11 @@ class BundleSplits:
         self.done += elsewhere is None
         return elsewhere
 
-    def _cuts(self, algorithm: str, bundle: Bundle, topics: Sequence[TopicName]) -> list[int]:
-        held = [self._load_of(topic) for topic in topics if bundle.covers(topic)]
-        return ALGORITHMS[algorithm](bundle, held)
+    async def _held(self, bundle: Bundle | None, topics: Sequence[TopicName]) -> list[TopicLoad]:
+        """The loads of the topics in the bundle; none where it is no bundle. In slices."""
+        if bundle is None:
+            return []
+        return [self._load_of(topic) async for topic in in_slices(topics, NAMES_PER_SLICE) if bundle.covers(topic)]
 
     def _load_of(self, name: TopicName) -> TopicLoad:
         loaded = self._loaded.get(str(name))
@@ -104,7 +111,7 @@ class BundleSplits:
         if cut is None:
             raise BundleNotFound(str(namespace), LARGEST)
         counts: dict[Bundle, int] = {}
-        for topic in topics:
+        async for topic in in_slices(topics, NAMES_PER_SLICE):
             counts[cut.of(topic)] = counts.get(cut.of(topic), 0) + 1
         if not counts:
             raise CannotSplit(f"{namespace} has no topics: there is no largest bundle")

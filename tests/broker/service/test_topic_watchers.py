@@ -2,14 +2,18 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.service.topic_lists import topics_hash
-from broker.service.topic_name import TopicName
-from broker.service.topic_watchers import TopicListWatcher
-from metadata.store import Change
+from broker.service.topic_lists import NAMES_PER_SLICE, compile_pattern, topics_hash
+from broker.service.topic_name import NamespaceName, TopicName, persistent_topics_path
+from broker.service.topic_watchers import TopicListWatcher, TopicWatchers
+from metadata.memory import MemoryStore
+from metadata.store import Change, Notification
+from ports.clock import RealClock
+from tests.cost import Counter
 
 NAMES = [f"persistent://public/default/{letter}" for letter in "abcx"]
 STEPS = st.lists(st.one_of(st.tuples(st.booleans(), st.sampled_from(NAMES)), st.just("tell")), max_size=30)
@@ -25,12 +29,15 @@ def test_what_a_watcher_is_told_adds_up_to_what_there_is(
     known: set[str] = set()
     hashes: list[tuple[str, list[str]]] = []
 
-    def listen(new: list[str], deleted: list[str], told_hash: str) -> None:
+    def tell(new: list[str], deleted: list[str], told_hash: str) -> None:
         assert not set(new) & known
         assert set(deleted) <= known
         known.update(new)
         known.difference_update(deleted)
         hashes.append((told_hash, sorted(known)))
+
+    async def listen(new: list[str], deleted: list[str], told_hash: str) -> Callable[[], None]:
+        return lambda: tell(new, deleted, told_hash)
 
     watcher = TopicListWatcher(re.compile("public/default/[abc]"), listen)
     has_begun = False
@@ -43,8 +50,53 @@ def test_what_a_watcher_is_told_adds_up_to_what_there_is(
             is_there, name = step
             (there.add if is_there else there.discard)(name)
             if number >= registered:
-                watcher.changed(Change.CREATED if is_there else Change.DELETED, TopicName.parse(name))
+                change = Change.CREATED if is_there else Change.DELETED
+                asyncio.run(watcher.heard({TopicName.parse(name): change}))
         else:
             assert asyncio.run(watcher.tell()) == has_begun
     assert known == {name for name in there if not name.endswith("x")}
     assert all(told_hash == asyncio.run(topics_hash(names)) for told_hash, names in hashes)
+
+
+COUNT = 8 * NAMES_PER_SLICE
+
+
+def test_very_many_changes_are_told_in_slices() -> None:
+    told = list[list[str]]()
+
+    async def scenario() -> float:
+        async def listen(new: list[str], deleted: list[str], told_hash: str) -> Callable[[], None]:
+            return lambda: told.append(new)
+
+        watcher = TopicListWatcher(compile_pattern(".*", 50), listen)
+        watcher.begin([])
+        changes = {TopicName.parse(f"persistent://public/default/{number}"): Change.CREATED for number in range(COUNT)}
+        with Counter() as counter:
+            await watcher.heard(changes)
+            await watcher.tell()
+        return counter.longest / counter.steps
+
+    assert asyncio.run(scenario()) < 1 / 8
+    assert [len(each) for each in told] == [COUNT]
+
+
+def test_a_change_costs_the_same_however_many_watch() -> None:
+    """They are asked in slices, by the teller of their namespace."""
+
+    async def scenario(watchers: int) -> int:
+        store = MemoryStore(RealClock())
+        all_of_them = TopicWatchers(store)
+        namespace = NamespaceName("public", "default")
+
+        async def listen(new: list[str], deleted: list[str], told_hash: str) -> Callable[[], None]:
+            return lambda: None
+
+        for _ in range(watchers):
+            all_of_them.add(namespace, TopicListWatcher(compile_pattern(".*", 50), listen))
+        with Counter() as counter:
+            notification = Notification(Change.CREATED, persistent_topics_path(namespace) + "/t")
+            all_of_them._notified(namespace, persistent_topics_path(namespace), notification)
+        all_of_them.close()
+        return counter.steps
+
+    assert asyncio.run(scenario(1)) == asyncio.run(scenario(8))
