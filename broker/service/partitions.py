@@ -12,12 +12,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metadata.store import MUST_NOT_EXIST, BadVersion, Delete, MetadataError, MetadataStore, NoNode, Operation, Put, absent
+from ports.slices import in_slices
 
 from ..errors import BrokerError, ServerError
 from .errors import BadPartitionCount, PartitionsChanged, TopicConflict, TopicNotFound
 from .namespaces import to_json
+from .topic_lists import NAMES_PER_SLICE
 from .topic_name import NamespaceName, TopicName
 
+MARKS_AT_ONCE = 500
+"""Partitions that one commit marks as existing: some milliseconds. With more a topic is marked as not quite made, meanwhile."""
 PARTITIONS_MAX = 100_000
 """Above Apache's practice by far; a bound on what one request can make us write."""
 
@@ -67,21 +71,26 @@ class PartitionedTopics:
 
     async def list_in(self, namespace: NamespaceName, domain: str = "persistent") -> list[TopicName]:
         names = await self.store.children(f"/admin/partitioned-topics/{namespace}/{domain}")
-        return [TopicName.of_metadata(domain, namespace, name) for name in names]
+        return [TopicName.of_metadata(domain, namespace, name) async for name in in_slices(names, NAMES_PER_SLICE)]
 
     async def create(
         self, topic: TopicName, partitions: int, properties: Mapping[str, str], *, is_marked: bool = False
     ) -> PartitionedTopicMetadata:
         """What was stored. TopicConflict when there is one, partitioned or not; BadPartitionCount. `is_marked`: as one that
-        is being deleted (`passing_topics`)."""
+        is being deleted (`passing_topics`). Very many partitions are marked as existing some at a time: what is not quite made
+        when the broker ends is to be deleted again."""
         self._check(partitions)
         marks = await self._missing_partitions(topic, range(partitions))
         alone = absent(topic.managed_ledger_path) if topic.is_persistent else ()
+        is_large = len(marks) > MARKS_AT_ONCE
         try:
-            made = PartitionedTopicMetadata(partitions, properties, is_deleted=is_marked)
-            return await self._put(topic, made, (*alone, *marks))
+            made = PartitionedTopicMetadata(partitions, properties, is_deleted=is_marked or is_large)
+            now = await self._put(topic, made, (*alone, *marks[:MARKS_AT_ONCE]))
         except PartitionsChanged:
             raise TopicConflict(str(topic)) from None
+        async for at in in_slices(range(MARKS_AT_ONCE, len(marks), MARKS_AT_ONCE), 1):
+            now = await self._put(topic, now, marks[at : at + MARKS_AT_ONCE])
+        return await self._put(topic, replace(now, is_deleted=is_marked)) if is_large else now
 
     async def update(self, topic: TopicName, partitions: int) -> None:
         """To a larger number. TopicNotFound, BadPartitionCount."""
@@ -153,8 +162,8 @@ class PartitionedTopics:
         stores nothing."""
         if not topic.is_persistent:
             return []
-        paths = [topic.partition(index).managed_ledger_path for index in indexes]
-        return [Put(path, b"", MUST_NOT_EXIST) for path in paths if not await self.store.exists(path)]
+        paths = (topic.partition(index).managed_ledger_path for index in indexes)
+        return [Put(path, b"", MUST_NOT_EXIST) async for path in in_slices(paths) if not await self.store.exists(path)]
 
 
 _MARKED = "is being deleted, or is not quite made; should whoever began that be gone, delete it again"
