@@ -1,5 +1,6 @@
 """Routes for what this broker measures: load, topics, sums by namespace (Apache: BrokerStatsBase)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -49,28 +50,37 @@ class BrokerStatsRoutes:
 
     async def metrics(self, request: Request) -> Response:
         """Sums over the topics of each namespace, under the names of Apache's NamespaceStats."""
-        by_namespace: dict[str, list[TopicStats]] = {}
+        by_namespace: dict[str, dict[str, float]] = {}
         async for text, topic in in_slices(list(self._service.loaded_topics.items())):
-            by_namespace.setdefault(str(TopicName.parse(text).namespace), []).append(await topic.stats_in_slices())
+            sums = by_namespace.setdefault(str(TopicName.parse(text).namespace), {})
+            stats = await topic.stats_in_slices()
+            _add(sums, _of_topic(stats))
+            async for each in in_slices(stats.subscriptions.values()):
+                _add(sums, {"brk_msg_backlog": each.msg_backlog, "brk_no_of_consumers": len(each.consumers)})
         cluster = self._service.settings.cluster_name
         return json_answer(
             [
-                {"metrics": _sums(stats), "dimensions": {"cluster": cluster, "namespace": namespace}}
-                for namespace, stats in by_namespace.items()
+                {"metrics": sums, "dimensions": {"cluster": cluster, "namespace": namespace}}
+                for namespace, sums in by_namespace.items()
             ]
         )
 
 
-def _sums(stats: list[TopicStats]) -> dict[str, float]:
-    subscriptions = [each for topic in stats for each in topic.subscriptions.values()]
+def _of_topic(stats: TopicStats) -> dict[str, float]:
+    """What is a subscription's is 0 yet."""
     return {
-        "brk_in_rate": sum(topic.msg_rate_in for topic in stats),
-        "brk_in_tp_rate": sum(topic.msg_throughput_in for topic in stats),
-        "brk_out_rate": sum(topic.msg_rate_out for topic in stats),
-        "brk_out_tp_rate": sum(topic.msg_throughput_out for topic in stats),
-        "brk_storage_size": sum(topic.storage_size for topic in stats),
-        "brk_msg_backlog": sum(each.msg_backlog for each in subscriptions),
-        "brk_no_of_producers": sum(len(topic.publishers) for topic in stats),
-        "brk_no_of_subscriptions": len(subscriptions),
-        "brk_no_of_consumers": sum(len(each.consumers) for each in subscriptions),
+        "brk_in_rate": stats.msg_rate_in,
+        "brk_in_tp_rate": stats.msg_throughput_in,
+        "brk_out_rate": stats.msg_rate_out,
+        "brk_out_tp_rate": stats.msg_throughput_out,
+        "brk_storage_size": stats.storage_size,
+        "brk_msg_backlog": 0,
+        "brk_no_of_producers": len(stats.publishers),
+        "brk_no_of_subscriptions": len(stats.subscriptions),
+        "brk_no_of_consumers": 0,
     }
+
+
+def _add(sums: dict[str, float], more: Mapping[str, float]) -> None:
+    for name, value in more.items():
+        sums[name] = sums.get(name, 0) + value

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from enum import Enum, auto
 
 from ports.logs import line
+from ports.slices import in_slices
 from wire.record import record
 
 from ..errors import BrokerError, ServerError
@@ -54,14 +55,17 @@ class Inactivity:
 
     def __init__(self) -> None:
         self._last_active_ms: dict[str, int] = {}
+        self._seen_ms: dict[str, int] = {}
+        """The same, of the round under way: names that are not in it at its end are forgotten."""
 
-    def judged(self, topics: Mapping[str, SeenTopic], now_ms: int) -> dict[str, Standing]:
-        """Called at each round with every topic there is."""
-        before, self._last_active_ms = self._last_active_ms, {}
-        for name, seen in topics.items():
-            last_ms = now_ms if _is_active(seen) else before.get(name, 0)
-            self._last_active_ms[name] = max(last_ms, seen.activity.last_active_ms)
-        return {name: self.standing(name, seen, now_ms) for name, seen in topics.items()}
+    def judged(self, name: str, seen: SeenTopic, now_ms: int) -> Standing:
+        """Called in each round with every topic there is, one after the other."""
+        last_ms = now_ms if _is_active(seen) else self._last_active_ms.get(name, 0)
+        self._last_active_ms[name] = self._seen_ms[name] = max(last_ms, seen.activity.last_active_ms)
+        return self.standing(name, seen, now_ms)
+
+    def round_ended(self) -> None:
+        self._last_active_ms, self._seen_ms = self._seen_ms, {}
 
     def standing(self, name: str, seen: SeenTopic, now_ms: int) -> Standing:
         """How the topic stands now, between rounds too."""
@@ -115,13 +119,19 @@ class Housekeeping:
             await work()
 
     async def sweep(self) -> None:
-        topics: dict[str, SeenTopic] = {}
+        expired, retained = list[str](), dict[str, None]()
         async for name, topic in self._open_topics():
             if not TopicName.parse(name).is_system:
-                topics[name] = _seen(topic)
-        judged = self._inactivity.judged(topics, loop_ms())
-        self._tell_retained(topics, judged)
-        for name in (name for name, standing in judged.items() if standing is Standing.EXPIRED):
+                seen = _seen(topic)
+                match self._inactivity.judged(name, seen, loop_ms()):
+                    case Standing.EXPIRED:
+                        expired.append(name)
+                    case Standing.RETAINED:
+                        self._tell_retained(name, seen)
+                        retained[name] = None
+        self._inactivity.round_ended()
+        self._retained = retained
+        async for name in in_slices(expired):
             await self._delete_inactive(name)
 
     async def _delete_inactive(self, name: str) -> None:
@@ -139,12 +149,10 @@ class Housekeeping:
         if self._inactivity.standing(topic.name, _seen(topic), loop_ms()) is not Standing.EXPIRED:
             raise BrokerError(ServerError.NOT_ALLOWED, "the topic was used, or its policies were changed, meanwhile")
 
-    def _tell_retained(self, topics: Mapping[str, SeenTopic], judged: Mapping[str, Standing]) -> None:
+    def _tell_retained(self, name: str, seen: SeenTopic) -> None:
         """Once for each topic, when retention begins to be all that keeps it."""
-        before = self._retained
-        self._retained = {name: None for name, standing in judged.items() if standing is Standing.RETAINED}
-        for name in (name for name in self._retained if name not in before):
-            entries, minutes = topics[name].activity.entries, topics[name].retention.minutes
+        if name not in self._retained:
+            entries, minutes = seen.activity.entries, seen.retention.minutes
             log.info(line("inactive topic kept by its retention", topic=name, entries=entries, retention_minutes=minutes))
 
     async def trim(self) -> None:

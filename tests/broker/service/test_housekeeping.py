@@ -37,7 +37,9 @@ def expired(
     retention: RetentionPolicy = NO_RETENTION,
 ) -> bool:
     """Of the topic `t`, in a round at that time."""
-    return inactivity.judged({"t": SeenTopic(now, policy, retention)}, now_ms)["t"] is Standing.EXPIRED
+    standing = inactivity.judged("t", SeenTopic(now, policy, retention), now_ms)
+    inactivity.round_ended()
+    return standing is Standing.EXPIRED
 
 
 @pytest.mark.parametrize(
