@@ -1,6 +1,6 @@
 """BrokerMeters: what a broker counts of its work beside its topics, for /metrics. Owns the counts; layers add to it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,7 +28,7 @@ class ManagedLedgersMetered(Protocol):
     def meters(self) -> SharedMeters: ...
     def reads_in_flight_bytes(self) -> tuple[int, int]: ...
     def meters_of(self, name: str) -> LedgerMeters | None: ...
-    def cursors_of(self, name: str) -> Mapping[str, CursorFacts]: ...
+    def cursors_of(self, name: str) -> Iterator[tuple[str, CursorFacts]]: ...
 
 
 @dataclass(slots=True)

@@ -248,6 +248,10 @@ class ManagedLedger(Protocol):
         """Go on after AppendRefused. `listener` is called at once, before any of the appends fails, and has to see to it that
         no later append overtakes them. One listener, the newest; without one the managed ledger fails instead."""
 
+    def on_went_back(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        """Call `listener`, at once, with the name of a cursor whose mark-delete went back (a reset); returns the call that ends
+        it. One listener is enough for a managed ledger: the last one hears."""
+
     def next_position(self, position: Position) -> Position:
         """The position after it: the first entry of the next ledger when it was the last of a closed one."""
 

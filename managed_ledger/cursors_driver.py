@@ -4,7 +4,7 @@ Owns the map. A cursor counts (nothing is trimmed below it) from the moment it i
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from metadata.store import Versioned
 from ports.slices import in_slices
@@ -33,6 +33,7 @@ class LedgerCursors:
         self._path = path
         self._turn = asyncio.Lock()
         self._is_ending = False
+        self._hears_went_back: Callable[[str], None] | None = None
         self._marks_per_second = around.settings.managed_ledger_default_mark_delete_rate_limit
 
     def limit_marks(self, per_second: float | None) -> None:
@@ -56,6 +57,18 @@ class LedgerCursors:
         self._is_ending = True
         async for cursor in in_slices(self.durable()):
             cursor.stop()
+
+    def on_went_back(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        def end() -> None:
+            self._hears_went_back = None
+
+        self._hears_went_back = listener
+        return end
+
+    def went_back(self, name: str) -> None:
+        self.slowest.noted(name)
+        if self._hears_went_back is not None:
+            self._hears_went_back(name)
 
     async def load(self, name: str, node: Versioned) -> None:
         store = self._store(name)

@@ -6,7 +6,7 @@ written too. The next ledger is made by the first append.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Put, Stat, Versioned, absent
@@ -101,15 +101,12 @@ class ManagedLedgerFactory:
         ledger = self._if_open(name)
         return None if ledger is None else ledger.meters
 
-    def cursors_of(self, name: str) -> Mapping[str, CursorFacts]:
-        """Of its durable cursors; none where it is not open."""
+    def cursors_of(self, name: str) -> Iterator[tuple[str, CursorFacts]]:
+        """Of its durable cursors, looked at one by one as they are asked for; none where it is not open."""
         ledger = self._if_open(name)
-        cursors = {} if ledger is None else ledger.cursors
-        return {
-            name: CursorFacts(cursor.meters, cursor.hole_stats().ranges)
-            for name, cursor in cursors.items()
-            if isinstance(cursor, DurableCursor)
-        }
+        for cursor in () if ledger is None else list(ledger.cursors.values()):
+            if isinstance(cursor, DurableCursor):
+                yield cursor.name, CursorFacts(cursor.meters, cursor.hole_stats().ranges)
 
     def _if_open(self, name: str) -> StoredManagedLedger | None:
         task = self._opened.get(name)
@@ -225,7 +222,7 @@ class ManagedLedgerFactory:
             ledger.take_recovered(reader)
         await ledger.load_entry_metadata()
         children = await self._store.children(ROOT + name)
-        failures = await all_tried([self._load_cursor(ledger, child) for child in children])
+        failures = await all_tried(self._load_cursor(ledger, child) for child in children)
         if failures:
             raise failures[0]
         return ledger

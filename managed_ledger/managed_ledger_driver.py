@@ -181,6 +181,9 @@ class StoredManagedLedger:
     def on_confirmed(self, listener: Callable[[], None], taker: Taker | None = None) -> Callable[[], None]:
         return self._listeners.add(listener, taker)
 
+    def on_went_back(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        return self._cursors.on_went_back(listener)
+
     def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
         return self._fenced_listeners.add(listener)
 
@@ -238,7 +241,7 @@ class StoredManagedLedger:
         self._trimming.trim_soon()
 
     def went_back(self, cursor: MemoryCursor) -> None:
-        self._cursors.slowest.noted(cursor.name)
+        self._cursors.went_back(cursor.name)
 
     def mark_moved(self, old: Position, new: Position) -> None:
         """A cursor went on; where it left a ledger or came to its end, that may go."""

@@ -37,14 +37,23 @@ class SlowestCursor:
 
     def mark(self) -> Position | None:
         """Its mark-delete position; None: there is no cursor."""
+        name = self.name()
+        return None if name is None else self._heap[0][0]
+
+    def name(self) -> str | None:
+        """None: there is no cursor."""
+        self.settle(len(self._heap))
+        return self._heap[0][1] if self._heap else None
+
+    def settle(self, entries_max: int) -> bool:
+        """Correct so many entries at most; whether the topmost holds now. Where very many cursors have moved this is called
+        for some of them in each turn of the loop, before anybody asks."""
         heap = self._heap
-        while heap:
-            mark, name = heap[0]
-            cursor = self._by_name.get(name)
+        for _ in range(entries_max):
+            if not heap or ((cursor := self._by_name.get(heap[0][1])) is not None and cursor.mark_delete == heap[0][0]):
+                return True
             if cursor is None:
                 heappop(heap)
-            elif cursor.mark_delete != mark:
-                heapreplace(heap, (cursor.mark_delete, name))
             else:
-                return mark
-        return None
+                heapreplace(heap, (cursor.mark_delete, heap[0][1]))
+        return not heap

@@ -92,7 +92,7 @@ class MetricsRoutes:
             return None
         ledger.sample(now, meters.sample_seconds)
         if meters.settings.expose_managed_cursor_metrics_in_prometheus:
-            async for cursor, facts in in_slices(managed.cursors_of(name).items()):
+            async for cursor, facts in in_slices(managed.cursors_of(name)):
                 label = cursor_label(self._service.settings.cluster_name, name, cursor)
                 tables.cursors.add(label, cursor_row(facts, meters.copies))
         return ledger

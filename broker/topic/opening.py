@@ -63,6 +63,7 @@ class PersistentTopics:
             takes_transactions=self._takes_transactions,
         )
         try:
+            await topic.subscriptions.load()
             await topic.transactions.recover()
         except ManagedLedgerError as error:
             await topic.close()

@@ -9,6 +9,7 @@ from managed_ledger.cursor.properties import public
 from .backlog import backlog_bytes
 from .compaction_stats import CompactionStats
 from .consumer import TopicConsumer
+from .consumer_totals import ConsumerTotals
 from .contract import KeySharedMode, SubscriptionType
 from .policies import QuotaType
 from .producer import TopicProducer
@@ -23,7 +24,9 @@ from .upkeep import Upkeep
 ACCESS_MODE_NAMES = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
 
 
-def samples(publishers: Publishers, subscriptions: Iterable[Subscription], seconds: float) -> Iterator[Callable[[], None]]:
+def samples(
+    publishers: Publishers, subscriptions: Iterable[Subscription], consumers: ConsumerTotals, seconds: float
+) -> Iterator[Callable[[], None]]:
     """What takes the rates of the time since the last call, a part for each producer, subscription and consumer."""
     yield partial(publishers.rates.sample, publishers.counters, seconds)
     for producer in publishers.all:
@@ -31,25 +34,64 @@ def samples(publishers: Publishers, subscriptions: Iterable[Subscription], secon
     for subscription in subscriptions:
         yield partial(subscription.expired_rate.sample, subscription.expired_entries, seconds)
         for consumer in subscription.consumers:
-            yield partial(consumer.rates.sample, consumer.counters, seconds)
+            yield partial(consumers.sample, consumer, seconds)
 
 
-def topic_traffic(publishers: Publishers, subscriptions: Iterable[Subscription]) -> TopicTraffic:
-    consumers = [consumer.rates for subscription in subscriptions for consumer in subscription.consumers]
+def topic_traffic(publishers: Publishers, consumers: ConsumerTotals) -> TopicTraffic:
     return TopicTraffic(
         publishers.rates.messages.per_second,
-        sum(rates.messages.per_second for rates in consumers),
+        consumers.message_rate,
         publishers.rates.bytes.per_second,
-        sum(rates.bytes.per_second for rates in consumers),
-        len(publishers.all),
-        len(consumers),
+        consumers.byte_rate,
+        publishers.count,
+        consumers.count,
     )
+
+
+class StatsParts:
+    """The stats of subscriptions and producers as they are made, one at a time, and what they add up to."""
+
+    def __init__(self, ledgers: Sequence[LedgerFacts]) -> None:
+        self.subscriptions: dict[str, SubscriptionStats] = {}
+        self.publishers: list[PublisherStats] = []
+        self.msg_rate_out = self.msg_throughput_out = self.drop_rate = 0.0
+        self.out = DeliveryCounters()
+        self.backlog_size = self.delayed_bytes = 0
+        self._ledgers = ledgers
+
+    def works(self, subscriptions: Iterable[Subscription], producers: Iterable[TopicProducer]) -> Iterator[Callable[[], None]]:
+        """What adds them, a work for each."""
+        yield from (partial(self.add_subscription, each) for each in subscriptions)
+        yield from (partial(self.add_publisher, each) for each in producers)
+
+    def add_subscription(self, subscription: Subscription) -> None:
+        stats = self.subscription_stats(subscription)
+        self.subscriptions[subscription.name] = stats
+        self.msg_rate_out += stats.msg_rate_out
+        self.msg_throughput_out += stats.msg_throughput_out
+        self.drop_rate += stats.msg_drop_rate or 0.0
+        self.out.messages += stats.msg_out_counter
+        self.out.payload_bytes += stats.bytes_out_counter
+        self.delayed_bytes += stats.delayed_message_index_size_in_bytes
+        if stats.is_durable:
+            self.backlog_size = max(self.backlog_size, stats.backlog_size)
+
+    def add_publisher(self, producer: TopicProducer) -> None:
+        stats = self.publisher_stats(producer)
+        self.publishers.append(stats)
+        self.drop_rate += stats.msg_drop_rate or 0.0
+
+    def subscription_stats(self, subscription: Subscription) -> SubscriptionStats:
+        return subscription_stats(subscription, self._ledgers)
+
+    def publisher_stats(self, producer: TopicProducer) -> PublisherStats:
+        return publisher_stats(producer)
 
 
 def topic_stats(
     ledger: ManagedLedger,
     publishers: Publishers,
-    by_name: dict[str, SubscriptionStats],
+    parts: StatsParts,
     gone: DeliveryCounters,
     transactions: TransactionBuffer,
     compaction: CompactionStats | None,
@@ -60,23 +102,23 @@ def topic_stats(
     return TopicStats(
         msg_rate_in=rates.messages.per_second,
         msg_throughput_in=rates.bytes.per_second,
-        msg_rate_out=sum(stats.msg_rate_out for stats in by_name.values()),
-        msg_throughput_out=sum(stats.msg_throughput_out for stats in by_name.values()),
+        msg_rate_out=parts.msg_rate_out,
+        msg_throughput_out=parts.msg_throughput_out,
         bytes_in_counter=counters.payload_bytes,
         msg_in_counter=counters.messages,
-        bytes_out_counter=gone.payload_bytes + sum(stats.bytes_out_counter for stats in by_name.values()),
-        msg_out_counter=gone.messages + sum(stats.msg_out_counter for stats in by_name.values()),
+        bytes_out_counter=gone.payload_bytes + parts.out.payload_bytes,
+        msg_out_counter=gone.messages + parts.out.messages,
         average_msg_size=_mean(rates.bytes.per_second, rates.messages.per_second),
         msg_chunk_published=counters.chunks > 0,
         storage_size=ledger.size_bytes,
-        backlog_size=max((stats.backlog_size for stats in by_name.values() if stats.is_durable), default=0),
+        backlog_size=parts.backlog_size,
         backlog_quota_limit_size=upkeep.policies.size_quota.limit_bytes,
         backlog_quota_limit_time=upkeep.policies.age_quota.limit_seconds,
         oldest_backlog_message_age_seconds=upkeep.backlog_age_seconds(),
         quota_evictions=(upkeep.evictions[QuotaType.DESTINATION_STORAGE], upkeep.evictions[QuotaType.MESSAGE_AGE]),
         publish_rate_limited_times=publishers.rate_limited_times,
         waiting_publishers=publishers.waiting_count,
-        delayed_message_index_size_in_bytes=sum(stats.delayed_message_index_size_in_bytes for stats in by_name.values()),
+        delayed_message_index_size_in_bytes=parts.delayed_bytes,
         topic_epoch=publishers.topic_epoch,
         topic_creation_time_stamp=created_ms,
         last_publish_time_stamp=publishers.last_publish_ms,
@@ -87,8 +129,8 @@ def topic_stats(
         aborted_txn_count=transactions.aborted_count,
         committed_txn_count=transactions.committed_count,
         compaction=compaction,
-        publishers=tuple(publisher_stats(producer) for producer in publishers.all),
-        subscriptions=by_name,
+        publishers=tuple(parts.publishers),
+        subscriptions=parts.subscriptions,
     )
 
 

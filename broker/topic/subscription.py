@@ -159,6 +159,7 @@ class Subscription:
             raise refusal
         self.key_shared = request.key_shared if request.type is SubscriptionType.KEY_SHARED else None
         self._awaited_return.end()
+        self._host.consumers.came(consumer)
         return consumer
 
     def _compacted_reading(self, request: SubscribeRequest) -> CompactedReading | None:
@@ -235,6 +236,7 @@ class Subscription:
         if self._consumers.pop(consumer.key, None) is None:
             return False
         self.gone.include(consumer.counters)
+        self._host.consumers.left(consumer)
         return True
 
     def end_consumers(self, reason: str | None, *, asked_by: TopicConsumer | None = None) -> None:

@@ -6,6 +6,7 @@ from bookkeeper.ledgers import LedgerStore
 from broker.compaction.compacted_topic import CompactedTopic
 from managed_ledger.contract import ManagedLedger
 
+from .consumer_totals import ConsumerTotals
 from .scanned_runs import ScannedRuns
 from .transactions.logs import LogsOfItsOwn
 from .transactions.topic_transactions import TopicTransactions
@@ -21,6 +22,10 @@ class SubscriptionHost(Protocol):
     def name(self) -> str: ...
     @property
     def ledger(self) -> ManagedLedger: ...
+    @property
+    def consumers(self) -> ConsumerTotals:
+        """All of the topic's together; told of each that comes and leaves."""
+
     @property
     def partition_index(self) -> int: ...
     @property

@@ -7,9 +7,9 @@ Owns the map. Cursors are named by the subscription's URL-encoded name, as in Ap
 import asyncio
 import logging
 from bisect import bisect_right
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, Protocol
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR
@@ -20,15 +20,17 @@ from managed_ledger.cursor.properties import OWN_PREFIXES, internal
 from metadata.paths import decode_name, encode_name
 from ports.clock import Clock
 from ports.side_by_side import side_by_side
-from ports.slices import do_in_slices, in_slices
+from ports.slices import SLICE, do_in_slices, in_slices
 from wire.position import Position
 from wire.run import EntryRun
 
 from .broker_limits import BrokerLimits
 from .consumer import TopicConsumer
+from .consumer_totals import ConsumerTotals
 from .contract import KeySharedMode, SubscribeRequest, SubscriptionType
 from .deduplication_driver import CURSOR as DEDUPLICATION_CURSOR
 from .dispatch_throttle import DispatchLimit, SharedDispatchLimits
+from .durable_cursors import DurableCursors
 from .errors import broker_error, topic_unavailable
 from .policies_in_force import PoliciesInForce
 from .rates import DeliveryCounters, PublishRates
@@ -80,20 +82,31 @@ class Subscriptions:
         self._turn = asyncio.Lock()
         self.gone = DeliveryCounters()
         """What consumers of subscriptions got that are there no more."""
+        self.consumers = ConsumerTotals()
+        self.durable = DurableCursors()
         self._by_name: dict[str, Subscription] = {}
-        for cursor_name, cursor in host.ledger.cursors.items():
-            name = decode_name(cursor_name)
-            if not is_reserved(name):
-                self._by_name[name] = self._subscription(name, cursor)
+        self._stop_hearing_of_cursors = host.ledger.on_went_back(self._went_back)
         self.policies_changed()
+        self._unloaded = iter(_compaction_first(host.ledger.cursors))
+        self._load(islice(self._unloaded, SLICE))
+
+    async def load(self) -> None:
+        """All that are stored, in slices, before anybody gets to see the topic; those of the first slice are there already."""
+        async for cursor_name in in_slices(self._unloaded):
+            self._load((cursor_name,))
+
+    def _load(self, cursor_names: Iterable[str]) -> None:
+        for cursor_name in cursor_names:
+            name, cursor = decode_name(cursor_name), self._host.ledger.cursors.get(cursor_name)
+            if cursor is not None and not is_reserved(name):
+                self._by_name[name] = self._subscription(name, cursor)
 
     @property
     def all(self) -> list[Subscription]:
         return list(self._by_name.values())
 
-    @property
-    def consumer_count(self) -> int:
-        return sum(subscription.consumer_count for subscription in self._by_name.values())
+    def _went_back(self, cursor_name: str) -> None:
+        self.durable.went_back(decode_name(cursor_name))
 
     def get(self, name: str) -> Subscription | None:
         return self._by_name.get(name)
@@ -217,6 +230,8 @@ class Subscriptions:
             self._host, name, cursor, self._policies, self._settings, self._dispatcher_settings, self._clock
         )
         subscription.policies_changed(self._shared)
+        if cursor.durable:
+            self.durable.add(name, cursor)
         return subscription
 
     def _check_open(self) -> None:
@@ -230,13 +245,10 @@ class Subscriptions:
 
     def check_consumer_limits(self, request: SubscribeRequest) -> None:
         settings = self._settings
-        if 0 < self._policies.current.max_consumers <= self.consumer_count:
+        if 0 < self._policies.current.max_consumers <= self.consumers.count:
             raise BrokerError(ServerError.CONSUMER_BUSY, "Topic reached max consumers limit")
-        if settings.max_same_address_consumers_per_topic > 0:
-            host = _host(request.address)
-            requests = [consumer.request for subscription in self.all for consumer in subscription.consumers]
-            if sum(_host(other.address) == host for other in requests) >= settings.max_same_address_consumers_per_topic:
-                raise BrokerError(ServerError.CONSUMER_BUSY, "Topic reached max same address consumers limit")
+        if 0 < settings.max_same_address_consumers_per_topic <= self.consumers.count_from(request.address):
+            raise BrokerError(ServerError.CONSUMER_BUSY, "Topic reached max same address consumers limit")
 
     async def drop(self, subscription: Subscription) -> None:
         """Delete its cursor and forget it."""
@@ -265,6 +277,7 @@ class Subscriptions:
 
     def _remove(self, subscription: Subscription) -> None:
         del self._by_name[subscription.name]
+        self.durable.remove(subscription.name)
         for counters in (subscription.gone, *(consumer.counters for consumer in subscription.consumers)):
             self.gone.include(counters)
 
@@ -286,8 +299,10 @@ class Subscriptions:
 
     async def let_go(self) -> None:
         """The topic has ended: they go in slices, not all at once with the topic."""
+        self._stop_hearing_of_cursors()
         async for name in in_slices(list(self._by_name)):
             self._by_name.pop(name, None)
+            self.durable.remove(name)
 
 
 def start_of_reader(ledger: ManagedLedger, request: SubscribeRequest) -> Position:
@@ -345,5 +360,6 @@ def _check_same_durability(subscription: Subscription, durable: bool) -> None:
         raise BrokerError(ServerError.NOT_ALLOWED, "NonDurable subscription with the same name already exists.")
 
 
-def _host(address: str) -> str:
-    return address.rpartition(":")[0] or address
+def _compaction_first(cursor_names: Iterable[str]) -> list[str]:
+    """In the order given otherwise: whether compaction has a place is asked before all are loaded."""
+    return sorted(cursor_names, key=COMPACTION_CURSOR.__ne__)

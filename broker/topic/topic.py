@@ -6,7 +6,7 @@ everybody, so that clients look it up again and it is loaded anew.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, CompactedTopic
@@ -22,14 +22,15 @@ from wire.transactions import TxnAction, TxnId
 from .broker_limits import BrokerLimits
 from .compaction import TopicCompaction
 from .consumer import TopicConsumer
+from .consumer_totals import ConsumerTotals
 from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest, SubscriptionType, TopicActivity
 from .errors import broker_error, topic_unavailable
 from .kinds import STORED
 from .producer import TopicProducer
-from .reporting import samples, subscription_stats, topic_stats, topic_traffic
+from .reporting import StatsParts, samples, topic_stats, topic_traffic
 from .scanned_runs import ScannedRuns
 from .settings import SUBSCRIPTION_TYPE_NAMES, TopicSettings
-from .stats import SubscriptionStats, TopicStats, TopicTraffic
+from .stats import TopicStats, TopicTraffic
 from .subscribe_limiter import SubscribeLimiter
 from .subscription import Subscription
 from .subscriptions import Subscriptions
@@ -50,6 +51,7 @@ class PersistentTopic:
     """A `broker.topic.contract.Topic` on a managed ledger."""
 
     kind = STORED
+    stats_parts = StatsParts
 
     def __init__(
         self,
@@ -114,6 +116,10 @@ class PersistentTopic:
         return self.compaction.topic
 
     @property
+    def consumers(self) -> ConsumerTotals:
+        return self.subscriptions.consumers
+
+    @property
     def is_closed(self) -> bool:
         return self._closing is not None
 
@@ -171,12 +177,11 @@ class PersistentTopic:
             raise topic_unavailable()
 
     def activity(self) -> TopicActivity:
-        durable = [subscription for subscription in self.subscriptions.all if subscription.cursor.durable]
         return TopicActivity(
             producers=self.publishers.count,
-            consumers=self.subscriptions.consumer_count,
-            durable_subscriptions=len(durable),
-            backlog_entries=max((subscription.cursor.backlog_entries() for subscription in durable), default=0),
+            consumers=self.consumers.count,
+            durable_subscriptions=self.subscriptions.durable.count,
+            backlog_entries=self.subscriptions.durable.backlog_entries(),
             last_active_ms=self._last_active_ms,
             entries=self.ledger.entry_count,
             is_schema_open=self.is_schema_open,
@@ -185,29 +190,34 @@ class PersistentTopic:
     @property
     def is_schema_open(self) -> bool:
         """Apache: PersistentTopic.addSchemaIfIdleOrCheckCompatible."""
-        if self.publishers.count or self.ledger.size_bytes:
-            return False
-        readers = (each for subscription in self.subscriptions.all for each in subscription.consumers)
-        return all(each.request.takes_any_schema for each in readers)
+        return not (self.publishers.count or self.ledger.size_bytes or self.consumers.has_schema)
 
     def traffic(self) -> TopicTraffic:
-        return topic_traffic(self.publishers, self.subscriptions.all)
+        return topic_traffic(self.publishers, self.consumers)
 
     def stats(self) -> TopicStats:
-        ledgers = self.ledger.ledgers()
-        return self._stats({each.name: subscription_stats(each, ledgers) for each in self.subscriptions.all})
+        parts = self.stats_parts(self.ledger.ledgers())
+        for work in parts.works(self.subscriptions.all, self.publishers.all):
+            work()
+        return self._stats(parts)
 
     async def stats_in_slices(self) -> TopicStats:
-        ledgers = self.ledger.ledgers()
-        return self._stats({each.name: subscription_stats(each, ledgers) async for each in in_slices(self.subscriptions.all)})
+        parts = self.stats_parts(self.ledger.ledgers())
+        async for work in in_slices(parts.works(self.subscriptions.all, self.publishers.all)):
+            work()
+        await self.subscriptions.durable.settle()
+        return self._stats(parts)
 
-    def _stats(self, by_name: dict[str, SubscriptionStats]) -> TopicStats:
+    def _stats(self, parts: StatsParts) -> TopicStats:
         found, buffer, compaction = self.subscriptions, self.transactions.buffer, self.compaction.stats
-        return topic_stats(self.ledger, self.publishers, by_name, found.gone, buffer, compaction, self.created_ms, self.upkeep)
+        return topic_stats(self.ledger, self.publishers, parts, found.gone, buffer, compaction, self.created_ms, self.upkeep)
+
+    def _samples(self, seconds: float) -> Iterator[Callable[[], None]]:
+        return samples(self.publishers, self.subscriptions.all, self.consumers, seconds)
 
     def _sample(self) -> None:
         now = self._loop.time()
-        do_in_slices(samples(self.publishers, self.subscriptions.all, now - self._sampled_at), lambda: None)
+        do_in_slices(self._samples(now - self._sampled_at), lambda: None)
         self.subscriptions.publish_rates_sampled()
         self.compaction.sample(now - self._sampled_at)
         self._sampled_at = now
@@ -296,7 +306,7 @@ class PersistentTopic:
 
     def _check_unused(self) -> None:
         producers = self.publishers.count
-        count = producers + self.subscriptions.consumer_count
+        count = producers + self.consumers.count
         if count:
             code = ServerError.PRODUCER_BUSY if producers else ServerError.CONSUMER_BUSY
             raise BrokerError(code, f"Topic has {count} connected producers/consumers")
@@ -304,12 +314,10 @@ class PersistentTopic:
     async def _unload(self) -> None:
         await self.publishers.drain(_DRAIN_SECONDS_MAX)
         await self.subscriptions.store_delays()
-        await self._end_all("the topic is being unloaded")
-        await self._close_ledger()
-        await self.subscriptions.let_go()
+        await self._end("the topic is being unloaded")
 
-    async def _fail(self) -> None:
-        await self._end_all("the topic is not available")
+    async def _end(self, reason: str) -> None:
+        await self._end_all(reason)
         await self._close_ledger()
         await self.subscriptions.let_go()
 
@@ -359,7 +367,7 @@ class PersistentTopic:
         """Let go of everything; whoever comes back finds the topic loaded anew (the service does that)."""
         if self._closing is None:
             _log.warning("%s: closed after a failure of its log: %s: %s", self.name, type(error).__name__, error)
-            self._closing = self._loop.create_task(self._fail())
+            self._closing = self._loop.create_task(self._end("the topic is not available"))
 
     def _fenced(self) -> None:
         """Also where nobody publishes: consumers would wait here for what another broker gets."""

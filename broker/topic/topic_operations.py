@@ -136,10 +136,10 @@ class StoredTopicOperations:
 
     async def oldest_in_backlog(self) -> tuple[str, int] | None:
         """The log is read only where the place is another than the last time."""
-        behind = [each for each in self._topic.subscriptions.all if each.cursor.durable and each.cursor.backlog_entries()]
-        if not behind:
+        await self._topic.subscriptions.durable.settle()
+        slowest = self._topic.subscriptions.get(self._topic.subscriptions.durable.oldest() or "")
+        if slowest is None or not slowest.cursor.backlog_entries():
             return None
-        slowest = min(behind, key=lambda each: each.cursor.first_unacknowledged())
         position = slowest.cursor.first_unacknowledged()
         if self._oldest is None or self._oldest[0] != position:
             published_ms = await self._cursors.published_ms(position)

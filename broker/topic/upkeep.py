@@ -16,6 +16,7 @@ from managed_ledger.contract import ManagedLedger
 from ports.clock import Clock
 from ports.logs import line
 from ports.owner import ask, tell
+from ports.slices import in_slices
 from wire.position import Position
 
 from .acknowledging import is_replicated
@@ -109,14 +110,22 @@ class Upkeep:
         ttl_seconds = self.policies.message_ttl_seconds
         if ttl_seconds <= 0:
             return
-        for subscription in self._durable():
+        if not await self._has_backlog():
+            return
+        async for subscription in in_slices(self._durable()):
             if not subscription.is_fenced and subscription.cursor.backlog_entries():
                 await self._expire(subscription, ttl_seconds)
 
     async def _expire_and_look(self) -> int | None:
         await self.expire()
-        places = [each.cursor.first_unacknowledged() for each in self._durable() if each.cursor.backlog_entries()]
-        return await self._operations.published_ms(min(places)) if places else None
+        first = self._slowest() if await self._has_backlog() else None
+        return None if first is None else await self._operations.published_ms(first.cursor.first_unacknowledged())
+
+    async def _has_backlog(self) -> bool:
+        """Whether a durable subscription has one; `_slowest` takes no time afterwards."""
+        await self._host.subscriptions.durable.settle()
+        slowest = self._slowest()
+        return slowest is not None and slowest.cursor.backlog_entries() > 0
 
     async def _expire(self, subscription: Subscription, seconds: float) -> None:
         count = await self._operations.expire(subscription, self._clock.now_ms() - int(seconds * 1000))
@@ -132,7 +141,7 @@ class Upkeep:
         if minutes <= 0:
             return
         before_s = asyncio.get_running_loop().time() - minutes * 60
-        for subscription in self._durable():
+        async for subscription in in_slices(self._durable()):
             if subscription.consumer_count or subscription.is_fenced or is_replicated(subscription.cursor.properties):
                 continue
             if subscription.last_active_s < before_s:
@@ -164,6 +173,7 @@ class Upkeep:
 
     async def producer_refusal(self) -> BrokerError | None:
         """Why a producer is not taken on: a backlog is too large, and the policy is one that holds producers back."""
+        await self._host.subscriptions.durable.settle()
         for kind, quota in self._quotas():
             if quota.policy is not QuotaPolicy.CONSUMER_BACKLOG_EVICTION and await self._is_exceeded(kind, quota):
                 return _blocked(quota.policy)
@@ -171,6 +181,7 @@ class Upkeep:
 
     async def check_quotas(self) -> None:
         """The first quota that is exceeded, size before age, is acted upon."""
+        await self._host.subscriptions.durable.settle()
         await self._act_on_quotas()
         self._oldest_ms = await self._look_at_oldest()
 
@@ -231,10 +242,10 @@ class Upkeep:
         if kind is QuotaType.DESTINATION_STORAGE:
             await self._evict_to_size(quota)
         elif self._settings.precise_time_based_backlog_quota_check:
-            for subscription in self._durable():
+            async for subscription in in_slices(self._durable()):
                 await self._expire(subscription, REDUCTION * quota.limit_seconds)
         else:
-            self._evict_to_age(quota)
+            await self._evict_to_age(quota)
 
     async def _send_producers_away(self) -> None:
         """Whoever comes back is refused until the backlog is small enough."""
@@ -252,10 +263,10 @@ class Upkeep:
             self._evicted(slowest, await self._operations.skip(slowest, count))
             previous = slowest
 
-    def _evict_to_age(self, quota: BacklogQuota) -> None:
+    async def _evict_to_age(self, quota: BacklogQuota) -> None:
         """Whole ledgers that were closed too long ago."""
         before_ms = self._clock.now_ms() - quota.limit_seconds * 1000
-        for subscription in self._durable():
+        async for subscription in in_slices(self._durable()):
             target = self._closed_before(subscription, before_ms)
             if target is not None:
                 self._evicted(subscription, subscription.acknowledge_through(target))
@@ -264,7 +275,8 @@ class Upkeep:
         _log.warning(line("backlog evicted", topic=self._host.name, subscription=subscription.name, entries=count))
 
     def _slowest(self) -> Subscription | None:
-        return min(self._durable(), key=lambda subscription: subscription.cursor.mark_delete, default=None)
+        name = self._host.subscriptions.durable.slowest()
+        return None if name is None else self._host.subscriptions.get(name)
 
     def _durable(self) -> list[Subscription]:
         """Compaction's own is none of them: what it has not read must not expire, nor be evicted."""

@@ -96,6 +96,9 @@ class PassingLog:
     def on_refused(self, listener: Callable[[], None]) -> None:
         """No append is."""
 
+    def on_went_back(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        return lambda: None
+
     def ledgers(self) -> Sequence[LedgerFacts]:
         return ()
 

@@ -4,8 +4,9 @@ All else is as with stored topics, by the same machines: producers' access modes
 and whose a key is, policies as far as they are not about what is stored. Follows Apache's NonPersistentTopic.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
@@ -19,8 +20,10 @@ from ..consumer import TopicConsumer
 from ..contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest
 from ..kinds import TopicKind
 from ..producer import TopicProducer
+from ..reporting import StatsParts
 from ..settings import TopicSettings
-from ..stats import SubscriptionStats, TopicStats
+from ..stats import PublisherStats, SubscriptionStats, TopicStats
+from ..subscription import Subscription
 from ..topic import PersistentTopic
 from .passing_log import PassingLog
 from .policies import PassingPolicies
@@ -30,10 +33,22 @@ from .subscription import PassingSubscription
 PASSING = TopicKind(PassingPolicies, PassingPublishers, PassingSubscription)
 
 
+class PassingStatsParts(StatsParts):
+    """With what was dropped (NonPersistentTopicStats)."""
+
+    def subscription_stats(self, subscription: Subscription) -> SubscriptionStats:
+        rate = subscription.drop_rate.per_second if isinstance(subscription, PassingSubscription) else 0.0
+        return replace(super().subscription_stats(subscription), msg_drop_rate=rate)
+
+    def publisher_stats(self, producer: TopicProducer) -> PublisherStats:
+        return replace(super().publisher_stats(producer), msg_drop_rate=producer.rates.dropped.per_second)
+
+
 class NonPersistentTopic(PersistentTopic):
     """A `broker.topic.contract.Topic`. Its subscriptions are there while consumers are."""
 
     kind = PASSING
+    stats_parts = PassingStatsParts
 
     def __init__(
         self,
@@ -77,24 +92,11 @@ class NonPersistentTopic(PersistentTopic):
     async def terminate(self) -> None:
         raise BrokerError(ServerError.NOT_ALLOWED, "Need to provide a persistent topic name")
 
-    def _stats(self, by_name: dict[str, SubscriptionStats]) -> TopicStats:
-        """With what was dropped (NonPersistentTopicStats)."""
-        stats = super()._stats(by_name)
-        producers = {each.name: each.rates.dropped.per_second for each in self.publishers.all}
-        drops = {each.name: each.drop_rate.per_second for each in self._passing()}
-        return replace(
-            stats,
-            backlog_quota_limit_size=0,
-            backlog_quota_limit_time=0,
-            msg_drop_rate=sum(producers.values()) + sum(drops.values()),
-            publishers=tuple(replace(each, msg_drop_rate=producers.get(each.producer_name, 0.0)) for each in stats.publishers),
-            subscriptions={
-                name: replace(each, msg_drop_rate=drops.get(name, 0.0)) for name, each in stats.subscriptions.items()
-            },
-        )
+    def _stats(self, parts: StatsParts) -> TopicStats:
+        stats = super()._stats(parts)
+        return replace(stats, backlog_quota_limit_size=0, backlog_quota_limit_time=0, msg_drop_rate=parts.drop_rate)
 
-    def _sample(self) -> None:
-        seconds = self._loop.time() - self._sampled_at
-        for subscription in self._passing():
-            subscription.drop_rate.sample(subscription.dropped_messages, seconds)
-        super()._sample()
+    def _samples(self, seconds: float) -> Iterator[Callable[[], None]]:
+        yield from super()._samples(seconds)
+        for each in self._passing():
+            yield partial(each.drop_rate.sample, each.dropped_messages, seconds)

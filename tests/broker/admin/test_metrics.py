@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -34,9 +35,9 @@ class FakeManagedLedgers:
     def meters_of(self, name: str) -> LedgerMeters | None:
         return self._stored if name == self._name else None
 
-    def cursors_of(self, name: str) -> dict[str, CursorFacts]:
+    def cursors_of(self, name: str) -> Iterator[tuple[str, CursorFacts]]:
         meters = CursorMeters(Writes(7, 1), Writes(2, 0), 1000)
-        return {"s": CursorFacts(meters, 3)} if name == self._name else {}
+        return iter([("s", CursorFacts(meters, 3))] if name == self._name else [])
 
 
 def parsed(text: str) -> dict[str, float]:

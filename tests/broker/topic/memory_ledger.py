@@ -19,7 +19,7 @@ from managed_ledger.contract import (
     Skipped,
     Taker,
 )
-from tests.broker.topic.plain_entries import PlainEntries
+from tests.broker.topic.plain_entries import PlainEntries, PlainListeners
 from wire.kernels.entries import seal
 from wire.picked_runs import Picked, Picks, picked_runs
 from wire.position import Position
@@ -30,14 +30,13 @@ class MemoryCursor(PlainEntries):
     """Every acknowledged entry is listed."""
 
     def __init__(self, ledger: "MemoryLedger", name: str, durable: bool, properties: Mapping[str, str]) -> None:
-        self.name, self.durable = name, durable
+        self.name, self.durable, self._ledger = name, durable, ledger
         self.properties: Mapping[str, int] = {}
         self.cursor_properties = properties
         self.mark_delete = self.persistent_mark_delete = Position(-1, -1)
         self.is_closed = False
         self.reset_gate: asyncio.Event | None = None
         self.reset_error: ManagedLedgerError | None = None
-        self._ledger = ledger
         self._acked: set[Position] = set()
         self._batches: dict[Position, list[int]] = {}
 
@@ -135,6 +134,7 @@ class MemoryCursor(PlainEntries):
         if self.reset_error is not None:
             raise self.reset_error
         self.place(position)
+        self._ledger.went_back_listener(self.name)
         if self.reset_gate is not None:  # moved, and not yet stored
             await self.reset_gate.wait()
 
@@ -155,7 +155,7 @@ class MemoryCursor(PlainEntries):
             del self._ledger.cursors[self.name]
 
 
-class MemoryLedger:
+class MemoryLedger(PlainListeners):
     """Appends complete on the next turn of the loop, unless `hold` is set; then by `release`."""
 
     header_bytes = 36
@@ -282,7 +282,6 @@ class MemoryLedger:
         self.fenced_listeners.append(listener)
         return lambda: self.fenced_listeners.remove(listener) if listener in self.fenced_listeners else None
 
-    def on_refused(self, listener: Callable[[], None]) -> None: ...
     def next_position(self, position: Position) -> Position:
         return next((p for p in self.positions() if p > position), self.end())
 

@@ -1,6 +1,6 @@
 """Which acknowledgement of one entry a cursor in memory takes as a plain one: as the real cursor."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from pyroaring import BitMap
@@ -30,3 +30,15 @@ class PlainEntries:
 
     def is_untouched(self, ledger_id: int, first: int, last: int) -> bool:
         return False
+
+
+class PlainListeners:
+    """A ledger that tells one listener which cursor was reset, and never refuses an append."""
+
+    went_back_listener: Callable[[str], None] = staticmethod(lambda name: None)
+
+    def on_refused(self, listener: Callable[[], None]) -> None: ...
+
+    def on_went_back(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        self.went_back_listener = listener
+        return lambda: None
