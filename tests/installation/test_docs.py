@@ -16,7 +16,7 @@ from tests.licences import ROOT
 from tests.toolchain import FETCH_SECONDS_MAX, QUICK_JAVA, maven_classpath, off_the_clock, run_tool
 
 DOCS = ROOT / "docs"
-NEW_PAGES = ("getting-started", "testing", "concepts", "migrating", "operations", "clusters")
+NEW_PAGES = ("getting-started", "testing", "concepts", "migrating", "operations", "kubernetes", "clusters")
 BROKER, WEB = "pulsar://127.0.0.1:6650", "http://127.0.0.1:8080"
 CLIENT_POM = ROOT / "tests" / "clients" / "java" / "pom.xml"
 
