@@ -14,6 +14,7 @@ from bookkeeper.ensemble import Quorum, QuorumTracker
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.parts import Part
 from bookkeeper.ports import MixTaker
+from wire.kernels.rows import AddsRow
 
 OUTSTANDING_ENTRIES_MAX = 10_000
 OUTSTANDING_BYTES_MAX = 32 * 1024 * 1024
@@ -30,26 +31,10 @@ class Route(NamedTuple):
     takers: tuple[MixTaker, ...]
 
 
-class CountedAdds:
+class CountedAdds(AddsRow):
     """Of one ledger. What happens when something fails is for who derives from it."""
 
-    __slots__ = (
-        "_ack_quorum",
-        "_counts",
-        "_has_whole_runs",
-        "_late_timer",
-        "_ledger_id",
-        "_loop",
-        "_outstanding_bytes",
-        "_outstanding_entries",
-        "_pending",
-        "_quorum_timeout",
-        "_tracker",
-        "_when_drained",
-        "failure",
-        "last_confirmed",
-        "route",
-    )
+    __slots__ = ("_has_whole_runs", "_ledger_id", "_loop", "_tracker", "failure")
 
     def __init__(
         self, ledger_id: int, quorum: Quorum, last_confirmed: int, quorum_timeout_seconds: float, *, delays_change: bool

@@ -9,6 +9,7 @@ import asyncio
 from array import array
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wire.kernels.rows import PartRow
 from wire.run import Buffer, EntryBatch, EntryRun
 
 if TYPE_CHECKING:
@@ -46,36 +47,16 @@ class PartsBuffer(Protocol):
         """So much of each entry is room for its header."""
 
 
-class Part:
+class Part(PartRow):
     """The `count` entries of `mix` from the index `start` on: one append of one ledger."""
 
-    __slots__ = (
-        "acked",
-        "adds",
-        "began",
-        "count",
-        "error",
-        "first_entry_id",
-        "is_done",
-        "last_add_confirmed",
-        "last_entry_id",
-        "ledger_id",
-        "length_before",
-        "mix",
-        "owner",
-        "piece",
-        "size_bytes",
-        "source",
-        "start",
-    )
+    __slots__ = ()
 
     adds: "CountedAdds"
-    """Whose append this is. What follows is for it and for `together` alone: the seats that have answered, as bits; the
-    number by which the quorum tracker knows the append; and what the headers say."""
-    acked: int
-    piece: int
-    last_add_confirmed: int
-    length_before: int
+    """Whose append this is. `acked`, `piece`, `last_add_confirmed` and `length_before` are for it and for `together` alone: the
+    seats that have answered, as bits; the number by which the quorum tracker knows the append; and what the headers say."""
+    mix: PartsBuffer
+    owner: PartOwner
 
     def __init__(self, mix: PartsBuffer, start: int, count: int, owner: PartOwner, source: Any, began: float) -> None:
         """`source` is the owner's alone. `began`: the loop's time."""

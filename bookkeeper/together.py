@@ -6,17 +6,26 @@ ledger before, what has to be told apart when it answers, and a part that is alo
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bookkeeper.counted_adds import Route
 from bookkeeper.parts import Part
 from bookkeeper.ports import MixTaker
 from ports.promise import listen
+from ports.turn import turn_of
 from wire.bookie_codes import BookieCode, BookieError, NotAsOne
 from wire.kernels.mixes import mix_of, seal_parts
+from wire.kernels.turns import store_parts
 from wire.run import EntryMix
+
+
+class Due(Protocol):
+    """Somebody to whom a stored part has brought something."""
+
+    def end_turn(self) -> None:
+        """At the end of the turn."""
 
 
 class Share(NamedTuple):
@@ -124,16 +133,36 @@ def _answered(load: Load, answer: "asyncio.Future[None]") -> None:
             )
         )
         return
+    loop = answer.get_loop()
     for seat, parts in load.shares:
-        for part in parts:
-            try:
-                if error is None:
-                    part.adds.part_stored(part, seat)
-                else:
-                    part.adds.part_failed(part, seat, _for(part, error))
-            except Exception as raised:  # noqa: BLE001  # as the loop does it for callbacks: the other parts are answered too
-                context = {"message": f"the answer to a part of ledger {part.ledger_id} was not taken", "exception": raised}
-                answer.get_loop().call_exception_handler(context)
+        if error is None:
+            _all_stored(parts, seat, loop)
+        else:
+            for part in parts:
+                _take(partial(part.adds.part_failed, part, seat, _for(part, error)), part, loop)
+
+
+def _all_stored(parts: list[Part], seat: int, loop: asyncio.AbstractEventLoop) -> None:
+    """A kernel takes what is plain; what is not is told part by part."""
+    due: list[Due] = []
+    place, total, now = 0, len(parts), loop.time()
+    while place < total:
+        place = store_parts(parts, place, seat, now, due)
+        if place < total:
+            part = parts[place]
+            _take(partial(part.adds.part_stored, part, seat), part, loop)
+            place += 1
+    turn = turn_of(loop)
+    for each in due:
+        turn.at_end(each.end_turn)
+
+
+def _take(answer: Callable[[], None], part: Part, loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        answer()
+    except Exception as raised:  # noqa: BLE001  # as the loop does it for callbacks: the other parts are answered too
+        context = {"message": f"the answer to a part of ledger {part.ledger_id} was not taken", "exception": raised}
+        loop.call_exception_handler(context)
 
 
 def _for(part: Part, error: BaseException) -> BaseException:

@@ -24,28 +24,16 @@ from bookkeeper.replicated_adds import ReplicatedAdds
 from wire import digests
 from wire.digests import HEADER_BYTES, DigestType, lac_record
 from wire.kernels import entries
+from wire.kernels.rows import WriterRow
 from wire.run import EntryBatch, EntryRun
 
 
-class BookieLedgerWriter:
+class BookieLedgerWriter(WriterRow):
     """Satisfies `bookkeeper.ledgers.LedgerWriter`. `entries`: by whom they are read."""
 
-    __slots__ = (
-        "_adds",
-        "_closing",
-        "_ensembles",
-        "_explicit_lac",
-        "_header_bytes",
-        "_length",
-        "_loop",
-        "_next_entry_id",
-        "_on_closed",
-        "_registry",
-        "_seal",
-        "_takes_parts",
-        "entries",
-        "ledger_id",
-    )
+    __slots__ = ("_ensembles", "_loop", "_on_closed", "_registry", "_seal", "entries")
+
+    _adds: ReplicatedAdds
 
     def __init__(
         self,

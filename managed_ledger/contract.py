@@ -14,6 +14,7 @@ from pyroaring import BitMap
 
 from bookkeeper.ledgers import LedgerStore, Quorums
 from bookkeeper.parts import Part
+from wire.kernels.rows import AppenderRow
 from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
@@ -28,7 +29,9 @@ from .errors import ManagedLedgerFenced as ManagedLedgerFenced
 from .errors import ManagedLedgerNotFound as ManagedLedgerNotFound
 from .errors import ManagedLedgerTerminated as ManagedLedgerTerminated
 from .ledger.answers import PartSource as PartSource
+from .ledger.listeners import New as New
 from .ledger.listeners import Taker as Taker
+from .ledger.listeners import run_of as run_of
 
 EARLIEST = Position(-1, -1)
 LATEST = Position((1 << 63) - 1, (1 << 63) - 1)
@@ -217,6 +220,10 @@ class ManagedLedger(Protocol):
         A roll-over in between is invisible: a batch is never split over two ledgers. After ManagedLedgerError the managed
         ledger stays usable only where the error says so (AppendRefused); ManagedLedgerTerminated and -Fenced are final.
         """
+
+    @property
+    def appends(self) -> AppenderRow | None:
+        """What `turns.take_parts` appends parts to, as `take_part` does; None: `take_part` has to be asked."""
 
     def take_part(self, part: Part) -> bool:
         """Append it together with others: whoever gets True hands it to `bookkeeper.together.send` before anything else is

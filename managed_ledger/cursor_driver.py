@@ -13,6 +13,7 @@ from pyroaring import BitMap
 
 from ports.logs import line
 from ports.owner import ask, tell
+from wire.kernels.delivery_rows import CursorRow
 from wire.position import Position
 
 from .cursor.acknowledgements import Acknowledgements
@@ -34,16 +35,17 @@ from .settings import ManagedLedgerSettings
 _log = logging.getLogger(__name__)
 
 
-class MemoryCursor:
+class MemoryCursor(CursorRow):
     """A `ManagedCursor` that nobody stores."""
 
+    acknowledgements: Acknowledgements
     durable = False
 
     def __init__(self, host: CursorHost, name: str, acknowledgements: Acknowledgements) -> None:
         self.name = name
         self.persistent_mark_delete = NOWHERE
         self.acknowledgements = acknowledgements
-        self._host = host
+        self._host, self._planned = host, 0  # nothing is ever to be stored
         self._properties: Mapping[str, int] = {}
         self._is_closed = False
 
@@ -189,8 +191,7 @@ class DurableCursor(MemoryCursor):
         )
         self._loop = asyncio.get_running_loop()
         self._saves = saves
-        self._planned: int | None = None
-        """The key of the next save, by which it can be forgotten."""
+        self._planned = None  # the key of the next save, by which it can be forgotten
         self._save: PlainSave | None = None
         """Under way. It begins only where nobody has the turn, and who gets the turn waits for its end."""
         self._writing: asyncio.Task[None] | None = None

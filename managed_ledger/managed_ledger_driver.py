@@ -17,6 +17,7 @@ from bookkeeper.parts import Part
 from metadata.store import Delete, MetadataError, Operation, Versioned
 from ports.logs import line
 from ports.owner import ask, tell, weakly
+from wire.kernels.rows import AppenderRow
 from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
@@ -30,7 +31,7 @@ from .ledger.append_driver import Appender
 from .ledger.creation_driver import LedgerCreation
 from .ledger.deletion_driver import LedgerDeletion
 from .ledger.entry_metadata import EntryMetadata
-from .ledger.listeners import ConfirmedListeners, RefusedListener, Taker
+from .ledger.listeners import ConfirmedListeners, New, RefusedListener, Taker
 from .ledger.metadata_driver import LogMetadata
 from .ledger.read_driver import LedgerReads
 from .ledger.rollover import rollover_limits
@@ -71,8 +72,13 @@ class StoredManagedLedger:
         limits = rollover_limits(around.settings)
         self._creation = creation = LedgerCreation(metadata, around.ledgers, self._deletion)
         self._refused = RefusedListener(entry_metadata)
-        hear = tell(self._confirmed), tell(self._began), self._refused.tell
-        self._appender = Appender(metadata, around.ledgers, creation, limits, around.clock, *hear, self.meters)
+        self._listeners, self._fenced_listeners = (
+            ConfirmedListeners(tell(self._keep), tell(self._taken)),
+            ConfirmedListeners(),
+        )
+        hear = self._listeners, tell(self._began), self._refused.tell
+        stamped = None if entry_metadata is None else entry_metadata.stored
+        self._appender = Appender(metadata, around.ledgers, creation, limits, around.clock, *hear, self.meters, stamped)
         self.reads = LedgerReads(
             self.name,
             self.sequence,
@@ -92,10 +98,6 @@ class StoredManagedLedger:
             ask(self._slowest_mark),
             tell(self._trimmed),
             ask(self._write_metadata),
-        )
-        self._listeners, self._fenced_listeners = (
-            ConfirmedListeners(tell(self._keep), tell(self._taken)),
-            ConfirmedListeners(),
         )
         self._closing: asyncio.Task[None] | None = None
         if metadata.terminated is not None:
@@ -160,6 +162,10 @@ class StoredManagedLedger:
             batch = self._entry_metadata.stamped(batch)
         return self._appender.append(batch)
 
+    @property
+    def appends(self) -> AppenderRow | None:
+        return self._appender if self._entry_metadata is None else None
+
     def take_part(self, part: Part) -> bool:
         return self._entry_metadata is None and self._appender.take_part(part)
 
@@ -195,17 +201,12 @@ class StoredManagedLedger:
         if self._entry_metadata is not None and self._entry_metadata.has_index:
             self._entry_metadata.found(self.name, self.properties, await last_readable(self.sequence, self.reads.read))
 
-    def _confirmed(self, run: EntryRun) -> None:
-        if self._entry_metadata is not None:
-            self._entry_metadata.stored(run)
-        self._listeners.confirmed(run)
-
     def _keep(self, run: EntryRun) -> None:
         """In memory, for its readers; without a cursor nobody is expected to read it."""
         if self._cursors.by_name:
             self._cache.insert(run, self._loop.time())
 
-    def _taken(self, run: EntryRun, count: int) -> None:
+    def _taken(self, run: New, count: int) -> None:
         """So many readers had it without reading."""
         self.meters.hit(run.count * count, run.size_bytes * count)
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ports.op_stats import OpStats
+from wire.kernels.rows import MetersRow
 
 LATENCY_BUCKETS_MS = (0.5, 1, 5, 10, 20, 50, 100, 200, 1000)
 SIZE_BUCKETS = (128, 512, 1024, 2048, 4096, 16_384, 102_400, 1 << 20)
 """Bytes. What is beyond the last of either is in one more bucket, the overflow."""
+_LATENCY_BOUNDS, _SIZE_BOUNDS = array("d", LATENCY_BUCKETS_MS), array("d", SIZE_BUCKETS)
 _NO_LATENCIES = array("Q", bytes(8 * (len(LATENCY_BUCKETS_MS) + 1)))
 _NO_SIZES = array("Q", bytes(8 * (len(SIZE_BUCKETS) + 1)))
 
@@ -43,20 +45,15 @@ class SharedMeters:
             self._last, self._sampled_at = totals, now
 
 
-class LedgerMeters:
+class LedgerMeters(MetersRow):
     """Of one managed ledger, since it was opened. `entries` and `payload_bytes` were stored, `read_entries` were read."""
 
     __slots__ = (
         "_last",
         "_sampled_at",
         "_shared",
-        "append_latencies",
-        "append_seconds",
-        "entries",
-        "entry_sizes",
         "missed_entries",
         "missed_rate",
-        "payload_bytes",
         "read_bytes",
         "read_entries",
         "read_rate",
@@ -69,6 +66,7 @@ class LedgerMeters:
         self.entries = self.payload_bytes = self.read_entries = self.read_bytes = self.missed_entries = 0
         self.write_rate = self.read_rate = self.missed_rate = 0.0
         self._shared = shared
+        self._appends, self._latency_bounds, self._size_bounds = shared.appends.succeeded, _LATENCY_BOUNDS, _SIZE_BOUNDS
         self._sampled_at = now
         self._last = (0, 0, 0)
 

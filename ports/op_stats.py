@@ -19,7 +19,7 @@ BUCKETS = STEPS * OCTAVES
 WINDOW_SECONDS = 60.0
 """Apache's prometheusStatsLatencyRolloverSeconds."""
 MICROSECONDS = 1e6
-RECORDED_MAX = 256
+RECORDED_MAX = 64
 _TWICE_STEPS = 2 * STEPS
 
 

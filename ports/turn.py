@@ -42,11 +42,14 @@ class Turn:
     def _end(self) -> None:
         parts = self._parts
         while parts:
-            part = parts.popleft()
-            try:
-                part()
-            except Exception as error:  # noqa: BLE001  # as the loop does it for callbacks
-                asyncio.get_running_loop().call_exception_handler({"message": f"{part} raised", "exception": error})
+            self.call(parts.popleft())
+
+    def call(self, part: Callable[[], object]) -> None:
+        """Now. An error goes to the loop's handler, as that of a callback."""
+        try:
+            part()
+        except Exception as error:  # noqa: BLE001  # as the loop does it for callbacks
+            asyncio.get_running_loop().call_exception_handler({"message": f"{part} raised", "exception": error})
 
 
 _TURNS: "WeakKeyDictionary[asyncio.AbstractEventLoop, Turn]" = WeakKeyDictionary()

@@ -165,7 +165,9 @@ BROKER: Mapping[str, Sequence[str]] = {
     "brokerMaxConnectionsPerIp": ("100",),
     "exposingBrokerEntryMetadataToClientEnabled": ("true", "false"),
 }  # fmt: skip
-DRAWN: Mapping[str, Sequence[str]] = {**BOOKIE, **BROKER}
+DRAWN_BESIDE: Mapping[str, Sequence[str]] = {"journalFlushWhenQueueEmpty": ("true", "false")}
+"""Drawn after all others and by themselves, so that a seed keeps what it had of those."""
+DRAWN: Mapping[str, Sequence[str]] = {**BOOKIE, **BROKER, **DRAWN_BESIDE}
 
 NOT_DRAWN: Mapping[str, Sequence[str]] = {
     "names a place, a port, a file or a credential": (
@@ -243,14 +245,16 @@ NOT_DRAWN: Mapping[str, Sequence[str]] = {
 
 DRAWN_CHANCE = 0.5
 DRAWN_AT_ONCE = (1, 2, 4, 8)
+BESIDE_CHANCE = 0.1
 
 
 def draw(rng: random.Random) -> dict[str, str]:
     """The settings that a seed has beside its plan's: none for half of the seeds, else a few."""
     if rng.random() >= DRAWN_CHANCE:
         return {}
-    keys = rng.sample(sorted(DRAWN), rng.choice(DRAWN_AT_ONCE))
-    return {key: rng.choice(DRAWN[key]) for key in keys}
+    keys = rng.sample(sorted(DRAWN.keys() - DRAWN_BESIDE.keys()), rng.choice(DRAWN_AT_ONCE))
+    drawn = {key: rng.choice(DRAWN[key]) for key in keys}
+    return drawn | {key: rng.choice(values) for key, values in DRAWN_BESIDE.items() if rng.random() < BESIDE_CHANCE}
 
 
 def fitting(shape: ConsumerShape, settings: Mapping[str, str]) -> ConsumerShape:

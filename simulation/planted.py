@@ -65,10 +65,10 @@ class Plant:
 
 def _ack_before_fsync(write: Any) -> Any:
     def broken(self: Journal, items: list[Any], *times: float) -> None:
-        for item in items:
-            if item.future is not None and not item.future.done():
-                item.future.set_result(None)
-        write(self, [item._replace(future=None) for item in items], *times)
+        for _, future, _ in items:
+            if future is not None and not future.done():
+                future.set_result(None)
+        write(self, [(record, None, error) for record, _, error in items], *times)
 
     return broken
 
@@ -77,7 +77,7 @@ def _ack_before_fsync_when_full(write: Any) -> Any:
     early = _ack_before_fsync(write)
 
     def broken(self: Journal, items: list[Any], *times: float) -> None:
-        runs = [item.record for item in items if isinstance(item.record, EntryRun)]
+        runs = [record for record, _, _ in items if isinstance(record, EntryRun)]
         is_full = sum(run.offsets[-1] - run.offsets[0] for run in runs) >= self._commit._group_bytes
         (early if is_full else write)(self, items, *times)
 

@@ -11,7 +11,7 @@ from bookie.journal.format_v1 import Record
 from ports.op_stats import OpStats
 from wire.run import EntryMix, EntryRun
 
-WRITES_MAX = 256
+WRITES_MAX = 64
 _RUNS = (EntryRun, EntryMix)
 
 

@@ -188,7 +188,7 @@ def whole_number(value: Any) -> int | None:
         return None
     try:
         return msgspec.convert(value, int, strict=False)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):  # half a surrogate is no text for msgspec
         return None
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+from wire.kernels.delivery_rows import ConsumerHandleRow
 from wire.kernels.messages import message_frames
 from wire.run import EntryRun
 
@@ -23,22 +24,21 @@ def _frames_for(link: Link) -> Callable[..., bytes]:
     return message_frames if link.protocol_version >= CHECKSUMS_VERSION else unchecked_message_frames
 
 
-class ConsumerHandle:
+class ConsumerHandle(ConsumerHandleRow):
     """`consumer` is None until the subscription has taken it on."""
 
     __slots__ = (
         "_frames",
-        "_link",
         "_on_closed",
-        "_partition",
-        "consumer",
-        "consumer_id",
         "early_permits",
         "request_id",
         "subscription",
         "topic",
         "unsubscribes",
     )
+
+    consumer: Consumer | None
+    _link: Link
 
     def __init__(
         self,
@@ -49,6 +49,7 @@ class ConsumerHandle:
     ) -> None:
         self._link = link
         self._frames = _frames_for(link)
+        self._is_plain = self._frames is message_frames
         self._on_closed = on_closed
         self._partition = -1
         self.consumer_id = consumer_id
@@ -56,7 +57,7 @@ class ConsumerHandle:
         self.topic: TopicName | None = None
         """Once it is known, as is `subscription`."""
         self.subscription = ""
-        self.consumer: Consumer | None = None
+        self.consumer = None
         self.early_permits = 0
         """Of FLOWs that came while SUBSCRIBE was under way."""
         self.unsubscribes = False

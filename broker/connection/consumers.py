@@ -4,6 +4,7 @@ A consumer id is pending while its topic is loaded, then attached. FLOWs that co
 an unknown one is ignored, as in Apache's ServerCnx: it may have been closed by the broker a moment ago.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.int64 import signed
 from wire.kernels.acks import take_ack_mix, take_acks
+from wire.kernels.plain_acks import acknowledge_each, acknowledge_run
 from wire.run import AckMix, AckRun, Buffer
 from wire.transactions import TxnId
 
@@ -41,6 +43,8 @@ IDS_PER_SLICE = 256
 ledger that there is."""
 ACKS_IN_MIX_MAX = 16
 """ACKs of one entry each, of several consumers, that count as one frame of those that are handled in a turn."""
+FEW_IDS = 8
+"""Ids that are acknowledged one by one; a bitmap is cheaper for more."""
 LEDGERS_AT_ONCE_MAX, RUN_IDS_PER_SLICE = 8, 16_384
 """Of a run of ids in up to so many ledgers each costs 0.1 microseconds, and so many are handled in one turn."""
 
@@ -53,6 +57,7 @@ class Consumers:
         self._service = service
         self._settings = settings
         self._handles: dict[int, ConsumerHandle] = {}
+        self._loop = asyncio.get_running_loop()
 
     def attached(self, consumer_id: int) -> ConsumerHandle | None:
         handle = self._handles.get(consumer_id)
@@ -133,17 +138,30 @@ class Consumers:
         count, at_once = len(run.ledger_ids), IDS_PER_SLICE
         if count > at_once and len(set(run.ledger_ids)) <= LEDGERS_AT_ONCE_MAX:
             at_once = RUN_IDS_PER_SLICE
-        if count <= at_once:
+        if count <= FEW_IDS:
+            self._acknowledge_few(handle.consumer, run)
+        elif count <= at_once:
             handle.consumer.acknowledge_run(run)
         else:
             self._link.in_slices(_acknowledged_run(handle, run, at_once))
 
+    def _acknowledge_few(self, consumer: Consumer, run: AckRun) -> None:
+        """One after the other where they are plain: most likely each is the next one."""
+        taken = acknowledge_run(consumer, run.ledger_ids, run.entry_ids, self._loop.time(), self._service.clock.now_ms())
+        if taken < len(run.ledger_ids):
+            rest = run if not taken else AckRun(run.consumer_id, run.ledger_ids[taken:], run.entry_ids[taken:], run.end)
+            consumer.acknowledge_run(rest)
+
     def _acknowledge_mix(self, mix: AckMix) -> None:
-        handles, link = self._handles, self._link
-        for consumer_id, ledger_id, entry_id in zip(mix.consumer_ids, mix.ledger_ids, mix.entry_ids, strict=True):
-            handle = handles.get(consumer_id)
-            if handle is not None and handle.consumer is not None and link.is_open:
-                handle.consumer.acknowledge_entry(ledger_id, entry_id)
+        place, total = 0, len(mix.consumer_ids)
+        now, now_ms = self._loop.time(), self._service.clock.now_ms()
+        while place < total and self._link.is_open:
+            place = acknowledge_each(self._handles, mix, place, now, now_ms)
+            if place < total:
+                handle = self._handles.get(mix.consumer_ids[place])
+                if handle is not None and handle.consumer is not None:
+                    handle.consumer.acknowledge_entry(mix.ledger_ids[place], mix.entry_ids[place])
+                place += 1
 
     def on_ack(self, command: BaseCommand, _: memoryview) -> None:
         """An ACK that the kernel left: cumulative, of parts of batches, of a transaction, or one that wants an answer.

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from wire.kernels.rows import HandleRow
 from wire.kernels.sends import send_receipts
 from wire.run import EntryRun, SendMix, SendRun
 
@@ -20,26 +21,24 @@ from .publish_gate import PublishGate
 from .receipts import Receipts
 
 
-class ProducerHandle:
+class ProducerHandle(HandleRow):
     """`producer` is None until the topic has taken it on."""
 
     __slots__ = (
-        "_done",
         "_gate",
         "_link",
         "_on_closed",
-        "_on_drained",
-        "_published",
-        "_receipts",
-        "_refused",
-        "header_bytes",
         "is_closed",
-        "producer",
         "producer_id",
         "request_id",
         "schema_version",
         "topic",
     )
+
+    producer: Producer | None
+    _receipts: Receipts
+    _refused: "deque[tuple[int, bytes]]"
+    _on_drained: Callable[[], None] | None
 
     def __init__(
         self,
@@ -58,7 +57,7 @@ class ProducerHandle:
         self.request_id = request_id
         self.topic: TopicName | None = None
         """Once it is known."""
-        self.producer: Producer | None = None
+        self.producer = None
         self.header_bytes = 0
         self.schema_version = b""
         """That its messages carry; empty without a schema."""
@@ -67,9 +66,9 @@ class ProducerHandle:
         self._published = 0
         """Messages handed to the topic; `_done` of them are answered, not always in the runs in which they came."""
         self._done = 0
-        self._refused: deque[tuple[int, bytes]] = deque()
+        self._refused = deque()
         """Errors that wait until that many messages are answered."""
-        self._on_drained: Callable[[], None] | None = None
+        self._on_drained = None
 
     def attach(self, producer: Producer, header_bytes: int) -> None:
         self.producer, self.header_bytes = producer, header_bytes

@@ -16,6 +16,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.int64 import signed
 from wire.kernels.delivery_times import longest_delay
 from wire.kernels.sends import take_sends
+from wire.kernels.turns import size_of_parts, take_parts
 from wire.run import FLAG_CHUNK, SendMix, SendRun
 
 from ..errors import BrokerError, ServerError
@@ -24,7 +25,7 @@ from ..service.broker_service import BrokerService
 from ..service.topic_name import TopicName
 from ..topic.contract import AccessMode, Producer, ProducerRequest
 from ..topic.errors import no_room
-from ..topic.sent_part import SentPart
+from ..topic.sent_part import SentPart, new_part
 from . import replies
 from .errors import ProtocolViolation
 from .link import Link, Routes
@@ -121,25 +122,34 @@ class Producers:
     def publish_mix(self, sends: SendMix, buffer: memoryview) -> None:
         """What a read brought of many producers: what is plain goes to the logs together, the rest as runs. `buffer` is where
         the frames are."""
-        now, handles, parts = self._loop.time(), self._handles, list[SentPart]()
-        bytes_max = self._settings.max_message_size
-        is_any_large = len(sends.buffer) > bytes_max
-        for place, producer_id in enumerate(sends.producer_ids):
-            handle = handles.get(producer_id)
-            part = None
-            if handle is not None and not (is_any_large and sends.part_bytes(place) > bytes_max):
-                part = handle.take_part(sends, place, now)
-            if part is not None:
-                parts.append(part)
-            else:
-                self._send(parts)
-                parts = []
-                self._publish_apart(sends, place, buffer)
+        place, total, bytes_max = 0, len(sends.producer_ids), self._settings.max_message_size
+        now, now_ms = self._loop.time(), self._service.clock.now_ms()
+        is_refused = bool(self._service.meters.storage_refusal())
+        parts = list[SentPart]()
+        while place < total:
+            if not is_refused:
+                place = take_parts(self._handles, sends, place, now, now_ms, bytes_max, new_part, parts)
+            if place < total:
+                part = self._taken(sends, place, now, bytes_max)
+                if part is not None:
+                    parts.append(part)
+                else:
+                    self._send(parts)
+                    parts = []
+                    self._publish_apart(sends, place, buffer)
+                place += 1
         self._send(parts)
+
+    def _taken(self, sends: SendMix, place: int, now: float, bytes_max: int) -> SentPart | None:
+        """A part that the kernel leaves, if it can be sent with the others."""
+        handle = self._handles.get(sends.producer_ids[place])
+        if handle is None or sends.part_bytes(place) > bytes_max:
+            return None
+        return handle.take_part(sends, place, now)
 
     def _send(self, parts: list[SentPart]) -> None:
         if parts:
-            self._gate.began(sum([part.count for part in parts]), sum([part.payload_bytes for part in parts]))
+            self._gate.began(*size_of_parts(parts))
             send(parts)
 
     def _publish_apart(self, sends: SendMix, place: int, buffer: memoryview) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ports.turn import turn_of
+from wire.kernels.rows import ReceiptsRow
 from wire.kernels.sends import part_receipts
 
 from ..topic.sent_part import SentPart
@@ -22,25 +23,30 @@ class ReceiptsOwner(Protocol):
         """So many of its messages are answered."""
 
 
-class Receipts:
+class Receipts(ReceiptsRow):
     """`write` takes frames; it is set once there is a peer."""
 
-    __slots__ = ("_gate", "_owners", "_turn", "parts", "write")
+    __slots__ = ("_gate", "_turn", "write")
 
     write: Callable[[bytes], None]
+    parts: list[SentPart]
+    """Stored and not answered, in order."""
+    _owners: list[ReceiptsOwner]
 
     def __init__(self, gate: PublishGate) -> None:
         self._gate = gate
         self._turn = turn_of(asyncio.get_running_loop())
-        self.parts: list[SentPart] = []
-        """Stored and not answered, in order."""
-        self._owners: list[ReceiptsOwner] = []
+        self.parts, self._owners = [], []
 
     def add(self, part: SentPart, owner: ReceiptsOwner) -> None:
         if not self.parts:
             self._turn.at_end(self.flush)
         self.parts.append(part)
         self._owners.append(owner)
+
+    def end_turn(self) -> None:
+        """What came in it is answered."""
+        self.flush()
 
     def flush(self) -> None:
         """Write what is there."""

@@ -83,7 +83,7 @@ class BrokerService:
             store, settings.cluster_name, self.topic_policies, lambda: self._topics.all, self.gone_namespaces
         )
         self.namespace_policies = self.policies.namespaces
-        self._clock = clock
+        self.clock = clock
         registry = SchemaRegistry(SchemaStorage(store, ledgers), clock)
         self.schemas = TopicSchemas(registry, settings, self.policies.said_of)
         self.gone_namespaces.listeners += [self.topic_policies.forget, lambda each: registry.meters.forget(str(each))]
@@ -122,7 +122,7 @@ class BrokerService:
         self._listeners = parse_listeners(self.settings.advertised_listeners, advertised)
         self._advertised = advertised
         self._housekeeper = asyncio.create_task(self._housekeeping.run(), name="broker housekeeping")
-        self._names = await ProducerNames.open(self._store, self.settings.cluster_name, self._clock.now_ms())
+        self._names = await ProducerNames.open(self._store, self.settings.cluster_name, self.clock.now_ms())
 
     async def bootstrap_standalone(self, advertised: Advertised) -> None:
         """The cluster, tenants and namespaces of a standalone, where they are missing."""

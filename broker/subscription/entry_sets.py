@@ -9,20 +9,24 @@ from collections.abc import Iterable, Iterator
 from pyroaring import BitMap
 from sortedcontainers import SortedDict
 
+from wire.kernels.delivery_rows import EntrySetRow
 from wire.position import Position
 
 _UNSORTED_MAX = 16
 """Ledgers in a plain dict."""
 
 
-class EntrySet:
+class EntrySet(EntrySetRow):
     """A mutable set of positions, cheap for runs and for holes alike."""
 
-    __slots__ = ("_by_ledger",)
+    __slots__ = ()
+
+    _by_ledger: dict[int, BitMap]
+    """A SortedDict when there are many."""
 
     def __init__(self) -> None:
-        self._by_ledger: dict[int, BitMap] = {}
-        """A SortedDict when there are many."""
+        self._by_ledger = {}
+        self._spare: BitMap | None = None
 
     def __len__(self) -> int:
         return sum(map(len, self._by_ledger.values()))
@@ -155,6 +159,8 @@ class EntrySet:
 
     def check_invariants(self) -> None:
         assert all(self._by_ledger.values()), "an empty bitmap is kept"
+        assert not self._spare, "the spare bitmap has entries"
+        assert all(known is not self._spare for known in self._by_ledger.values()), "the spare bitmap is in use"
 
 
 def entry_set(positions: Iterable[Position]) -> EntrySet:

@@ -7,6 +7,7 @@ outdated end here.
 from abc import ABC, abstractmethod
 from typing import TypeAlias, assert_never
 
+from wire.kernels.delivery_rows import MachineRow
 from wire.run import FLAG_CHUNK, FLAG_DELAYED, FLAG_MARKER, FLAG_TRANSACTION, EntryRun, RunMetadata
 
 from .contract import (
@@ -71,14 +72,17 @@ SubscriptionEvent: TypeAlias = (
 Answer: TypeAlias = EntriesRead | EntriesPicked | NothingToRead | ReadFailed
 
 
-class Machine(ABC):
-    """A dispatcher's frame."""
+class Machine(MachineRow, ABC):
+    """A dispatcher's frame. `deals`: how its newest entries may be given away without a read (`wire.kernels.newest`)."""
+
+    _reader: Reader
 
     needs_key_hashes = False
     needs_deliver_times = False
 
     def __init__(self, settings: DispatcherSettings) -> None:
         self._settings = settings
+        self.deals = 0
         self._reader = Reader(settings)
         self._timer = Timer()
 

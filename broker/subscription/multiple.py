@@ -56,12 +56,16 @@ from .settings import DispatcherSettings
 class MultipleConsumersDispatcher(Machine):
     """The frame; the choice of a consumer for each entry is the subclass's."""
 
+    _receivers: Receivers
+    _redeliveries: Redeliveries
+    _held_back: HeldBack
+    """Entries before the reader's position, and neither pending nor in the replay set."""
+
     def __init__(self, settings: DispatcherSettings) -> None:
         super().__init__(settings)
         self._receivers = Receivers(settings)
         self._redeliveries = Redeliveries()
         self._held_back = HeldBack()
-        """Entries before the reader's position, and neither pending nor in the replay set."""
         self._reads_far = False
         """Most of what was read last is held back: permits do not say how much to read."""
         self._is_loading = False

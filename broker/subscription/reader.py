@@ -3,6 +3,7 @@
 Decides no reading by itself: a dispatcher asks `is_idle`, then calls `read_on` or `replay`.
 """
 
+from wire.kernels.delivery_rows import ReaderRow
 from wire.picked_runs import Picks
 from wire.position import Position
 from wire.run import EntryRun
@@ -11,33 +12,26 @@ from .contract import EntriesPicked, EntriesRead, NothingToRead, Read, ReadFaile
 from .settings import DispatcherSettings
 
 
-class Reader:
+class Reader(ReaderRow):
     """Place, outstanding read and back-off of one dispatcher."""
 
-    __slots__ = (
-        "_backoff_ms",
-        "_messages_per_entry",
-        "_outstanding",
-        "_read_id",
-        "_settings",
-        "_was_told_of_more",
-        "is_at_end",
-        "position",
-        "retry_at_ms",
-    )
+    __slots__ = ("_read_id", "_settings", "_was_told_of_more")
+
+    position: Position | None
+    """Where the next read that is no replay starts; None: at the cursor's first unacknowledged entry."""
+    _outstanding: Read | None
 
     def __init__(self, settings: DispatcherSettings) -> None:
         self._settings = settings
         self._read_id = 0
-        self._outstanding: Read | None = None
+        self._outstanding = None
         self._was_told_of_more = False
         self._backoff_ms = 0
         self._messages_per_entry = 1.0
-        self.position: Position | None = None
-        """Where the next read that is no replay starts; None: at the cursor's first unacknowledged entry."""
+        self.position = None
         self.is_at_end = False
         """Nothing to read at `position` until EntriesAvailable."""
-        self.retry_at_ms: int | None = None
+        self.retry_at_ms = None
 
     @property
     def outstanding(self) -> Read | None:

@@ -10,6 +10,7 @@ from itertools import repeat
 
 from pyroaring import BitMap
 
+from wire.kernels.delivery_rows import ReceiverRow, ReceiversRow
 from wire.position import Position
 from wire.run import EntryRun, RunMetadata
 
@@ -20,10 +21,13 @@ from .settings import DispatcherSettings
 UNLIMITED = 1 << 62
 
 
-class Receiver:
+class Receiver(ReceiverRow):
     """One consumer. `unacked_messages` is the sum of the message counts of `pending`."""
 
-    __slots__ = ("consumer", "is_blocked", "is_writable", "name", "pending", "permits", "priority_level", "unacked_messages")
+    __slots__ = ()
+
+    consumer: ConsumerId
+    pending: EntrySet
 
     def __init__(self, added: ConsumerAdded) -> None:
         self.consumer = added.consumer
@@ -36,13 +40,17 @@ class Receiver:
         self.is_blocked = False
 
 
-class Receivers:
+class Receivers(ReceiversRow):
     """All of them, in the order in which they came."""
 
+    __slots__ = ()
+
+    _by_id: dict[ConsumerId, Receiver]
+    _message_counts: dict[int, dict[int, int]]
+    """Ledger, entry: messages of a pending batch that are not acknowledged."""
+
     def __init__(self, settings: DispatcherSettings) -> None:
-        self._by_id: dict[ConsumerId, Receiver] = {}
-        self._message_counts: dict[int, dict[int, int]] = {}
-        """Ledger, entry: messages of a pending batch that are not acknowledged."""
+        self._by_id, self._message_counts = {}, {}
         self.unacked_messages = 0
         self.is_blocked = False
         self.limit(settings.max_unacked_messages_per_consumer, settings.max_unacked_messages_per_subscription)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from pyroaring import BitMap
 
+from wire.kernels.delivery_rows import SHARED
 from wire.position import Position
 from wire.run import FLAG_CHUNK, EntryRun, RunMetadata
 
@@ -22,13 +23,19 @@ from .turns import Turns
 class SharedDispatcher(MultipleConsumersDispatcher):
     """The machine. The replay set holds what was given back or never given: bounded by the limits on unacked messages."""
 
+    _chunked: ChunkedMessages
+    _replay: EntrySet
+    _turns: Turns
+    _picked_to: Position | None
+    """Where the last pick ended: the next goes on from there, so that what is at the end has its turn."""
+
     def __init__(self, settings: DispatcherSettings) -> None:
         super().__init__(settings)
+        self.deals = SHARED
         self._turns = Turns(settings.dispatcher_max_round_robin_batch_size)
         self._replay = EntrySet()
         self._chunked = ChunkedMessages()
-        self._picked_to: Position | None = None
-        """Where the last pick ended: the next goes on from there, so that what is at the end has its turn."""
+        self._picked_to = None
 
     def _replay_set(self) -> EntrySet:
         return union((self._replay, self._chunked.waiting)) if self._chunked else self._replay

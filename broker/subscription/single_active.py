@@ -5,13 +5,13 @@ going back to it. Differs from Apache where it says so.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import compress
 from typing import assert_never
 
 from pyroaring import BitMap
 
 from broker.errors import ServerError
+from wire.kernels.delivery_rows import SINGLE_ACTIVE, CandidateRow
 from wire.kernels.keys import slots_of
 from wire.position import Position
 from wire.run import EntryRun, RunMetadata
@@ -48,35 +48,40 @@ from .readable import readable
 from .settings import DispatcherSettings
 
 
-@dataclass(slots=True)
-class _Candidate:
-    """A consumer that is or may become the active one."""
+class _Candidate(CandidateRow):
+    """A consumer that is or may become the active one. `was_told`: the last ACTIVE_CONSUMER_CHANGE; None: none yet."""
+
+    __slots__ = ("name", "priority_level", "was_told")
 
     consumer: ConsumerId
-    name: str
-    priority_level: int
-    consumer_epoch: int | None
-    is_writable: bool
-    permits: int = 0
-    was_told: bool | None = None
-    """The last ACTIVE_CONSUMER_CHANGE; None: none yet."""
-    slots: BitMap | None = None
+    slots: BitMap | None
     """Hash slots of the keys that an Exclusive consumer wants, where it named ranges."""
+
+    def __init__(self, added: ConsumerAdded) -> None:
+        self.consumer, self.name, self.priority_level = added.consumer, added.name, added.priority_level
+        self.consumer_epoch, self.is_writable = added.consumer_epoch, added.is_writable
+        self.permits = 0
+        self.slots = None
+        self.was_told: bool | None = None
 
 
 class SingleActiveDispatcher(Machine):
     """The machine. While `_successor` is set nothing is delivered: `_active` was demoted, and may still acknowledge."""
 
+    _active: _Candidate | None
+    _successor: _Candidate | None
+    _last_delivered: Position | None
+    """By the active consumer since it became that."""
+
     def __init__(self, settings: DispatcherSettings, *, is_failover: bool, partition_index: int = -1) -> None:
         super().__init__(settings)
+        self.deals = SINGLE_ACTIVE
         self._is_failover = is_failover
         self._partition_index = partition_index
         self._candidates: dict[ConsumerId, _Candidate] = {}
-        self._active: _Candidate | None = None
-        self._successor: _Candidate | None = None
-        self._switch_at_ms: int | None = None
-        self._last_delivered: Position | None = None
-        """By the active consumer since it became that."""
+        self._active = self._successor = None
+        self._switch_at_ms = None
+        self._last_delivered = None
 
     @property
     def has_consumers(self) -> bool:
@@ -153,7 +158,7 @@ class SingleActiveDispatcher(Machine):
             message = "Exclusive consumer is already connected"
             effects.append(RefuseConsumer(event.consumer, ServerError.CONSUMER_BUSY, message))
             return
-        added = _Candidate(event.consumer, event.name, event.priority_level, event.consumer_epoch, event.is_writable)
+        added = _Candidate(event)
         if event.hash_ranges and not self._is_failover:
             added.slots = _slots_in(event.hash_ranges)
         self.needs_key_hashes = added.slots is not None

@@ -7,20 +7,24 @@ dispatcherMaxRoundRobinBatchSize messages; who is alone gets all there is.
 
 from collections.abc import Callable, Iterator
 
+from wire.kernels.delivery_rows import LevelRow
+
 from .receivers import Receiver
 
 _TURNS_PER_PERMITS = 8
 """A turn takes at most that part of somebody's permits, so that spans do not starve the others."""
 
 
-class _Level:
+class _Level(LevelRow):
     """The consumers of one priority, in the order in which they came, and who is next."""
 
-    __slots__ = ("members", "next", "priority_level")
+    __slots__ = ("priority_level",)
+
+    members: list[Receiver]
 
     def __init__(self, priority_level: int) -> None:
         self.priority_level = priority_level
-        self.members: list[Receiver] = []
+        self.members = []
         self.next = 0
 
     def in_turn(self) -> Iterator[Receiver]:

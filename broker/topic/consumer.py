@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, ServerError
 from broker.subscription.contract import ConsumerId, Deliver, PermitsAdded, RedeliveryRequested, WritabilityChanged
+from wire.kernels.delivery_rows import ConsumerRow
 from wire.position import Position
 from wire.run import AckRun, EntryRun
 from wire.transactions import TxnId
@@ -49,8 +50,13 @@ class Nobody:
 NOBODY = Nobody()
 
 
-class TopicConsumer:
+class TopicConsumer(ConsumerRow):
     """A `broker.topic.contract.Consumer`."""
+
+    counters: DeliveryCounters
+    key: ConsumerId
+    _sink: ConsumerSink
+    _subscription: "Subscription"
 
     def __init__(
         self, subscription: "Subscription", key: ConsumerId, request: SubscribeRequest, sink: ConsumerSink, now_ms: int
@@ -211,6 +217,12 @@ class TopicConsumer:
         self.last_delivery_ms = self._subscription.clock.now_ms()
         was_writable, self._was_writable = self._was_writable, sink.is_writable
         return self._was_writable or not was_writable
+
+    def delivered(self) -> None:
+        """It was given something, and its connection takes no more now."""
+        if self._was_writable and not self._sink.is_writable:
+            self._was_writable = False
+            self._subscription.handle(WritabilityChanged(self.key, False))
 
     def active_changed(self, is_active: bool) -> None:
         self._is_active = is_active

@@ -39,6 +39,7 @@ from broker.subscription.contract import (
 )
 from broker.subscription.replays import first_of
 from managed_ledger.contract import ManagedLedgerError
+from wire.kernels.delivery_rows import DriverRow
 from wire.kernels.metadata import key_hashes, scan
 from wire.picked_runs import Picks
 from wire.position import Position
@@ -57,8 +58,21 @@ READS_AT_ONCE_MAX = 16
 _log = logging.getLogger(__name__)
 
 
-class DispatchDriver:
+class DispatchDriver(DriverRow):
     """One dispatcher at work on one cursor. `failed` hears of an error that is ours, after which nothing is dispatched."""
+
+    dispatcher: Dispatcher
+    targets: dict[ConsumerId, DispatchTarget]
+    compacted: CompactedReading | None
+    """Of a consumer that wants what is compacted."""
+    on_unacked: Callable[[int], None] | None
+    """Told how many messages are unacknowledged, where all subscriptions of the broker share a limit."""
+    _cursor: ReadPlace
+    _events: "deque[Event]"
+    _held: Read | None
+    """Until the throttle has room for it."""
+    _reading: "asyncio.Task[None] | None"
+    _throttle: DispatchThrottle | None
 
     def __init__(
         self,
@@ -71,13 +85,11 @@ class DispatchDriver:
         wall_ms: Callable[[], int],
     ) -> None:
         self.dispatcher = dispatcher
-        self.targets: dict[ConsumerId, DispatchTarget] = {}
-        self.compacted: CompactedReading | None = None
-        """Of a consumer that wants what is compacted."""
+        self.targets = {}
+        self.compacted = None
         self.index: StoredIndex | None = None
         """Where what waits for its time is stored, too."""
-        self.on_unacked: Callable[[int], None] | None = None
-        """Told how many messages are unacknowledged, where all subscriptions of the broker share a limit."""
+        self.on_unacked = None
         self._ledger = ledger
         self._cursor = cursor
         self._scanned = scanned
@@ -85,17 +97,15 @@ class DispatchDriver:
         self._failed = failed
         self._wall_ms = wall_ms
         self._loop = asyncio.get_running_loop()
-        self._events: deque[Event] = deque()
+        self._events = deque()
         self._is_handling = False
         self._is_closed = False
         self._refusal: BrokerError | None = None
         self._reads_at_once = 0
-        self._reading: asyncio.Task[None] | None = None
+        self._reading = None
         self._timer: asyncio.TimerHandle | None = None
         self._waking: asyncio.TimerHandle | None = None
-        self._throttle: DispatchThrottle | None = None
-        self._held: Read | None = None
-        """Until the throttle has room for it."""
+        self._throttle = self._held = None
         self._held_timer: asyncio.TimerHandle | None = None
 
     def handle(self, event: Event) -> None:

@@ -13,6 +13,7 @@ from typing import Protocol
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import AppendRefused, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
 from ports.promise import ignore, listen
+from wire.kernels.rows import ProducerRow
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendMix, SendRun
 from wire.transactions import TxnId
 
@@ -62,8 +63,14 @@ class _Repeated:
 _CLOSED = _Refused(ServerError.SERVICE_NOT_READY, "The producer is closed")
 
 
-class TopicProducer:
+class TopicProducer(ProducerRow):
     """A `broker.topic.contract.Producer`."""
+
+    counters: PublishCounters
+    _host: ProducerHost
+    _sink: ProducerSink
+    _unanswered: "deque[tuple[SendRun, asyncio.Future[EntryRun] | _Refused | _Repeated]]"
+    _parts_answered: "asyncio.Future[EntryRun] | None"
 
     def __init__(self, host: ProducerHost, key: ProducerKey, request: ProducerRequest, sink: ProducerSink, now_ms: int) -> None:
         self.key = key
@@ -86,10 +93,10 @@ class TopicProducer:
         """Rates that keep its connection from being read."""
         self._is_broken = False
         """Nothing more is answered but by `send_failed`."""
-        self._unanswered: deque[tuple[SendRun, asyncio.Future[EntryRun] | _Refused | _Repeated]] = deque()
+        self._unanswered = deque()
         self._parts = 0
         """Parts under way. Nothing in `_unanswered` is answered before them, and none begins while something is there."""
-        self._parts_answered: asyncio.Future[EntryRun] | None = None
+        self._parts_answered = None
         """Somebody waits for the last of them."""
 
     @property
@@ -112,6 +119,7 @@ class TopicProducer:
 
     def take_part(self, sends: SendMix, place: int, now: float) -> SentPart | None:
         """Publish a part of what a read brought, together with others: whoever gets it sends it (`bookkeeper.together`).
+        `turns.take_parts` does the same where the log's open ledger counts its parts.
 
         None: nothing has changed, `publish` is to be called. So it is where anything but the log is concerned.
         """

@@ -13,6 +13,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import AppendRefused, ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
 from ports.owner import weakly
+from wire.kernels.rows import PublishersRow
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
 from wire.transactions import TxnId
 
@@ -67,8 +68,11 @@ class PublishersHost(Protocol):
     def somebody_left(self) -> None: ...
 
 
-class Publishers:
+class Publishers(PublishersRow):
     """All producers of a topic, also those that wait."""
+
+    counters: PublishCounters
+    deduplication: TopicDeduplication
 
     def __init__(
         self, host: PublishersHost, policies: PoliciesInForce, limits: BrokerLimits, settings: TopicSettings, clock: Clock
@@ -79,6 +83,7 @@ class Publishers:
         self.rate_limited_times = 0
         """Publishes that were too much for a rate (publishRateLimitedTimes)."""
         self._host = host
+        self._transactions, self._appends = host.transactions, host.ledger.appends
         self._policies = policies
         self._limits = limits
         self._clock = clock
@@ -93,7 +98,7 @@ class Publishers:
         self._is_sending_away = False
         self._rate = PublishRate()
         self._throttle: PublishThrottle | None = None
-        self._throttles: tuple[PublishThrottle, ...] = ()
+        self._throttles = ()
         """This topic's and the broker's, where there are rates."""
         self.deduplication = TopicDeduplication(weakly(self), policies, settings, clock)
         self.policies_changed()

@@ -1,6 +1,7 @@
 """Counters of what goes in and out, and rates over the last sampling period. Counting is a few additions per run."""
 
-from dataclasses import dataclass
+from wire.kernels.delivery_rows import DeliveriesRow
+from wire.kernels.rows import CountersRow
 
 
 class Rate:
@@ -17,15 +18,13 @@ class Rate:
         self._last = total
 
 
-@dataclass(slots=True)
-class PublishCounters:
-    """What a producer has sent, or what a topic was sent."""
+class PublishCounters(CountersRow):
+    """What a producer has sent, or what a topic was sent. `dropped`: messages, on a non-persistent topic, without room."""
 
-    messages: int = 0
-    payload_bytes: int = 0
-    chunks: int = 0
-    dropped: int = 0
-    """Messages, on a non-persistent topic, for which there was no room."""
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.messages = self.payload_bytes = self.chunks = self.dropped = 0
 
     def add(self, messages: int, payload_bytes: int, chunks: int) -> None:
         self.messages += messages
@@ -48,15 +47,13 @@ class PublishRates:
         self.dropped.sample(counters.dropped, seconds)
 
 
-@dataclass(slots=True)
-class DeliveryCounters:
+class DeliveryCounters(DeliveriesRow):
     """What a consumer got and acknowledged, or all consumers of a subscription."""
 
-    messages: int = 0
-    payload_bytes: int = 0
-    entries: int = 0
-    redelivered: int = 0
-    acknowledged: int = 0
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.messages = self.payload_bytes = self.entries = self.redelivered = self.acknowledged = 0
 
     def include(self, other: "DeliveryCounters") -> None:
         self.messages += other.messages

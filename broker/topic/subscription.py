@@ -25,6 +25,7 @@ from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedCursor, ManagedLedgerError
 from ports.clock import Clock
 from ports.owner import tell, weakly
+from wire.kernels.delivery_rows import SubscriptionRow
 from wire.position import Position
 from wire.run import EntryRun, RunMetadata
 
@@ -57,9 +58,12 @@ from .unacked_limit import BrokerUnacked
 _log = logging.getLogger(__name__)
 
 
-class Subscription:
+class Subscription(SubscriptionRow):
     """A named place in a topic and those who read from it."""
 
+    cursor: ManagedCursor
+    _consumers: "dict[ConsumerId, TopicConsumer]"
+    _driver: DispatchDriver | None
     counts_unacked = True
     """Whether the broker's limit on unacknowledged messages is meant."""
 
@@ -76,11 +80,11 @@ class Subscription:
         self.name = name
         self.cursor = cursor
         self.clock = clock
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
         self.type: SubscriptionType | None = None
         self.key_shared: KeySharedMeta | None = None
         self.mark_delete_advanced_ms = 0
-        self.last_active_s = asyncio.get_running_loop().time()
+        self.last_active_s = loop.time()
         """Of the loop, since it was loaded: the last consumer left, or something was acknowledged."""
         self.expired_entries = 0
         self.expired_rate = Rate()
@@ -92,9 +96,9 @@ class Subscription:
         self._policies = policies
         self._dispatcher_settings = dispatcher_settings
         self._label = f"{host.name} {name}"
-        self._consumers: dict[ConsumerId, TopicConsumer] = {}
+        self._consumers = {}
         self._ids_given, self._last_mark_delete = 0, cursor.mark_delete
-        self._driver: DispatchDriver | None = None
+        self._driver = None
         self.throttled_times = ThrottledTimes()
         self._dispatch_limit = DispatchLimit()
         self._throttle: DispatchThrottle | None = None
@@ -205,7 +209,7 @@ class Subscription:
 
     def policies_changed(self, shared: SharedDispatchLimits) -> None:
         """What they say of deliveries holds from now on, with the rates that it shares with others."""
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         self._unacked = shared.unacked if self.counts_unacked else None
         self._dispatch_limit.apply(self._policies.current.dispatch_rate_of(self.name), shared.published, now)
         limiters = (self._dispatch_limit.limiter, shared.topic.limiter, shared.broker)
@@ -228,7 +232,7 @@ class Subscription:
         self.handle(ConsumerRemoved(consumer.key))
         if self._driver is not None:
             self._driver.targets.pop(consumer.key, None)
-        if not self._consumers and not self.cursor.durable and not self.is_fenced:
+        if not (self._consumers or self.cursor.durable or self.is_fenced):
             self._host.abandoned(self)
         self._host.somebody_left()
 
@@ -261,10 +265,8 @@ class Subscription:
     # the place is moved, or given up
 
     def acknowledge_through(self, position: Position) -> int:
-        """Everything up to and including it, for all its consumers; how many entries were not acknowledged before.
-
-        Nothing happens while the place is being moved otherwise, nor for what is acknowledged already.
-        """
+        """Acknowledge all up to and including it, for all consumers; how many entries were not acknowledged before. Nothing
+        happens while the place is being moved otherwise, nor for what is acknowledged already."""
         if self.is_fenced or position <= self.cursor.mark_delete:
             return 0
         before = self.cursor.backlog_entries()
@@ -356,25 +358,24 @@ class Subscription:
         self.is_fenced = True
 
     def _acknowledged(self) -> None:
-        if self.cursor.mark_delete != self._last_mark_delete:
-            self._last_mark_delete = self.cursor.mark_delete
-            self.mark_delete_advanced_ms, self.last_active_s = self.clock.now_ms(), asyncio.get_running_loop().time()
+        if (mark := self.cursor.mark_delete) != self._last_mark_delete:
+            self._last_mark_delete = mark
+            self.mark_delete_advanced_ms, self.last_active_s = self.clock.now_ms(), self._loop.time()
         self.tell_end_of_topic()
 
     def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int, now_ms: int) -> None:
         """A plain entry was acknowledged on the cursor (`ManagedCursor.acknowledge_entry`): the topic's end is not near."""
         if self._driver is not None:
             self._driver.entry_acknowledged(consumer, ledger_id, entry_id)
-        mark = self.cursor.mark_delete
-        if mark != self._last_mark_delete:
+        if (mark := self.cursor.mark_delete) != self._last_mark_delete:
             self._last_mark_delete = mark
             self.mark_delete_advanced_ms, self.last_active_s = now_ms, self._loop.time()
 
     # what consumers ask
 
     async def last_message(self) -> LastMessage:
+        host = self._host
         try:
-            host = self._host
             return await last_message(host.transactions.committed, self.cursor.mark_delete, host.scanned.metadata)
         except ManagedLedgerError as error:
             raise broker_error(error) from error

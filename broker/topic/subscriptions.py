@@ -15,12 +15,14 @@ from typing import Any, Protocol
 from broker.compaction.compacted_topic import COMPACTION_CURSOR
 from broker.errors import BrokerError, ServerError
 from broker.subscription.settings import DispatcherSettings
-from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError
+from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError, New, run_of
 from managed_ledger.cursor.properties import OWN_PREFIXES, internal
 from metadata.paths import decode_name, encode_name
 from ports.clock import Clock
 from ports.side_by_side import side_by_side
 from ports.slices import SLICE, do_in_slices, in_slices
+from wire.kernels.delivery_rows import SubscriptionsRow
+from wire.kernels.newest import hand_out
 from wire.position import Position
 from wire.run import EntryRun
 
@@ -29,6 +31,7 @@ from .consumer import TopicConsumer
 from .consumer_totals import ConsumerTotals
 from .contract import KeySharedMode, SubscribeRequest, SubscriptionType
 from .deduplication_driver import CURSOR as DEDUPLICATION_CURSOR
+from .deliveries import deliveries_of
 from .dispatch_throttle import DispatchLimit, SharedDispatchLimits
 from .durable_cursors import DurableCursors
 from .errors import broker_error, topic_unavailable
@@ -55,8 +58,10 @@ class SubscriptionsHost(SubscriptionHost, Protocol):
     def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
 
 
-class Subscriptions:
+class Subscriptions(SubscriptionsRow):
     """All subscriptions of a topic by name."""
+
+    _by_name: dict[str, Subscription]
 
     def __init__(
         self,
@@ -70,6 +75,8 @@ class Subscriptions:
         subscription_class: type[Subscription] = Subscription,
     ) -> None:
         self._host = host
+        self._transactions = host.transactions
+        self._deliveries = deliveries_of(asyncio.get_running_loop())
         self._subscription_class = subscription_class
         self._policies = policies
         self._limits = limits
@@ -84,7 +91,7 @@ class Subscriptions:
         """What consumers of subscriptions got that are there no more."""
         self.consumers = ConsumerTotals()
         self.durable = DurableCursors()
-        self._by_name: dict[str, Subscription] = {}
+        self._by_name = {}
         self._stop_hearing_of_cursors = host.ledger.on_went_back(self._went_back)
         self.policies_changed()
         self._unloaded = iter(_compaction_first(host.ledger.cursors))
@@ -111,8 +118,16 @@ class Subscriptions:
     def get(self, name: str) -> Subscription | None:
         return self._by_name.get(name)
 
-    def take_newest(self, run: EntryRun, keep: Callable[[], None]) -> int:
+    def take_newest(self, new: New, keep: Callable[[], None]) -> int:
         """A run was just confirmed; `keep` it, unless all who are there got it at once. How many got it."""
+        taken = hand_out(self, new, self._clock.now_ms(), self._deliveries.by_link)
+        if taken >= 0:
+            self._deliveries.send_soon()
+            return taken
+        return self._take_run(run_of(new), keep)
+
+    def _take_run(self, run: EntryRun, keep: Callable[[], None]) -> int:
+        """As `take_newest`, of what is not plain for the kernel."""
         host, is_kept, taken = self._host, False, 0
         metadata = host.scanned.unremembered.metadata(run) if host.transactions.limit is None else None
         for subscription in self.all:

@@ -12,6 +12,7 @@ from pyroaring import BitMap
 
 from managed_ledger.errors import InvalidCursorPosition
 from managed_ledger.ledger.sequence import LedgerSequence, LedgerSpan
+from wire.kernels.delivery_rows import AcknowledgementsRow
 from wire.position import Position
 
 from .batch_indexes import BatchIndexes, Words
@@ -20,10 +21,15 @@ from .saving import Segment
 from .state import StoredSegment
 
 
-class Acknowledgements:
+class Acknowledgements(AcknowledgementsRow):
     """The place of one cursor."""
 
-    __slots__ = ("_batches", "_holes", "_ledgers", "_mark_delete", "version")
+    __slots__ = ()
+
+    _batches: BatchIndexes
+    _holes: Holes
+    _ledgers: LedgerSequence
+    _mark_delete: Position
 
     def __init__(self, ledgers: LedgerSequence, mark_delete: Position) -> None:
         self._ledgers = ledgers

@@ -10,6 +10,7 @@ from typing import Any
 from pyroaring import BitMap
 from sortedcontainers import SortedDict
 
+from wire.kernels.delivery_rows import HolesRow
 from wire.position import Position
 
 from .bits import range_count, run_end
@@ -20,15 +21,17 @@ NONE = BitMap()
 """Shared by all who ask for a ledger without holes; nobody may change it."""
 
 
-class Holes:
+class Holes(HolesRow):
     """Acknowledged entries by ledger. `count` is their number, those on disk included."""
 
-    __slots__ = ("_by_ledger", "count", "pages")
+    __slots__ = ("_by_ledger",)
+
+    pages: HolePages | None
 
     def __init__(self) -> None:
         self._by_ledger: Any = SortedDict()
         self.count = 0
-        self.pages: HolePages | None = None
+        self.pages = None
 
     def __contains__(self, position: Position) -> bool:
         return position.entry_id in self.of(position.ledger_id) if position.entry_id >= 0 else False

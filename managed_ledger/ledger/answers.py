@@ -1,7 +1,7 @@
 """Who hears of the end of an append: a future, or the source of a part. Holds nothing."""
 
 import asyncio
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from bookkeeper.parts import Part
 from managed_ledger.errors import ManagedLedgerError
@@ -9,8 +9,23 @@ from wire.run import EntryBatch, EntryRun
 
 Answer: TypeAlias = "asyncio.Future[EntryRun] | Part"
 """Of a part, the part."""
-Append: TypeAlias = tuple[EntryBatch | Part, Answer]
-"""What is appended, and who hears of its end."""
+
+
+class Append(NamedTuple):
+    """A batch that is appended, who hears of its end, and when it came. A part is its own append and answer."""
+
+    batch: EntryBatch
+    answer: Answer
+    began: float
+
+
+def answered_by(append: Append | Part) -> Answer:
+    return append if isinstance(append, Part) else append.answer
+
+
+def sent_again(batch: EntryBatch, append: Append | Part) -> Append:
+    """What was appended and not stored, with room for new ids. Its time goes on."""
+    return Append(batch, answered_by(append), append.began)
 
 
 class PartSource(Protocol):

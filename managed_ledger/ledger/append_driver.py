@@ -22,13 +22,16 @@ from managed_ledger.errors import AppendRefused, ManagedLedgerError, ManagedLedg
 from ports.clock import Clock
 from ports.logs import line
 from ports.promise import listen, promises
+from wire.kernels.rows import AppenderRow
 from wire.run import EntryBatch, EntryRun
 
 from ..meters import LedgerMeters
-from .answers import Answer, Append, again, tell_failure
+from .answers import Append, again, answered_by, sent_again, tell_failure
 from .creation_driver import LedgerCreation
+from .listeners import ConfirmedListeners, run_of
 from .metadata_driver import LogMetadata
 from .rollover import RolloverLimits
+from .sequence import LedgerSequence
 from .settling import settle
 
 WAITING_BYTES_MAX = 64 << 20
@@ -36,12 +39,22 @@ WAITING_BYTES_MAX = 64 << 20
 FRUITLESS_LEDGERS_MAX = 3
 """Ledgers in a row that fail before they confirm anything; then appends are refused."""
 
+NEVER = -1.0
+"""An age that no ledger reaches, as a kernel compares it (`turns`)."""
+
 _log = logging.getLogger(__name__)
 
 
-class Appender:
-    """Appends of one managed ledger. `confirmed` is called for each stored run, before its future is done; `switched` after
-    a new ledger has begun; `refused` before appends are refused: False fails the managed ledger instead."""
+class Appender(AppenderRow):
+    """Appends of one managed ledger. `listeners` and `stamped` hear of each stored run, before its future is done; `switched`
+    that a new ledger has begun; `refused` that appends are to be refused: False fails the managed ledger instead."""
+
+    _writer: LedgerWriter | None
+    _listeners: ConfirmedListeners
+    _meters: LedgerMeters
+    _sequence: LedgerSequence
+    _sent: "deque[Append | Part]"
+    _waiting: "deque[Append]"
 
     def __init__(
         self,
@@ -50,10 +63,11 @@ class Appender:
         creation: LedgerCreation,
         limits: RolloverLimits,
         clock: Clock,
-        confirmed: Callable[[EntryRun], None],
+        listeners: ConfirmedListeners,
         switched: Callable[[], None],
         refused: Callable[[], bool],
         meters: LedgerMeters,
+        stamped: Callable[[EntryRun], None] | None = None,
     ) -> None:
         self._metadata = metadata
         self._sequence = metadata.sequence
@@ -61,13 +75,14 @@ class Appender:
         self._creation = creation
         self._limits = limits
         self._clock = clock
-        self._confirmed = confirmed
+        self._listeners = listeners
+        self._stamped = stamped
         self._switched = switched
         self._refused = refused
         self._meters = meters
         self._loop = asyncio.get_running_loop()
         self._promise = promises(self._loop)
-        self._writer: LedgerWriter | None = None
+        self._writer = None
         self._retiring: LedgerWriter | None = None
         self._is_broken = False
         """The last writer failed; what it was given and did not answer is in `_sent`."""
@@ -76,11 +91,10 @@ class Appender:
         self._fruitless = 0
         self._last_error: BaseException | None = None
         self._opened_at = 0.0
-        self._sent: deque[Append] = deque()
-        self._waiting: deque[tuple[EntryBatch, Answer]] = deque()
+        self._entries_max, self._size_bytes_max = limits.entries_max, limits.size_bytes_max
+        self._age_s_min, self._age_s_max = limits.age_s_min, NEVER if limits.age_s_max is None else limits.age_s_max
+        self._sent, self._waiting = deque(), deque()
         self._waiting_bytes = 0
-        self._begun: deque[float] = deque()
-        """When each append that is not answered began. They are answered in order, from whichever ledger."""
         self._heard: asyncio.Future[None] | None = None
         self._switching: asyncio.Task[None] | None = None
         self._age_timer: asyncio.TimerHandle | None = None
@@ -98,11 +112,11 @@ class Appender:
         if self._refusal is not None:
             future.set_exception(again(self._refusal))
             return future
-        self._begun.append(self._loop.time())
-        if writer is not None and not self._has_to_end(writer, self._begun[-1]):
-            self._send(writer, batch, future)
+        append = Append(batch, future, self._loop.time())
+        if writer is not None and not self._has_to_end(writer, append.began):
+            self._send(writer, append)
         else:
-            self._wait(batch, future)
+            self._wait(append)
         return future
 
     def take_part(self, part: Part) -> bool:
@@ -113,8 +127,7 @@ class Appender:
         part.owner = self
         if not writer.take_part(part):
             return False
-        self._sent.append((part, part))
-        self._begun.append(part.began)
+        self._sent.append(part)
         return True
 
     def writer_of(self, ledger_id: int) -> LedgerWriter | None:
@@ -136,12 +149,11 @@ class Appender:
         self._failure = self._refusal = failure
         self._stop_timer()
         unanswered = [*self._sent, *self._waiting]
-        self._begun.clear()
         self._sent.clear()
         self._waiting.clear()
         self._waiting_bytes = 0
-        for _, future in unanswered:
-            tell_failure(future, failure)
+        for append in unanswered:
+            tell_failure(answered_by(append), failure)
         self._tell_heard()
 
     async def close(self) -> None:
@@ -156,9 +168,9 @@ class Appender:
 
     # answers
 
-    def _send(self, writer: LedgerWriter, batch: EntryBatch, future: Answer) -> None:
-        self._sent.append((batch, future))
-        listen(writer.append(batch), self._answered)
+    def _send(self, writer: LedgerWriter, append: Append) -> None:
+        self._sent.append(append)
+        listen(writer.append(append.batch), self._answered)
 
     def _answered(self, answer: "asyncio.Future[EntryRun]") -> None:
         """Answers come in the order of the appends; after the first failure only failures come."""
@@ -173,7 +185,7 @@ class Appender:
         if error is not None or self._failure is not None:
             self._failed(error)
         else:
-            self._stored(part.run())
+            self._stored(part)
 
     def _failed(self, error: BaseException | None) -> None:
         """The first failure is the ledger's; those that follow are counted."""
@@ -187,19 +199,22 @@ class Appender:
             assert error is not None, "stored, after an append before it failed"
             self._broke(error)
 
-    def _stored(self, run: EntryRun) -> None:
-        _, future = self._sent.popleft()
+    def _stored(self, run: EntryRun | Part) -> None:
+        """`turns.store_parts` does the same for a part of which nothing else follows."""
+        append = self._sent.popleft()
         self._fruitless = 0
-        now = self._loop.time()
-        count, payload_bytes = len(run.offsets) - 1, run.payload_bytes
+        now, count, payload_bytes = self._loop.time(), run.count, run.payload_bytes
         self._sequence.confirm(count, payload_bytes)
-        self._meters.stored(now - self._begun.popleft(), count, payload_bytes)
-        self._confirmed(run)
-        if isinstance(future, Part):
-            future.ledger_id, future.first_entry_id = run.ledger_id, run.first_entry_id
-            future.source.part_stored(future)
-        elif not future.done():
-            future.set_result(run)
+        self._meters.stored(now - append.began, count, payload_bytes)
+        if self._stamped is not None:
+            self._stamped(run_of(run))
+        self._listeners.confirmed(run)
+        answer = answered_by(append)
+        if isinstance(answer, Part):
+            answer.ledger_id, answer.first_entry_id = run.ledger_id, run.first_entry_id
+            answer.source.part_stored(answer)
+        elif not answer.done():
+            answer.set_result(run_of(run))
         if not self._sent:
             if self._heard is not None:
                 self._tell_heard()
@@ -234,9 +249,9 @@ class Appender:
         entries = writer.next_entry_id
         return entries > 0 and self._limits.is_full(entries, writer.length_bytes, now - self._opened_at)
 
-    def _wait(self, batch: EntryBatch, future: "asyncio.Future[EntryRun]") -> None:
-        self._waiting.append((batch, future))
-        self._waiting_bytes += len(batch.buffer)
+    def _wait(self, append: Append) -> None:
+        self._waiting.append(append)
+        self._waiting_bytes += len(append.batch.buffer)
         if self._waiting_bytes > WAITING_BYTES_MAX:
             self.fail(ManagedLedgerError(f"{self._metadata.name}: too much waits for a new ledger"))
         else:
@@ -307,13 +322,12 @@ class Appender:
             raise self._failure_of(error) from error
         span = self._sequence.span(ledger_id)
         assert span is not None
-        batches = [batch.batch() if isinstance(batch, Part) else batch for batch, _ in self._sent]
+        batches = [append.batch() if isinstance(append, Part) else append.batch for append in self._sent]
         settlement = settle(ledger_id, span.entries, batches, reader.last_entry_id)
         for run in settlement.stored:
             self._stored(run)
-        futures = [future for _, future in self._sent]
+        self._waiting.extendleft(reversed(list(map(sent_again, settlement.again, self._sent))))
         self._sent.clear()
-        self._waiting.extendleft(reversed(list(zip(settlement.again, futures, strict=True))))
         self._waiting_bytes += sum(len(batch.buffer) for batch in settlement.again)
 
     async def _go_on(self) -> None:
@@ -336,12 +350,10 @@ class Appender:
         if not self._refused():
             raise ManagedLedgerError(*refusal.args) from refusal
         _log.warning(line("appends refused", managed_ledger=self._metadata.name, appends=len(self._waiting), error=refusal))
-        refused = [answered for _, answered in self._waiting]
-        self._waiting.clear()
-        self._begun.clear()
+        refused, self._waiting = self._waiting, deque()
         self._waiting_bytes = 0
-        for answered in refused:
-            tell_failure(answered, refusal)
+        for append in refused:
+            tell_failure(append.answer, refusal)
 
     async def _begin(self) -> None:
         self._writer = await self._creation.begin()
@@ -383,6 +395,6 @@ class Appender:
         writer = self._writer
         assert writer is not None
         while self._waiting and (self._is_ending or not self._has_to_end(writer, self._loop.time())):
-            batch, future = self._waiting.popleft()
-            self._waiting_bytes -= len(batch.buffer)
-            self._send(writer, batch, future)
+            append = self._waiting.popleft()
+            self._waiting_bytes -= len(append.batch.buffer)
+            self._send(writer, append)

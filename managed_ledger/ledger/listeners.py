@@ -6,16 +6,20 @@ there, it may take the run itself: then nobody keeps it.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+from bookkeeper.parts import Part
 from ports.turn import turn_of
+from wire.kernels.rows import ListenersRow
+from wire.kernels.turns import joined_run
 from wire.run import EntryRun
 
 from .entry_metadata import EntryMetadata
 
 Listener: TypeAlias = Callable[[], None]
-Taker: TypeAlias = Callable[[EntryRun, Listener], int]
+New: TypeAlias = EntryRun | Part
+Taker: TypeAlias = Callable[[New, Listener], int]
 """Gets a run that was just confirmed; it calls the second argument before anybody reads that run from the log. How many took
 the run without reading it."""
 
@@ -24,8 +28,32 @@ def _ignore(_run: EntryRun) -> None:
     pass
 
 
-def _ignore_taken(_run: EntryRun, _count: int) -> None:
+def _ignore_taken(_run: New, _count: int) -> None:
     pass
+
+
+def run_of(new: New) -> EntryRun:
+    """As a run of its own. A part is copied out of what it came with."""
+    return new.run() if isinstance(new, Part) else new
+
+
+def joined(news: Sequence[New]) -> Iterator[EntryRun]:
+    """As runs of their own: parts that follow one another are one."""
+    parts: list[Part] = []
+    for new in news:
+        if parts and not (isinstance(new, Part) and _follows(parts[-1], new)):
+            yield joined_run(parts)
+            parts = []
+        if isinstance(new, Part):
+            parts.append(new)
+        else:
+            yield new
+    if parts:
+        yield joined_run(parts)
+
+
+def _follows(before: Part, part: Part) -> bool:
+    return part.ledger_id == before.ledger_id and part.first_entry_id == before.last_entry_id + 1
 
 
 class RefusedListener:
@@ -47,21 +75,23 @@ class RefusedListener:
         return True
 
 
-class ConfirmedListeners:
+class ConfirmedListeners(ListenersRow):
     """Called on the loop in the order in which they came. `keep` gets a run that may be read, `taken` one that so many took."""
 
-    __slots__ = ("_given", "_is_due", "_keep", "_listeners", "_new", "_taken", "_turn")
+    __slots__ = ("_given", "_keep", "_listeners", "_taken", "_turn")
 
-    def __init__(
-        self, keep: Callable[[EntryRun], None] = _ignore, taken: Callable[[EntryRun, int], None] = _ignore_taken
-    ) -> None:
+    _new: New | None
+    """The first run that came in this turn."""
+    _more: list[New]
+    """Those that came after it."""
+
+    def __init__(self, keep: Callable[[EntryRun], None] = _ignore, taken: Callable[[New, int], None] = _ignore_taken) -> None:
         self._turn = turn_of(asyncio.get_running_loop())
         self._listeners: dict[int, tuple[Listener, Taker | None]] = {}
         self._given = 0
         self._is_due = False
         self._keep, self._taken = keep, taken
-        self._new: EntryRun | None = None
-        """The only run that came in this turn."""
+        self._new, self._more = None, []
 
     def add(self, listener: Listener, taker: Taker | None = None) -> Listener:
         """Returns the call that ends it; ending twice is fine."""
@@ -79,39 +109,43 @@ class ConfirmedListeners:
         self.keep_new()
         if not self._is_due:
             self._is_due = True
-            self._turn.at_end(self._tell)
+            self._turn.at_end(self.end_turn)
 
-    def confirmed(self, run: EntryRun) -> None:
+    def confirmed(self, new: New) -> None:
         """This run is new."""
         if self._is_due:
-            self.keep_new()
-            self._keep(run)
+            self._more.append(new)
         else:
             self._is_due = True
-            self._new = run
-            self._turn.at_end(self._tell)
+            self._new = new
+            self._turn.at_end(self.end_turn)
 
     def keep_new(self) -> None:
         """Whoever reads now finds what is new."""
-        run, self._new = self._new, None
-        if run is not None:
-            self._keep(run)
+        new, self._new = self._new, None
+        more, self._more = self._more, []
+        if more:
+            for run in joined(more if new is None else [new, *more]):
+                self._keep(run)
+        elif new is not None:
+            self._keep(run_of(new))
 
     def clear(self) -> None:
         self._listeners.clear()
-        self._new = None
+        self._new, self._more = None, []
 
-    def _tell(self) -> None:
+    def end_turn(self) -> None:
+        """Tell what came in it."""
         self._is_due = False
-        run, listeners = self._new, list(self._listeners.values())
-        if run is not None:
-            taker = listeners[0][1] if len(listeners) == 1 else None
+        new, listeners = self._new, list(self._listeners.values())
+        if new is not None and not self._more and len(listeners) == 1:
+            taker = listeners[0][1]
             if taker is not None:
-                count = taker(run, self.keep_new)
+                count = taker(new, self.keep_new)
                 self._new = None
                 if count:
-                    self._taken(run, count)
+                    self._taken(new, count)
                 return
-            self.keep_new()
+        self.keep_new()
         for listener, _ in listeners:
             listener()

@@ -12,16 +12,17 @@ from typing import Any
 
 from sortedcontainers import SortedDict
 
+from wire.kernels.rows import SequenceRow, SpanRow
 from wire.position import Position
 
 NOWHERE = Position(-1, -1)
 """Where a managed ledger that never had a ledger ends."""
 
 
-class LedgerSpan:
+class LedgerSpan(SpanRow):
     """One ledger: its entries have the indexes from `first_index` on. `size_bytes` counts payloads, as BookKeeper's length."""
 
-    __slots__ = ("closed_at_ms", "entries", "first_index", "is_open", "ledger_id", "size_bytes")
+    __slots__ = ()
 
     def __init__(
         self, ledger_id: int, first_index: int, entries: int, size_bytes: int, closed_at_ms: int, is_open: bool
@@ -38,15 +39,17 @@ class LedgerSpan:
         return self.first_index + self.entries
 
 
-class LedgerSequence:
+class LedgerSequence(SequenceRow):
     """The ledgers, ascending; only the last can be open."""
 
-    __slots__ = ("_end_index", "_last", "_last_confirmed", "_spans", "size_bytes")
+    __slots__ = ("_spans",)
+
+    _last: LedgerSpan | None
 
     def __init__(self) -> None:
         self._spans: Any = SortedDict()
-        self._last: LedgerSpan | None = None
-        self._last_confirmed = NOWHERE
+        self._last = None
+        self._confirmed_ledger, self._confirmed_entry = NOWHERE
         self._end_index = 0
         self.size_bytes = 0
 
@@ -55,7 +58,7 @@ class LedgerSequence:
     @property
     def last_confirmed(self) -> Position:
         """The last entry, or the place before the first one. Stays when that ledger is trimmed."""
-        return self._last_confirmed
+        return Position(self._confirmed_ledger, self._confirmed_entry)
 
     @property
     def end_index(self) -> int:
@@ -110,16 +113,16 @@ class LedgerSequence:
             self._add(LedgerSpan(ledger_id, self._end_index, entries, size_bytes, closed_at_ms, False))
             self._end_index += entries
             self.size_bytes += size_bytes
-            self._last_confirmed = Position(ledger_id, entries - 1)
-        elif self._last_confirmed.entry_id < 0:
-            self._last_confirmed = Position(ledger_id, -1)
+            self._confirmed_ledger, self._confirmed_entry = ledger_id, entries - 1
+        elif self._confirmed_entry < 0:
+            self._confirmed_ledger, self._confirmed_entry = ledger_id, -1
 
     def open(self, ledger_id: int) -> None:
         """A new ledger that is appended to from now on."""
         self._check_newest(ledger_id)
         self._add(LedgerSpan(ledger_id, self._end_index, 0, 0, 0, True))
-        if self._last_confirmed.entry_id < 0:
-            self._last_confirmed = Position(ledger_id, -1)
+        if self._confirmed_entry < 0:
+            self._confirmed_ledger, self._confirmed_entry = ledger_id, -1
 
     def confirm(self, entries: int, size_bytes: int) -> None:
         """That many more entries of the open ledger are stored."""
@@ -130,7 +133,7 @@ class LedgerSequence:
         last.size_bytes += size_bytes
         self.size_bytes += size_bytes
         self._end_index += entries
-        self._last_confirmed = Position(last.ledger_id, last.entries - 1)
+        self._confirmed_ledger, self._confirmed_entry = last.ledger_id, last.entries - 1
 
     def close_open(self, now_ms: int) -> int | None:
         """The open ledger is closed. Without entries it is no part of the log any more: its id, to be deleted."""
@@ -161,7 +164,7 @@ class LedgerSequence:
     def first_position(self) -> Position:
         """The first entry there is or will be."""
         if not self._spans:
-            return Position(self._last_confirmed.ledger_id, self._last_confirmed.entry_id + 1)
+            return Position(self._confirmed_ledger, self._confirmed_entry + 1)
         return Position(self._first().ledger_id, 0)
 
     def next_position(self, position: Position) -> Position:

@@ -340,6 +340,6 @@ def test_whatever_is_damaged_no_mark_is_ahead_of_what_was_acknowledged(marks: in
 @pytest.mark.parametrize("wrong", [{"ledger_id": -1}, {"entries": -1}, {"size": -1}])
 def test_a_ledger_list_with_a_number_below_zero_is_broken(wrong: dict[str, int]) -> None:
     found = ManagedLedgerInfo()
-    found.ledger_info.add(**{"ledger_id": 3, "entries": 1, "size": 10, "timestamp": 5, **wrong})  # type: ignore[arg-type]
+    found.ledger_info.add(**{"ledger_id": 3, "entries": 1, "size": 10, "timestamp": 5, **wrong})
     with pytest.raises(BrokenMetadata, match="lists ledger"):
         decode_info("log", found.SerializeToString())

@@ -1,3 +1,5 @@
+"""Ways back to an owner: what they call, and that they do not keep it."""
+
 import gc
 import weakref
 

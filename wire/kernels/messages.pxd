@@ -1,5 +1,7 @@
 cimport cython
 from wire.kernels.octets cimport *
+from wire.kernels.delivery_rows cimport ConsumerHandleRow
+from wire.kernels.rows cimport PartRow
 
 @cython.locals(size=word)
 cdef Py_ssize_t _payload_start(octets_in data, Py_ssize_t at, Py_ssize_t end, bint keep_broker_entry_metadata) noexcept
@@ -23,3 +25,8 @@ cdef Py_ssize_t _write_message_id(octets_out room, Py_ssize_t at, word ledger_id
                index=Py_ssize_t, at=Py_ssize_t, end=Py_ssize_t, command=Py_ssize_t, room=octets_out, position=Py_ssize_t)
 cdef object _frames(object run, Py_ssize_t picked, object picks, Py_ssize_t first, Py_ssize_t step, word consumer_id,
                     long long partition, object counts, object ack_sets, object consumer_epoch, bint keep_broker_entry_metadata)
+
+@cython.locals(total=Py_ssize_t, part=PartRow, handle=ConsumerHandleRow, offsets=counts_out, has_epoch=bint,
+               epoch=word, header_bytes=Py_ssize_t, index=Py_ssize_t, at=Py_ssize_t, end=Py_ssize_t, command=Py_ssize_t,
+               room=octets_out, position=Py_ssize_t, data=octets_in, entry_id="long long", size=Py_ssize_t)
+cpdef object part_frames(object deliveries)

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 
 import cython
 
+from wire.kernels.delivery_rows import ConsumerHandleRow
+from wire.kernels.rows import PartRow
 from wire.run import Buffer, EntryRun
 
 if not cython.compiled:
@@ -201,4 +203,58 @@ def _frames(
             position = write_varint(room, position + 1, epoch)
         copy_octets(room, position, data, at, end)
         position += end - at
+    return finished(frames)
+
+
+def part_frames(deliveries: Sequence[tuple[ConsumerHandleRow, PartRow, int | None, object]]) -> bytes:
+    """MESSAGE frames of parts for consumers of one connection, in order, in one buffer: as `message_frames` of all entries of
+    each, for the first time. Long for the same reason as `_frames`."""
+    total = 0
+    for handle, part, consumer_epoch, _ in deliveries:
+        mix = part.mix
+        offsets = counts_of(mix.offsets)
+        if offsets[part.start + part.count] > length_of(mix.buffer):
+            raise ValueError(f"entries {part.start}+{part.count} do not fit the buffer")
+        has_epoch = consumer_epoch is not None
+        epoch = 0 if consumer_epoch is None else consumer_epoch
+        header_bytes = mix.header_bytes
+        for index in range(part.count):
+            at = offsets[part.start + index] + header_bytes
+            end = offsets[part.start + index + 1]
+            command = _command_size(
+                handle.consumer_id, part.ledger_id, part.first_entry_id + index, handle._partition, 0, epoch, has_epoch
+            )
+            total += 11 + varint_size(command) + command + end - at
+    if total > _LARGEST:
+        raise ValueError(f"{total} bytes of frames in one buffer")
+    frames = new_octets(total)
+    room = writable(frames)
+    position = 0
+    for handle, part, consumer_epoch, _ in deliveries:
+        mix = part.mix
+        offsets = counts_of(mix.offsets)
+        data = octets_of(mix.buffer)
+        has_epoch = consumer_epoch is not None
+        epoch = 0 if consumer_epoch is None else consumer_epoch
+        header_bytes = mix.header_bytes
+        for index in range(part.count):
+            at = offsets[part.start + index] + header_bytes
+            end = offsets[part.start + index + 1]
+            entry_id = part.first_entry_id + index
+            command = _command_size(handle.consumer_id, part.ledger_id, entry_id, handle._partition, 0, epoch, has_epoch)
+            size = 3 + varint_size(command) + command
+            write_u32(room, position, 4 + size + end - at)
+            write_u32(room, position + 4, size)
+            room[position + 8] = 0x08
+            room[position + 9] = 9
+            room[position + 10] = 0x4A
+            position = write_varint(room, position + 11, command)
+            room[position] = 0x08
+            position = write_varint(room, position + 1, handle.consumer_id)
+            position = _write_message_id(room, position, part.ledger_id, entry_id, handle._partition)
+            if has_epoch:
+                room[position] = 0x28
+                position = write_varint(room, position + 1, epoch)
+            copy_octets(room, position, data, at, end)
+            position += end - at
     return finished(frames)

@@ -80,3 +80,6 @@ cdef inline octets_out bytes_of(object values) noexcept:
 
 cdef inline signed_words_out signed_words_of(object values) noexcept:
     return (<array.array>values).data.as_longlongs
+
+cdef inline double* doubles_of(object values) noexcept:
+    return (<array.array>values).data.as_doubles

@@ -25,6 +25,7 @@ class PassingLog:
     """A `managed_ledger.contract.ManagedLedger`. `entries_at_once_max`: of one append, what is beyond is dropped."""
 
     header_bytes = 0
+    appends = None
     entry_count = 0
     size_bytes = 0
     is_terminated = False

@@ -158,7 +158,7 @@ class MemoryCursor(PlainEntries):
 class MemoryLedger(PlainListeners):
     """Appends complete on the next turn of the loop, unless `hold` is set; then by `release`."""
 
-    header_bytes = 36
+    header_bytes, appends = 36, None
 
     def __init__(self, name: str = "t/n/persistent/x") -> None:
         self.name = name

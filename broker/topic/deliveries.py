@@ -1,0 +1,67 @@
+"""Deliveries: what one turn of the loop hands out to consumers, sent together at its end: one buffer for each connection.
+
+Owns what was given and is not sent yet (`wire.kernels.newest`). What is given is sent in the turn in which it was given.
+"""
+
+import asyncio
+from typing import Protocol
+from weakref import WeakKeyDictionary
+
+from ports.turn import turn_of
+from wire.kernels.delivery_rows import ConsumerHandleRow
+from wire.kernels.messages import part_frames
+from wire.kernels.rows import PartRow
+
+
+class Link(Protocol):
+    """A connection with consumers."""
+
+    @property
+    def is_writable(self) -> bool: ...
+    def deliver(self, frames: bytes) -> None: ...
+
+
+class Reader(Protocol):
+    """A consumer that was given something."""
+
+    def delivered(self) -> None:
+        """It is written; its connection may take no more now."""
+
+
+class Deliveries:
+    """Of one loop."""
+
+    __slots__ = ("_is_due", "_turn", "by_link")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._turn = turn_of(loop)
+        self._is_due = False
+        self.by_link: dict[Link, list[tuple[ConsumerHandleRow, PartRow, int | None, Reader]]] = {}
+        """By connection: the consumer as that knows it, what it gets, its epoch, and the consumer."""
+
+    def send_soon(self) -> None:
+        """At the end of the turn."""
+        if not self._is_due and self.by_link:
+            self._is_due = True
+            self._turn.at_end(self._send)
+
+    def _send(self) -> None:
+        self._is_due = False
+        given = dict(self.by_link)
+        self.by_link.clear()
+        for link, parts in given.items():
+            link.deliver(part_frames(parts))
+            if not link.is_writable:
+                for _, _, _, consumer in parts:
+                    consumer.delivered()
+
+
+_BY_LOOP: "WeakKeyDictionary[asyncio.AbstractEventLoop, Deliveries]" = WeakKeyDictionary()
+
+
+def deliveries_of(loop: asyncio.AbstractEventLoop) -> Deliveries:
+    """The one of a loop."""
+    found = _BY_LOOP.get(loop)
+    if found is None:
+        found = _BY_LOOP[loop] = Deliveries(loop)
+    return found
