@@ -119,7 +119,7 @@ def _add_each(load: Load) -> None:
 def _alone_answered(part: Part, seat: int, answer: "asyncio.Future[None]") -> None:
     error = answer.exception() if not answer.cancelled() else BookieError(BookieCode.EIO, part.ledger_id, "cancelled")
     if error is None:
-        part.adds.part_stored(part, seat)
+        _all_stored([part], seat, answer.get_loop())
     else:
         part.adds.part_failed(part, seat, error)
 

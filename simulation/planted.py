@@ -15,10 +15,12 @@ from pyroaring import BitMap
 from bookie.journal import format_v1
 from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers
-from bookkeeper import ledger_recovery
+from bookkeeper import ledger_recovery, together
 from bookkeeper.recovery_driver import RecoveredEnd
+from broker.connection import producers
 from broker.connection.producer_handle import ProducerHandle
 from broker.connection.receipts import Receipts
+from broker.topic import subscriptions
 from broker.topic.dispatch_driver import DispatchDriver
 from managed_ledger import cursor_ledger, cursor_store, factory
 from managed_ledger.cursor.acknowledgements import Acknowledgements
@@ -39,7 +41,14 @@ from simulation.quorum_scenario import run_quorum_seed
 from simulation.scenario import run_seed
 from simulation.transfer_plants import TRANSFER_PLANTS
 from simulation.transfer_scenario import run_transfer_seed
-from simulation.turn_plants import passed_over, receipt_to_another_connection, receipts_of_parts_out_of_order
+from simulation.turn_plants import (
+    handed_out_and_not_sent,
+    id_given_twice_in_a_read,
+    log_skipped_in_a_pass,
+    passed_over,
+    receipt_to_another_connection,
+    receipts_of_parts_out_of_order,
+)
 from wire.kernels.entries import checksum
 from wire.run import EntryRun
 
@@ -219,6 +228,15 @@ PLANTED: Mapping[str, Plant] = {
     ),
     "passed-over": Plant(
         "a run that was just confirmed counts as delivered and is not", run_seed, DispatchDriver, "take_newest", passed_over
+    ),
+    "id-given-twice-in-a-read": Plant(
+        "two parts that one read brought have the same entry id", run_seed, producers, "take_parts", id_given_twice_in_a_read
+    ),
+    "log-skipped-in-a-pass": Plant(
+        "the pass over what was stored tells not all logs", run_seed, together, "store_parts", log_skipped_in_a_pass
+    ),
+    "handed-out-and-not-sent": Plant(
+        "a part counts as handed out and is not sent", run_seed, subscriptions, "hand_out", handed_out_and_not_sent
     ),
     "cursor-ahead": Plant("the stored mark is one entry too far", run_seed, CursorStore, "encoded", _cursor_ahead),
     "lost-hole": Plant(

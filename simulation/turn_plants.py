@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from bookkeeper.parts import Part
 from broker.connection.receipts import Receipts
+from managed_ledger.ledger.listeners import ConfirmedListeners
 
 
 def receipts_of_parts_out_of_order(add: Any) -> Any:
@@ -39,5 +41,50 @@ def passed_over(take_newest: Any) -> Any:
         if runs[0] % 10 or not self.dispatcher.take_newest(run, metadata):
             return bool(take_newest(self, run, metadata))
         return True
+
+    return broken
+
+
+def id_given_twice_in_a_read(take_parts: Any) -> Any:
+    """Of what one read brought, every fifth entry of a log has the id of the one before it."""
+
+    def broken(
+        handles: Any, sends: Any, place: int, now: float, now_ms: int, bytes_max: int, make: Any, parts: list[Part]
+    ) -> int:
+        known = len(parts)
+        stopped: int = take_parts(handles, sends, place, now, now_ms, bytes_max, make, parts)
+        for part in parts[known:]:
+            if part.first_entry_id % 5 == 4:
+                part.first_entry_id, part.last_entry_id = part.first_entry_id - 1, part.last_entry_id - 1
+        return stopped
+
+    return broken
+
+
+def log_skipped_in_a_pass(store_parts: Any) -> Any:
+    """Every third log of which a part was stored is not told of it."""
+    moved = [0]
+
+    def broken(parts: Any, place: int, seat: int, now: float, due: list[Any]) -> int:
+        known = len(due)
+        stopped: int = store_parts(parts, place, seat, now, due)
+        for each in due[known:]:
+            if isinstance(each, ConfirmedListeners):
+                moved[0] += 1
+                if moved[0] % 3 == 0:
+                    due.remove(each)
+        return stopped
+
+    return broken
+
+
+def handed_out_and_not_sent(hand_out: Any) -> Any:
+    """Every tenth part that the kernel hands out is not sent."""
+    parts = [0]
+
+    def broken(topic: Any, new: Any, now_ms: int, deliveries: Any) -> int:
+        parts[0] += 1
+        taken: int = hand_out(topic, new, now_ms, {} if parts[0] % 10 == 0 else deliveries)
+        return taken
 
     return broken

@@ -6,7 +6,6 @@ from typing import Any, TextIO
 
 import pytest
 
-from broker.connection import producers
 from broker.topic.publishers import Publishers
 from simulation.bounded import bounded, suspicious_s
 from simulation.deduplication_scenario import run_deduplication_seed
@@ -21,6 +20,7 @@ from simulation.rng import stream
 from simulation.scenario import run_seed
 from simulation.steps import counted, meter_in_force
 from simulation.transfer_scenario import run_transfer_seed
+from tests.simulation.declining import decline
 
 EVERY = 30
 """One of so many of the seeds that `test_seeds` runs: to count makes a run three times as long. In others only what takes as
@@ -34,7 +34,7 @@ def outcome_of(work: Any) -> str | None:
 
 def plant(monkeypatch: pytest.MonkeyPatch, owner: type, bug: Callable[..., Any]) -> None:
     """On both ways that a publish goes: in runs, and as a part of what one read brought. The kernel leaves all to them."""
-    monkeypatch.setattr(producers, "take_parts", lambda handles, sends, place, *rest: place)
+    decline(monkeypatch)
     for way in ("count_published", "take_part"):
         original = getattr(owner, way)
         monkeypatch.setattr(owner, way, lambda self, *published, original=original: bug(original, self, *published))

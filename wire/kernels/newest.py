@@ -1,7 +1,8 @@
 """Newest: an entry that was just stored goes to the consumers whose turn it is.
 
 Steps of rows (`rows`), as in `turns`: where the case is plain, exactly what the dispatchers decide for the same entries
-(`Subscriptions.take_newest`), else nothing has changed and they are asked: tests/broker/topic/test_turns.py drives both.
+(`Subscriptions.take_newest`), else nothing has changed and they are asked:
+tests/broker/subscription/test_kernel_newest.py drives both.
 """
 
 from array import array
