@@ -4,7 +4,9 @@ Owns what was given and is not sent yet (`wire.kernels.newest`). What is given i
 """
 
 import asyncio
-from typing import Protocol
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 from ports.turn import turn_of
@@ -28,6 +30,10 @@ class Reader(Protocol):
         """It is written; its connection may take no more now."""
 
 
+Given: TypeAlias = tuple[ConsumerHandleRow, PartRow, int | None, Reader]
+"""The consumer as its connection knows it, what it gets, its epoch, and the consumer."""
+
+
 class Deliveries:
     """Of one loop."""
 
@@ -36,8 +42,7 @@ class Deliveries:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._turn = turn_of(loop)
         self._is_due = False
-        self.by_link: dict[Link, list[tuple[ConsumerHandleRow, PartRow, int | None, Reader]]] = {}
-        """By connection: the consumer as that knows it, what it gets, its epoch, and the consumer."""
+        self.by_link: dict[Link, list[Given]] = {}
 
     def send_soon(self) -> None:
         """At the end of the turn."""
@@ -50,10 +55,14 @@ class Deliveries:
         given = dict(self.by_link)
         self.by_link.clear()
         for link, parts in given.items():
-            link.deliver(part_frames(parts))
-            if not link.is_writable:
-                for _, _, _, consumer in parts:
-                    consumer.delivered()
+            self._turn.call(partial(_send_to, link, parts))
+
+
+def _send_to(link: Link, parts: Sequence[Given]) -> None:
+    link.deliver(part_frames(parts))
+    if not link.is_writable:
+        for _, _, _, consumer in parts:
+            consumer.delivered()
 
 
 _BY_LOOP: "WeakKeyDictionary[asyncio.AbstractEventLoop, Deliveries]" = WeakKeyDictionary()

@@ -19,16 +19,16 @@ from tests.clients.test_full_disk import MEGABYTES, RECEIVE_MS_MAX, Greedy, payl
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
-TOPICS = tuple(f"persistent://public/default/full-bookie-{number}" for number in range(4))
 COUNT = 50
 BOOKIE = ("zkTimeout=2000", "diskCheckInterval=1000")
 
 
 class Cluster:
-    """Three bookies of which the first is on `mount`, and a broker."""
+    """Three bookies of which the first is on `mount`, and a broker. The ZooKeeper is shared: topics have the cluster's name."""
 
-    def __init__(self, servers: str, mount: Path, bookies: list[BookieProcess], broker: BrokerProcess) -> None:
+    def __init__(self, name: str, servers: str, mount: Path, bookies: list[BookieProcess], broker: BrokerProcess) -> None:
         self.mount, self.full, self.broker = mount, bookies[0], broker
+        self.topics = [f"persistent://public/default/full-bookie-{name}-{number}" for number in range(4)]
         self.published = 0
         self._zookeeper = KazooClient(servers)
         self._zookeeper.start()
@@ -53,7 +53,7 @@ class Cluster:
         self.published += COUNT
 
     def check_all_is_read(self, client: pulsar.Client, subscription: str) -> None:
-        for topic in TOPICS:
+        for topic in self.topics:
             consumer = client.subscribe(topic, subscription, initial_position=pulsar.InitialPosition.Earliest)
             assert [consumer.receive(RECEIVE_MS_MAX).data() for _ in range(self.published)] == self.expected()
             consumer.close()
@@ -78,7 +78,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path, servers: str) -> Ite
         directories = [first, tmp_path / "bookie-1", tmp_path / "bookie-2"]
         bookies = [running.enter_context(BookieProcess(directory, uri, *BOOKIE)).start() for directory in directories]
         broker = running.enter_context(BrokerProcess(tmp_path / "broker", servers, *quorums)).start()
-        cluster = Cluster(servers, mount, bookies, broker)
+        cluster = Cluster("".join(map(str, request.param)), servers, mount, bookies, broker)
         running.callback(cluster.close)
         yield cluster
 
@@ -86,8 +86,10 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path, servers: str) -> Ite
 def test_the_others_take_what_a_full_bookie_does_not_and_it_comes_back_by_itself(cluster: Cluster) -> None:
     client = quiet_client(cluster.broker.ready.broker_url)
     try:
-        staying = [client.subscribe(topic, "staying") for topic in TOPICS]
-        producers = [client.create_producer(topic, batching_enabled=False, send_timeout_millis=60_000) for topic in TOPICS]
+        staying = [client.subscribe(topic, "staying") for topic in cluster.topics]
+        producers = [
+            client.create_producer(topic, batching_enabled=False, send_timeout_millis=60_000) for topic in cluster.topics
+        ]
         cluster.publish(producers)
         greedy = Greedy(cluster.mount)
         with greedy:

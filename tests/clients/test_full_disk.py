@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ import pulsar
 import pytest
 
 from tests.bookie.disk_proofs.mounts import LoopMount, need_loop_mounts
+from tests.clients.python_client import until
 from tests.clients.server_process import ServerProcess
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
@@ -129,9 +131,16 @@ class Run:
             return json.loads(text) if text else None
 
     def connected_since(self, subscription: str) -> str:
-        """When its one consumer was taken on by the topic that is open now."""
-        stats = self.admin("GET", "persistent/public/default/filled/stats")
-        [consumer] = stats["subscriptions"][subscription]["consumers"]
+        """When its one consumer was taken on by the topic that is open now. A request may be refused while nothing is free."""
+        answers: list[Any] = []
+
+        def has_answer() -> bool:
+            with suppress(urllib.error.HTTPError):
+                answers.append(self.admin("GET", "persistent/public/default/filled/stats"))
+            return bool(answers)
+
+        until(has_answer)
+        [consumer] = answers[0]["subscriptions"][subscription]["consumers"]
         return str(consumer["connectedSince"])
 
 
