@@ -14,11 +14,10 @@ from bookkeeper.ensemble import Quorum, QuorumTracker
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.parts import Part
 from bookkeeper.ports import MixTaker
+from wire.kernels.rows import OUTSTANDING_BYTES_MAX as OUTSTANDING_BYTES_MAX
+from wire.kernels.rows import OUTSTANDING_ENTRIES_MAX as OUTSTANDING_ENTRIES_MAX
 from wire.kernels.rows import AddsRow
 
-OUTSTANDING_ENTRIES_MAX = 10_000
-OUTSTANDING_BYTES_MAX = 32 * 1024 * 1024
-"""Sent to bookies and not confirmed, of one ledger. One run may be larger."""
 NO_PIECE = -1
 """Of a part that the tracker does not know."""
 

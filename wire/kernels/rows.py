@@ -78,6 +78,11 @@ class PartRow(Row):
     place: int
 
 
+OUTSTANDING_ENTRIES_MAX = 10_000
+OUTSTANDING_BYTES_MAX = 32 * 1024 * 1024
+"""Sent to bookies and not confirmed, of one ledger. One run may be larger."""
+
+
 class AddsRow(Row):
     """What one ledger has under way: see `bookkeeper.counted_adds.CountedAdds`."""
 

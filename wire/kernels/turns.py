@@ -11,6 +11,8 @@ from typing import Any
 import cython
 
 from wire.kernels.rows import (
+    OUTSTANDING_BYTES_MAX,
+    OUTSTANDING_ENTRIES_MAX,
     AddsRow,
     AppenderRow,
     CountersRow,
@@ -43,9 +45,8 @@ if not cython.compiled:
 
 _chunk_flag = FLAG_CHUNK
 _COUNT = array("I", [0])
-_outstanding_entries_max = 10_000
-_outstanding_bytes_max = 32 * 1024 * 1024
-"""As `bookkeeper.counted_adds`."""
+_outstanding_entries_max = OUTSTANDING_ENTRIES_MAX
+_outstanding_bytes_max = OUTSTANDING_BYTES_MAX
 
 
 def _is_full(log: AppenderRow, writer: WriterRow, now: float) -> bool:
