@@ -3,7 +3,7 @@
 The folders of the repository (`broker`, `cli`, ...) become `interpulse/product/...`, which is a folder and no package: only the
 processes that `interpulse.programs` starts have it on their path, so an installation adds no other import name
 (docs/adr/0033-one-import-package.md). The kernels are compiled where there is a C compiler; without one, or with
-MAGNETAR_KERNELS=python, they run as plain Python, slower, and the ready line of a server says so. MAGNETAR_KERNELS=prepared
+INTERPULSE_KERNELS=python, they run as plain Python, slower, and the ready line of a server says so. INTERPULSE_KERNELS=prepared
 takes those that bin/prepare compiled in this checkout for this Python.
 """
 
@@ -55,7 +55,7 @@ class Compiled(Distribution):
     """A distribution for one kind of machine, unless there are no compiled kernels in it."""
 
     def has_ext_modules(self) -> bool:
-        return os.environ.get("MAGNETAR_KERNELS") != "python"
+        return os.environ.get("INTERPULSE_KERNELS") != "python"
 
 
 def put(source: Path, target: Path) -> None:
@@ -65,9 +65,9 @@ def put(source: Path, target: Path) -> None:
 
 def add_kernels(target: Path) -> str:
     """Puts the compiled kernels beside their sources; the reason where there are none."""
-    wanted = os.environ.get("MAGNETAR_KERNELS", "")
+    wanted = os.environ.get("INTERPULSE_KERNELS", "")
     if wanted == "python":
-        return "MAGNETAR_KERNELS=python"
+        return "INTERPULSE_KERNELS=python"
     if wanted == "prepared":
         found = [path for path in (HERE / "wire" / "kernels").iterdir() if path.name.endswith(EXTENSION_SUFFIXES[0])]
         for path in found:

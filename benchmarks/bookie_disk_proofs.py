@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     logging.disable()
-    with tempfile.TemporaryDirectory(prefix="magnetar-disk-") as name:
+    with tempfile.TemporaryDirectory(prefix="interpulse-disk-") as name:
         scratch = Path(name)
         (scratch / "flips").mkdir()
         if options.cuts:

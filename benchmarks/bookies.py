@@ -219,7 +219,7 @@ def main() -> None:
     unknown = [name for name in options.workloads if name not in WORKLOADS]
     if unknown:
         parser.error(f"no workload is called {', '.join(unknown)}: choose from {', '.join(WORKLOADS)}")
-    with tempfile.TemporaryDirectory(prefix="magnetar-bookies-", dir=options.directory) as scratch:
+    with tempfile.TemporaryDirectory(prefix="interpulse-bookies-", dir=options.directory) as scratch:
         print("\n".join(table(run_all(options.workloads, options.repetitions, Path(scratch)))))
 
 

@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=2.0, help="seconds until a bookie that does not answer is replaced")
     parser.add_argument("--version3", action="store_true", help="entries over version 3 of the protocol")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="magnetar-fire-") as scratch, ExitStack() as running:
+    with tempfile.TemporaryDirectory(prefix="interpulse-fire-") as scratch, ExitStack() as running:
         zookeeper = running.enter_context(ZooKeeperProcess(Path(scratch) / "zookeeper")).start()
         uri = f"zk+hierarchical://{zookeeper.servers}/ledgers"
         processes = [BookieProcess(Path(scratch) / f"bookie-{number}", uri, "zkTimeout=2000") for number in range(BOOKIES)]

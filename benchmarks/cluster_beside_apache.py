@@ -98,7 +98,7 @@ def work(members: Members, options: argparse.Namespace) -> None:
 
 def run(name: str, options: argparse.Namespace) -> None:
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="magnetar-cluster-") as scratch, CLUSTERS[name](Path(scratch)) as members:
+    with tempfile.TemporaryDirectory(prefix="interpulse-cluster-") as scratch, CLUSTERS[name](Path(scratch)) as members:
         time.sleep(IDLE_SECONDS)
         tell_memory(members, "idle")
         work(members, options)

@@ -101,7 +101,7 @@ def main() -> None:
     options = parser.parse_args()
     if not options.load.is_file():
         parser.error(f"--load {options.load}: there is no such file; build the load tool first")
-    with tempfile.TemporaryDirectory(prefix="magnetar-cluster-") as scratch, our_cluster(Path(scratch)) as members:
+    with tempfile.TemporaryDirectory(prefix="interpulse-cluster-") as scratch, our_cluster(Path(scratch)) as members:
         if options.hold:
             print(json.dumps({"url": members.broker_url, **members.processes, "directory": scratch}), flush=True)
             sys.stdin.readline()

@@ -99,7 +99,7 @@ def run_all(todo: list[tuple[str, Schedule]], until: float, is_reconciled: bool 
     """A new cluster after each that failed; the exit code."""
     wanted, failed = len(todo), 0
     while todo and time.monotonic() < until:
-        directory = Path(tempfile.mkdtemp(prefix="magnetar-faults-"))
+        directory = Path(tempfile.mkdtemp(prefix="interpulse-faults-"))
         with fault_cluster(directory, *(_RETAINED if is_reconciled else ())) as cluster:
             survived = run_some(cluster, directory, todo, until, is_reconciled)
         if survived:

@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--keys", type=int, default=100_000)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="magnetar-benchmark-") as scratch, ServerProcess(Path(scratch)) as process:
+    with tempfile.TemporaryDirectory(prefix="interpulse-benchmark-") as scratch, ServerProcess(Path(scratch)) as process:
         ready = process.start()
         servers = [Server("ours", ready.broker_url, ready.web_url, ready.pid)]
         if options.apache_url is not None:

@@ -178,7 +178,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     options = parser.parse_args()
     strict = ("isDelayedDeliveryDeliverAtTimeStrict=true", "brokerDeduplicationEnabled=false")
-    with tempfile.TemporaryDirectory(prefix="magnetar-benchmark-") as scratch, ServerProcess(Path(scratch), strict) as process:
+    with (
+        tempfile.TemporaryDirectory(prefix="interpulse-benchmark-") as scratch,
+        ServerProcess(Path(scratch), strict) as process,
+    ):
         ready = process.start()
         servers = [Server("ours", ready.broker_url, ready.web_url, ready.pid)]
         if options.apache_url is not None:

@@ -341,7 +341,10 @@ def main() -> None:
     options = parser.parse_args()
     unlimited = ("maxUnackedMessagesPerConsumer=0", "maxUnackedMessagesPerSubscription=0")
     settings = ("isDelayedDeliveryDeliverAtTimeStrict=true", *unlimited)
-    with tempfile.TemporaryDirectory(prefix="magnetar-benchmark-") as scratch, ServerProcess(Path(scratch), settings) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="interpulse-benchmark-") as scratch,
+        ServerProcess(Path(scratch), settings) as server,
+    ):
         print(json.dumps(play(server, options.messages, options.due, options.seconds), indent=1), flush=True)
 
 

@@ -53,7 +53,7 @@ def told(ready: Ready, count: int, began: float) -> Iterator[tuple[float, int]]:
 
 def measure(count: int, due: int) -> dict[str, Any]:
     count = -(-count // FRAMES) * FRAMES
-    with tempfile.TemporaryDirectory(prefix="magnetar-benchmark-") as scratch, ServerProcess(Path(scratch)) as server:
+    with tempfile.TemporaryDirectory(prefix="interpulse-benchmark-") as scratch, ServerProcess(Path(scratch)) as server:
         ready = server.start()
         RawClient(ready.broker_url).subscribe(TOPIC, "s", CommandSubscribe.Shared)
         before = process_use(ready.pid).resident_mb

@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--through-proxy", action="store_true", help="the client knows the address of a proxy")
     parser.add_argument("--client", choices=tuple(CLIENTS), default="python")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="magnetar-failover-") as scratch, cluster_of(Path(scratch), options) as cluster:
+    with tempfile.TemporaryDirectory(prefix="interpulse-failover-") as scratch, cluster_of(Path(scratch), options) as cluster:
         for name in options.faults.split(","):
             run(cluster, name, options.times)
 

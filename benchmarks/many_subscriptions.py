@@ -211,7 +211,7 @@ KINDS = {
 
 
 def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...]) -> None:
-    with tempfile.TemporaryDirectory(prefix="magnetar-benchmark-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="interpulse-benchmark-") as scratch:
         server = ServerProcess(Path(scratch), ("forceDeleteNamespaceAllowed=true", *settings))
         ready = server.start()
         try:

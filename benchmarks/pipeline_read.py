@@ -143,7 +143,7 @@ def of_kafka(bench: Bench, rows: Sequence[str]) -> list[Run]:
 
 
 def run(rows: int, size: int, runs: int) -> str:
-    with tempfile.TemporaryDirectory(prefix="magnetar-pipeline-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="interpulse-pipeline-") as scratch:
         bench = Bench(rows, size, runs, Path(scratch))
         found, hashed = of_ours(bench)
         return table([*found, *of_kafka(bench, hashed)])

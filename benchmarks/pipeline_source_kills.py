@@ -79,7 +79,7 @@ def main() -> int:
     parser.add_argument("--messages", type=int, default=6_000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="magnetar-pipeline-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="interpulse-pipeline-") as scratch:
         found = measure(Path(scratch), given.kills, given.messages, given.seed)
     print(json.dumps(found))
     return 1 if found["lost"] or found["twice"] else 0

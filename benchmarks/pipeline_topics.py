@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=1000)
     parser.add_argument("--new", type=int, default=50, help="topics that come while the stream runs")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="magnetar-pipeline-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="interpulse-pipeline-") as scratch:
         directory = Path(scratch)
         with ServerProcess(directory / "server", _SETTINGS) as server, SparkProcess(directory / "spark") as spark:
             ready = server.start()

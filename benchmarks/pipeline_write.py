@@ -89,7 +89,7 @@ def of_kafka(bench: Bench) -> list[Run]:
 
 
 def run(rows: int, size: int, runs: int) -> str:
-    with tempfile.TemporaryDirectory(prefix="magnetar-pipeline-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="interpulse-pipeline-") as scratch:
         bench = Bench(rows, size, runs, Path(scratch))
         return table([*of_ours(bench), *of_kafka(bench)])
 

@@ -140,7 +140,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the server")
     options = parser.parse_args()
     for name in WORKLOADS if options.workload == "all" else [options.workload]:
-        with tempfile.TemporaryDirectory(prefix="magnetar-benchmark-") as scratch:
+        with tempfile.TemporaryDirectory(prefix="interpulse-benchmark-") as scratch:
             server = ServerProcess(Path(scratch), tuple(options.set))
             started = time.perf_counter()
             ready = server.start()

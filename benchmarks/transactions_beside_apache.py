@@ -93,7 +93,7 @@ def main() -> None:
     print("| --- " * len(HEADINGS) + "|")
     for name in options.clusters.split(","):
         with (
-            tempfile.TemporaryDirectory(prefix="magnetar-transactions-") as scratch,
+            tempfile.TemporaryDirectory(prefix="interpulse-transactions-") as scratch,
             CLUSTERS[name](Path(scratch), **SETTINGS) as members,
         ):
             for cells in work(members, apache_classpath(Path(scratch)), options):

@@ -65,7 +65,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=10, help="the longest that a transaction may take")
     parser.add_argument("--seed", type=int, default=0, help="of what is hit when, as far as that can be repeated")
     options = parser.parse_args()
-    scratch = Path(tempfile.mkdtemp(prefix="magnetar-transfers-"))
+    scratch = Path(tempfile.mkdtemp(prefix="interpulse-transfers-"))
     began, rng = time.monotonic(), random.Random(options.seed)
     try:
         with transfers_under_fire(

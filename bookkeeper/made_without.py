@@ -17,7 +17,7 @@ from metadata.store import MetadataError, MetadataStore
 from ports.clock import RealClock
 from ports.logs import line
 
-KEY = "magnetar/made-without"
+KEY = "magnetar/made-without"  # the product's first name: it is stored
 """Of custom metadata: bookie ids, with commas."""
 COOKIES = f"{ROOT}/cookies"
 

@@ -1,4 +1,4 @@
-"""`bin/pulsar COMMAND`: parses the command line and hands over. Imports a command's code only when it is asked for."""
+"""`interpulse COMMAND`: parses the command line and hands over. Imports a command's code only when it is asked for."""
 
 import argparse
 import importlib
@@ -76,7 +76,7 @@ def _run_server(options: argparse.Namespace) -> int:
     """One, or with --processes several, or one of those."""
     if getattr(options, "processes", None) is not None:
         if options.command == "standalone":
-            print(f"bin/pulsar standalone: {STANDALONE_REFUSAL}", file=sys.stderr)
+            print(f"interpulse standalone: {STANDALONE_REFUSAL}", file=sys.stderr)
             return 1
         from cli.processes.main import run_processes
 
@@ -103,13 +103,13 @@ def _take_environment(options: argparse.Namespace) -> bool:
     try:
         options.set[:0] = environment_settings(os.environ, with_plain_names=options.from_env)
     except BadSetting as error:
-        print(f"bin/pulsar {options.command}: {error}", file=sys.stderr)
+        print(f"interpulse {options.command}: {error}", file=sys.stderr)
         return False
     return True
 
 
 def _parser() -> SuggestingParser:
-    parser = SuggestingParser(prog="bin/pulsar", description="Magnetar: Apache Pulsar's protocol, in Python.")
+    parser = SuggestingParser(prog="interpulse", description="Interpulse: Apache Pulsar's protocol, in Python.")
     commands: argparse._SubParsersAction[argparse.ArgumentParser] = parser.add_subparsers(  # type: ignore[assignment]  # SuggestingParser is one
         required=True, metavar="COMMAND", dest="command"
     )

@@ -1,4 +1,4 @@
-"""`bin/pulsar autorecovery`: an auditor and a replication worker in a process of their own, until a signal ends it.
+"""`interpulse autorecovery`: an auditor and a replication worker in a process of their own, until a signal ends it.
 
 Owns the process; `cli.autorecovery` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or
 failed.
@@ -37,7 +37,7 @@ from ports.settings import BadSetting
 if TYPE_CHECKING:
     from ports.tls_port import TlsPort
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 def run_autorecovery(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
@@ -49,7 +49,7 @@ def run_autorecovery(config: str | None, overrides: Sequence[str], json_ready: s
         configuration = load_configuration(files, overrides)
         return uvloop.run(_serve(configuration, json_ready))
     except (BadSetting, LedgerError, MetadataError, OSError) as error:
-        print(f"bin/pulsar autorecovery: {start_failure(error, configuration, (BookieWebSettings,))}", file=sys.stderr)
+        print(f"interpulse autorecovery: {start_failure(error, configuration, (BookieWebSettings,))}", file=sys.stderr)
         return 1
 
 

@@ -1,4 +1,4 @@
-"""The line of `bin/pulsar autorecovery`. Imports nothing of it."""
+"""The line of `interpulse autorecovery`. Imports nothing of it."""
 
 import argparse
 from typing import Any

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from cli.bookkeeper_shell.web_cluster import WebCluster
 
 SETTINGS = (BookieServerSettings, BookieSecuritySettings, BookieSettings, BookieWebSettings, RepairSettings)
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 LOOPBACK = ("127.", "::1", "localhost")
 
 

@@ -1,4 +1,4 @@
-"""`bin/pulsar bookie`: the real ports, one process, signals, and the line that says it is ready.
+"""`interpulse bookie`: the real ports, one process, signals, and the line that says it is ready.
 
 Owns the process; `cli.bookie` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
 """
@@ -40,7 +40,7 @@ from ports.settings import BadSetting
 if TYPE_CHECKING:
     from cli.processes.bookie_fronts import BookieFronts
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | None, member: Member | None = None) -> int:
@@ -59,7 +59,7 @@ def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | N
             return uvloop.run(_serve(configuration, json_ready, member))
     except (BadSetting, BookieFailed, BookieStartError, LedgerError, MetadataError, OSError) as error:
         ports = (BookieServerSettings, BookieWebSettings)
-        print(f"bin/pulsar bookie: {start_failure(error, configuration, ports)}", file=sys.stderr)
+        print(f"interpulse bookie: {start_failure(error, configuration, ports)}", file=sys.stderr)
         return 1
 
 

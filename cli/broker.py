@@ -37,7 +37,7 @@ from ports.logs import line
 from ports.rng import Rng
 
 SETTINGS = (ServerSettings, ClusterSettings, ZooKeeperSettings, BookKeeperSecuritySettings, *BROKER_SETTINGS)
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 class BrokerFailed(Exception):
@@ -86,7 +86,7 @@ class BrokerServer:
         if self._bookies.count_known() < self._ensemble_size:
             raise BrokerFailed(
                 f"managedLedgerDefaultEnsembleSize={self._ensemble_size}, and {len(self._bookies)} bookies are registered"
-                f" ({', '.join(sorted(self._bookies)) or 'none'}; {error}): start more (`bin/pulsar bookie`), or set it lower"
+                f" ({', '.join(sorted(self._bookies)) or 'none'}; {error}): start more (`interpulse bookie`), or set it lower"
             ) from error
         log.warning(line("bookies are read-only: topics are read, and take no messages until that ends", reason=error))
 
@@ -150,7 +150,7 @@ async def check_cluster_name(store: MetadataStore, name: str) -> None:
 
 
 async def initialise_missing_cluster(store: MetadataStore, rng: Rng, name: str, bundles: int, own: Advertised) -> None:
-    """What `bin/pulsar initialize-cluster-metadata` makes, where nobody has: the first broker of a new cluster does it."""
+    """What `interpulse initialize-cluster-metadata` makes, where nobody has: the first broker of a new cluster does it."""
     if await store.exists(f"/admin/clusters/{name}"):
         return
     try:

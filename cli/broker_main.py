@@ -1,4 +1,4 @@
-"""`bin/pulsar broker`: the real ports, one process, signals, and the line that says it is ready.
+"""`interpulse broker`: the real ports, one process, signals, and the line that says it is ready.
 
 Owns the process; `cli.broker` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
 """
@@ -36,7 +36,7 @@ from ports.logs import configure_logs, line
 from ports.rng import RealRng
 from ports.settings import BadSetting
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 def run_broker(config: str | None, overrides: Sequence[str], json_ready: str | None, member: Member | None = None) -> int:
@@ -48,7 +48,7 @@ def run_broker(config: str | None, overrides: Sequence[str], json_ready: str | N
         configuration = load_configuration(files, overrides)
         return uvloop.run(_serve(configuration, json_ready, member))
     except (BadSetting, BrokerFailed, MetadataError, OSError) as error:
-        print(f"bin/pulsar broker: {start_failure(error, configuration, (ServerSettings, TlsSettings))}", file=sys.stderr)
+        print(f"interpulse broker: {start_failure(error, configuration, (ServerSettings, TlsSettings))}", file=sys.stderr)
         return 1
 
 

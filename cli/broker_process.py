@@ -13,7 +13,7 @@ from cli.ready_file import write_whole
 from ports.logs import line
 from wire.kernels import sends
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

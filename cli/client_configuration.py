@@ -1,6 +1,6 @@
 """How a tool reaches a cluster: Apache's conf/client.conf, options of the command line over it, credentials for HTTP.
 
-Standard library alone, and little of it: `bin/pulsar-admin` starts with this. Java keystores are refused, with the remedy.
+Standard library alone, and little of it: `pulsar-admin` starts with this. Java keystores are refused, with the remedy.
 """
 
 import base64

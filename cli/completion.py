@@ -1,6 +1,6 @@
-"""`bin/pulsar completion bash|zsh|fish`: a script that completes the command lines, written from their tables.
+"""`interpulse completion bash|zsh|fish`: a script that completes the command lines, written from their tables.
 
-`. <(bin/pulsar completion bash)`. What is completed: names of groups, commands and options; nothing asks a server.
+`. <(interpulse completion bash)`. What is completed: names of groups, commands and options; nothing asks a server.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from cli.perf.options import TEXTS as PERF_TEXTS
 
 _ALWAYS = ("--help", "--version")
 SHELLS = ("bash", "zsh", "fish")
-USAGE = "Usage: bin/pulsar completion bash|zsh|fish"
+USAGE = "Usage: interpulse completion bash|zsh|fish"
 Tree = Mapping[str, Sequence[str]]
 """What may follow the words in the key ("" for the tool's name alone, "topics stats" for its options)."""
 
@@ -69,7 +69,7 @@ def command_tree(commands: Mapping[str, Command], texts: OptionTexts, own: Seque
 
 
 def shell_tree() -> Tree:
-    """bin/bookkeeper with the commands of its shell."""
+    """bookkeeper with the commands of its shell."""
     tree = {"": ["shell", "bookie", "autorecovery", "version", *_ALWAYS], "shell": list(SHELL_COMMANDS)}
     for name, command in SHELL_COMMANDS.items():
         words = [f"-{word}" for option in command.options for word in (option.short, option.long) if word]
@@ -78,7 +78,7 @@ def shell_tree() -> Tree:
 
 
 def server_tree() -> Tree:
-    """Of bin/pulsar, from its own parser."""
+    """Of interpulse, from its own parser."""
     from cli.__main__ import _parser
 
     parser = _parser()

@@ -1,6 +1,6 @@
 """Settings that are each allowed and together are not what anybody wants: keys, what will happen, what to set instead. Pure.
 
-For the start of every process and for `bin/pulsar config check`. Those that leave a process unable to do its work end the start
+For the start of every process and for `interpulse config check`. Those that leave a process unable to do its work end the start
 (`ends_start`); the others are warnings. What cannot be at all is refused by the settings dataclasses themselves.
 """
 

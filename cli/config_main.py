@@ -1,4 +1,4 @@
-"""`bin/pulsar config check | diff | explain`: what a configuration would do, told without starting anything.
+"""`interpulse config check | diff | explain`: what a configuration would do, told without starting anything.
 
 Exit codes: 0 for a configuration that a process would start with, 1 for one that it would refuse, 2 for a file that cannot be
 read.
@@ -26,7 +26,7 @@ def run_config(options: argparse.Namespace) -> int:
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        print(f"bin/pulsar config: {path}: {error}", file=sys.stderr)
+        print(f"interpulse config: {path}: {error}", file=sys.stderr)
         return 2
     found = report(path.name, text, options.set, options.kind or kind_of(path.name))
     if options.config_command == "diff":
@@ -84,7 +84,7 @@ def _explain(key: str, *, as_json: bool) -> int:
     try:
         found = explain(key)
     except BadSetting as error:
-        print(f"bin/pulsar config: {error}", file=sys.stderr)
+        print(f"interpulse config: {error}", file=sys.stderr)
         return 1
     if as_json:
         print(json.dumps(dataclasses.asdict(found), indent=2))

@@ -1,4 +1,4 @@
-"""The command line of `bin/pulsar config`. Imports nothing that takes time."""
+"""The command line of `interpulse config`. Imports nothing that takes time."""
 
 import argparse
 

@@ -43,10 +43,10 @@ def kind_of(file_name: str) -> str:
 
 _OF_OTHERS = {
     "client": "pulsar-admin, pulsar-client and pulsar-perf read it; a key that they do not know is another tool's affair",
-    "zookeeper": "ZooKeeper reads it; `bin/pulsar zookeeper` takes its keys with --set",
+    "zookeeper": "ZooKeeper reads it; `interpulse zookeeper` takes its keys with --set",
     "rocksdb": "RocksDB reads it, and no process here has one: it is not needed",
     "websocket": "a WebSocket proxy reads it, and there is none here",
-    "discovery": "Apache's discovery service reads it, which Apache has no more: `bin/pulsar proxy` takes its place",
+    "discovery": "Apache's discovery service reads it, which Apache has no more: `interpulse proxy` takes its place",
     "functions": "a functions worker reads it, and there is none here",
 }
 

@@ -32,7 +32,7 @@ taken whole, with older names (`zookeeperServers`) as what they meant. A key tha
 the nearest one. One that Apache has and that is not below is in `conf/broker-keys-without-effect.txt` (or `bookkeeper-`,
 `proxy-`) with the reason: it is taken with one line in the log, or ends the start where it asks for something that is missing.
 Settings that contradict each other are a line of the log, or end the start where nothing could work with them.
-`bin/pulsar config check FILE` tells all that for a file of yours, `config diff FILE` what it changes, `config explain KEY` what
+`interpulse config check FILE` tells all that for a file of yours, `config diff FILE` what it changes, `config explain KEY` what
 one key does. "Dynamic" is what `pulsar-admin brokers update-dynamic-config` changes while brokers run. Lists are separated by
 commas. A maximum of 0 means no limit.
 

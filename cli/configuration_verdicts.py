@@ -90,7 +90,7 @@ def settle(configuration: Configuration, kind: str, settings: Sequence[type]) ->
         f"{shown(one.key, configuration.values[one.key])}: {one.reason}" for one in judged if one.verdict is Verdict.REFUSED
     ]
     if refused:
-        raise BadSetting("; ".join(refused) + f" (`bin/pulsar config explain {_first_refused(judged)}` says more)")
+        raise BadSetting("; ".join(refused) + f" (`interpulse config explain {_first_refused(judged)}` says more)")
     return [one.key for one in judged if one.verdict is Verdict.WITHOUT_EFFECT]
 
 

@@ -1,6 +1,6 @@
 """Sentences about a connection that failed: on which address, what happened, the likely cause, the remedy. Pure.
 
-For every tool alike, over Pulsar's binary protocol and over HTTP. Standard library alone: `bin/pulsar-admin` imports it.
+For every tool alike, over Pulsar's binary protocol and over HTTP. Standard library alone: `pulsar-admin` imports it.
 """
 
 import base64
@@ -60,7 +60,7 @@ def _cause(error: OSError, host: str, protocol: Protocol, seconds: float) -> str
     plain, tls = protocol.ports
     if isinstance(error, ConnectionRefusedError):
         return (
-            "connection refused: nothing listens there. Start the server (bin/pulsar standalone), or give its address with "
+            "connection refused: nothing listens there. Start the server (interpulse standalone), or give its address with "
             f"{protocol.set_with}; usual ports are {plain}, and {tls} for TLS"
         )
     if isinstance(error, TimeoutError):
@@ -114,7 +114,7 @@ def credentials_refused(url: str, reason: str, token_or_other: str, now: float) 
     if not token_or_other:
         cause = "the server wants credentials, and none were given"
     elif expired := _expired(token_or_other, now):
-        cause = f"the token expired at {expired}; bin/pulsar tokens create makes another"
+        cause = f"the token expired at {expired}; interpulse tokens create makes another"
     remedy = "Set --auth-plugin and --auth-params, or authPlugin and authParams in conf/client.conf"
     return f"{_shown(url)}: refused: {reason.rstrip('.')}: {cause}. {remedy}"
 
@@ -135,7 +135,7 @@ def name_advice(reason: str) -> str:
     """The remedy for a tenant, namespace, topic or right that is not there, by the server's reason; "" for other reasons."""
     text = reason.lower()
     if "not authorized" in text:
-        return "a role needs the right: `bin/pulsar-admin namespaces grant-permission` gives it, as its admin or a super-user"
+        return "a role needs the right: `pulsar-admin namespaces grant-permission` gives it, as its admin or a super-user"
     for word, remedy in _MISSING:
         if word in text and any(sign in text for sign in ("not found", "not exist", "does not", "policies not found")):
             return remedy
@@ -144,15 +144,15 @@ def name_advice(reason: str) -> str:
     return ""
 
 
-_NAMESPACES = "look at `bin/pulsar-admin tenants list` and `namespaces list TENANT`; `namespaces create` makes one"
+_NAMESPACES = "look at `pulsar-admin tenants list` and `namespaces list TENANT`; `namespaces create` makes one"
 _MISSING = (
-    ("tenant", "look at `bin/pulsar-admin tenants list`; `tenants create` makes one"),
+    ("tenant", "look at `pulsar-admin tenants list`; `tenants create` makes one"),
     ("namespace", _NAMESPACES),
     ("policies", _NAMESPACES),
-    ("partitioned", "look at `bin/pulsar-admin topics list-partitioned-topics NAMESPACE`"),
+    ("partitioned", "look at `pulsar-admin topics list-partitioned-topics NAMESPACE`"),
     (
         "topic",
-        "look at `bin/pulsar-admin topics list NAMESPACE`; `topics create` makes one where topics are not made by themselves",
+        "look at `pulsar-admin topics list NAMESPACE`; `topics create` makes one where topics are not made by themselves",
     ),
 )
 

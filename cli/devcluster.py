@@ -61,7 +61,7 @@ class Devcluster:
                     await member.stop()
                     await member.start()
                     return f"{name} is ready, pid {member.pid}"
-        raise DevclusterFailed(f"{verb!r}: a newer bin/pulsar than the one that runs")
+        raise DevclusterFailed(f"{verb!r}: a newer interpulse than the one that runs")
 
     async def _add_bookie(self) -> str:
         """New ledgers are written to it from now on, and auto-recovery copies to it. It stays: the data directory says so."""

@@ -1,4 +1,4 @@
-"""`bin/pulsar devcluster`: the terminal, signals, the ready file; and the one-shot commands to a cluster that runs.
+"""`interpulse devcluster`: the terminal, signals, the ready file; and the one-shot commands to a cluster that runs.
 
 Exit codes: 0 after a stop that was asked for, 1 when it could not start or the command was refused.
 """
@@ -67,7 +67,7 @@ def run_devcluster(options: argparse.Namespace) -> int:
         is_new = not any(data.glob("zookeeper/classpath-*"))
         return asyncio.run(_serve(plan, data, json_ready, is_new=is_new))
     except (DevclusterFailed, OSError) as error:
-        print(f"bin/pulsar devcluster: {error}", file=sys.stderr)
+        print(f"interpulse devcluster: {error}", file=sys.stderr)
         return 1
 
 
@@ -125,7 +125,7 @@ def _tell_ready(plan: ClusterPlan, cluster: Devcluster, screen: Screen, data: Pa
     told = [
         *cluster.status(),
         f"ready: {plan.service_url}",
-        f"elsewhere: bin/pulsar devcluster{at} --kill broker-1 (or --restart, --stop, --status, --add-bookie)",
+        f"elsewhere: interpulse devcluster{at} --kill broker-1 (or --restart, --stop, --status, --add-bookie)",
         "here: Ctrl-C stops all",
     ]
     for text in told:

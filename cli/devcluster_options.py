@@ -1,4 +1,4 @@
-"""The options of `bin/pulsar devcluster`. Imports nothing heavy."""
+"""The options of `interpulse devcluster`. Imports nothing heavy."""
 
 import argparse
 

@@ -1,4 +1,4 @@
-"""`bin/pulsar initialize-cluster-metadata` and `initialize-transaction-coordinator-metadata`: Apache's options, the stores that
+"""`interpulse initialize-cluster-metadata` and `initialize-transaction-coordinator-metadata`: Apache's options, the stores that
 they name, and what was written, one line each.
 
 Exit codes: 0 when all is there, 1 when something was refused or failed, told on stderr. Owns no node: `cli.initialize_cluster`.
@@ -34,7 +34,7 @@ def run_initialize_cluster(options: argparse.Namespace) -> int:
         local, configuration = _stores_of(options)
         asyncio.run(_initialise(options, local, configuration))
     except (ClusterRefused, MetadataError, LedgerError, OSError) as error:
-        print(f"bin/pulsar {COMMAND}: {error}", file=sys.stderr)
+        print(f"interpulse {COMMAND}: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -50,7 +50,7 @@ def run_initialize_coordinators(options: argparse.Namespace) -> int:
             raise ClusterRefused(f"--initial-num-transaction-coordinators {count}: at least 1")
         asyncio.run(_initialise_coordinators(options))
     except (ClusterRefused, MetadataError, OSError) as error:
-        print(f"bin/pulsar {COORDINATOR_COMMAND}: {error}", file=sys.stderr)
+        print(f"interpulse {COORDINATOR_COMMAND}: {error}", file=sys.stderr)
         return 1
     return 0
 

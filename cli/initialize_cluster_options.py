@@ -1,4 +1,4 @@
-"""The options of `bin/pulsar initialize-cluster-metadata`: Apache's, short and older names too. Imports nothing heavy."""
+"""The options of `interpulse initialize-cluster-metadata`: Apache's, short and older names too. Imports nothing heavy."""
 
 import argparse
 

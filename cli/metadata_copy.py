@@ -1,4 +1,4 @@
-"""A standalone's metadata as a file, and from the file into a cluster's store: `bin/pulsar export-metadata`, `import-metadata`.
+"""A standalone's metadata as a file, and from the file into a cluster's store: `interpulse export-metadata`, `import-metadata`.
 
 The file is text, format 1, one JSON value a line: a head with whose bookie the ledgers are on; each node with its path and its
 value in base64, parents before children; each counter of sequential names, so that no ledger id is given twice; the number
@@ -18,7 +18,7 @@ from metadata.paths import ROOT, check_path
 from metadata.store import MUST_NOT_EXIST, Delete, MetadataError, MetadataStore, Put
 
 FORMAT = 1
-_KEY = "magnetarMetadata"
+_KEY = "magnetarMetadata"  # the product's first name: it is in files that people keep
 BATCH = 200
 """Reads at once, and writes in one commit."""
 BATCH_BYTES_MAX = 256 * 1024

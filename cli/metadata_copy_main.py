@@ -1,4 +1,4 @@
-"""`bin/pulsar export-metadata` and `bin/pulsar import-metadata`: from a stopped standalone's directory into ZooKeeper.
+"""`interpulse export-metadata` and `interpulse import-metadata`: from a stopped standalone's directory into ZooKeeper.
 
 The ledgers stay where they are: the bookie that serves them is started on the same directories, under the name that it had,
 and its cookie is made here, because a bookie that has ledgers and none is refused. Exit codes: 0, or 1 with a line on stderr.
@@ -39,7 +39,7 @@ def _run(command: str, work: Callable[[], None]) -> int:
     try:
         work()
     except (BadCopy, MetadataError, OSError) as error:
-        print(f"bin/pulsar {command}: {error}", file=sys.stderr)
+        print(f"interpulse {command}: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -105,7 +105,7 @@ def _say_what_is_next(servers: str, bookie: BookieOfCopy | None, paths: list[str
     clusters = [path.removeprefix(prefix) for path in paths if path.startswith(prefix) and path != f"{prefix}global"]
     if bookie is not None:
         print(
-            f"the bookie: bin/pulsar bookie --set metadataServiceUri=metadata-store:zk:{servers}{ROOT} "
+            f"the bookie: interpulse bookie --set metadataServiceUri=metadata-store:zk:{servers}{ROOT} "
             f"--set bookieId={bookie.bookie_id} --set journalDirectories={bookie.journal_directory} "
             f"--set ledgerDirectories={bookie.ledger_directory}"
         )

@@ -1,4 +1,4 @@
-"""The options of `bin/pulsar export-metadata` and `bin/pulsar import-metadata`. Imports nothing heavy."""
+"""The options of `interpulse export-metadata` and `interpulse import-metadata`. Imports nothing heavy."""
 
 import argparse
 

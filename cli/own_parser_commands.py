@@ -1,4 +1,4 @@
-"""Commands of bin/pulsar that read their own words: each has a `main(words) -> exit code`, imported when it is called."""
+"""Commands of interpulse that read their own words: each has a `main(words) -> exit code`, imported when it is called."""
 
 import argparse
 import importlib

@@ -1,4 +1,4 @@
-"""`bin/pulsar proxy`: the real ports, one process, signals, and the line that says it is ready.
+"""`interpulse proxy`: the real ports, one process, signals, and the line that says it is ready.
 
 Owns the process; `cli.proxy` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
 """
@@ -31,7 +31,7 @@ from metadata.zookeeper.store import ZooKeeperStore
 from ports.logs import configure_logs, line
 from ports.settings import BadSetting
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 def run_proxy(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
@@ -43,7 +43,7 @@ def run_proxy(config: str | None, overrides: Sequence[str], json_ready: str | No
         configuration = load_configuration(files, overrides)
         return uvloop.run(_serve(configuration, json_ready))
     except (BadSetting, MetadataError, OSError) as error:
-        print(f"bin/pulsar proxy: {start_failure(error, configuration, (ProxySettings,))}", file=sys.stderr)
+        print(f"interpulse proxy: {start_failure(error, configuration, (ProxySettings,))}", file=sys.stderr)
         return 1
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ports.logs import line
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -12,7 +12,7 @@ from cli.configuration_verdicts import settle
 from ports.logs import line, send_to_file
 from ports.settings import BadSetting
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 STOPS = (signal.SIGTERM, signal.SIGINT)
 

@@ -1,6 +1,6 @@
 """Notes on a setting: the sentence behind its field, its unit, and why its default is not Apache's.
 
-Owns what Apache's defaults are where ours differ. For `bin/pulsar config explain` and docs/configuration.md.
+Owns what Apache's defaults are where ours differ. For `interpulse config explain` and docs/configuration.md.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""`bin/pulsar standalone`: the real ports, one process, signals, and the line that says it is ready.
+"""`interpulse standalone`: the real ports, one process, signals, and the line that says it is ready.
 
 Owns the process; `cli.standalone` owns what runs in it. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
 """
@@ -31,7 +31,7 @@ from ports.real_disk import RealDisk
 from ports.rng import RealRng
 from ports.settings import BadSetting
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 def run_standalone(
@@ -50,7 +50,7 @@ def run_standalone(
         with _directory(data_dir, is_throwaway) as directory, _exclusively(directory):
             return uvloop.run(_serve(configuration, directory, json_ready, end_with))
     except (BadSetting, StandaloneFailed, MetadataError, NotEmpty, OSError) as error:
-        print(f"bin/pulsar standalone: {start_failure(error, configuration, (ServerSettings, TlsSettings))}", file=sys.stderr)
+        print(f"interpulse standalone: {start_failure(error, configuration, (ServerSettings, TlsSettings))}", file=sys.stderr)
         return 1
 
 

@@ -1,4 +1,4 @@
-"""`bin/pulsar tokens`: Apache's TokensCliUtils. Keys are written for their owner alone; nothing secret is told on stderr."""
+"""`interpulse tokens`: Apache's TokensCliUtils. Keys are written for their owner alone; nothing secret is told on stderr."""
 
 import argparse
 import base64
@@ -47,7 +47,7 @@ def run_tokens(options: argparse.Namespace) -> int:
     try:
         actions[options.action](options)
     except (BadSetting, AuthenticationRefused, OSError) as error:
-        print(f"bin/pulsar tokens {options.action}: {error}", file=sys.stderr)
+        print(f"interpulse tokens {options.action}: {error}", file=sys.stderr)
         return 1
     return 0
 

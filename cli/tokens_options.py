@@ -1,4 +1,4 @@
-"""The options of `bin/pulsar tokens`, which are Apache's. Imports nothing of what they do."""
+"""The options of `interpulse tokens`, which are Apache's. Imports nothing of what they do."""
 
 import argparse
 from typing import Any

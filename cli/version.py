@@ -1,6 +1,6 @@
 """The version of the product, and what else `--version` tells: one source for every program.
 
-Standard library alone, and nothing read before it is asked for: `bin/pulsar-admin` imports this.
+Standard library alone, and nothing read before it is asked for: `pulsar-admin` imports this.
 """
 
 import sys
@@ -21,15 +21,15 @@ _BUILT_FROM = "commit.txt"
 
 
 def main(words: Sequence[str] = ()) -> int:
-    """`bin/pulsar version [--json]`. Exit code 0, or 2 for wrong usage."""
+    """`interpulse version [--json]`. Exit code 0, or 2 for wrong usage."""
     if [*words] not in ([], ["--json"]):
-        print("Usage: bin/pulsar version [--json]", file=sys.stderr)
+        print("Usage: interpulse version [--json]", file=sys.stderr)
         return 2
     print(_as_json() if words else version_text())
     return 0
 
 
-def version_text(program: str = "magnetar") -> str:
+def version_text(program: str = "interpulse") -> str:
     """What `--version` prints: a line for each thing that a report of a defect needs."""
     facts = _facts()
     protocol = f"{facts.pop('protocol')} (as Apache Pulsar {APACHE_VERSION})"

@@ -1,4 +1,4 @@
-"""The composition of `bin/pulsar zookeeper`: which Java, which jars, which zoo.cfg. Owns the files it writes; starts nothing.
+"""The composition of `interpulse zookeeper`: which Java, which jars, which zoo.cfg. Owns the files it writes; starts nothing.
 
 The jars come from Maven Central by Maven itself, as conf/zookeeper/pom.xml names them, once; then they are in Maven's own
 repository.

@@ -1,4 +1,4 @@
-"""`bin/pulsar zookeeper`: a real Apache ZooKeeper as a child process, for those who have none.
+"""`interpulse zookeeper`: a real Apache ZooKeeper as a child process, for those who have none.
 
 Owns the child: it is ready when it answers as a server that serves, it ends at SIGTERM and SIGINT, and its end ends this
 process. Exit codes: 0 after a clean stop, 1 when it could not start or ended by itself.
@@ -25,7 +25,7 @@ from cli.zookeeper import (
 )
 from ports.logs import configure_logs, line
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 READY_SECONDS_MAX = 120.0
 PROBE_SECONDS = 0.05
@@ -43,7 +43,7 @@ def run_zookeeper(data_dir: str | None, overrides: Sequence[str], json_ready: st
         command = java_command(java, find_classpath(directory), write_configuration(configuration, directory))
         return asyncio.run(_serve(configuration, command, json_ready))
     except (ZooKeeperFailed, OSError) as error:
-        print(f"bin/pulsar zookeeper: {error}", file=sys.stderr)
+        print(f"interpulse zookeeper: {error}", file=sys.stderr)
         return 1
 
 

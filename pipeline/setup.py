@@ -3,7 +3,7 @@ the kernels that the pipeline uses, compiled where there is a C compiler.
 
 Both go inside the package (`pyspark_pulsar/bundled`), so that an installation adds its own import names (`pyspark_pulsar` and
 `pulsar_frames`) and no other (docs/adr/0025-the-pipeline-reads-by-itself.md). Without a compiler, or with
-MAGNETAR_KERNELS=python, the wheel has no kernels and is slower: `pyspark_pulsar.decoder()` says which. A source distribution
+INTERPULSE_KERNELS=python, the wheel has no kernels and is slower: `pyspark_pulsar.decoder()` says which. A source distribution
 has its own copy of that part of the wire.
 """
 
@@ -100,6 +100,6 @@ setup(
         f"{BUNDLED}.generated": os.path.relpath(WIRE / "generated", HERE),
     },
     # what they are is said when they are built, so that a missing Cython is no error
-    ext_modules=[Extension("kernels", [], optional=True)] if os.environ.get("MAGNETAR_KERNELS") != "python" else [],
+    ext_modules=[Extension("kernels", [], optional=True)] if os.environ.get("INTERPULSE_KERNELS") != "python" else [],
     cmdclass={"build_ext": KernelsBuild, "sdist": WholeSource},
 )

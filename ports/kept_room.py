@@ -18,7 +18,7 @@ SHARE = 64
 BYTES_MAX = 16 << 20
 TIMES_FREE_MIN = 4
 """The files are made only where so many times their size is free: what is scarce is left to those who write."""
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 class KeptRoom:

@@ -52,7 +52,7 @@ def fetching() -> Iterator[None]:
     On a machine that begins with nothing, the test that comes first would pay for all of them. What runs in here has a bound
     of its own.
     """
-    directory = Path.home() / ".cache" / "magnetar"
+    directory = Path.home() / ".cache" / "interpulse"
     directory.mkdir(parents=True, exist_ok=True)
     with off_the_clock(), (directory / "maven.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -47,4 +47,4 @@ def _change(message: DescriptorProto) -> None:
 
 _POOL = DescriptorPool()
 _POOL.AddSerializedFile(_as_proto3().SerializeToString())
-_BaseCommand = GetMessageClass(_POOL.FindMessageTypeByName("magnetar.pulsar.BaseCommand"))
+_BaseCommand = GetMessageClass(_POOL.FindMessageTypeByName("interpulse.pulsar.BaseCommand"))

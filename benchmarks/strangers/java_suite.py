@@ -22,7 +22,7 @@ from tests.started_process import ROOT
 from tests.toolchain import FETCH_SECONDS_MAX, maven_classpath, run_tool
 
 HERE = Path(__file__).resolve().parent / "java"
-MAIN = "magnetar.strangers.Told"
+MAIN = "interpulse.strangers.Told"
 HEAP = "-Xmx768m"
 OPENED = (
     "java.base/java.lang",

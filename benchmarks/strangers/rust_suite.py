@@ -38,7 +38,7 @@ def run(scratch: Path, pattern: str, seconds_max: float) -> Report:
     crate, version = _crate(scratch, places)
     environment = {
         "PROTOC": str(OURS / "protoc"),
-        "CARGO_TARGET_DIR": str(Path.home() / ".cache" / "magnetar" / "strangers-rust"),
+        "CARGO_TARGET_DIR": str(Path.home() / ".cache" / "interpulse" / "strangers-rust"),
     }
     told = run_tool([*CARGO_TEST, "--", "--list"], crate, FETCH_SECONDS_MAX, environment)
     listed = [name for name in re.findall(r"^(\S+): test$", told, re.MULTILINE) if re.search(pattern, name)]

@@ -15,7 +15,7 @@ from tests.clients.server_process import ServerProcess
 from tests.toolchain import FETCH_SECONDS_MAX, maven_classpath, run_tool
 
 HERE = Path(__file__).resolve().parent / "spring"
-MAIN = "magnetar.strangers.Application"
+MAIN = "interpulse.strangers.Application"
 _CHECK = re.compile(r"^check (\w+) (passed|failed) (\d+) ?(.*)$", re.MULTILINE)
 
 

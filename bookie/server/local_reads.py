@@ -29,7 +29,7 @@ from wire.bookie.local_reads import (
 )
 from wire.bookie_codes import BookieError
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 class Counts(Protocol):
@@ -66,7 +66,7 @@ class LocalReads:
     def __init__(self, bookie: AnyBookie, stats: Counts) -> None:
         self._bookie, self._stats = bookie, stats
         self._token = secrets.token_bytes(TOKEN_BYTES)
-        name = f"magnetar-bookie-{secrets.token_hex(8)}"
+        name = f"interpulse-bookie-{secrets.token_hex(8)}"
         self.told = (name.encode(), self._token)
         self._port = LocalPort(name, REQUEST_BYTES_MAX, self._answer)
 

@@ -1,6 +1,6 @@
 """RepairClient: what every repair needs of a cluster: its ledgers' metadata, its bookies, its marks, and who takes copies.
 
-The composition only; `bin/pulsar autorecovery`, a bookie with autorecovery in it, and the shell each make one.
+The composition only; `interpulse autorecovery`, a bookie with autorecovery in it, and the shell each make one.
 """
 
 from collections.abc import Mapping

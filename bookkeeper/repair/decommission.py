@@ -74,7 +74,7 @@ async def _check(client: RepairClient, bookie_id: str, *, is_copying: bool) -> N
     if not await client.marks.is_enabled():
         raise RepairRefused("autorecovery is disabled, and nobody would copy the ledgers: enable it (autorecovery -enable)")
     if await elected_auditor(client.store) is None:
-        raise RepairRefused("autorecovery runs nowhere, and nobody would copy the ledgers: start it (bin/pulsar autorecovery)")
+        raise RepairRefused("autorecovery runs nowhere, and nobody would copy the ledgers: start it (interpulse autorecovery)")
 
 
 async def _naming(client: RepairClient, bookie_id: str) -> list[int]:

@@ -21,12 +21,12 @@ _JAVA = "it is of the Java process that Apache's broker is; /metrics has what th
 _GROUPS = "resource groups are not there; rates are set of namespaces (publishRate, dispatchRate) and topics"
 _ONE_CLUSTER = "clusters are not migrated; clients go to another URL by their service URL provider"
 _METADATA = (
-    "metadata are not migrated while brokers run; bin/pulsar export-metadata and import-metadata move those of a stopped one"
+    "metadata are not migrated while brokers run; interpulse export-metadata and import-metadata move those of a stopped one"
 )
 _REPLICATION = "replication between clusters is not there yet"
 _ONE_BY_ONE = "permissions are given and taken a topic at a time (.../permissions/{role})"
 _KEYS = "topics' properties are not labels of metrics"
-_REST_PRODUCER = "messages are not published over HTTP; bin/pulsar-client produce does, as any client of the binary protocol"
+_REST_PRODUCER = "messages are not published over HTTP; pulsar-client produce does, as any client of the binary protocol"
 
 ABSENT: Sequence[tuple[tuple[str, ...], str, Access, str]] = (
     (("GET",), V2 + "/broker-stats/allocator-stats/{allocator}", SUPER_USER, _JAVA),

@@ -24,7 +24,7 @@ from .endpoints import ANYBODY, AUTHENTICATED, SUPER_USER, Access, Endpoint, Que
 
 _BROKERS = "/admin/v2/brokers"
 _CONFIGURATION = _BROKERS + "/configuration"
-PROCESSES = "magnetar.processes"
+PROCESSES = "interpulse.processes"
 """In the scope of a request that came to a port which several processes share: what answers which there are."""
 _OWNED = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
 

@@ -37,7 +37,7 @@ from .metrics_transactions import asked_text, transactions_text
 
 TOPICS_AT_A_TIME = 20
 """Collected between two turns of the loop: about a millisecond."""
-GATHER = "magnetar.gather"
+GATHER = "interpulse.gather"
 """In the scope of a request that came to a port which several processes share: what answers for all of them."""
 
 

@@ -15,7 +15,7 @@ from .endpoints import ANYBODY, Endpoint, Query, Text
 
 _COMPONENTS = "#/components/schemas/{name}"
 _PAGE = """<!doctype html>
-<meta charset="utf-8"><title>Magnetar: admin REST</title>
+<meta charset="utf-8"><title>Interpulse: admin REST</title>
 <style>
  body { font: 15px/1.4 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em }
  summary { cursor: pointer; padding: .15em 0 } code { font-size: 14px } b { display: inline-block; width: 4.5em }
@@ -84,7 +84,7 @@ def openapi(endpoints: Iterable[Endpoint], version: str) -> dict[str, Any]:
         paths.setdefault(path, {})[each.method.lower()] = _operation(each, known)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Magnetar: admin REST", "version": version},
+        "info": {"title": "Interpulse: admin REST", "version": version},
         "paths": dict(sorted(paths.items())),
         "components": {"schemas": components},
     }

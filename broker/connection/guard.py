@@ -20,7 +20,7 @@ from .identity import REFRESH, Identity, Look
 from .link import Link
 from .revocation import Attached, Revocation
 
-SERVER_VERSION = "Pulsar Server (Magnetar)"
+SERVER_VERSION = "Pulsar Server (Interpulse)"
 
 
 class Guard:

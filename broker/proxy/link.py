@@ -19,7 +19,7 @@ from .way import Way
 
 log = logging.getLogger(__name__)
 
-PROXY_VERSION = "Pulsar proxy (Magnetar)"
+PROXY_VERSION = "Pulsar proxy (Interpulse)"
 PROTOCOL_VERSION = 21
 ANSWER_SECONDS_MAX = 30.0
 WRITE_BYTES_MAX = 8 * 1024 * 1024

@@ -39,7 +39,7 @@ def secret_key(setting: str, material: bytes) -> VerificationKey:
     """BadSetting when it is too short to be one."""
     algorithms = tuple(name for name, size in _SECRET_BYTES_MIN.items() if len(material) >= size)
     if not algorithms:
-        raise BadSetting(f"{setting}: a secret of 32 bytes or more is needed: bin/pulsar tokens create-secret-key")
+        raise BadSetting(f"{setting}: a secret of 32 bytes or more is needed: interpulse tokens create-secret-key")
     return VerificationKey(material, algorithms)
 
 
@@ -54,7 +54,7 @@ def public_key(setting: str, material: bytes, algorithm: str) -> VerificationKey
         is_pem = material.lstrip().startswith(b"-----BEGIN")
         key = load_pem_public_key(material) if is_pem else load_der_public_key(material)
     except (ValueError, UnsupportedAlgorithm):
-        raise BadSetting(f"{setting}: no public key in DER or PEM form: bin/pulsar tokens create-key-pair") from None
+        raise BadSetting(f"{setting}: no public key in DER or PEM form: interpulse tokens create-key-pair") from None
     match key:
         case RSAPublicKey():
             algorithms: tuple[str, ...] = _OF_RSA
@@ -74,7 +74,7 @@ def verification_key(settings: SecuritySettings, environ: Mapping[str, str]) -> 
     if settings.token_public_key:
         material = read_material("tokenPublicKey", settings.token_public_key, environ)
         return public_key("tokenPublicKey", material, settings.token_public_alg)
-    raise BadSetting("AuthenticationProviderToken: set tokenSecretKey or tokenPublicKey (bin/pulsar tokens makes both)")
+    raise BadSetting("AuthenticationProviderToken: set tokenSecretKey or tokenPublicKey (interpulse tokens makes both)")
 
 
 class TokenProvider:

@@ -19,7 +19,7 @@ from .neighbours import Credentials, Neighbours
 SECONDS_MAX = 15.0
 _SILENT_SECONDS_MAX = 60.0
 _PROTOCOL_VERSION = 21
-_VERSION = "Magnetar broker"
+_VERSION = "Interpulse broker"
 
 
 class NeighbourLink(asyncio.Protocol):

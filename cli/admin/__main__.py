@@ -1,4 +1,4 @@
-"""`bin/pulsar-admin [options] GROUP COMMAND ...`: exit code 0, or 1 with the reason on stderr, as Apache's tool.
+"""`pulsar-admin [options] GROUP COMMAND ...`: exit code 0, or 1 with the reason on stderr, as Apache's tool.
 
 Run as a file by an interpreter that has read nothing else (`python -I -S`), which is why it finds its own package first.
 """

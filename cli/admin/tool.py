@@ -73,7 +73,7 @@ def main(words: Sequence[str]) -> int:
         if isinstance(error, BrokenPipeError):  # whoever reads it has had enough
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        print(f"bin/pulsar-admin: {error}", file=sys.stderr)
+        print(f"pulsar-admin: {error}", file=sys.stderr)
         return 1
 
 

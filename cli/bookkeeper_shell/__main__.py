@@ -1,4 +1,4 @@
-"""`bin/bookkeeper`: `shell [options] COMMAND ...`, `bookie` and `autorecovery`. Imports a command's code when it is called.
+"""`bookkeeper`: `shell [options] COMMAND ...`, `bookie` and `autorecovery`. Imports a command's code when it is called.
 
 Exit codes: 0; what the command's table says when it could not do it; 255 for wrong usage, as Apache's BookieShell (-1).
 """
@@ -20,11 +20,11 @@ from ports.settings import BadSetting
 
 _COMMANDS = ("shell", "bookie", "autorecovery", "help", "version")
 SHELL_USAGE = (
-    "Usage: bin/bookkeeper shell [-conf FILE] [--set KEY=VALUE] [-ledgeridformat long|hex|uuid] [-entryformat string|hex] "
+    "Usage: bookkeeper shell [-conf FILE] [--set KEY=VALUE] [-ledgeridformat long|hex|uuid] [-entryformat string|hex] "
     "COMMAND [options]"
 )
 USAGE = f"""{SHELL_USAGE}
-       bin/bookkeeper bookie | autorecovery [--conf FILE] [--set KEY=VALUE] [--json-ready FILE]
+       bookkeeper bookie | autorecovery [--conf FILE] [--set KEY=VALUE] [--json-ready FILE]
 The configuration is conf/bookkeeper.conf, or what BOOKIE_CONF names."""
 ENTRY_FORMATS = ("string", "hex")
 _OWN = (
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(words: Sequence[str]) -> int:
-    """As bin/pulsar does, with the configuration where Apache's command looks for it."""
+    """As interpulse does, with the configuration where Apache's command looks for it."""
     from cli.__main__ import main as pulsar
 
     name, *rest = ["--config" if word in ("-conf", "--conf") else word for word in words]
@@ -90,7 +90,7 @@ def run_shell(words: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (BadSetting, OSError) as error:
-        print(f"bin/bookkeeper shell: {error}", file=sys.stderr)
+        print(f"bookkeeper shell: {error}", file=sys.stderr)
     return FAILED
 
 

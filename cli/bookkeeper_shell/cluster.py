@@ -152,7 +152,7 @@ def _no_ledger(ledger_id: int, path: str) -> NotThere:
 
 
 def _no_cluster(path: str) -> NotThere:
-    return NotThere(f"{path} is not there: no cluster was made here; `bin/bookkeeper shell initnewcluster` does")
+    return NotThere(f"{path} is not there: no cluster was made here; `bookkeeper shell initnewcluster` does")
 
 
 def checked_bookie_id(text: str) -> str:

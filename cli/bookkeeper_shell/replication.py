@@ -62,7 +62,7 @@ async def trigger_audit(store: MetadataStore) -> None:
         raise ClusterFailed("Autorecovery is disabled. So giving up! `autorecovery -enable` turns it on")
     if await elected_auditor(store) is None:
         raise ClusterFailed(
-            "No auditor elected, though Autorecovery is enabled. So giving up. `bin/pulsar autorecovery` runs one"
+            "No auditor elected, though Autorecovery is enabled. So giving up. `interpulse autorecovery` runs one"
         )
     await marks.set_lost_bookie_recovery_delay(await recovery_delay_seconds(store))
 

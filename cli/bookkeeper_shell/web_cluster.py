@@ -33,7 +33,7 @@ BACKGROUND_MAX = 4
 SANITY_ENTRIES = 10
 SANITY_SECONDS = 5.0
 FAILURES = (ClusterFailed, LedgerError, MetadataError, BookieError)
-_log = logging.getLogger("magnetar")
+_log = logging.getLogger("interpulse")
 
 
 def _refusing(

@@ -1,4 +1,4 @@
-"""`bin/pulsar-client [options] produce|consume|read ...`.
+"""`pulsar-client [options] produce|consume|read ...`.
 
 Exit code 0; 1 with the reason on stderr; 130 after Ctrl-C and 143 after SIGTERM, with what was done until then.
 """
@@ -71,7 +71,7 @@ def _run(name: str, words: Sequence[str], at: int) -> int:
         shown = (*options(command), JSON)
         values = parse(positionals(command), shown, words[at + 1 :], at + 1)
         for line in TEXTS.check(name, (*OWN, *shown), {**own, **values}):
-            print(f"bin/{TOOL}: {line}", file=sys.stderr)
+            print(f"{TOOL}: {line}", file=sys.stderr)
         with_signals(lambda: _act(name, configured(own), values, tally))
         _summary(name, tally)
         return 0
@@ -82,7 +82,7 @@ def _run(name: str, words: Sequence[str], at: int) -> int:
     except (ClientError, ConfigurationError, OSError) as error:
         if tally.count:
             _summary(name, tally)
-        print(f"bin/{TOOL}: {error}", file=sys.stderr)
+        print(f"{TOOL}: {error}", file=sys.stderr)
     except Interrupted as interrupted:
         _summary(name, tally)
         return interrupted.exit_code
@@ -126,7 +126,7 @@ def _act(name: str, configuration: ClientConfiguration, values: Mapping[str, Any
 
     module, _, function = COMMANDS[name].run.partition(":")
     run = getattr(importlib.import_module(f"cli.client.{module}"), function)
-    notices = Notices(lambda line: print(f"bin/{TOOL}: {line}", file=sys.stderr, flush=True))
+    notices = Notices(lambda line: print(f"{TOOL}: {line}", file=sys.stderr, flush=True))
     run(configuration, values, lambda line: print(line, flush=True), notices, tally)
 
 
@@ -135,7 +135,7 @@ def _summary(name: str, tally: "Tally") -> None:
     print(f"{tally.count} messages {_DONE[name]}", file=sys.stdout if name == "produce" else sys.stderr, flush=True)
     if tally.resent:
         print(
-            f"bin/{TOOL}: {tally.resent} messages were sent again after a connection broke; where the broker does not "
+            f"{TOOL}: {tally.resent} messages were sent again after a connection broke; where the broker does not "
             "deduplicate, some may be stored twice",
             file=sys.stderr,
         )

@@ -28,7 +28,7 @@ from wire.frames import FRAME_PADDING_BYTES, PING, PONG, encode, next_frame
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect, ServerError
 
 PORTS = {"pulsar": BINARY.ports[0], "pulsar+ssl": BINARY.ports[1]}
-CLIENT_VERSION = f"magnetar-client-{VERSION}"
+CLIENT_VERSION = f"interpulse-client-{VERSION}"
 RECEIVE_BYTES = 1 << 18
 CONNECT_SECONDS = 10.0
 TIMEOUT_SECONDS = 30.0
@@ -269,5 +269,5 @@ def _address(url: str) -> tuple[str, int]:
         raise ClientError(
             f"{url}: expected pulsar://host:port or pulsar+ssl://host:port, with a port from 1 to 65535"
         ) from None
-    hint = ": this is a web address, which bin/pulsar-admin uses" if parts.scheme in ("http", "https") else ""
+    hint = ": this is a web address, which pulsar-admin uses" if parts.scheme in ("http", "https") else ""
     raise ClientError(f"{url}: expected pulsar://host:port or pulsar+ssl://host:port{hint}")

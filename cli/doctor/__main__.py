@@ -1,4 +1,4 @@
-"""`bin/pulsar doctor`: gathers facts, judges them, prints the report. Exit code 0, 1 when a check failed, 2 for wrong usage."""
+"""`interpulse doctor`: gathers facts, judges them, prints the report. Exit code 0, 1 when a check failed, 2 for wrong usage."""
 
 import argparse
 import sys
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         facts = facts_of(_asked(options))
     except (OSError, MalformedProperties, ConfigurationError, UnicodeDecodeError) as error:
-        print(f"bin/pulsar doctor: {error}", file=sys.stderr)
+        print(f"interpulse doctor: {error}", file=sys.stderr)
         return 2
     findings = [judged(check, facts) for check in CHECKS if not options.only or check.id in options.only]
     print(as_json(findings) if options.json else as_table(findings))
@@ -53,7 +53,7 @@ def _asked(options: argparse.Namespace) -> Asked:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="bin/pulsar doctor",
+        prog="interpulse doctor",
         description="What is wrong here, how that is seen, what to do. Changes nothing.",
         epilog=EPILOG,
     )

@@ -59,9 +59,9 @@ def bookies_present(bookies: Bookies) -> Verdict:
     if bookies.lost:
         evidence.append(f"known by their cookies, but not registered: {named(bookies.lost)}")
     remedy = (
-        f"start the bookie {gone[0]} again on its directories (bin/pulsar bookie), or see why it ended: its log, its "
+        f"start the bookie {gone[0]} again on its directories (interpulse bookie), or see why it ended: its log, its "
         "disk, the network. "
-        f"Only if its disks are lost for good: bin/bookkeeper shell decommissionbookie -bookieid {gone[0]}, which waits "
+        f"Only if its disks are lost for good: bookkeeper shell decommissionbookie -bookieid {gone[0]}, which waits "
         "until every ledger "
         "has its copies elsewhere"
     )
@@ -73,7 +73,7 @@ def bookies_enough(bookies: Bookies) -> Verdict:
     evidence = f"{count} writable bookies; a ledger wants {bookies.ensemble}, an entry {bookies.write_quorum} copies"
     lacking = bookies.ensemble - count
     remedy = (
-        f"start {max(1, lacking)} more bookie{'s' if lacking > 1 else ''} (bin/pulsar bookie), or those that are down; "
+        f"start {max(1, lacking)} more bookie{'s' if lacking > 1 else ''} (interpulse bookie), or those that are down; "
         "with fewer for good, lower "
         f"managedLedgerDefaultEnsembleSize and managedLedgerDefaultWriteQuorum to {max(1, count)} in broker.conf, which "
         "means fewer copies"
@@ -122,10 +122,10 @@ def under_replication(state: Replication) -> Verdict:
     first = state.missing[0] if state.missing else "the lost bookie"
     back = f"or start {first} again, which has them"
     if not state.is_enabled:
-        remedy = f"bin/bookkeeper shell autorecovery -enable: it is disabled, so nobody repairs; {back}"
+        remedy = f"bookkeeper shell autorecovery -enable: it is disabled, so nobody repairs; {back}"
         return Verdict(WARN, f"{evidence}; autorecovery is disabled", remedy)
     if state.auditor is None:
-        remedy = f"run bin/pulsar autorecovery: none runs; {back}"
+        remedy = f"run interpulse autorecovery: none runs; {back}"
         return Verdict(WARN, f"{evidence}; no autorecovery runs", remedy)
     if state.serving < state.write_quorum:
         remedy = f"start a bookie: autorecovery runs, and {state.serving} bookies have no place for another copy; {back}"
@@ -133,7 +133,7 @@ def under_replication(state: Replication) -> Verdict:
     remedy = (
         f"wait: autorecovery runs (the auditor is {state.auditor}) and is enabled. If the number does not fall, read its "
         "log and "
-        f"bin/bookkeeper shell queryautorecoverystatus; {back}"
+        f"bookkeeper shell queryautorecoverystatus; {back}"
     )
     return Verdict(WARN, f"{evidence}; autorecovery copies them", remedy)
 
@@ -158,9 +158,9 @@ def orphan_ledgers(ledgers: Ledgers) -> Verdict:
         return Verdict(OK, f"of {ledgers.looked} ledgers each is somebody's")
     ledger_id, owner = ledgers.orphans[0]
     remedy = (
-        f"make sure that nobody needs it (bin/bookkeeper shell ledgermetadata -ledgerid {ledger_id}, readledger -l "
+        f"make sure that nobody needs it (bookkeeper shell ledgermetadata -ledgerid {ledger_id}, readledger -l "
         f"{ledger_id}): it was made for "
-        f"{owner}, which does not name it; bin/bookkeeper shell deleteledger -ledgerid {ledger_id} then frees its disk, "
+        f"{owner}, which does not name it; bookkeeper shell deleteledger -ledgerid {ledger_id} then frees its disk, "
         "and loses its entries"
     )
     return Verdict(
@@ -202,7 +202,7 @@ CHECKS = (
         ("cookie",),
         cookies_registered,
         "the cluster knows this bookie with other directories",
-        "give the bookie the journalDirectories, ledgerDirectories and address that its cookie names (bin/bookkeeper "
+        "give the bookie the journalDirectories, ledgerDirectories and address that its cookie names (bookkeeper "
         "shell cookie_get); do "
         "not delete the cookie: a bookie with empty directories would deny what it has acknowledged",
     ),

@@ -66,7 +66,7 @@ def brokers_answer(brokers: tuple[BrokerState, ...]) -> Verdict:
     others = next((each.name for each in brokers if not each.problem and each.is_registered), "")
     known = "it is registered still" if first.is_registered else "it is in the serviceUrl of the cluster, and not registered"
     remedy = (
-        f"start the broker {first.name} again (bin/pulsar broker), or see why it does not answer: its log, its process, "
+        f"start the broker {first.name} again (interpulse broker), or see why it does not answer: its log, its process, "
         "the network, "
         "its advertisedAddress and bindAddress. Nothing is lost meanwhile"
     )
@@ -116,7 +116,7 @@ def load_managers(brokers: tuple[tuple[str, str], ...]) -> Verdict:
 
 
 def processes_serve(processes: tuple[Process, ...]) -> Verdict:
-    """Those of `bin/pulsar broker --processes N`, behind one port."""
+    """Those of `interpulse broker --processes N`, behind one port."""
     if not processes:
         return Verdict(OK, "one process has the port that was asked")
     away = [each for each in processes if each.phase != "serving"]
@@ -132,7 +132,7 @@ def metadata_answers(metadata: MetadataServers) -> Verdict:
     down = [f"{server} {problem}" for server, problem in metadata.down.items()]
     first = next(iter(metadata.down), metadata.servers[0] if metadata.servers else "")
     remedy = (
-        f"start ZooKeeper at {first} again with the data directory that it had (bin/pulsar zookeeper), or correct "
+        f"start ZooKeeper at {first} again with the data directory that it had (interpulse zookeeper), or correct "
         "metadataStoreUrl and "
         "metadataServiceUri. Never start it empty: without its data nobody knows which messages are whose"
     )
@@ -147,7 +147,7 @@ def cluster_name(configured: str, clusters: tuple[str, ...]) -> Verdict:
     if configured in clusters:
         return Verdict(OK, f"clusterName={configured} is known to the metadata")
     remedy = (
-        f"set clusterName to {' or '.join(clusters) or 'the name given to bin/pulsar initialize-cluster-metadata'}, or correct "
+        f"set clusterName to {' or '.join(clusters) or 'the name given to interpulse initialize-cluster-metadata'}, or correct "
         "metadataStoreUrl: with another name a broker serves none of the namespaces that are there"
     )
     return Verdict(FAIL, f"clusterName={configured}, and the metadata has {named(clusters) or 'no cluster'}", remedy)

@@ -35,7 +35,7 @@ LIST_BOOKIES = "/api/v1/bookie/list_bookies"
 UNDER_REPLICATED = "/api/v1/autorecovery/list_under_replicated_ledger/?printmissingreplica=true"
 AUDITOR = "/api/v1/autorecovery/who_is_auditor"
 REPAIR_STATUS = "/api/v1/autorecovery/status"
-START = "start the broker (bin/pulsar standalone, or broker), and read the last lines of its log if it ended by itself"
+START = "start the broker (interpulse standalone, or broker), and read the last lines of its log if it ended by itself"
 
 
 def server_facts(rest: Asking, url: str, at: Callable[[str], Asking]) -> Facts:
@@ -113,7 +113,7 @@ def _refused(url: str, refused: Refused) -> Answering:
     if refused.status in (401, 403):
         remedy = (
             "correct authPlugin and authParams of conf/client.conf: the token or certificate of a role that the brokers let in "
-            "(superUserRoles); bin/pulsar tokens validate checks a token"
+            "(superUserRoles); interpulse tokens validate checks a token"
         )
         return Answering(url, f"refuses these credentials: {refused}", remedy)
     return Answering(

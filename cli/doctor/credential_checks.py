@@ -126,7 +126,7 @@ def tokens_readable(tokens: tuple[TokenState, ...]) -> Verdict:
     if wrong is None:
         return Verdict(OK, f"{len(tokens)} tokens and keys of tokens can be read")
     remedy = (
-        f"correct {wrong.source}: the file has to be there and readable; bin/pulsar tokens create makes a token, "
+        f"correct {wrong.source}: the file has to be there and readable; interpulse tokens create makes a token, "
         "create-secret-key a key"
     )
     return Verdict(FAIL, f"{wrong.source}: {wrong.problem}", remedy)
@@ -139,7 +139,7 @@ def tokens_in_time(tokens: tuple[TokenState, ...]) -> Verdict:
         return Verdict(OK, "no token expires")
     days, subject = first.ends_in_seconds / DAY_SECONDS, first.role or "ROLE"
     remedy = (
-        f"make a new token (bin/pulsar tokens create -s {subject} -sk KEY -e TIME), and put it where {first.source} names it"
+        f"make a new token (interpulse tokens create -s {subject} -sk KEY -e TIME), and put it where {first.source} names it"
     )
     if days <= 0:
         return Verdict(FAIL, f"the token of {first.source} (role {subject}) expired {-days:.1f} days ago", remedy)
@@ -152,7 +152,7 @@ def tokens_signed(tokens: tuple[TokenState, ...]) -> Verdict:
         return Verdict(OK, "tokens are signed with the key of this configuration")
     remedy = (
         f"make the token of {wrong.source} anew with the key that brokers have in tokenSecretKey or tokenPublicKey "
-        "(bin/pulsar tokens "
+        "(interpulse tokens "
         "create; validate checks one), or give this broker the key of the others"
     )
     return Verdict(FAIL, f"the token of {wrong.source} would be refused: {wrong.signature}", remedy)

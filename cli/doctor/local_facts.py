@@ -166,7 +166,7 @@ def kind_of_settings(settings: Mapping[str, str], file: Path | None) -> str:
 
 
 def _report(file: Path, kind: str) -> dict[str, Any]:
-    """As `bin/pulsar config check` says it."""
+    """As `interpulse config check` says it."""
     from cli.config_report import SETTINGS, report
 
     told = report(file.name, file.read_text(), (), kind)

@@ -199,7 +199,7 @@ async def _replication(store: MetadataStore, bookies: Bookies) -> Replication:
 async def _layout(store: MetadataStore) -> str:
     node = await store.get(LAYOUT)
     if node is None:
-        return "it is not there: no cluster was made here (bin/pulsar initialize-cluster-metadata), or the path is another"
+        return "it is not there: no cluster was made here (interpulse initialize-cluster-metadata), or the path is another"
     try:
         parse_layout(node.value)
     except UnknownLayout as error:

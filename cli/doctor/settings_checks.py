@@ -60,7 +60,7 @@ def standalone_quorum(settings: Settings, kind: str) -> Verdict:
     keys = ", ".join(f"{key}={value}" for key, value in wanted.items())
     remedy = (
         f"set {', '.join(f'{key}=1' for key in wanted)} for a standalone; more copies need a cluster of bookies "
-        "(bin/pulsar devcluster)"
+        "(interpulse devcluster)"
     )
     return Verdict(FAIL, f"{keys}, and a standalone has one bookie: it can write nothing", remedy)
 

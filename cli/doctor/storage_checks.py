@@ -11,7 +11,7 @@ INODES_WARN, INODES_FAIL = 0.90, 0.98
 RESTORE = (
     "Do not start the bookie on it, and delete nothing: put the directory back from its disk or a copy. If it is lost "
     "for good, and "
-    "the other bookies have the copies: bin/bookkeeper shell decommissionbookie, then start with empty directories"
+    "the other bookies have the copies: bookkeeper shell decommissionbookie, then start with empty directories"
 )
 
 

@@ -125,7 +125,7 @@ def topics_answer(refused: tuple[tuple[str, str], ...]) -> Verdict:
     remedy = (
         f"pulsar-admin topics unload {topic}, and read its broker's log; if its ledgers cannot be read, start the "
         "bookies that hold "
-        f"them (pulsar-admin topics info-internal {topic} names the ledgers, bin/bookkeeper shell ledgermetadata -l ID "
+        f"them (pulsar-admin topics info-internal {topic} names the ledgers, bookkeeper shell ledgermetadata -l ID "
         "their bookies)"
     )
     return Verdict(FAIL, f"cannot be opened: {named([each for each, _ in refused])}: {reason[:200]}", remedy)

@@ -1,4 +1,4 @@
-"""`bin/pulsar-perf produce|consume|read|transaction`: Apache's names for the options there are; others are refused by name.
+"""`pulsar-perf produce|consume|read|transaction`: Apache's names for the options there are; others are refused by name.
 
 Exit code 0; 1 with the reason on stderr; 130 after Ctrl-C and 143 after SIGTERM, with the figures until then.
 """
@@ -57,10 +57,10 @@ def _run(name: str, words: Sequence[str], write: Callable[[str], None]) -> int:
     try:
         values = parse(positionals(command), shown, words[1:], 1)
         for line in TEXTS.check(name, shown, values):
-            print(f"bin/{TOOL}: {line}", file=sys.stderr)
+            print(f"{TOOL}: {line}", file=sys.stderr)
         module, _, function = command.run.partition(":")
         run = getattr(importlib.import_module(f"cli.perf.{module}"), function)
-        notices = Notices(lambda line: print(f"bin/{TOOL}: {line}", file=sys.stderr, flush=True))
+        notices = Notices(lambda line: print(f"{TOOL}: {line}", file=sys.stderr, flush=True))
         with_signals(lambda: run(configured(values), values, write, notices))
         return 0
     except WrongUsage as error:
@@ -68,7 +68,7 @@ def _run(name: str, words: Sequence[str], write: Callable[[str], None]) -> int:
     except BrokenPipeError:
         return reader_is_gone()
     except (ClientError, ConfigurationError, OSError) as error:
-        print(f"bin/{TOOL}: {error}", file=sys.stderr)
+        print(f"{TOOL}: {error}", file=sys.stderr)
     except Interrupted as interrupted:
         return interrupted.exit_code
     return 1

@@ -72,8 +72,8 @@ ABOUT: Mapping[str, str] = {
     "read": "Reads messages without a subscription that stays, and measures the time from their publishing.",
     "transaction": "Receives, publishes and commits in transactions, one after the other in each thread, and measures them.",
 }
-_ELSEWHERE = "bin/pulsar-perf transaction measures transactions"
-_PARTITIONS = "bin/pulsar-admin topics create-partitioned-topic makes partitioned topics"
+_ELSEWHERE = "pulsar-perf transaction measures transactions"
+_PARTITIONS = "pulsar-admin topics create-partitioned-topic makes partitioned topics"
 _CHUNKS = "messages in chunks are not put together"
 _TAKING = {
     "subscriptions": "The names of the subscriptions of each topic, with commas between them.",
@@ -182,7 +182,7 @@ TEXTS = OptionTexts(
 ABSENT: Mapping[str, str] = {
     "websocket-producer": "there is no WebSocket service here",
     "managed-ledger": "benchmarks/ of the checkout measures ledgers",
-    "monitor-brokers": "bin/pulsar-admin broker-stats load-report and bin/pulsar doctor tell of brokers",
+    "monitor-brokers": "pulsar-admin broker-stats load-report and interpulse doctor tell of brokers",
     "simulation-client": "it is a part of Apache's load simulation",
     "simulation-controller": "it is a part of Apache's load simulation",
     "gen-doc": "COMMAND --help and docs/command-lines.md tell of the options",

@@ -19,7 +19,7 @@ from cli.processes.supervisor import Supervisor
 from ports.logs import line
 from ports.metric_help import head
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 UP, STARTS = "supervised_process_up", "supervised_process_starts_total"
 PROCESS_SECONDS_MAX = 25.0
@@ -38,7 +38,7 @@ class Gathering:
         return await served(Starlette(routes=[Route("/metrics", self._metrics), Route("/processes", self._processes)]), path)
 
     async def _processes(self, request: Request) -> Response:
-        """For bin/pulsar doctor and for people."""
+        """For interpulse doctor and for people."""
         supervisor = self._supervisor
         shown = [
             {

@@ -1,4 +1,4 @@
-"""`bin/pulsar broker --processes N` and `bin/pulsar bookie --processes N`: the supervisor's own process.
+"""`interpulse broker --processes N` and `interpulse bookie --processes N`: the supervisor's own process.
 
 Owns the ports in front, the directory of the sockets for metrics, the ready line. Exit codes: 0 after a stop that was asked
 for, 1 when the processes could not be started or all were given up.
@@ -31,7 +31,7 @@ from cli.start_failures import start_failure
 from ports.logs import configure_logs, line
 from ports.settings import BadSetting
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 
 def run_processes(options: argparse.Namespace) -> int:
@@ -40,7 +40,7 @@ def run_processes(options: argparse.Namespace) -> int:
     configure_logs(process="supervisor")
     configuration: Configuration | None = None
     try:
-        count = checked_count(f"bin/pulsar {kind}", options.processes)
+        count = checked_count(f"interpulse {kind}", options.processes)
         files = [(options.config, Path(options.config).read_text())] if options.config else []
         configuration = load_configuration(files, options.set)
         plan = _plan(kind, configuration, count)
@@ -50,7 +50,7 @@ def run_processes(options: argparse.Namespace) -> int:
             gc.enable()
             return asyncio.run(_serve(plan, _command(options, plan), fronts, directory, options.json_ready))
     except (BadSetting, OSError) as error:
-        print(f"bin/pulsar {kind}: {start_failure(error, configuration, _port_settings(kind))}", file=sys.stderr)
+        print(f"interpulse {kind}: {start_failure(error, configuration, _port_settings(kind))}", file=sys.stderr)
         return 1
 
 
@@ -59,7 +59,7 @@ def member_of(kind: str, text: str) -> Member | None:
     try:
         member = Member(parsed_place(text))
     except (BadSetting, OSError) as error:
-        print(f"bin/pulsar {kind}: {error}", file=sys.stderr)
+        print(f"interpulse {kind}: {error}", file=sys.stderr)
         return None
     member.watch()
     return member

@@ -24,7 +24,7 @@ from ports.logs import line
 if TYPE_CHECKING:
     from starlette.responses import Response
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 ORPHAN_SECONDS_MAX = 30.0
 """So long may a polite stop take where the supervisor is gone; then the process kills itself, whatever its loop does."""

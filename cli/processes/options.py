@@ -18,5 +18,5 @@ def add_options(commands: "dict[str, argparse.ArgumentParser]") -> None:
 
 STANDALONE_REFUSAL = (
     "--processes: a standalone's metadata and bookie are in its one process and nobody else can reach them: for several"
-    " processes run `bin/pulsar devcluster --brokers N`, or ZooKeeper, bookies and `bin/pulsar broker --processes N`"
+    " processes run `interpulse devcluster --brokers N`, or ZooKeeper, bookies and `interpulse broker --processes N`"
 )

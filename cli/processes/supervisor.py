@@ -34,7 +34,7 @@ from cli.processes.supervision import (
 from metadata.zookeeper.session_key import SessionKey, SessionNotEnded, end_session
 from ports.logs import line
 
-log = logging.getLogger("magnetar")
+log = logging.getLogger("interpulse")
 
 CLEAN = how_ended(0)
 

@@ -12,7 +12,7 @@ INTERNAL_PREFIX = "#pulsar.internal."
 OWN_PREFIXES = (INTERNAL_PREFIX, "magnetar.")
 APACHE_BUCKET = INTERNAL_PREFIX + "delayed.bucket"
 BUCKET = INTERNAL_PREFIX + "magnetar.delayed.bucket"
-COMPACTING = "magnetar.compacting"
+COMPACTING = "magnetar.compacting"  # the product's first name, as in the others: they are stored
 """Ids of ledgers with commas between, which a compaction makes or replaces: the compacted one alone is needed."""
 
 

@@ -13,7 +13,7 @@ from managed_ledger.parsing import parse_into
 from wire.generated.managed_ledger_pb2 import ManagedLedgerInfo
 from wire.position import Position
 
-DELETING = "magnetar.deleting"
+DELETING = "magnetar.deleting"  # the product's first name: it is stored
 
 
 @dataclass(frozen=True, slots=True)

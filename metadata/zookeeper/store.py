@@ -86,7 +86,7 @@ class ZooKeeperStore(WritesByCommit):
         except TimeoutError:
             await store.close()
             raise StoreUnavailable(
-                f"no answer from {servers} in {timeout_seconds:g} s: is it running there? `bin/pulsar zookeeper` starts one"
+                f"no answer from {servers} in {timeout_seconds:g} s: is it running there? `interpulse zookeeper` starts one"
             ) from None
         return store
 

@@ -1,4 +1,4 @@
-"""Topics of Apache Pulsar and Magnetar as Arrow data, without Spark: `read`, `batches`, and `PipelineError` of both.
+"""Topics of Apache Pulsar and Interpulse as Arrow data, without Spark: `read`, `batches`, and `PipelineError` of both.
 
 pandas, polars and DuckDB take a table of Arrow's as it is. See docs/pipeline.md.
 """

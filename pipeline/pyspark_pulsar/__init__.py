@@ -1,4 +1,4 @@
-"""Topics of Apache Pulsar and Magnetar as tables on Spark: `spark.read.format("pulsar")`.
+"""Topics of Apache Pulsar and Interpulse as tables on Spark: `spark.read.format("pulsar")`.
 
 PySpark finds `DefaultSource` by the package's name (`pyspark_*`), so nothing has to be registered. The pure parts (`decode`,
 `positions`, `plan`, `options`) need numpy and pyarrow, not Spark. Imports inside are relative: the package is the same

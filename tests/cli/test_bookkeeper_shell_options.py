@@ -105,8 +105,8 @@ def test_a_command_without_a_meaning_here_says_why_and_fails(name: str, capsys: 
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        ([], 255, "Usage: bin/bookkeeper shell"),
-        (["shel"], 255, "Usage: bin/bookkeeper shell"),
+        ([], 255, "Usage: bookkeeper shell"),
+        (["shel"], 255, "Usage: bookkeeper shell"),
         (["help"], 0, ""),
         (["shell"], 255, "where COMMAND is one of"),
         (["shell", "help"], 0, ""),

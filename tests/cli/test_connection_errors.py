@@ -44,7 +44,7 @@ def said(capsys: pytest.CaptureFixture[str], url: str, *more: str) -> str:
 def test_where_nothing_listens_it_says_so_and_how_to_start_a_server(scheme: str, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"{scheme}://127.0.0.1:{free_port()}"
     found = said(capsys, url)
-    assert f"{url}: connection refused: nothing listens there. Start the server (bin/pulsar standalone)" in found
+    assert f"{url}: connection refused: nothing listens there. Start the server (interpulse standalone)" in found
     assert ("--admin-url" if scheme.startswith("http") else "--url") in found
 
 
@@ -194,7 +194,7 @@ def test_every_text_is_two_sentences_at_most() -> None:
 def test_a_token_that_has_expired_is_told_with_its_time() -> None:
     claims = base64.urlsafe_b64encode(json.dumps({"sub": "me", "exp": 1_000_000_000}).encode()).decode().rstrip("=")
     told = credentials_refused("pulsar://h:1", "Failed to authenticate", f"e30.{claims}.x", 1_000_000_001.0)
-    assert "the token expired at 2001-09-09T01:46:40Z; bin/pulsar tokens create makes another" in told
+    assert "the token expired at 2001-09-09T01:46:40Z; interpulse tokens create makes another" in told
     assert "expired at" not in credentials_refused("pulsar://h:1", "no", f"e30.{claims}.x", 999_999_999.0)
     assert "expired at" not in credentials_refused("pulsar://h:1", "no", "a.b.c", 2e9)
 

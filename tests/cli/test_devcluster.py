@@ -39,7 +39,7 @@ def test_lines_are_cut_wherever_the_reads_were() -> None:
     assert list(lines.end()) == []
 
 
-LOGGED = 'time=2026-11-21T19:20:17.123Z level={} at=magnetar what={} peer="a b" pid=7'
+LOGGED = 'time=2026-11-21T19:20:17.123Z level={} at=interpulse what={} peer="a b" pid=7'
 
 
 def test_of_a_log_line_one_sees_the_time_and_what_it_says() -> None:

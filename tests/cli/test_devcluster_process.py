@@ -83,7 +83,7 @@ def test_members_are_killed_and_restarted_and_a_client_goes_on(cluster: Devclust
         consumer = client.subscribe("t", "s")
         goes_on(client, consumer, 0)
         assert cluster.say("--kill", "broker-1") == (0, "broker-1 is killed\n")
-        assert cluster.say("--kill", "broker-1") == (1, "bin/pulsar devcluster: broker-1 does not run\n")
+        assert cluster.say("--kill", "broker-1") == (1, "interpulse devcluster: broker-1 does not run\n")
         goes_on(client, consumer, 20)
         os.kill(pids["bookie-2"], signal.SIGKILL)
         until(lambda: "bookie-2   | ENDED BY ITSELF, killed by SIGKILL" in cluster.log.read_text())
@@ -92,7 +92,7 @@ def test_members_are_killed_and_restarted_and_a_client_goes_on(cluster: Devclust
         for name in ("broker-1", "bookie-2"):
             assert cluster.say("--restart", name)[1].startswith(f"{name} is ready, pid ")
         goes_on(client, consumer, 60)
-        assert cluster.say("--kill", "brokre-1") == (1, "bin/pulsar devcluster: there is no brokre-1 here; is it broker-1?\n")
+        assert cluster.say("--kill", "brokre-1") == (1, "interpulse devcluster: there is no brokre-1 here; is it broker-1?\n")
         code, said = cluster.say()
         assert code == 1
         assert "a devcluster runs on" in said

@@ -149,7 +149,7 @@ PLANTED: list[tuple[str, str, str, Any, str]] = [
     ("bookies-read-only", WARN, "bookies", BOOKIES._replace(read_only=("d:3181",)), "free the disk of d:3181"),
     ("under-replication", WARN, "replication", LACKING, "wait: autorecovery runs"),
     ("under-replication", WARN, "replication", LACKING._replace(is_enabled=False), "autorecovery -enable"),
-    ("under-replication", WARN, "replication", LACKING._replace(auditor=None), "run bin/pulsar autorecovery"),
+    ("under-replication", WARN, "replication", LACKING._replace(auditor=None), "run interpulse autorecovery"),
     ("under-replication", WARN, "replication", LACKING._replace(serving=1), "start a bookie"),
     ("ledgers-readable", FAIL, "ledgers", Ledgers(3, lost=((7, ("d:3181",)),)), "start the bookies that hold ledger 7"),
     ("orphan-ledgers", WARN, "ledgers", Ledgers(3, orphans=((7, "t/n/persistent/a"),)), "loses its entries"),

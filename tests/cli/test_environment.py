@@ -50,6 +50,6 @@ def test_a_server_does_not_start_with_a_setting_that_nobody_knows(
 ) -> None:
     monkeypatch.setenv("PULSAR_PREFIX_servicePrt", "6650")
     assert main(["proxy"]) == 1
-    assert "bin/pulsar proxy: PULSAR_PREFIX_servicePrt: unknown setting servicePrt; did you mean servicePort?" in (
+    assert "interpulse proxy: PULSAR_PREFIX_servicePrt: unknown setting servicePrt; did you mean servicePort?" in (
         capsys.readouterr().err
     )

@@ -23,7 +23,7 @@ PROGRAMS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "pulsar-client": client,
     "pulsar-perf": perf,
     "bookkeeper": bookkeeper,
-    "magnetar": pulsar,
+    "interpulse": pulsar,
 }
 
 

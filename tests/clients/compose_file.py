@@ -20,7 +20,7 @@ SECURED = ROOT / "docker-compose.tls.yml"
 """Over COMPOSE: TLS and tokens."""
 SECRETS = "${SECRETS:-./deploy/secrets}"
 DOCKERFILE = ROOT / "Dockerfile"
-HOME = "/magnetar"
+HOME = "/interpulse"
 """Of the image: where this checkout is."""
 
 
@@ -87,7 +87,7 @@ def _merged(key: str, one: Any, other: Any) -> Any:
 
 
 def is_ours(service: Mapping[str, Any]) -> bool:
-    return str(service["image"]) == "magnetar"
+    return str(service["image"]) == "interpulse"
 
 
 class Places:

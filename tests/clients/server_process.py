@@ -80,5 +80,5 @@ def serve_restarts(directory: Path) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with tempfile.TemporaryDirectory(prefix="magnetar-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="interpulse-") as scratch:
         serve_restarts(Path(scratch))

@@ -95,7 +95,7 @@ def cluster(directory: Path, settings: list[str]) -> Iterator[tuple[str, list[Bo
 
 def exchange(classpath: str, uri: str, what: str, ledger: str, settings: Mapping[str, object]) -> str:
     """Apache's client in a process of its own; what it prints. AssertionError when it fails."""
-    program = JAVA / "src/test/java/magnetar/Exchange.java"
+    program = JAVA / "src/test/java/interpulse/Exchange.java"
     command = ["java", "-Xmx256m", *QUICK_JAVA, "-cp", classpath, str(program), uri, what, str(COUNT), ledger]
     lines = "\n".join(f"{key}={value}" for key, value in settings.items())
     environment = {**os.environ, "CLIENT_SETTINGS": lines}

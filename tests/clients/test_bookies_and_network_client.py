@@ -174,7 +174,7 @@ def java_payload(index: int) -> bytes:
 def exchange(classpath: str, servers: str, what: str, ledgers: list[str]) -> list[int]:
     """Apache's client in a process of its own; the ids that it prints."""
     uri = f"zk+hierarchical://{servers}/ledgers"
-    program = JAVA / "src/test/java/magnetar/Exchange.java"
+    program = JAVA / "src/test/java/interpulse/Exchange.java"
     command = ["java", "-Xmx256m", *QUICK_JAVA, "-cp", classpath, str(program), uri, what, str(EXCHANGED), *ledgers]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("mvn") is None or shutil.which("javac") is None, reason="no Java toolchain"),
 ]
 
-EXCHANGE = JAVA / "src/test/java/magnetar/Exchange.java"
+EXCHANGE = JAVA / "src/test/java/interpulse/Exchange.java"
 DIGESTS = ("CRC32", "MAC", "CRC32C", "DUMMY")
 COUNT = 60
 READ_BYTES_MAX = 1 << 20
@@ -162,7 +162,7 @@ def test_both_clients_exchange_ledgers_on_an_ensemble_of_both_kinds(both: Both, 
 def exchange(both: Both, what: str, ledgers: list[str], use_version2: bool) -> list[int]:
     """Apache's client in a process of its own; the ids that it prints."""
     java = ["java", "-Xmx256m", *QUICK_JAVA, "-cp", both.classpath]
-    command = [*java, "magnetar.Exchange", both.uri, what, str(COUNT), *ledgers]
+    command = [*java, "interpulse.Exchange", both.uri, what, str(COUNT), *ledgers]
     settings = {"CLIENT_SETTINGS": f"useV2WireProtocol={str(use_version2).lower()}"}
     output = run_tool(command, JAVA, SECONDS_MAX, {**os.environ, **settings})
     return [int(word) for word in output.split() if word.isdigit()]

@@ -63,7 +63,7 @@ def get(url: str) -> bytes:
 def test_the_admin_rest_answers_through_the_proxy_wherever_the_topic_is(
     cluster: ComposeCluster, client: pulsar.Client, topic: str
 ) -> None:
-    brokers = json.loads(get(f"{cluster.proxy_web_url}/admin/v2/brokers/magnetar"))
+    brokers = json.loads(get(f"{cluster.proxy_web_url}/admin/v2/brokers/interpulse"))
     assert set(brokers) == {f"{cluster.places.addresses[f'broker-{number}']}:8080" for number in (1, 2, 3)}
     publish(client, topic, 3)
     for _ in range(3):  # another broker is asked each time, and most of them redirect

@@ -46,7 +46,7 @@ def test_the_dockerfile_copies_what_is_there_and_what_it_may() -> None:
 
 def test_the_image_serves_for_a_user_without_rights() -> None:
     last = dockerfile()[-1].stage
-    assert [each.arguments for each in dockerfile() if each.word == "USER" and each.stage == last] == ["magnetar"]
+    assert [each.arguments for each in dockerfile() if each.word == "USER" and each.stage == last] == ["interpulse"]
     assert yaml.safe_load(dockerfile()[-1].arguments) == ["standalone", "--from-env"]
 
 

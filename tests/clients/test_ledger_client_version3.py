@@ -170,7 +170,7 @@ def test_ledgers_are_written_fenced_recovered_and_read_over_version_3_on_both_bo
 
 
 def java(cluster: Cluster, classpath: str, *words: str) -> "subprocess.Popen[str]":
-    program = JAVA / "src/test/java/magnetar/Follow.java"
+    program = JAVA / "src/test/java/interpulse/Follow.java"
     command = ["java", "-Xmx256m", *QUICK_JAVA, "-cp", classpath, str(program), cluster.uri, *words]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 

@@ -16,6 +16,6 @@ HERE = Path(__file__).parent / "rust"
 @pytest.mark.timeout(1800)
 def test_the_rust_client_passes_its_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROTOC", str(HERE / "protoc"))
-    monkeypatch.setenv("CARGO_TARGET_DIR", str(Path.home() / ".cache" / "magnetar" / "clients-rust"))
+    monkeypatch.setenv("CARGO_TARGET_DIR", str(Path.home() / ".cache" / "interpulse" / "clients-rust"))
     output = run_suite(["cargo", "test", "--locked", "--", "--test-threads=1"], HERE, tmp_path, 1740)
     assert "21 passed; 0 failed" in output

@@ -161,5 +161,5 @@ def test_a_standalone_is_refused_with_the_remedy(tmp_path: Path) -> None:
     words = [str(ROOT / "bin" / "pulsar"), "standalone", "--data-dir", str(tmp_path), "--processes", "2"]
     ended = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 1
-    assert "bin/pulsar devcluster --brokers N" in ended.stderr
+    assert "interpulse devcluster --brokers N" in ended.stderr
     assert list(tmp_path.iterdir()) == []

@@ -24,7 +24,7 @@ def main() -> int:
     asked = parser.parse_args()
     logging.basicConfig(level=logging.DEBUG if asked.trace else logging.WARNING, format="%(message)s")
     logging.getLogger("asyncio").setLevel(logging.WARNING)
-    with tempfile.TemporaryDirectory(prefix="magnetar-fuzz-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="interpulse-fuzz-") as scratch:
         server = WatchedServer(Path(asked.keep or scratch), tuple(asked.set))
         seeds = range(asked.first, asked.first + asked.seeds)
         if asked.admin:

@@ -93,7 +93,7 @@ def test_the_source_distribution_installs_without_a_compiler_and_says_so(install
     """With the build tools that are here, so that nothing is fetched."""
     target = tmp_path / "installed"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
-    no_compiler = {"CC": "no-such-compiler", "MAGNETAR_KERNELS": ""}
+    no_compiler = {"CC": "no-such-compiler", "INTERPULSE_KERNELS": ""}
     run_tool([*command, "--target", str(target), str(installed.source)], tmp_path, 300, no_compiler)
     told = run_tool([sys.executable, "-P", "-m", "interpulse", "version"], tmp_path, 60, {"PYTHONPATH": str(target)})
     assert "kernels: not compiled for this Python (slower" in told
@@ -116,7 +116,7 @@ def test_the_source_distribution_compiles_the_kernels_where_there_is_a_compiler(
         if types.stem not in ("octets", "sequences"):
             types.unlink()
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-cache-dir"]
-    run_tool([*command, "--target", str(tmp_path / "installed"), str(tree)], tmp_path, 300, {"MAGNETAR_KERNELS": ""})
+    run_tool([*command, "--target", str(tmp_path / "installed"), str(tree)], tmp_path, 300, {"INTERPULSE_KERNELS": ""})
     built = list((tmp_path / "installed" / "interpulse" / "product" / "wire" / "kernels").glob("*.so"))
     assert [path.name.partition(".")[0] for path in built] == ["sequences"]
 

@@ -21,7 +21,7 @@ class ApacheProgram:
         with fetching():
             run_tool(["mvn", "-B", "-ntp", "-q", *goals], HERE, FETCH_SECONDS_MAX)
         libraries = classpath.read_text().strip()
-        self._command = ["java", *QUICK_JAVA, "-cp", f"{CLASSES}:{libraries}", "magnetar.interchange.Interchange"]
+        self._command = ["java", *QUICK_JAVA, "-cp", f"{CLASSES}:{libraries}", "interpulse.interchange.Interchange"]
 
     def write(self, directory: Path) -> None:
         """Managed ledgers in a directory for each compression."""

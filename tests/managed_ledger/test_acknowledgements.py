@@ -14,7 +14,7 @@ from managed_ledger.errors import InvalidCursorPosition
 from managed_ledger.ledger.sequence import LedgerSequence
 from wire.position import Position
 
-EXAMPLES = int(os.environ.get("MAGNETAR_EXAMPLES", "300"))
+EXAMPLES = int(os.environ.get("INTERPULSE_EXAMPLES", "300"))
 """A nightly run sets it to some thousands."""
 BATCH = 5
 """Messages of every entry."""

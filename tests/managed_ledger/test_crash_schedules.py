@@ -22,7 +22,7 @@ from wire.run import EntryRun
 from .fake_ledgers import batch, payloads
 from .ledger_world import MANY, World, trimming
 
-EXAMPLES = int(os.environ.get("MAGNETAR_EXAMPLES", "150"))
+EXAMPLES = int(os.environ.get("INTERPULSE_EXAMPLES", "150"))
 CURSORS = ("a", "b")
 BATCH = 3
 

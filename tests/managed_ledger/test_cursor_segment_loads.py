@@ -21,8 +21,8 @@ from .cursor_steps import with_cursor
 from .ledger_world import run, small
 from .test_cursor_segment_crashes import ENTRIES, acknowledge, acknowledged, durable, many, some_more, world_of
 
-SCHEDULES = int(os.environ.get("MAGNETAR_SCHEDULES", "2500")) // 25
-"""With MAGNETAR_SCHEDULES=50000, as for the pure machine, 2,000."""
+SCHEDULES = int(os.environ.get("INTERPULSE_SCHEDULES", "2500")) // 25
+"""With INTERPULSE_SCHEDULES=50000, as for the pure machine, 2,000."""
 
 
 def test_two_cursors_that_share_a_cache_are_sets_of_acknowledged_messages_whatever_is_under_way() -> None:

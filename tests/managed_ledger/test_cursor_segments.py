@@ -17,8 +17,8 @@ from wire.position import Position
 
 from .cursor_segment_model import Model, tiny
 
-SCHEDULES = int(os.environ.get("MAGNETAR_SCHEDULES", "400"))
-"""The whole proof is 50,000: MAGNETAR_SCHEDULES=50000 bin/test tests/managed_ledger/test_cursor_segments.py."""
+SCHEDULES = int(os.environ.get("INTERPULSE_SCHEDULES", "400"))
+"""The whole proof is 50,000: INTERPULSE_SCHEDULES=50000 bin/test tests/managed_ledger/test_cursor_segments.py."""
 STEPS = 25
 
 

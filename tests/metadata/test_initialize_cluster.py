@@ -192,7 +192,7 @@ def test_the_command_for_coordinators_says_in_one_line_what_is_wrong(
 ) -> None:
     name = "initialize-transaction-coordinator-metadata"
     assert main([name, "-c", "c1", "-cs", "zk:h", *options]) == 1
-    assert capsys.readouterr() == ("", f"bin/pulsar {name}: {says}\n")
+    assert capsys.readouterr() == ("", f"interpulse {name}: {says}\n")
 
 
 def command(*arguments: str, cluster: Sequence[str] = ("--cluster", "c1", "-uw", "http://h:8080")) -> tuple[int, str, str]:
@@ -241,6 +241,6 @@ def test_on_zookeeper_with_a_chroot_that_is_not_there(
 def test_the_command_says_in_one_line_what_is_wrong(options: tuple[str, ...], says: str) -> None:
     code, out, err = command(*options)
     assert (code, out) == (1, "")
-    assert err.startswith("bin/pulsar initialize-cluster-metadata: ")
+    assert err.startswith("interpulse initialize-cluster-metadata: ")
     assert says in err
     assert err.count("\n") == 1

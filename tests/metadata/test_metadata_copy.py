@@ -169,6 +169,6 @@ def test_what_cannot_be_moved_is_refused_in_one_line(tmp_path: Path, arguments: 
     (tmp_path / "empty").touch()
     code, out, err = command(*(each.format(tmp=tmp_path) for each in arguments))
     assert (code, out) == (1, "")
-    assert err.startswith(f"bin/pulsar {arguments[0]}: ")
+    assert err.startswith(f"interpulse {arguments[0]}: ")
     assert says in err
     assert err.count("\n") == 1

@@ -240,7 +240,7 @@ def test_what_zookeeper_would_refuse_by_hanging_up_is_refused_with_a_reason(open
 
 def test_a_server_that_does_not_answer_is_named_with_the_remedy() -> None:
     async def scenario() -> None:
-        with pytest.raises(StoreUnavailable, match=r"no answer from 127\.0\.0\.1:1 in 0\.5 s.*bin/pulsar zookeeper"):
+        with pytest.raises(StoreUnavailable, match=r"no answer from 127\.0\.0\.1:1 in 0\.5 s.*interpulse zookeeper"):
             await open_on("127.0.0.1:1", timeout_seconds=0.5)
 
     run(scenario())

@@ -29,7 +29,7 @@ def need_zookeeper() -> None:
 @functools.cache
 def _kept_classpath() -> tuple[str, str]:
     """The name and the content of the file in which `bin/pulsar zookeeper` keeps the class path: Maven is asked once."""
-    with fetching(), tempfile.TemporaryDirectory(prefix="magnetar-") as scratch:
+    with fetching(), tempfile.TemporaryDirectory(prefix="interpulse-") as scratch:
         find_classpath(Path(scratch))
         (kept,) = Path(scratch).iterdir()
         return kept.name, kept.read_text()

@@ -186,7 +186,7 @@ def test_what_is_in_no_file_yet_comes_through_the_broker(
 
 def gone(bookie: RealBookie) -> Any:
     """A socket that there is not, as from another machine."""
-    return {"socket": "magnetar-bookie-nowhere", "token": "00" * 16}
+    return {"socket": "interpulse-bookie-nowhere", "token": "00" * 16}
 
 
 def wrong(bookie: RealBookie) -> Any:

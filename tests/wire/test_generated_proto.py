@@ -19,9 +19,9 @@ def test_generated_code_is_current(tmp_path: pathlib.Path) -> None:
 
 def test_packages_are_our_own_so_that_another_pulsar_library_can_live_in_the_same_process() -> None:
     assert {module.DESCRIPTOR.package for module in PACKAGES} == {
-        "magnetar.pulsar",
-        "magnetar.managed_ledger",
-        "magnetar.bookkeeper",
+        "interpulse.pulsar",
+        "interpulse.managed_ledger",
+        "interpulse.bookkeeper",
     }
 
 

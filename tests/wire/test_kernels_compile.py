@@ -12,10 +12,10 @@ import pytest
 from tests.wire.both_kernels import KERNELS
 
 COMPILED = sorted(path.stem for path in KERNELS.glob("*.pxd") if path.stem != "octets")
-HAS_COMPILER = shutil.which("cc") is not None and os.environ.get("MAGNETAR_KERNELS") != "python"
+HAS_COMPILER = shutil.which("cc") is not None and os.environ.get("INTERPULSE_KERNELS") != "python"
 
 
-@pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler, or MAGNETAR_KERNELS=python")
+@pytest.mark.skipif(not HAS_COMPILER, reason="no C compiler, or INTERPULSE_KERNELS=python")
 @pytest.mark.parametrize("name", COMPILED)
 def test_a_kernel_runs_compiled_where_there_is_a_compiler(name: str) -> None:
     file = importlib.import_module(f"wire.kernels.{name}").__file__

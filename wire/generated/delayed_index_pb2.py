@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x64\x65layed_index.proto\x12\x16magnetar.delayed_index\"\xfc\x01\n\x17SnapshotSegmentMetadata\x12\x66\n\x15\x64\x65layed_index_bit_map\x18\x01 \x03(\x0b\x32G.magnetar.delayed_index.SnapshotSegmentMetadata.DelayedIndexBitMapEntry\x12\x1e\n\x16max_schedule_timestamp\x18\x02 \x02(\x04\x12\x1e\n\x16min_schedule_timestamp\x18\x03 \x02(\x04\x1a\x39\n\x17\x44\x65layedIndexBitMapEntry\x12\x0b\n\x03key\x18\x01 \x01(\x04\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"Z\n\x10SnapshotMetadata\x12\x46\n\rmetadata_list\x18\x01 \x03(\x0b\x32/.magnetar.delayed_index.SnapshotSegmentMetadata\"\x9b\x01\n\x0c\x44\x65layedIndex\x12\x11\n\ttimestamp\x18\x01 \x02(\x04\x12\x11\n\tledger_id\x18\x02 \x02(\x04\x12\x10\n\x08\x65ntry_id\x18\x03 \x02(\x04\x12S\n\x16\x64\x65layed_operation_type\x18\x04 \x01(\x0e\x32,.magnetar.delayed_index.DelayedOperationType:\x05\x44\x45LAY\"H\n\x0fSnapshotSegment\x12\x35\n\x07indexes\x18\x01 \x03(\x0b\x32$.magnetar.delayed_index.DelayedIndex*-\n\x14\x44\x65layedOperationType\x12\t\n\x05\x44\x45LAY\x10\x00\x12\n\n\x06\x43\x41NCEL\x10\x01')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x13\x64\x65layed_index.proto\x12\x18interpulse.delayed_index\"\xfe\x01\n\x17SnapshotSegmentMetadata\x12h\n\x15\x64\x65layed_index_bit_map\x18\x01 \x03(\x0b\x32I.interpulse.delayed_index.SnapshotSegmentMetadata.DelayedIndexBitMapEntry\x12\x1e\n\x16max_schedule_timestamp\x18\x02 \x02(\x04\x12\x1e\n\x16min_schedule_timestamp\x18\x03 \x02(\x04\x1a\x39\n\x17\x44\x65layedIndexBitMapEntry\x12\x0b\n\x03key\x18\x01 \x01(\x04\x12\r\n\x05value\x18\x02 \x01(\x0c:\x02\x38\x01\"\\\n\x10SnapshotMetadata\x12H\n\rmetadata_list\x18\x01 \x03(\x0b\x32\x31.interpulse.delayed_index.SnapshotSegmentMetadata\"\x9d\x01\n\x0c\x44\x65layedIndex\x12\x11\n\ttimestamp\x18\x01 \x02(\x04\x12\x11\n\tledger_id\x18\x02 \x02(\x04\x12\x10\n\x08\x65ntry_id\x18\x03 \x02(\x04\x12U\n\x16\x64\x65layed_operation_type\x18\x04 \x01(\x0e\x32..interpulse.delayed_index.DelayedOperationType:\x05\x44\x45LAY\"J\n\x0fSnapshotSegment\x12\x37\n\x07indexes\x18\x01 \x03(\x0b\x32&.interpulse.delayed_index.DelayedIndex*-\n\x14\x44\x65layedOperationType\x12\t\n\x05\x44\x45LAY\x10\x00\x12\n\n\x06\x43\x41NCEL\x10\x01')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,16 +33,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_SNAPSHOTSEGMENTMETADATA_DELAYEDINDEXBITMAPENTRY']._loaded_options = None
   _globals['_SNAPSHOTSEGMENTMETADATA_DELAYEDINDEXBITMAPENTRY']._serialized_options = b'8\001'
-  _globals['_DELAYEDOPERATIONTYPE']._serialized_start=626
-  _globals['_DELAYEDOPERATIONTYPE']._serialized_end=671
-  _globals['_SNAPSHOTSEGMENTMETADATA']._serialized_start=48
-  _globals['_SNAPSHOTSEGMENTMETADATA']._serialized_end=300
-  _globals['_SNAPSHOTSEGMENTMETADATA_DELAYEDINDEXBITMAPENTRY']._serialized_start=243
-  _globals['_SNAPSHOTSEGMENTMETADATA_DELAYEDINDEXBITMAPENTRY']._serialized_end=300
-  _globals['_SNAPSHOTMETADATA']._serialized_start=302
-  _globals['_SNAPSHOTMETADATA']._serialized_end=392
-  _globals['_DELAYEDINDEX']._serialized_start=395
-  _globals['_DELAYEDINDEX']._serialized_end=550
-  _globals['_SNAPSHOTSEGMENT']._serialized_start=552
-  _globals['_SNAPSHOTSEGMENT']._serialized_end=624
+  _globals['_DELAYEDOPERATIONTYPE']._serialized_start=636
+  _globals['_DELAYEDOPERATIONTYPE']._serialized_end=681
+  _globals['_SNAPSHOTSEGMENTMETADATA']._serialized_start=50
+  _globals['_SNAPSHOTSEGMENTMETADATA']._serialized_end=304
+  _globals['_SNAPSHOTSEGMENTMETADATA_DELAYEDINDEXBITMAPENTRY']._serialized_start=247
+  _globals['_SNAPSHOTSEGMENTMETADATA_DELAYEDINDEXBITMAPENTRY']._serialized_end=304
+  _globals['_SNAPSHOTMETADATA']._serialized_start=306
+  _globals['_SNAPSHOTMETADATA']._serialized_end=398
+  _globals['_DELAYEDINDEX']._serialized_start=401
+  _globals['_DELAYEDINDEX']._serialized_end=558
+  _globals['_SNAPSHOTSEGMENT']._serialized_start=560
+  _globals['_SNAPSHOTSEGMENT']._serialized_end=634
 # @@protoc_insertion_point(module_scope)

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15ledger_metadata.proto\x12\x13magnetar.bookkeeper\"\xaa\x05\n\x14LedgerMetadataFormat\x12\x12\n\nquorumSize\x18\x01 \x02(\x05\x12\x14\n\x0c\x65nsembleSize\x18\x02 \x02(\x05\x12\x0e\n\x06length\x18\x03 \x02(\x03\x12\x13\n\x0blastEntryId\x18\x04 \x01(\x03\x12\x44\n\x05state\x18\x05 \x02(\x0e\x32/.magnetar.bookkeeper.LedgerMetadataFormat.State:\x04OPEN\x12\x42\n\x07segment\x18\x06 \x03(\x0b\x32\x31.magnetar.bookkeeper.LedgerMetadataFormat.Segment\x12H\n\ndigestType\x18\x07 \x01(\x0e\x32\x34.magnetar.bookkeeper.LedgerMetadataFormat.DigestType\x12\x10\n\x08password\x18\x08 \x01(\x0c\x12\x15\n\rackQuorumSize\x18\t \x01(\x05\x12\r\n\x05\x63time\x18\n \x01(\x03\x12S\n\x0e\x63ustomMetadata\x18\x0b \x03(\x0b\x32;.magnetar.bookkeeper.LedgerMetadataFormat.cMetadataMapEntry\x12\x0e\n\x06\x63Token\x18\x0c \x01(\x03\x1a\x37\n\x07Segment\x12\x16\n\x0e\x65nsembleMember\x18\x01 \x03(\t\x12\x14\n\x0c\x66irstEntryId\x18\x02 \x02(\x03\x1a/\n\x11\x63MetadataMapEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\".\n\x05State\x12\x08\n\x04OPEN\x10\x01\x12\x0f\n\x0bIN_RECOVERY\x10\x02\x12\n\n\x06\x43LOSED\x10\x03\"8\n\nDigestType\x12\t\n\x05\x43RC32\x10\x01\x12\x08\n\x04HMAC\x10\x02\x12\n\n\x06\x43RC32C\x10\x03\x12\t\n\x05\x44UMMY\x10\x04\"q\n\x0c\x43ookieFormat\x12\x12\n\nbookieHost\x18\x01 \x02(\t\x12\x12\n\njournalDir\x18\x02 \x02(\t\x12\x12\n\nledgerDirs\x18\x03 \x02(\t\x12\x12\n\ninstanceId\x18\x04 \x01(\t\x12\x11\n\tindexDirs\x18\x05 \x01(\t\"\xd0\x02\n\x17\x42ookieServiceInfoFormat\x12H\n\tendpoints\x18\x06 \x03(\x0b\x32\x35.magnetar.bookkeeper.BookieServiceInfoFormat.Endpoint\x12P\n\nproperties\x18\x07 \x03(\x0b\x32<.magnetar.bookkeeper.BookieServiceInfoFormat.PropertiesEntry\x1a\x66\n\x08\x45ndpoint\x12\n\n\x02id\x18\x01 \x02(\t\x12\x0c\n\x04port\x18\x02 \x02(\x05\x12\x0c\n\x04host\x18\x03 \x02(\t\x12\x10\n\x08protocol\x18\x04 \x02(\t\x12\x0c\n\x04\x61uth\x18\x05 \x03(\t\x12\x12\n\nextensions\x18\x06 \x03(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"@\n\x1fLedgerRereplicationLayoutFormat\x12\x0c\n\x04type\x18\x01 \x02(\t\x12\x0f\n\x07version\x18\x02 \x02(\x05\"=\n\x1bUnderreplicatedLedgerFormat\x12\x0f\n\x07replica\x18\x01 \x03(\t\x12\r\n\x05\x63time\x18\x02 \x01(\x03\"\"\n\x0eLockDataFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"%\n\x11\x41uditorVoteFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"5\n\x15\x43heckAllLedgersFormat\x12\x1c\n\x14\x63heckAllLedgersCTime\x18\x01 \x01(\x03\"?\n\x1aPlacementPolicyCheckFormat\x12!\n\x19placementPolicyCheckCTime\x18\x01 \x01(\x03\"1\n\x13ReplicasCheckFormat\x12\x1a\n\x12replicasCheckCTime\x18\x01 \x01(\x03')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15ledger_metadata.proto\x12\x15interpulse.bookkeeper\"\xb2\x05\n\x14LedgerMetadataFormat\x12\x12\n\nquorumSize\x18\x01 \x02(\x05\x12\x14\n\x0c\x65nsembleSize\x18\x02 \x02(\x05\x12\x0e\n\x06length\x18\x03 \x02(\x03\x12\x13\n\x0blastEntryId\x18\x04 \x01(\x03\x12\x46\n\x05state\x18\x05 \x02(\x0e\x32\x31.interpulse.bookkeeper.LedgerMetadataFormat.State:\x04OPEN\x12\x44\n\x07segment\x18\x06 \x03(\x0b\x32\x33.interpulse.bookkeeper.LedgerMetadataFormat.Segment\x12J\n\ndigestType\x18\x07 \x01(\x0e\x32\x36.interpulse.bookkeeper.LedgerMetadataFormat.DigestType\x12\x10\n\x08password\x18\x08 \x01(\x0c\x12\x15\n\rackQuorumSize\x18\t \x01(\x05\x12\r\n\x05\x63time\x18\n \x01(\x03\x12U\n\x0e\x63ustomMetadata\x18\x0b \x03(\x0b\x32=.interpulse.bookkeeper.LedgerMetadataFormat.cMetadataMapEntry\x12\x0e\n\x06\x63Token\x18\x0c \x01(\x03\x1a\x37\n\x07Segment\x12\x16\n\x0e\x65nsembleMember\x18\x01 \x03(\t\x12\x14\n\x0c\x66irstEntryId\x18\x02 \x02(\x03\x1a/\n\x11\x63MetadataMapEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\".\n\x05State\x12\x08\n\x04OPEN\x10\x01\x12\x0f\n\x0bIN_RECOVERY\x10\x02\x12\n\n\x06\x43LOSED\x10\x03\"8\n\nDigestType\x12\t\n\x05\x43RC32\x10\x01\x12\x08\n\x04HMAC\x10\x02\x12\n\n\x06\x43RC32C\x10\x03\x12\t\n\x05\x44UMMY\x10\x04\"q\n\x0c\x43ookieFormat\x12\x12\n\nbookieHost\x18\x01 \x02(\t\x12\x12\n\njournalDir\x18\x02 \x02(\t\x12\x12\n\nledgerDirs\x18\x03 \x02(\t\x12\x12\n\ninstanceId\x18\x04 \x01(\t\x12\x11\n\tindexDirs\x18\x05 \x01(\t\"\xd4\x02\n\x17\x42ookieServiceInfoFormat\x12J\n\tendpoints\x18\x06 \x03(\x0b\x32\x37.interpulse.bookkeeper.BookieServiceInfoFormat.Endpoint\x12R\n\nproperties\x18\x07 \x03(\x0b\x32>.interpulse.bookkeeper.BookieServiceInfoFormat.PropertiesEntry\x1a\x66\n\x08\x45ndpoint\x12\n\n\x02id\x18\x01 \x02(\t\x12\x0c\n\x04port\x18\x02 \x02(\x05\x12\x0c\n\x04host\x18\x03 \x02(\t\x12\x10\n\x08protocol\x18\x04 \x02(\t\x12\x0c\n\x04\x61uth\x18\x05 \x03(\t\x12\x12\n\nextensions\x18\x06 \x03(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"@\n\x1fLedgerRereplicationLayoutFormat\x12\x0c\n\x04type\x18\x01 \x02(\t\x12\x0f\n\x07version\x18\x02 \x02(\x05\"=\n\x1bUnderreplicatedLedgerFormat\x12\x0f\n\x07replica\x18\x01 \x03(\t\x12\r\n\x05\x63time\x18\x02 \x01(\x03\"\"\n\x0eLockDataFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"%\n\x11\x41uditorVoteFormat\x12\x10\n\x08\x62ookieId\x18\x01 \x01(\t\"5\n\x15\x43heckAllLedgersFormat\x12\x1c\n\x14\x63heckAllLedgersCTime\x18\x01 \x01(\x03\"?\n\x1aPlacementPolicyCheckFormat\x12!\n\x19placementPolicyCheckCTime\x18\x01 \x01(\x03\"1\n\x13ReplicasCheckFormat\x12\x1a\n\x12replicasCheckCTime\x18\x01 \x01(\x03')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,36 +33,36 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._loaded_options = None
   _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._serialized_options = b'8\001'
-  _globals['_LEDGERMETADATAFORMAT']._serialized_start=47
-  _globals['_LEDGERMETADATAFORMAT']._serialized_end=729
-  _globals['_LEDGERMETADATAFORMAT_SEGMENT']._serialized_start=519
-  _globals['_LEDGERMETADATAFORMAT_SEGMENT']._serialized_end=574
-  _globals['_LEDGERMETADATAFORMAT_CMETADATAMAPENTRY']._serialized_start=576
-  _globals['_LEDGERMETADATAFORMAT_CMETADATAMAPENTRY']._serialized_end=623
-  _globals['_LEDGERMETADATAFORMAT_STATE']._serialized_start=625
-  _globals['_LEDGERMETADATAFORMAT_STATE']._serialized_end=671
-  _globals['_LEDGERMETADATAFORMAT_DIGESTTYPE']._serialized_start=673
-  _globals['_LEDGERMETADATAFORMAT_DIGESTTYPE']._serialized_end=729
-  _globals['_COOKIEFORMAT']._serialized_start=731
-  _globals['_COOKIEFORMAT']._serialized_end=844
-  _globals['_BOOKIESERVICEINFOFORMAT']._serialized_start=847
-  _globals['_BOOKIESERVICEINFOFORMAT']._serialized_end=1183
-  _globals['_BOOKIESERVICEINFOFORMAT_ENDPOINT']._serialized_start=1030
-  _globals['_BOOKIESERVICEINFOFORMAT_ENDPOINT']._serialized_end=1132
-  _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._serialized_start=1134
-  _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._serialized_end=1183
-  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_start=1185
-  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_end=1249
-  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_start=1251
-  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_end=1312
-  _globals['_LOCKDATAFORMAT']._serialized_start=1314
-  _globals['_LOCKDATAFORMAT']._serialized_end=1348
-  _globals['_AUDITORVOTEFORMAT']._serialized_start=1350
-  _globals['_AUDITORVOTEFORMAT']._serialized_end=1387
-  _globals['_CHECKALLLEDGERSFORMAT']._serialized_start=1389
-  _globals['_CHECKALLLEDGERSFORMAT']._serialized_end=1442
-  _globals['_PLACEMENTPOLICYCHECKFORMAT']._serialized_start=1444
-  _globals['_PLACEMENTPOLICYCHECKFORMAT']._serialized_end=1507
-  _globals['_REPLICASCHECKFORMAT']._serialized_start=1509
-  _globals['_REPLICASCHECKFORMAT']._serialized_end=1558
+  _globals['_LEDGERMETADATAFORMAT']._serialized_start=49
+  _globals['_LEDGERMETADATAFORMAT']._serialized_end=739
+  _globals['_LEDGERMETADATAFORMAT_SEGMENT']._serialized_start=529
+  _globals['_LEDGERMETADATAFORMAT_SEGMENT']._serialized_end=584
+  _globals['_LEDGERMETADATAFORMAT_CMETADATAMAPENTRY']._serialized_start=586
+  _globals['_LEDGERMETADATAFORMAT_CMETADATAMAPENTRY']._serialized_end=633
+  _globals['_LEDGERMETADATAFORMAT_STATE']._serialized_start=635
+  _globals['_LEDGERMETADATAFORMAT_STATE']._serialized_end=681
+  _globals['_LEDGERMETADATAFORMAT_DIGESTTYPE']._serialized_start=683
+  _globals['_LEDGERMETADATAFORMAT_DIGESTTYPE']._serialized_end=739
+  _globals['_COOKIEFORMAT']._serialized_start=741
+  _globals['_COOKIEFORMAT']._serialized_end=854
+  _globals['_BOOKIESERVICEINFOFORMAT']._serialized_start=857
+  _globals['_BOOKIESERVICEINFOFORMAT']._serialized_end=1197
+  _globals['_BOOKIESERVICEINFOFORMAT_ENDPOINT']._serialized_start=1044
+  _globals['_BOOKIESERVICEINFOFORMAT_ENDPOINT']._serialized_end=1146
+  _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._serialized_start=1148
+  _globals['_BOOKIESERVICEINFOFORMAT_PROPERTIESENTRY']._serialized_end=1197
+  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_start=1199
+  _globals['_LEDGERREREPLICATIONLAYOUTFORMAT']._serialized_end=1263
+  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_start=1265
+  _globals['_UNDERREPLICATEDLEDGERFORMAT']._serialized_end=1326
+  _globals['_LOCKDATAFORMAT']._serialized_start=1328
+  _globals['_LOCKDATAFORMAT']._serialized_end=1362
+  _globals['_AUDITORVOTEFORMAT']._serialized_start=1364
+  _globals['_AUDITORVOTEFORMAT']._serialized_end=1401
+  _globals['_CHECKALLLEDGERSFORMAT']._serialized_start=1403
+  _globals['_CHECKALLLEDGERSFORMAT']._serialized_end=1456
+  _globals['_PLACEMENTPOLICYCHECKFORMAT']._serialized_start=1458
+  _globals['_PLACEMENTPOLICYCHECKFORMAT']._serialized_end=1521
+  _globals['_REPLICASCHECKFORMAT']._serialized_start=1523
+  _globals['_REPLICASCHECKFORMAT']._serialized_end=1572
 # @@protoc_insertion_point(module_scope)

@@ -24,45 +24,45 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14managed_ledger.proto\x12\x17magnetar.managed_ledger\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"+\n\x0cLongProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x03\"-\n\x0eStringProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"9\n\x12NestedPositionInfo\x12\x11\n\tledger_id\x18\x01 \x02(\x03\x12\x10\n\x08\x65ntry_id\x18\x02 \x02(\x03\"\\\n\x15OffloadDriverMetadata\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\x35\n\nproperties\x18\x02 \x03(\x0b\x32!.magnetar.managed_ledger.KeyValue\"\xdc\x01\n\x0eOffloadSegment\x12\x0f\n\x07uid_msb\x18\x01 \x01(\x03\x12\x0f\n\x07uid_lsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x1a\n\x12\x61ssigned_timestamp\x18\x04 \x01(\x03\x12\x1b\n\x13offloaded_timestamp\x18\x05 \x01(\x03\x12\x14\n\x0c\x65nd_entry_id\x18\x06 \x01(\x03\x12G\n\x0f\x64river_metadata\x18\x07 \x01(\x0b\x32..magnetar.managed_ledger.OffloadDriverMetadata\"\xfe\x01\n\x0eOffloadContext\x12\x0f\n\x07uid_msb\x18\x01 \x01(\x03\x12\x0f\n\x07uid_lsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x1a\n\x12\x62ookkeeper_deleted\x18\x04 \x01(\x08\x12\x11\n\ttimestamp\x18\x05 \x01(\x03\x12G\n\x0f\x64river_metadata\x18\x06 \x01(\x0b\x32..magnetar.managed_ledger.OffloadDriverMetadata\x12@\n\x0foffload_segment\x18\x07 \x03(\x0b\x32\'.magnetar.managed_ledger.OffloadSegment\"\xad\x03\n\x11ManagedLedgerInfo\x12J\n\x0bledger_info\x18\x01 \x03(\x0b\x32\x35.magnetar.managed_ledger.ManagedLedgerInfo.LedgerInfo\x12H\n\x13terminated_position\x18\x02 \x01(\x0b\x32+.magnetar.managed_ledger.NestedPositionInfo\x12\x35\n\nproperties\x18\x03 \x03(\x0b\x32!.magnetar.managed_ledger.KeyValue\x1a\xca\x01\n\nLedgerInfo\x12\x11\n\tledger_id\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x11\n\ttimestamp\x18\x04 \x01(\x03\x12@\n\x0foffload_context\x18\x05 \x01(\x0b\x32\'.magnetar.managed_ledger.OffloadContext\x12\x35\n\nproperties\x18\x06 \x03(\x0b\x32!.magnetar.managed_ledger.KeyValue\"\x98\x01\n\x0cMessageRange\x12\x43\n\x0elower_endpoint\x18\x01 \x02(\x0b\x32+.magnetar.managed_ledger.NestedPositionInfo\x12\x43\n\x0eupper_endpoint\x18\x02 \x02(\x0b\x32+.magnetar.managed_ledger.NestedPositionInfo\"r\n\x1d\x42\x61tchedEntryDeletionIndexInfo\x12=\n\x08position\x18\x01 \x02(\x0b\x32+.magnetar.managed_ledger.NestedPositionInfo\x12\x12\n\ndelete_set\x18\x02 \x03(\x03\"*\n\x0bLongListMap\x12\x0b\n\x03key\x18\x01 \x02(\x03\x12\x0e\n\x06values\x18\x02 \x03(\x03\"\xee\x02\n\x0cPositionInfo\x12\x11\n\tledger_id\x18\x01 \x02(\x03\x12\x10\n\x08\x65ntry_id\x18\x02 \x02(\x03\x12J\n\x1bindividual_deleted_messages\x18\x03 \x03(\x0b\x32%.magnetar.managed_ledger.MessageRange\x12\x39\n\nproperties\x18\x04 \x03(\x0b\x32%.magnetar.managed_ledger.LongProperty\x12\x61\n!batched_entry_deletion_index_info\x18\x05 \x03(\x0b\x32\x36.magnetar.managed_ledger.BatchedEntryDeletionIndexInfo\x12O\n!individual_deleted_message_ranges\x18\x06 \x03(\x0b\x32$.magnetar.managed_ledger.LongListMap\"\xae\x03\n\x11ManagedCursorInfo\x12\x19\n\x11\x63ursors_ledger_id\x18\x01 \x02(\x03\x12\x1d\n\x15mark_delete_ledger_id\x18\x02 \x01(\x03\x12\x1c\n\x14mark_delete_entry_id\x18\x03 \x01(\x03\x12J\n\x1bindividual_deleted_messages\x18\x04 \x03(\x0b\x32%.magnetar.managed_ledger.MessageRange\x12\x39\n\nproperties\x18\x05 \x03(\x0b\x32%.magnetar.managed_ledger.LongProperty\x12\x13\n\x0blast_active\x18\x06 \x01(\x03\x12\x61\n!batched_entry_deletion_index_info\x18\x07 \x03(\x0b\x32\x36.magnetar.managed_ledger.BatchedEntryDeletionIndexInfo\x12\x42\n\x11\x63ursor_properties\x18\x08 \x03(\x0b\x32\'.magnetar.managed_ledger.StringProperty\"z\n\x19ManagedLedgerInfoMetadata\x12\x42\n\x10\x63ompression_type\x18\x01 \x02(\x0e\x32(.magnetar.managed_ledger.CompressionType\x12\x19\n\x11uncompressed_size\x18\x02 \x02(\x05\"z\n\x19ManagedCursorInfoMetadata\x12\x42\n\x10\x63ompression_type\x18\x01 \x02(\x0e\x32(.magnetar.managed_ledger.CompressionType\x12\x19\n\x11uncompressed_size\x18\x02 \x02(\x05*D\n\x0f\x43ompressionType\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14managed_ledger.proto\x12\x19interpulse.managed_ledger\"&\n\x08KeyValue\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"+\n\x0cLongProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\x03\"-\n\x0eStringProperty\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"9\n\x12NestedPositionInfo\x12\x11\n\tledger_id\x18\x01 \x02(\x03\x12\x10\n\x08\x65ntry_id\x18\x02 \x02(\x03\"^\n\x15OffloadDriverMetadata\x12\x0c\n\x04name\x18\x01 \x02(\t\x12\x37\n\nproperties\x18\x02 \x03(\x0b\x32#.interpulse.managed_ledger.KeyValue\"\xde\x01\n\x0eOffloadSegment\x12\x0f\n\x07uid_msb\x18\x01 \x01(\x03\x12\x0f\n\x07uid_lsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x1a\n\x12\x61ssigned_timestamp\x18\x04 \x01(\x03\x12\x1b\n\x13offloaded_timestamp\x18\x05 \x01(\x03\x12\x14\n\x0c\x65nd_entry_id\x18\x06 \x01(\x03\x12I\n\x0f\x64river_metadata\x18\x07 \x01(\x0b\x32\x30.interpulse.managed_ledger.OffloadDriverMetadata\"\x82\x02\n\x0eOffloadContext\x12\x0f\n\x07uid_msb\x18\x01 \x01(\x03\x12\x0f\n\x07uid_lsb\x18\x02 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x03 \x01(\x08\x12\x1a\n\x12\x62ookkeeper_deleted\x18\x04 \x01(\x08\x12\x11\n\ttimestamp\x18\x05 \x01(\x03\x12I\n\x0f\x64river_metadata\x18\x06 \x01(\x0b\x32\x30.interpulse.managed_ledger.OffloadDriverMetadata\x12\x42\n\x0foffload_segment\x18\x07 \x03(\x0b\x32).interpulse.managed_ledger.OffloadSegment\"\xb7\x03\n\x11ManagedLedgerInfo\x12L\n\x0bledger_info\x18\x01 \x03(\x0b\x32\x37.interpulse.managed_ledger.ManagedLedgerInfo.LedgerInfo\x12J\n\x13terminated_position\x18\x02 \x01(\x0b\x32-.interpulse.managed_ledger.NestedPositionInfo\x12\x37\n\nproperties\x18\x03 \x03(\x0b\x32#.interpulse.managed_ledger.KeyValue\x1a\xce\x01\n\nLedgerInfo\x12\x11\n\tledger_id\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntries\x18\x02 \x01(\x03\x12\x0c\n\x04size\x18\x03 \x01(\x03\x12\x11\n\ttimestamp\x18\x04 \x01(\x03\x12\x42\n\x0foffload_context\x18\x05 \x01(\x0b\x32).interpulse.managed_ledger.OffloadContext\x12\x37\n\nproperties\x18\x06 \x03(\x0b\x32#.interpulse.managed_ledger.KeyValue\"\x9c\x01\n\x0cMessageRange\x12\x45\n\x0elower_endpoint\x18\x01 \x02(\x0b\x32-.interpulse.managed_ledger.NestedPositionInfo\x12\x45\n\x0eupper_endpoint\x18\x02 \x02(\x0b\x32-.interpulse.managed_ledger.NestedPositionInfo\"t\n\x1d\x42\x61tchedEntryDeletionIndexInfo\x12?\n\x08position\x18\x01 \x02(\x0b\x32-.interpulse.managed_ledger.NestedPositionInfo\x12\x12\n\ndelete_set\x18\x02 \x03(\x03\"*\n\x0bLongListMap\x12\x0b\n\x03key\x18\x01 \x02(\x03\x12\x0e\n\x06values\x18\x02 \x03(\x03\"\xf6\x02\n\x0cPositionInfo\x12\x11\n\tledger_id\x18\x01 \x02(\x03\x12\x10\n\x08\x65ntry_id\x18\x02 \x02(\x03\x12L\n\x1bindividual_deleted_messages\x18\x03 \x03(\x0b\x32\'.interpulse.managed_ledger.MessageRange\x12;\n\nproperties\x18\x04 \x03(\x0b\x32\'.interpulse.managed_ledger.LongProperty\x12\x63\n!batched_entry_deletion_index_info\x18\x05 \x03(\x0b\x32\x38.interpulse.managed_ledger.BatchedEntryDeletionIndexInfo\x12Q\n!individual_deleted_message_ranges\x18\x06 \x03(\x0b\x32&.interpulse.managed_ledger.LongListMap\"\xb6\x03\n\x11ManagedCursorInfo\x12\x19\n\x11\x63ursors_ledger_id\x18\x01 \x02(\x03\x12\x1d\n\x15mark_delete_ledger_id\x18\x02 \x01(\x03\x12\x1c\n\x14mark_delete_entry_id\x18\x03 \x01(\x03\x12L\n\x1bindividual_deleted_messages\x18\x04 \x03(\x0b\x32\'.interpulse.managed_ledger.MessageRange\x12;\n\nproperties\x18\x05 \x03(\x0b\x32\'.interpulse.managed_ledger.LongProperty\x12\x13\n\x0blast_active\x18\x06 \x01(\x03\x12\x63\n!batched_entry_deletion_index_info\x18\x07 \x03(\x0b\x32\x38.interpulse.managed_ledger.BatchedEntryDeletionIndexInfo\x12\x44\n\x11\x63ursor_properties\x18\x08 \x03(\x0b\x32).interpulse.managed_ledger.StringProperty\"|\n\x19ManagedLedgerInfoMetadata\x12\x44\n\x10\x63ompression_type\x18\x01 \x02(\x0e\x32*.interpulse.managed_ledger.CompressionType\x12\x19\n\x11uncompressed_size\x18\x02 \x02(\x05\"|\n\x19ManagedCursorInfoMetadata\x12\x44\n\x10\x63ompression_type\x18\x01 \x02(\x0e\x32*.interpulse.managed_ledger.CompressionType\x12\x19\n\x11uncompressed_size\x18\x02 \x02(\x05*D\n\x0f\x43ompressionType\x12\x08\n\x04NONE\x10\x00\x12\x07\n\x03LZ4\x10\x01\x12\x08\n\x04ZLIB\x10\x02\x12\x08\n\x04ZSTD\x10\x03\x12\n\n\x06SNAPPY\x10\x04')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'managed_ledger_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_COMPRESSIONTYPE']._serialized_start=2611
-  _globals['_COMPRESSIONTYPE']._serialized_end=2679
-  _globals['_KEYVALUE']._serialized_start=49
-  _globals['_KEYVALUE']._serialized_end=87
-  _globals['_LONGPROPERTY']._serialized_start=89
-  _globals['_LONGPROPERTY']._serialized_end=132
-  _globals['_STRINGPROPERTY']._serialized_start=134
-  _globals['_STRINGPROPERTY']._serialized_end=179
-  _globals['_NESTEDPOSITIONINFO']._serialized_start=181
-  _globals['_NESTEDPOSITIONINFO']._serialized_end=238
-  _globals['_OFFLOADDRIVERMETADATA']._serialized_start=240
-  _globals['_OFFLOADDRIVERMETADATA']._serialized_end=332
-  _globals['_OFFLOADSEGMENT']._serialized_start=335
-  _globals['_OFFLOADSEGMENT']._serialized_end=555
-  _globals['_OFFLOADCONTEXT']._serialized_start=558
-  _globals['_OFFLOADCONTEXT']._serialized_end=812
-  _globals['_MANAGEDLEDGERINFO']._serialized_start=815
-  _globals['_MANAGEDLEDGERINFO']._serialized_end=1244
-  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_start=1042
-  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_end=1244
-  _globals['_MESSAGERANGE']._serialized_start=1247
-  _globals['_MESSAGERANGE']._serialized_end=1399
-  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_start=1401
-  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_end=1515
-  _globals['_LONGLISTMAP']._serialized_start=1517
-  _globals['_LONGLISTMAP']._serialized_end=1559
-  _globals['_POSITIONINFO']._serialized_start=1562
-  _globals['_POSITIONINFO']._serialized_end=1928
-  _globals['_MANAGEDCURSORINFO']._serialized_start=1931
-  _globals['_MANAGEDCURSORINFO']._serialized_end=2361
-  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_start=2363
-  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_end=2485
-  _globals['_MANAGEDCURSORINFOMETADATA']._serialized_start=2487
-  _globals['_MANAGEDCURSORINFOMETADATA']._serialized_end=2609
+  _globals['_COMPRESSIONTYPE']._serialized_start=2657
+  _globals['_COMPRESSIONTYPE']._serialized_end=2725
+  _globals['_KEYVALUE']._serialized_start=51
+  _globals['_KEYVALUE']._serialized_end=89
+  _globals['_LONGPROPERTY']._serialized_start=91
+  _globals['_LONGPROPERTY']._serialized_end=134
+  _globals['_STRINGPROPERTY']._serialized_start=136
+  _globals['_STRINGPROPERTY']._serialized_end=181
+  _globals['_NESTEDPOSITIONINFO']._serialized_start=183
+  _globals['_NESTEDPOSITIONINFO']._serialized_end=240
+  _globals['_OFFLOADDRIVERMETADATA']._serialized_start=242
+  _globals['_OFFLOADDRIVERMETADATA']._serialized_end=336
+  _globals['_OFFLOADSEGMENT']._serialized_start=339
+  _globals['_OFFLOADSEGMENT']._serialized_end=561
+  _globals['_OFFLOADCONTEXT']._serialized_start=564
+  _globals['_OFFLOADCONTEXT']._serialized_end=822
+  _globals['_MANAGEDLEDGERINFO']._serialized_start=825
+  _globals['_MANAGEDLEDGERINFO']._serialized_end=1264
+  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_start=1058
+  _globals['_MANAGEDLEDGERINFO_LEDGERINFO']._serialized_end=1264
+  _globals['_MESSAGERANGE']._serialized_start=1267
+  _globals['_MESSAGERANGE']._serialized_end=1423
+  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_start=1425
+  _globals['_BATCHEDENTRYDELETIONINDEXINFO']._serialized_end=1541
+  _globals['_LONGLISTMAP']._serialized_start=1543
+  _globals['_LONGLISTMAP']._serialized_end=1585
+  _globals['_POSITIONINFO']._serialized_start=1588
+  _globals['_POSITIONINFO']._serialized_end=1962
+  _globals['_MANAGEDCURSORINFO']._serialized_start=1965
+  _globals['_MANAGEDCURSORINFO']._serialized_end=2403
+  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_start=2405
+  _globals['_MANAGEDLEDGERINFOMETADATA']._serialized_end=2529
+  _globals['_MANAGEDCURSORINFOMETADATA']._serialized_start=2531
+  _globals['_MANAGEDCURSORINFOMETADATA']._serialized_end=2655
 # @@protoc_insertion_point(module_scope)

@@ -24,25 +24,25 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14schema_storage.proto\x12\x10magnetar.schemas\"1\n\x0cPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"]\n\nIndexEntry\x12\x0f\n\x07version\x18\x01 \x02(\x03\x12\x30\n\x08position\x18\x02 \x02(\x0b\x32\x1e.magnetar.schemas.PositionInfo\x12\x0c\n\x04hash\x18\x03 \x02(\x0c\"h\n\rSchemaLocator\x12*\n\x04info\x18\x01 \x02(\x0b\x32\x1c.magnetar.schemas.IndexEntry\x12+\n\x05index\x18\x02 \x03(\x0b\x32\x1c.magnetar.schemas.IndexEntry\"O\n\x0bSchemaEntry\x12\x13\n\x0bschema_data\x18\x02 \x02(\x0c\x12+\n\x05index\x18\x05 \x03(\x0b\x32\x1c.magnetar.schemas.IndexEntry\"\xa5\x04\n\nSchemaInfo\x12\x11\n\tschema_id\x18\x01 \x02(\t\x12\x0c\n\x04user\x18\x02 \x02(\t\x12\x35\n\x04type\x18\x03 \x02(\x0e\x32\'.magnetar.schemas.SchemaInfo.SchemaType\x12\x0e\n\x06schema\x18\x04 \x02(\x0c\x12\x11\n\ttimestamp\x18\x05 \x02(\x03\x12\x0f\n\x07\x64\x65leted\x18\x06 \x02(\x08\x12\x38\n\x05props\x18\x07 \x03(\x0b\x32).magnetar.schemas.SchemaInfo.KeyValuePair\x1a*\n\x0cKeyValuePair\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\xa4\x02\n\nSchemaType\x12\x08\n\x04NONE\x10\x01\x12\n\n\x06STRING\x10\x02\x12\x08\n\x04JSON\x10\x03\x12\x0c\n\x08PROTOBUF\x10\x04\x12\x08\n\x04\x41VRO\x10\x05\x12\x0b\n\x07\x42OOLEAN\x10\x06\x12\x08\n\x04INT8\x10\x07\x12\t\n\x05INT16\x10\x08\x12\t\n\x05INT32\x10\t\x12\t\n\x05INT64\x10\n\x12\t\n\x05\x46LOAT\x10\x0b\x12\n\n\x06\x44OUBLE\x10\x0c\x12\x08\n\x04\x44\x41TE\x10\r\x12\x08\n\x04TIME\x10\x0e\x12\r\n\tTIMESTAMP\x10\x0f\x12\x0c\n\x08KEYVALUE\x10\x10\x12\x0b\n\x07INSTANT\x10\x11\x12\r\n\tLOCALDATE\x10\x12\x12\r\n\tLOCALTIME\x10\x13\x12\x11\n\rLOCALDATETIME\x10\x14\x12\x12\n\x0ePROTOBUFNATIVE\x10\x15\x12\x0c\n\x08\x45XTERNAL\x10\x16')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14schema_storage.proto\x12\x12interpulse.schemas\"1\n\x0cPositionInfo\x12\x10\n\x08ledgerId\x18\x01 \x02(\x03\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x03\"_\n\nIndexEntry\x12\x0f\n\x07version\x18\x01 \x02(\x03\x12\x32\n\x08position\x18\x02 \x02(\x0b\x32 .interpulse.schemas.PositionInfo\x12\x0c\n\x04hash\x18\x03 \x02(\x0c\"l\n\rSchemaLocator\x12,\n\x04info\x18\x01 \x02(\x0b\x32\x1e.interpulse.schemas.IndexEntry\x12-\n\x05index\x18\x02 \x03(\x0b\x32\x1e.interpulse.schemas.IndexEntry\"Q\n\x0bSchemaEntry\x12\x13\n\x0bschema_data\x18\x02 \x02(\x0c\x12-\n\x05index\x18\x05 \x03(\x0b\x32\x1e.interpulse.schemas.IndexEntry\"\xa9\x04\n\nSchemaInfo\x12\x11\n\tschema_id\x18\x01 \x02(\t\x12\x0c\n\x04user\x18\x02 \x02(\t\x12\x37\n\x04type\x18\x03 \x02(\x0e\x32).interpulse.schemas.SchemaInfo.SchemaType\x12\x0e\n\x06schema\x18\x04 \x02(\x0c\x12\x11\n\ttimestamp\x18\x05 \x02(\x03\x12\x0f\n\x07\x64\x65leted\x18\x06 \x02(\x08\x12:\n\x05props\x18\x07 \x03(\x0b\x32+.interpulse.schemas.SchemaInfo.KeyValuePair\x1a*\n\x0cKeyValuePair\x12\x0b\n\x03key\x18\x01 \x02(\t\x12\r\n\x05value\x18\x02 \x02(\t\"\xa4\x02\n\nSchemaType\x12\x08\n\x04NONE\x10\x01\x12\n\n\x06STRING\x10\x02\x12\x08\n\x04JSON\x10\x03\x12\x0c\n\x08PROTOBUF\x10\x04\x12\x08\n\x04\x41VRO\x10\x05\x12\x0b\n\x07\x42OOLEAN\x10\x06\x12\x08\n\x04INT8\x10\x07\x12\t\n\x05INT16\x10\x08\x12\t\n\x05INT32\x10\t\x12\t\n\x05INT64\x10\n\x12\t\n\x05\x46LOAT\x10\x0b\x12\n\n\x06\x44OUBLE\x10\x0c\x12\x08\n\x04\x44\x41TE\x10\r\x12\x08\n\x04TIME\x10\x0e\x12\r\n\tTIMESTAMP\x10\x0f\x12\x0c\n\x08KEYVALUE\x10\x10\x12\x0b\n\x07INSTANT\x10\x11\x12\r\n\tLOCALDATE\x10\x12\x12\r\n\tLOCALTIME\x10\x13\x12\x11\n\rLOCALDATETIME\x10\x14\x12\x12\n\x0ePROTOBUFNATIVE\x10\x15\x12\x0c\n\x08\x45XTERNAL\x10\x16')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'schema_storage_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_POSITIONINFO']._serialized_start=42
-  _globals['_POSITIONINFO']._serialized_end=91
-  _globals['_INDEXENTRY']._serialized_start=93
-  _globals['_INDEXENTRY']._serialized_end=186
-  _globals['_SCHEMALOCATOR']._serialized_start=188
-  _globals['_SCHEMALOCATOR']._serialized_end=292
-  _globals['_SCHEMAENTRY']._serialized_start=294
-  _globals['_SCHEMAENTRY']._serialized_end=373
-  _globals['_SCHEMAINFO']._serialized_start=376
-  _globals['_SCHEMAINFO']._serialized_end=925
-  _globals['_SCHEMAINFO_KEYVALUEPAIR']._serialized_start=588
-  _globals['_SCHEMAINFO_KEYVALUEPAIR']._serialized_end=630
-  _globals['_SCHEMAINFO_SCHEMATYPE']._serialized_start=633
-  _globals['_SCHEMAINFO_SCHEMATYPE']._serialized_end=925
+  _globals['_POSITIONINFO']._serialized_start=44
+  _globals['_POSITIONINFO']._serialized_end=93
+  _globals['_INDEXENTRY']._serialized_start=95
+  _globals['_INDEXENTRY']._serialized_end=190
+  _globals['_SCHEMALOCATOR']._serialized_start=192
+  _globals['_SCHEMALOCATOR']._serialized_end=300
+  _globals['_SCHEMAENTRY']._serialized_start=302
+  _globals['_SCHEMAENTRY']._serialized_end=383
+  _globals['_SCHEMAINFO']._serialized_start=386
+  _globals['_SCHEMAINFO']._serialized_end=939
+  _globals['_SCHEMAINFO_KEYVALUEPAIR']._serialized_start=602
+  _globals['_SCHEMAINFO_KEYVALUEPAIR']._serialized_end=644
+  _globals['_SCHEMAINFO_SCHEMATYPE']._serialized_start=647
+  _globals['_SCHEMAINFO_SCHEMATYPE']._serialized_end=939
 # @@protoc_insertion_point(module_scope)

@@ -24,21 +24,21 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15transaction_log.proto\x12\x18magnetar.transaction_log\"9\n\x12LoggedSubscription\x12\r\n\x05topic\x18\x01 \x02(\t\x12\x14\n\x0csubscription\x18\x02 \x02(\t\"\xc4\x04\n\x18TransactionMetadataEntry\x12]\n\x0bmetadata_op\x18\x01 \x01(\x0e\x32H.magnetar.transaction_log.TransactionMetadataEntry.TransactionMetadataOp\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12<\n\x0f\x65xpected_status\x18\x04 \x01(\x0e\x32#.magnetar.transaction_log.TxnStatus\x12\x37\n\nnew_status\x18\x05 \x01(\x0e\x32#.magnetar.transaction_log.TxnStatus\x12\x12\n\npartitions\x18\x06 \x03(\t\x12\x43\n\rsubscriptions\x18\x07 \x03(\x0b\x32,.magnetar.transaction_log.LoggedSubscription\x12\x12\n\ntimeout_ms\x18\x08 \x01(\x04\x12\x12\n\nstart_time\x18\t \x01(\x04\x12\x1e\n\x16last_modification_time\x18\n \x01(\x04\x12\x18\n\x10max_local_txn_id\x18\x0b \x01(\x04\x12\r\n\x05owner\x18\x0c \x01(\t\"U\n\x15TransactionMetadataOp\x12\x07\n\x03NEW\x10\x00\x12\x11\n\rADD_PARTITION\x10\x01\x12\x14\n\x10\x41\x44\x44_SUBSCRIPTION\x10\x02\x12\n\n\x06UPDATE\x10\x03\"n\n\x1f\x42\x61tchedTransactionMetadataEntry\x12K\n\x0ftransaction_log\x18\x01 \x03(\x0b\x32\x32.magnetar.transaction_log.TransactionMetadataEntry*O\n\tTxnStatus\x12\x08\n\x04OPEN\x10\x00\x12\x0e\n\nCOMMITTING\x10\x01\x12\r\n\tCOMMITTED\x10\x02\x12\x0c\n\x08\x41\x42ORTING\x10\x03\x12\x0b\n\x07\x41\x42ORTED\x10\x04')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15transaction_log.proto\x12\x1ainterpulse.transaction_log\"9\n\x12LoggedSubscription\x12\r\n\x05topic\x18\x01 \x02(\t\x12\x14\n\x0csubscription\x18\x02 \x02(\t\"\xcc\x04\n\x18TransactionMetadataEntry\x12_\n\x0bmetadata_op\x18\x01 \x01(\x0e\x32J.interpulse.transaction_log.TransactionMetadataEntry.TransactionMetadataOp\x12\x18\n\x10txnid_least_bits\x18\x02 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x03 \x01(\x04\x12>\n\x0f\x65xpected_status\x18\x04 \x01(\x0e\x32%.interpulse.transaction_log.TxnStatus\x12\x39\n\nnew_status\x18\x05 \x01(\x0e\x32%.interpulse.transaction_log.TxnStatus\x12\x12\n\npartitions\x18\x06 \x03(\t\x12\x45\n\rsubscriptions\x18\x07 \x03(\x0b\x32..interpulse.transaction_log.LoggedSubscription\x12\x12\n\ntimeout_ms\x18\x08 \x01(\x04\x12\x12\n\nstart_time\x18\t \x01(\x04\x12\x1e\n\x16last_modification_time\x18\n \x01(\x04\x12\x18\n\x10max_local_txn_id\x18\x0b \x01(\x04\x12\r\n\x05owner\x18\x0c \x01(\t\"U\n\x15TransactionMetadataOp\x12\x07\n\x03NEW\x10\x00\x12\x11\n\rADD_PARTITION\x10\x01\x12\x14\n\x10\x41\x44\x44_SUBSCRIPTION\x10\x02\x12\n\n\x06UPDATE\x10\x03\"p\n\x1f\x42\x61tchedTransactionMetadataEntry\x12M\n\x0ftransaction_log\x18\x01 \x03(\x0b\x32\x34.interpulse.transaction_log.TransactionMetadataEntry*O\n\tTxnStatus\x12\x08\n\x04OPEN\x10\x00\x12\x0e\n\nCOMMITTING\x10\x01\x12\r\n\tCOMMITTED\x10\x02\x12\x0c\n\x08\x41\x42ORTING\x10\x03\x12\x0b\n\x07\x41\x42ORTED\x10\x04')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'transaction_log_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TXNSTATUS']._serialized_start=805
-  _globals['_TXNSTATUS']._serialized_end=884
-  _globals['_LOGGEDSUBSCRIPTION']._serialized_start=51
-  _globals['_LOGGEDSUBSCRIPTION']._serialized_end=108
-  _globals['_TRANSACTIONMETADATAENTRY']._serialized_start=111
-  _globals['_TRANSACTIONMETADATAENTRY']._serialized_end=691
-  _globals['_TRANSACTIONMETADATAENTRY_TRANSACTIONMETADATAOP']._serialized_start=606
-  _globals['_TRANSACTIONMETADATAENTRY_TRANSACTIONMETADATAOP']._serialized_end=691
-  _globals['_BATCHEDTRANSACTIONMETADATAENTRY']._serialized_start=693
-  _globals['_BATCHEDTRANSACTIONMETADATAENTRY']._serialized_end=803
+  _globals['_TXNSTATUS']._serialized_start=817
+  _globals['_TXNSTATUS']._serialized_end=896
+  _globals['_LOGGEDSUBSCRIPTION']._serialized_start=53
+  _globals['_LOGGEDSUBSCRIPTION']._serialized_end=110
+  _globals['_TRANSACTIONMETADATAENTRY']._serialized_start=113
+  _globals['_TRANSACTIONMETADATAENTRY']._serialized_end=701
+  _globals['_TRANSACTIONMETADATAENTRY_TRANSACTIONMETADATAOP']._serialized_start=616
+  _globals['_TRANSACTIONMETADATAENTRY_TRANSACTIONMETADATAOP']._serialized_end=701
+  _globals['_BATCHEDTRANSACTIONMETADATAENTRY']._serialized_start=703
+  _globals['_BATCHEDTRANSACTIONMETADATAENTRY']._serialized_end=815
 # @@protoc_insertion_point(module_scope)

@@ -24,19 +24,19 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dtransaction_pending_ack.proto\x12\x15magnetar.pending_acks\"\\\n\x12PendingAckMetadata\x12\x10\n\x08ledgerId\x18\x01 \x02(\x04\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x04\x12\x0f\n\x07\x61\x63k_set\x18\x03 \x03(\x03\x12\x12\n\nbatch_size\x18\x04 \x01(\x05\"\x8b\x02\n\x17PendingAckMetadataEntry\x12;\n\x0epending_ack_op\x18\x01 \x01(\x0e\x32#.magnetar.pending_acks.PendingAckOp\x12\x37\n\x08\x61\x63k_type\x18\x02 \x01(\x0e\x32%.magnetar.pending_acks.PendingAckType\x12\x18\n\x10txnid_least_bits\x18\x03 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x04 \x01(\x04\x12G\n\x14pending_ack_metadata\x18\x05 \x03(\x0b\x32).magnetar.pending_acks.PendingAckMetadata*.\n\x0cPendingAckOp\x12\x07\n\x03\x41\x43K\x10\x01\x12\n\n\x06\x43OMMIT\x10\x02\x12\t\n\x05\x41\x42ORT\x10\x03*0\n\x0ePendingAckType\x12\x0e\n\nINDIVIDUAL\x10\x00\x12\x0e\n\nCUMULATIVE\x10\x01')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dtransaction_pending_ack.proto\x12\x17interpulse.pending_acks\"\\\n\x12PendingAckMetadata\x12\x10\n\x08ledgerId\x18\x01 \x02(\x04\x12\x0f\n\x07\x65ntryId\x18\x02 \x02(\x04\x12\x0f\n\x07\x61\x63k_set\x18\x03 \x03(\x03\x12\x12\n\nbatch_size\x18\x04 \x01(\x05\"\x91\x02\n\x17PendingAckMetadataEntry\x12=\n\x0epending_ack_op\x18\x01 \x01(\x0e\x32%.interpulse.pending_acks.PendingAckOp\x12\x39\n\x08\x61\x63k_type\x18\x02 \x01(\x0e\x32\'.interpulse.pending_acks.PendingAckType\x12\x18\n\x10txnid_least_bits\x18\x03 \x01(\x04\x12\x17\n\x0ftxnid_most_bits\x18\x04 \x01(\x04\x12I\n\x14pending_ack_metadata\x18\x05 \x03(\x0b\x32+.interpulse.pending_acks.PendingAckMetadata*.\n\x0cPendingAckOp\x12\x07\n\x03\x41\x43K\x10\x01\x12\n\n\x06\x43OMMIT\x10\x02\x12\t\n\x05\x41\x42ORT\x10\x03*0\n\x0ePendingAckType\x12\x0e\n\nINDIVIDUAL\x10\x00\x12\x0e\n\nCUMULATIVE\x10\x01')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'transaction_pending_ack_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PENDINGACKOP']._serialized_start=420
-  _globals['_PENDINGACKOP']._serialized_end=466
-  _globals['_PENDINGACKTYPE']._serialized_start=468
-  _globals['_PENDINGACKTYPE']._serialized_end=516
-  _globals['_PENDINGACKMETADATA']._serialized_start=56
-  _globals['_PENDINGACKMETADATA']._serialized_end=148
-  _globals['_PENDINGACKMETADATAENTRY']._serialized_start=151
-  _globals['_PENDINGACKMETADATAENTRY']._serialized_end=418
+  _globals['_PENDINGACKOP']._serialized_start=428
+  _globals['_PENDINGACKOP']._serialized_end=474
+  _globals['_PENDINGACKTYPE']._serialized_start=476
+  _globals['_PENDINGACKTYPE']._serialized_end=524
+  _globals['_PENDINGACKMETADATA']._serialized_start=58
+  _globals['_PENDINGACKMETADATA']._serialized_end=150
+  _globals['_PENDINGACKMETADATAENTRY']._serialized_start=153
+  _globals['_PENDINGACKMETADATAENTRY']._serialized_end=426
 # @@protoc_insertion_point(module_scope)

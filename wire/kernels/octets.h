@@ -2,8 +2,8 @@
  *
  * Nothing here checks a bound except the varint functions; every caller has compared its offsets with the end before.
  */
-#ifndef MAGNETAR_OCTETS_H
-#define MAGNETAR_OCTETS_H
+#ifndef INTERPULSE_OCTETS_H
+#define INTERPULSE_OCTETS_H
 
 #include <stddef.h>
 #include <stdint.h>

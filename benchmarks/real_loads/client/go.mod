@@ -1,4 +1,4 @@
-module magnetar.test/benchmarks/real_loads
+module interpulse.test/benchmarks/real_loads
 
 go 1.24.0
 

@@ -107,7 +107,7 @@ def _parts_of(pages: Iterable[Mapping[str, Any]], texts: list[str]) -> Iterator[
 def _hole_pages(
     session: AdminSession, topic: str, subscription: str, access: Access, start: Place
 ) -> Iterator[Mapping[str, Any]]:
-    """All of a subscription's holes from there on (`.../holes`, which Magnetar's brokers have). NoSuchPosition without."""
+    """All of a subscription's holes from there on (`.../holes`, which Interpulse's brokers have). NoSuchPosition without."""
     path = f"/admin/v2/{admin_path(topic)}/subscription/{quote(subscription, safe='')}/holes"
     at: Place | None = start
     while at is not None:

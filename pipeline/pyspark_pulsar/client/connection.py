@@ -94,7 +94,7 @@ class Connection:
             raise
 
     def _handshake(self, access: Access, proxied_to: str) -> None:
-        connect = CommandConnect(client_version="magnetar-pipeline", protocol_version=_PROTOCOL_VERSION)
+        connect = CommandConnect(client_version="interpulse-pipeline", protocol_version=_PROTOCOL_VERSION)
         connect.feature_flags.supports_broker_entry_metadata = True
         secret = token(access)
         if secret:

@@ -1,6 +1,6 @@
 """Stored entries straight from the files of a bookie on this machine, which hands them over; blocking.
 
-What a bookie of Magnetar says where entries are, and how it is asked: docs/adr/0030-reads-on-one-machine.md. Apache's bookies
+What a bookie of Interpulse says where entries are, and how it is asked: docs/adr/0030-reads-on-one-machine.md. Apache's bookies
 have no such socket, and neither has one on another machine: `offered` is None then.
 """
 

@@ -56,7 +56,7 @@ def main(words: Sequence[str]) -> int:
     except OSError as error:
         return _failed(arguments, f"{type(error).__name__}: {error}")
     except ImportError as error:
-        return _failed(arguments, f"{error}: pip install 'magnetar-pipeline[spark]', where Spark does not bring it")
+        return _failed(arguments, f"{error}: pip install 'interpulse-pipeline[spark]', where Spark does not bring it")
     except KeyboardInterrupt:
         _failed(arguments, "interrupted; the same words again go on where it was")
         return _INTERRUPTED

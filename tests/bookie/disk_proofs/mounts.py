@@ -89,7 +89,7 @@ class LoopMount:
         return self._directory / "image"
 
     def _make_directory(self) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="magnetar-disk-"))
+        self._directory = Path(tempfile.mkdtemp(prefix="interpulse-disk-"))
         self.path.mkdir()
 
     def __enter__(self) -> Self:

@@ -16,10 +16,10 @@ def test_a_broker_without_a_bookie_inside_tells_of_none() -> None:
 
 def test_socket_and_token_are_told_and_kept_by_nobody_on_the_way() -> None:
     async def scenario(world: AdminWorld) -> None:
-        inside = BookieInside(b"magnetar-bookie-1", bytes(range(16)), lambda: 7)
+        inside = BookieInside(b"interpulse-bookie-1", bytes(range(16)), lambda: 7)
         world.service.bookies_inside = {"127.0.0.1:3181": inside}
         answer = await world.call("GET", ROUTE)
-        assert answer.json == {"127.0.0.1:3181": {"socket": "magnetar-bookie-1", "token": bytes(range(16)).hex()}}
+        assert answer.json == {"127.0.0.1:3181": {"socket": "interpulse-bookie-1", "token": bytes(range(16)).hex()}}
         assert answer.headers["cache-control"] == "no-store"
         assert b'bookie_local_read_entries{cluster="standalone"} 7\n' in (await world.call("GET", "/metrics")).body
         assert bytes(range(16)).hex() not in repr(inside)

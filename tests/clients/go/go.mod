@@ -1,4 +1,4 @@
-module magnetar.test/clients/go
+module interpulse.test/clients/go
 
 go 1.24.0
 

@@ -1,4 +1,4 @@
-module magnetar.test/clients/helm
+module interpulse.test/clients/helm
 
 go 1.24.0
 

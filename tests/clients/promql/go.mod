@@ -1,4 +1,4 @@
-module magnetar.test/clients/promql
+module interpulse.test/clients/promql
 
 go 1.24
 

@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--cluster", action="store_true", help="bookies of their own instead of a standalone")
     asked = parser.parse_args()
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="magnetar-random-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="interpulse-random-") as scratch:
         directory = Path(scratch)
         seeds = range(asked.first, asked.first + asked.seeds)
         with cluster(directory) if asked.cluster else standalone(directory) as servers:
