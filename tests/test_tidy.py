@@ -16,6 +16,7 @@ from pathlib import Path
 from cli.configuration import known_keys
 from cli.standalone import SETTINGS
 from ports.settings import fold
+from tests import docstring_openings
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -88,6 +89,15 @@ def over_the_limit(found: Mapping[str, int], limit: int, exceptions: Mapping[str
 
 def test_every_module_says_what_it_owns() -> None:
     assert [path for path, module in modules().items() if module.body and not ast.get_docstring(module)] == []
+
+
+def test_docstrings_begin_with_their_subject() -> None:
+    """The list of files with others only shrinks; `python -m tests.docstring_openings` writes it anew."""
+    found, listed = docstring_openings.counts(modules()), docstring_openings.listed()
+    more = {path: count for path, count in found.items() if count > listed.get(path, 0)}
+    fewer = {path: found.get(path, 0) for path, count in listed.items() if found.get(path, 0) < count}
+    assert more == {}, "docstrings to reword: a noun or a verb first"
+    assert fewer == {}, "lines of tests/docstring_openings.txt to lower or to delete"
 
 
 def test_modules_are_short() -> None:
