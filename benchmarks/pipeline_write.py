@@ -28,7 +28,7 @@ from benchmarks.spark_sides import NOOP, KafkasSpark, OurSpark, Spark, Table
 from pipeline.pyspark_pulsar.sink.entries import COMPRESSIONS, Limits, Stamp, entries_of
 from pipeline.pyspark_pulsar.sink.frame_rows import outgoing
 from pipeline.pyspark_pulsar.sink.options import BATCH_BYTES, BATCH_MESSAGES
-from pipeline.pyspark_pulsar.sink.values import value_encoder
+from pipeline.pyspark_pulsar.sink.values.value_column import value_encoder
 from tests.clients.server_process import Ready, ServerProcess
 from tests.pipeline.written_topics import made
 

@@ -12,7 +12,7 @@ import pyarrow
 import pyarrow.parquet
 
 from pipeline.pyspark_pulsar.decode.arrow_columns import SCHEMA
-from pipeline.pyspark_pulsar.jobs.comparison import COLUMNS
+from pipeline.pyspark_pulsar.jobs.on_spark.comparison import COLUMNS
 from tests.clients.faults.checker import Topic
 from tests.pipeline.spark_process import SparkProcess
 

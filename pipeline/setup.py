@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-from setuptools import Distribution, Extension, setup
+from setuptools import Distribution, Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
 
@@ -83,16 +83,7 @@ class WholeSource(sdist):
 
 setup(
     packages=[
-        *(
-            "pyspark_pulsar",
-            "pyspark_pulsar.client",
-            "pyspark_pulsar.decode",
-            "pyspark_pulsar.frames",
-            "pyspark_pulsar.jobs",
-            "pyspark_pulsar.sink",
-            "pyspark_pulsar.spark",
-            "pulsar_frames",
-        ),
+        *find_packages(include=["pyspark_pulsar", "pyspark_pulsar.*", "pulsar_frames"]),
         *(BUNDLED, f"{BUNDLED}.generated"),
     ],
     package_dir={

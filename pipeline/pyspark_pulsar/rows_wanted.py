@@ -10,7 +10,7 @@ from .decode.arrow_columns import batch_of, keys_of, place, reasons_of
 from .decode.octets import Flags, Places
 from .decode.plain import plain_columns
 from .decode.rows import Rows
-from .decode.typed import Schema, typed_columns
+from .decode.values.typed import Schema, typed_columns
 from .errors import Undecodable
 from .holes import Runs
 from .options import Between

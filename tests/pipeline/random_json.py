@@ -19,7 +19,7 @@ import numpy
 
 from pipeline.pyspark_pulsar.decode.octets import padded
 from pipeline.pyspark_pulsar.decode.protobuf_columns import Spans
-from pipeline.pyspark_pulsar.decode.typed import Schema, column, type_of
+from pipeline.pyspark_pulsar.decode.values.typed import Schema, column, type_of
 
 _DEPTH_MAX = 3
 _UTC = ZoneInfo("UTC")

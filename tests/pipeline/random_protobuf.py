@@ -25,7 +25,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from pipeline.pyspark_pulsar.decode.message_shapes import VARINT, shape_of
 from pipeline.pyspark_pulsar.decode.octets import padded
 from pipeline.pyspark_pulsar.decode.protobuf_columns import Spans
-from pipeline.pyspark_pulsar.decode.typed import Schema, column, type_of
+from pipeline.pyspark_pulsar.decode.values.typed import Schema, column, type_of
 
 _F = FieldDescriptorProto
 _SCALARS = (

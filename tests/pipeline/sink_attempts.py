@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow
 
+from pipeline.pyspark_pulsar.sink.commits.transactions import HasEnded, TransactionClient
 from pipeline.pyspark_pulsar.sink.options import SinkOptions, parse_sink_options
 from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace, TaskResult
-from pipeline.pyspark_pulsar.sink.transactions import HasEnded, TransactionClient
 from tests.clients.server_process import Ready
 
 

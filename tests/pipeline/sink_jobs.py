@@ -58,7 +58,7 @@ def write_messages(spark: SparkSession, rows: list[tuple[Any, ...]], path: str) 
 
 def found_by_reconcile(spark: SparkSession, expected: str, found: str, by: list[str], scope: str) -> list[dict[str, Any]]:
     """The findings for two places with Parquet."""
-    from pipeline.pyspark_pulsar.jobs.comparison import Comparison, findings
+    from pipeline.pyspark_pulsar.jobs.on_spark.comparison import Comparison, findings
 
     sides = [spark.read.parquet(path) for path in (expected, found)]
     return [row.asDict(recursive=True) for row in findings(sides[0], sides[1], Comparison(tuple(by), scope)).collect()]
@@ -117,7 +117,7 @@ def land_twice(spark: SparkSession, to: str, fails: bool = False) -> list[int]:
 
     `fails`: what it has written is away, and it cannot go on.
     """
-    from pipeline.pyspark_pulsar.jobs.landed_place import LandedPlace
+    from pipeline.pyspark_pulsar.jobs.on_spark.landed_place import LandedPlace
 
     counts: list[int] = []
     frame = spark.range(3)

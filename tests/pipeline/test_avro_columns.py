@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.pyspark_pulsar.decode.avro_columns import decode
-from pipeline.pyspark_pulsar.decode.avro_schema import UnusableSchema, arrow_type, parse
 from pipeline.pyspark_pulsar.decode.octets import padded
 from pipeline.pyspark_pulsar.decode.protobuf_columns import Spans
+from pipeline.pyspark_pulsar.decode.values.avro_columns import decode
+from pipeline.pyspark_pulsar.decode.values.avro_schema import UnusableSchema, arrow_type, parse
 
 WRITTEN: dict[str, Any] = {
     "type": "record",

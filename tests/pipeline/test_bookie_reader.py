@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.pyspark_pulsar.client import bookie_reader, nearby_bookie, split_reader, split_rows, witness
-from pipeline.pyspark_pulsar.client.bookie_connection import BookieConnection
-from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader, NeedsBroker, nearest
+from pipeline.pyspark_pulsar.client import split_reader, split_rows
+from pipeline.pyspark_pulsar.client.bookies import bookie_reader, nearby_bookie, witness
+from pipeline.pyspark_pulsar.client.bookies.bookie_connection import BookieConnection
+from pipeline.pyspark_pulsar.client.bookies.bookie_reader import BookieReader, NeedsBroker, nearest
 from pipeline.pyspark_pulsar.decode import plain, rows
 from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.ledger_places import Ensemble, LedgerPlaces, parse_places

@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 
-from pipeline.pyspark_pulsar.client import bookie_reader, bookies_inside, split_rows, witness
+from pipeline.pyspark_pulsar.client import split_rows
 from pipeline.pyspark_pulsar.client.admin import ledgers_of, ledgers_of_all
-from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader
+from pipeline.pyspark_pulsar.client.bookies import bookie_reader, bookies_inside, witness
+from pipeline.pyspark_pulsar.client.bookies.bookie_reader import BookieReader
+from pipeline.pyspark_pulsar.client.bookies.local_files import LocalFiles, Offer
 from pipeline.pyspark_pulsar.client.connection import Lost
-from pipeline.pyspark_pulsar.client.local_files import LocalFiles, Offer
 from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.ledger_places import Ensemble, LedgerPlaces
 from pipeline.pyspark_pulsar.options import Access, parse_options

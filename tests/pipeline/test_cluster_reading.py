@@ -8,9 +8,10 @@ from typing import Any
 import pulsar
 import pytest
 
-from pipeline.pyspark_pulsar.client import bookie_reader, nearby_bookie, split_rows
+from pipeline.pyspark_pulsar.client import split_rows
 from pipeline.pyspark_pulsar.client.admin import ledgers_of_all
-from pipeline.pyspark_pulsar.client.bookie_connection import BookieConnection
+from pipeline.pyspark_pulsar.client.bookies import bookie_reader, nearby_bookie
+from pipeline.pyspark_pulsar.client.bookies.bookie_connection import BookieConnection
 from pipeline.pyspark_pulsar.client.brokers import topics_of
 from pipeline.pyspark_pulsar.client.connection import Lost
 from pipeline.pyspark_pulsar.client.split_rows import rows_of_split

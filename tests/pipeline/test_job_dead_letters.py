@@ -8,7 +8,7 @@ import pulsar
 import pytest
 
 from pipeline.pyspark_pulsar.jobs import command_line
-from pipeline.pyspark_pulsar.jobs.held_letters import HeldLetters, left
+from pipeline.pyspark_pulsar.jobs.letters.held_letters import HeldLetters, left
 from pipeline.pyspark_pulsar.jobs.progress import Progress
 from pipeline.pyspark_pulsar.options import parse_options
 from pipeline.pyspark_pulsar.positions import Place

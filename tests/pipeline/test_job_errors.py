@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.pyspark_pulsar.jobs import command_line
-from pipeline.pyspark_pulsar.jobs import land as land_job
 from pipeline.pyspark_pulsar.jobs.command_line import main
+from pipeline.pyspark_pulsar.jobs.on_spark import land as land_job
 from tests.bookie.disk_proofs.mounts import LoopMount, need_loop_mounts
 from tests.clients.python_client import published, until
 from tests.clients.server_process import Ready, ServerProcess

@@ -6,7 +6,7 @@ import numpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.pyspark_pulsar.jobs.order import moved
+from pipeline.pyspark_pulsar.jobs.on_spark.order import moved
 
 
 def fewest(ranks: tuple[int, ...]) -> int:

@@ -8,8 +8,8 @@ import pytest
 
 from pipeline.pyspark_pulsar.decode.arrow_columns import MESSAGE_ID
 from pipeline.pyspark_pulsar.errors import PipelineError, WrongOption
-from pipeline.pyspark_pulsar.jobs.pace import Clock, Pace, Stopped
-from pipeline.pyspark_pulsar.jobs.source_positions import entry_of, sequence_ids
+from pipeline.pyspark_pulsar.jobs.copies.pace import Clock, Pace, Stopped
+from pipeline.pyspark_pulsar.jobs.copies.source_positions import entry_of, sequence_ids
 
 
 @dataclass

@@ -17,10 +17,10 @@ import pytest
 from pipeline.pyspark_pulsar.errors import PipelineError
 from pipeline.pyspark_pulsar.jobs import audit
 from pipeline.pyspark_pulsar.jobs.command_line import main
-from pipeline.pyspark_pulsar.jobs.interruptible import Interruption
+from pipeline.pyspark_pulsar.jobs.on_spark.interruptible import Interruption
+from pipeline.pyspark_pulsar.jobs.on_spark.spark_errors import reason
 from pipeline.pyspark_pulsar.jobs.progress import Progress, line
 from pipeline.pyspark_pulsar.jobs.report import Report, Table, write
-from pipeline.pyspark_pulsar.jobs.spark_errors import reason
 
 _ALONE = {"meta", "rect"}
 

@@ -7,8 +7,16 @@ import pytest
 
 from pipeline.pyspark_pulsar.decode.arrow_columns import SCHEMA
 from pipeline.pyspark_pulsar.errors import WrongOption
-from pipeline.pyspark_pulsar.jobs.letter_filter import parse_filter
-from pipeline.pyspark_pulsar.jobs.letters import COLUMNS, NO_CAUSE, Groups, Letter, cause_of, letters_of, subscription_in
+from pipeline.pyspark_pulsar.jobs.letters.letter_causes import (
+    COLUMNS,
+    NO_CAUSE,
+    Groups,
+    Letter,
+    cause_of,
+    letters_of,
+    subscription_in,
+)
+from pipeline.pyspark_pulsar.jobs.letters.letter_filter import parse_filter
 
 TOPIC = "persistent://public/default/orders"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy
 import pytest
 
-from pipeline.pyspark_pulsar.client import bookie_reader, local_files
-from pipeline.pyspark_pulsar.client.bookie_connection import BookieConnection
-from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader, NeedsBroker
+from pipeline.pyspark_pulsar.client.bookies import bookie_reader, local_files
+from pipeline.pyspark_pulsar.client.bookies.bookie_connection import BookieConnection
+from pipeline.pyspark_pulsar.client.bookies.bookie_reader import BookieReader, NeedsBroker
+from pipeline.pyspark_pulsar.client.bookies.local_files import LocalFiles, Offer
 from pipeline.pyspark_pulsar.client.connection import Lost
-from pipeline.pyspark_pulsar.client.local_files import LocalFiles, Offer
 from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.ledger_places import Ensemble, LedgerPlaces
 from pipeline.pyspark_pulsar.options import Access

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.pyspark_pulsar.client.admin import unacknowledged_of
 from pipeline.pyspark_pulsar.names import admin_path, cursor_name
-from pipeline.pyspark_pulsar.sink.commits import commit
+from pipeline.pyspark_pulsar.sink.commits.batch_commits import commit
 from pipeline.pyspark_pulsar.sink.options import parse_sink_options
 from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace
 from tests.clients.python_client import quiet_client, until

@@ -12,7 +12,7 @@ import pytest
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 
 from pipeline.pyspark_pulsar.decode.rows import rows_of
-from pipeline.pyspark_pulsar.decode.typed import Schema
+from pipeline.pyspark_pulsar.decode.values.typed import Schema
 from pipeline.pyspark_pulsar.options import Between
 from pipeline.pyspark_pulsar.rows_wanted import Wanted, wanted_batch
 from tests.pipeline import random_json, random_protobuf

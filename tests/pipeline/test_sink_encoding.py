@@ -21,9 +21,9 @@ from pipeline.pyspark_pulsar.sink.errors import WrongFrame
 from pipeline.pyspark_pulsar.sink.frame_rows import check_columns, outgoing
 from pipeline.pyspark_pulsar.sink.frame_types import usual
 from pipeline.pyspark_pulsar.sink.messages import encoded, encoded_messages, wire_keys
-from pipeline.pyspark_pulsar.sink.pieces import sizes_of
 from pipeline.pyspark_pulsar.sink.routing import java_string_hash, murmur3, partitions_of
-from pipeline.pyspark_pulsar.sink.values import value_encoder
+from pipeline.pyspark_pulsar.sink.values.pieces import sizes_of
+from pipeline.pyspark_pulsar.sink.values.value_column import value_encoder
 from tests.pipeline.sections import block
 from wire.payloads import message_metadata, split_section, verify
 

@@ -14,9 +14,11 @@ import pytest
 
 from pipeline.pyspark_pulsar.client.admin import ledgers_of
 from pipeline.pyspark_pulsar.errors import NoSuchTopic, Refused
-from pipeline.pyspark_pulsar.sink import commits, publisher
-from pipeline.pyspark_pulsar.sink.commit_log import CommitLog, log_topic
-from pipeline.pyspark_pulsar.sink.commit_records import Decision
+from pipeline.pyspark_pulsar.sink import publisher
+from pipeline.pyspark_pulsar.sink.commits import batch_commits as commits
+from pipeline.pyspark_pulsar.sink.commits.commit_log import CommitLog, log_topic
+from pipeline.pyspark_pulsar.sink.commits.commit_records import Decision
+from pipeline.pyspark_pulsar.sink.commits.transactions import TransactionClient
 from pipeline.pyspark_pulsar.sink.entries import Entry
 from pipeline.pyspark_pulsar.sink.errors import (
     BatchChanged,
@@ -28,7 +30,6 @@ from pipeline.pyspark_pulsar.sink.errors import (
 )
 from pipeline.pyspark_pulsar.sink.publisher import Publisher
 from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace
-from pipeline.pyspark_pulsar.sink.transactions import TransactionClient
 from tests.clients.python_client import quiet_client
 from tests.clients.server_process import Ready, ServerProcess
 from tests.pipeline.sink_attempts import Attempt, Died, dying, frame, numbers, options, ran

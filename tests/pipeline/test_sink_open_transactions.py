@@ -6,9 +6,9 @@ import pytest
 
 from pipeline.pyspark_pulsar.client.admin import ledgers_of
 from pipeline.pyspark_pulsar.errors import NoSuchTopic, Refused
-from pipeline.pyspark_pulsar.sink import commits
-from pipeline.pyspark_pulsar.sink.commit_log import CommitLog, log_topic
-from pipeline.pyspark_pulsar.sink.commit_records import Decision
+from pipeline.pyspark_pulsar.sink.commits import batch_commits as commits
+from pipeline.pyspark_pulsar.sink.commits.commit_log import CommitLog, log_topic
+from pipeline.pyspark_pulsar.sink.commits.commit_records import Decision
 from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace
 from tests.clients.server_process import Ready
 from tests.pipeline.sink_attempts import Attempt, frame, has_ended, numbers, options, ran

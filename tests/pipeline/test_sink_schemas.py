@@ -18,13 +18,13 @@ from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.pyspark_pulsar.decode import protobuf_messages, protobuf_schema
 from pipeline.pyspark_pulsar.decode.octets import padded
 from pipeline.pyspark_pulsar.decode.protobuf_columns import Spans
+from pipeline.pyspark_pulsar.decode.values import protobuf_messages, protobuf_schema
 from pipeline.pyspark_pulsar.sink.errors import WrongFrame
 from pipeline.pyspark_pulsar.sink.frame_rows import check_columns, outgoing
-from pipeline.pyspark_pulsar.sink.protobuf_values import native_definition, protobuf_values
-from pipeline.pyspark_pulsar.sink.values import pair_encoder, value_encoder
+from pipeline.pyspark_pulsar.sink.values.protobuf_values import native_definition, protobuf_values
+from pipeline.pyspark_pulsar.sink.values.value_column import pair_encoder, value_encoder
 
 UTC = datetime.UTC
 LATE = datetime.datetime(2026, 11, 22, 8, 1, 2, 345_678, UTC)

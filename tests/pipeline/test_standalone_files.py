@@ -13,8 +13,9 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from pipeline.pyspark_pulsar.client import bookie_reader, bookies_inside, split_rows
+from pipeline.pyspark_pulsar.client import split_rows
 from pipeline.pyspark_pulsar.client.admin import ledgers_of
+from pipeline.pyspark_pulsar.client.bookies import bookie_reader, bookies_inside
 from pipeline.pyspark_pulsar.client.split_rows import rows_of_split
 from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.options import parse_options

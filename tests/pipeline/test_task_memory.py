@@ -3,9 +3,10 @@
 import numpy
 import pytest
 
-from pipeline.pyspark_pulsar.client import bookie_reader, split_reader
-from pipeline.pyspark_pulsar.client.bookie_connection import BookieConnection
-from pipeline.pyspark_pulsar.client.bookie_reader import BookieReader
+from pipeline.pyspark_pulsar.client import split_reader
+from pipeline.pyspark_pulsar.client.bookies import bookie_reader
+from pipeline.pyspark_pulsar.client.bookies.bookie_connection import BookieConnection
+from pipeline.pyspark_pulsar.client.bookies.bookie_reader import BookieReader
 from pipeline.pyspark_pulsar.client.connection import Connection
 from pipeline.pyspark_pulsar.client.split_reader import SplitReader
 from pipeline.pyspark_pulsar.decode import rows as rows_module

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pipeline.pyspark_pulsar.decode.octets import padded
 from pipeline.pyspark_pulsar.decode.protobuf_columns import Spans
 from pipeline.pyspark_pulsar.decode.rows import rows_of
-from pipeline.pyspark_pulsar.decode.typed import Schema, column, type_of
+from pipeline.pyspark_pulsar.decode.values.typed import Schema, column, type_of
 from pipeline.pyspark_pulsar.errors import Undecodable
 from pipeline.pyspark_pulsar.options import Between
 from pipeline.pyspark_pulsar.rows_wanted import Wanted, wanted_batch

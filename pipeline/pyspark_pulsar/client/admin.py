@@ -15,7 +15,7 @@ from ..options import Access
 from ..partly import parts_in
 from ..positions import Ledger, Place, parse_place
 from .admin_session import AdminSession
-from .bookies_inside import placed
+from .bookies.bookies_inside import placed
 from .brokers import tried_again
 
 _SESSIONS_MAX = 8

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandGetSchema, CommandGetSchemaResponse, KeyValue, ServerError
 from wire.generated.pulsar_api_pb2 import Schema as RegistrySchema
 
-from ..decode.typed import Schema
+from ..decode.values.typed import Schema
 from ..errors import Refused
 from ..names import partitioned_name
 from ..options import Access

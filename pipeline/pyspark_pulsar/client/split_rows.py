@@ -11,10 +11,10 @@ from ..options import SourceOptions
 from ..plan import Split
 from ..positions import LedgerRange, Place, ranges_before
 from .admin import ledgers_of
-from .bookie_reader import BookieReader, NeedsBroker
+from .bookies.bookie_reader import BookieReader, NeedsBroker
+from .bookies.witness import Witness
 from .split_reader import SplitReader
 from .whole_messages import whole_messages
-from .witness import Witness
 
 _log = logging.getLogger(__name__)
 

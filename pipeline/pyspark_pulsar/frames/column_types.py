@@ -8,8 +8,8 @@ import pyarrow
 from ..client.brokers import topics_of
 from ..client.registry import latest_schemas, schema_version
 from ..decode.arrow_columns import SCHEMA
-from ..decode.avro_schema import UnusableSchema
-from ..decode.typed import Schema, types_of
+from ..decode.values.avro_schema import UnusableSchema
+from ..decode.values.typed import Schema, types_of
 from ..errors import NoSuchTopic, WrongOption
 from ..names import partitioned_name
 from ..options import SourceOptions

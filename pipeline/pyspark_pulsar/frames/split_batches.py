@@ -9,7 +9,7 @@ import pyarrow
 
 from ..client.registry import schema_version
 from ..client.split_rows import rows_of_split
-from ..decode.typed import Schema
+from ..decode.values.typed import Schema
 from ..errors import WrongOption
 from ..holes import Unacknowledged
 from ..options import SourceOptions

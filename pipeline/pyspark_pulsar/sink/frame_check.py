@@ -9,7 +9,7 @@ from .errors import WrongFrame
 from .frame_rows import outgoing, text_or_bytes
 from .frame_types import usual
 from .options import SinkOptions
-from .values import ValueEncoder, pair_encoder, value_encoder
+from .values.value_column import ValueEncoder, pair_encoder, value_encoder
 
 
 def encoder_of(options: SinkOptions, schema: Any) -> ValueEncoder:

@@ -10,7 +10,7 @@ import pyarrow.compute
 from ..decode.octets import Words
 from .errors import WrongFrame
 from .messages import Keys, OutgoingRows, encoded_properties, wire_keys
-from .values import ValueEncoder
+from .values.value_column import ValueEncoder
 
 BROKERS_OWN = {"message_id", "index", "publish_time", "producer", "sequence_id", "schema_version", "error"}
 """Columns of a frame that was read: brokers and producers set them anew, so they are left out."""

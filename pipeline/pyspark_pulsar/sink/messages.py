@@ -15,7 +15,7 @@ import pyarrow.compute
 
 from ..decode.compiled import compiled
 from ..decode.octets import Flags, Places, Words
-from .pieces import big_endian, constant, grouped, is_null, joined, piece, sizes_of, varints
+from .values.pieces import big_endian, constant, grouped, is_null, joined, piece, sizes_of, varints
 
 kernel = compiled("outgoing")
 """`wire.kernels.outgoing`, for what is written."""

@@ -13,7 +13,7 @@ from ..names import full_name
 from ..options import Access
 from .entries import COMPRESSIONS, Limits
 from .routing import HASHES
-from .values import KINDS
+from .values.value_column import KINDS
 
 AT_LEAST_ONCE, DEDUPLICATION, TRANSACTIONS = "AT-LEAST-ONCE", "DEDUPLICATION", "TRANSACTIONS"
 GUARANTEES = (AT_LEAST_ONCE, DEDUPLICATION, TRANSACTIONS)

@@ -10,7 +10,7 @@ import numpy
 
 from ..decode.octets import Octets, Places
 from .messages import Keys
-from .pieces import is_null, sizes_of
+from .values.pieces import is_null, sizes_of
 
 HASHES = ("JAVASTRINGHASH", "MURMUR3_32HASH")
 TURN_ROWS = 1000

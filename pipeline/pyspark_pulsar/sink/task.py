@@ -17,8 +17,9 @@ import pyarrow
 
 from ..errors import PipelineError, WrongOption
 from ..names import full_name
-from .commit_log import log_topic, note
-from .commit_records import Opened, Written
+from .commits.commit_log import log_topic, note
+from .commits.commit_records import Opened, Written
+from .commits.transactions import HasEnded, TransactionClient, coordinators
 from .entries import Stamp, TxnId
 from .errors import BatchChanged
 from .frame_check import encoder_of
@@ -29,8 +30,7 @@ from .options import AT_LEAST_ONCE, DEDUPLICATION, TRANSACTIONS, SinkOptions
 from .publisher import Producing, Publisher
 from .routing import partitions_of
 from .topics import check_deduplicates, partition_count
-from .transactions import HasEnded, TransactionClient, coordinators
-from .values import ValueEncoder
+from .values.value_column import ValueEncoder
 
 _log = logging.getLogger(__name__)
 _SLICE_BYTES_MAX = 16 << 20

@@ -10,7 +10,7 @@ import pyarrow
 from pyspark.sql.pandas.types import from_arrow_schema, from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
-from ..decode.typed import Schema
+from ..decode.values.typed import Schema
 from ..errors import WrongOption
 from ..frames.column_types import arrow_schema, check_once, chosen_columns, registry_schema
 from ..options import SourceOptions

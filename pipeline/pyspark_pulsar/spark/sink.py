@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..errors import WrongOption
-from ..sink import commits
+from ..sink.commits import batch_commits as commits
 from ..sink.frame_check import check_types
 from ..sink.frame_rows import check_columns
 from ..sink.options import DEDUPLICATION, TRANSACTIONS, SinkOptions, parse_sink_options

@@ -11,7 +11,7 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from ..errors import PipelineError, WrongOption
-from ..sink import commits
+from ..sink.commits import batch_commits as commits
 from ..sink.options import AT_LEAST_ONCE
 from ..sink.task import SinkTask, TaskPlace
 from .sink import Done, checked_options, results_of

@@ -13,7 +13,8 @@ from unittest import mock
 import pyarrow
 from pyspark.sql import datasource
 
-from pipeline.pyspark_pulsar.client import bookie_reader, bookies_inside, nearby_bookie, split_reader, whole_messages, witness
+from pipeline.pyspark_pulsar.client import split_reader, whole_messages
+from pipeline.pyspark_pulsar.client.bookies import bookie_reader, bookies_inside, nearby_bookie, witness
 from pipeline.pyspark_pulsar.decode import arrow_columns, plain, singles
 from pipeline.pyspark_pulsar.decode import rows as rows_of_blocks
 from pipeline.pyspark_pulsar.decode.arrow_columns import SCHEMA

@@ -1,0 +1,1 @@
+"""Entries straight from bookies: over their port, or from their files."""

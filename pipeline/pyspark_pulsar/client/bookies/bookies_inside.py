@@ -1,0 +1,116 @@
+"""Bookies inside a broker's process, as a standalone has one: which there are, and what is in their files; blocking.
+
+Nobody listens at the address by which ledgers name them. Their broker tells of them, a super-user where it asks who somebody is
+(docs/adr/0030-reads-on-one-machine.md). A plan asks which there are, and a task for the token, so that no plan carries it.
+Apache's brokers have no such route, which costs a plan one answer of 404.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ...decode.octets import Places
+from ...errors import NoSuchTopic, Refused
+from ...options import Access
+from ...positions import Ledger
+from ..admin_session import AdminSession
+from ..connection import Lost
+from .bookie_answers import Answers
+from .local_files import LocalFiles, Offer
+
+_PATH = "/admin/v2/bookies/local-reads"
+_LOOPBACK = "127."
+"""They are called so: of a ledger of other bookies nobody asks."""
+_ASKED_SECONDS_MAX = 5.0
+"""Who does not answer sooner is done without: all that is lost is speed."""
+_REMEMBERED_SECONDS = 10.0
+"""By a process: a plan of many topics, and a task of many ledgers, ask once."""
+_REMEMBERED_MAX = 100
+_remembered: dict[Access, tuple[float, Mapping[str, Offer]]] = {}
+"""Until when, and what was told, to whom."""
+
+
+def placed(ledgers: Sequence[Ledger], access: Access) -> list[Ledger]:
+    """With which of their bookies are inside a broker.
+
+    Of a ledger that is written to the places are left where all its bookies are: what the broker says is in it was stored by
+    its own bookie, and no other one can have taken its place.
+    """
+    asks = any(name.startswith(_LOOPBACK) for each in ledgers for name in _bookies(each))
+    inside = frozenset(_offers(access)) if asks else frozenset[str]()
+    return [_placed(each, inside) for each in ledgers]
+
+
+def _bookies(ledger: Ledger) -> frozenset[str]:
+    return frozenset() if ledger.places is None else ledger.places.bookies
+
+
+def _placed(ledger: Ledger, inside: frozenset[str]) -> Ledger:
+    if ledger.places is None:
+        return ledger
+    here = ledger.places.bookies & inside
+    if not ledger.places.is_closed and here != ledger.places.bookies:
+        return replace(ledger, places=None)
+    return replace(ledger, places=replace(ledger.places, inside=here)) if here else ledger
+
+
+def _offers(access: Access) -> Mapping[str, Offer]:
+    """By the names of the bookies, {} where nobody tells."""
+    if not _is_remembered(access):
+        _remember(access, _asked(access))
+    return _remembered[access][1]
+
+
+def _is_remembered(access: Access) -> bool:
+    return access in _remembered and _remembered[access][0] > time.monotonic()
+
+
+def _remember(access: Access, offers: Mapping[str, Offer]) -> None:
+    if len(_remembered) >= _REMEMBERED_MAX:
+        _remembered.clear()
+    _remembered[access] = time.monotonic() + _REMEMBERED_SECONDS, offers
+
+
+def _asked(access: Access) -> Mapping[str, Offer]:
+    hasty = replace(access, timeout_seconds=min(access.timeout_seconds, _ASKED_SECONDS_MAX))
+    try:
+        with AdminSession(hasty) as session:
+            told = session.get("local reads", _PATH)
+        return {str(name): Offer(str(each["socket"]).encode(), bytes.fromhex(each["token"])) for name, each in told.items()}
+    except (NoSuchTopic, Refused, Lost):
+        return {}  # it has no such route, or does not let us; what else is wrong with it whoever reads through it is told
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return {}  # the answer is none of our brokers'
+
+
+class BookieInside:
+    """As `NearbyBookie`, of its files alone: what is in none yet is not there. Lost for whatever goes wrong."""
+
+    def __init__(self, name: str, access: Access) -> None:
+        self.identity, self._files = _opened(name, access)
+
+    def ask(self, ledger_id: int, entry_ids: Places) -> None:
+        self._files.ask(ledger_id, entry_ids)
+
+    def answers(self, entry_ids: Places, bytes_expected: int, bytes_max: int) -> Answers:
+        """See `LocalFiles.answers`."""
+        return self._files.answers(entry_ids, bytes_max)
+
+    def close(self) -> None:
+        self._files.close()
+
+
+def _opened(name: str, access: Access) -> tuple[str, LocalFiles]:
+    """And what tells it from those of the same name in other processes, and at that port."""
+    was_remembered = _is_remembered(access)
+    offer = _offers(access).get(name)
+    if offer is None:
+        raise Lost(f"bookie {name}: its broker does not hand over its files")
+    try:
+        return f"{name} {offer.socket_name.decode(errors='replace')}", LocalFiles(offer, name, access.timeout_seconds)
+    except Lost:
+        if not was_remembered:  # it is on another machine: a task of many small topics is not to ask for each
+            _remember(access, {})
+            raise
+    _remembered.pop(access, None)  # it may have been started again since its broker was asked
+    return _opened(name, access)

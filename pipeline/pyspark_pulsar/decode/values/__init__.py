@@ -1,0 +1,1 @@
+"""Payloads as Arrow columns by the registry's schemas. Pure."""

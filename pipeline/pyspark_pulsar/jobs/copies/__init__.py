@@ -1,0 +1,1 @@
+"""Copies of messages from topics to topics, without Spark."""

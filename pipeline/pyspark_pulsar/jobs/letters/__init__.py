@@ -1,0 +1,1 @@
+"""Dead letter topics: their reading, their causes, and the way back."""

@@ -1,0 +1,1 @@
+"""Transactions of a write: opened, decided once, noted in a topic and committed."""
