@@ -13,10 +13,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.clients.faults.cluster import FaultCluster, fault_cluster
-from tests.clients.faults.copies import Copies
-from tests.clients.faults.running import Verdict, survive
-from tests.clients.faults.schedule import Schedule, generated, parsed
+from tests.clients.cluster.faults.cluster import FaultCluster, fault_cluster
+from tests.clients.cluster.faults.copies import Copies
+from tests.clients.cluster.faults.running import Verdict, survive
+from tests.clients.cluster.faults.schedule import Schedule, generated, parsed
 
 MS_MIN, MS_MAX = 30_000, 60_000
 MS_A_FAULT = 3500

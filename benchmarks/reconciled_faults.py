@@ -13,7 +13,7 @@ import pyarrow.parquet
 
 from pipeline.pyspark_pulsar.decode.arrow_columns import SCHEMA
 from pipeline.pyspark_pulsar.jobs.on_spark.comparison import COLUMNS
-from tests.clients.faults.checker import Topic
+from tests.clients.cluster.faults.checker import Topic
 from tests.pipeline.spark_process import SparkProcess
 
 _COMMAND = "tests.pipeline.sink_jobs:command"

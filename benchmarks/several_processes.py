@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measured_runs import cpu_seconds
+from tests.clients.bookies.test_several_bookies import SeveralBookies
 from tests.clients.cluster_admin import owner_of, put
 from tests.clients.several_processes import SeveralBrokers
-from tests.clients.test_several_bookies import SeveralBookies
 from tests.metadata.zookeeper_server import ZooKeeperProcess
 
 WORKS: Mapping[str, Sequence[str]] = {

@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text()
 INSTALLED = ["bin/build", "pip install dist/interpulse-*.whl", "interpulse standalone"]
 """Commands that `tests/installation` runs."""
 COMPOSE = "docker compose up --build"
-"""A command whose services `tests/clients/test_compose.py` runs as processes."""
+"""A command whose services `tests/clients/deployment/test_compose.py` runs as processes."""
 
 
 def python_blocks() -> list[str]:

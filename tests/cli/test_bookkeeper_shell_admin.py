@@ -12,7 +12,7 @@ from metadata.zookeeper.store import ZooKeeperStore
 from ports.clock import RealClock
 from tests.cli.shell_cluster import Cluster, Shell, a_ledger, entry_ids, on_store, until
 from tests.clients.bookie_process import BookieProcess
-from tests.clients.repaired_cluster import AutoRecoveryProcess
+from tests.clients.bookies.repaired_cluster import AutoRecoveryProcess
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from tests.clients.compose_cluster import free_network
+from tests.clients.deployment.compose_cluster import free_network
 from tests.clients.python_client import names, publish, quiet_client, receive, until
 from tests.metadata.zookeeper_server import keep_classpath, need_zookeeper
 from tests.started_process import ROOT, StartedProcess

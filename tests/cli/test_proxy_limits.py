@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from cli.broker_process import bound_socket
 from cli.configuration import load_configuration
 from cli.proxy import ProxyServer
-from tests.clients.test_proxy_connection import Peer, made_up_broker
+from tests.clients.standalone.test_proxy_connection import Peer, made_up_broker
 from wire.frames import encode
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand

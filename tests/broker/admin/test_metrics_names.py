@@ -3,7 +3,7 @@
 import re
 from fnmatch import fnmatch
 
-from tests.clients.dashboards import NOT_HERE, stock_metrics
+from tests.clients.deployment.dashboards import NOT_HERE, stock_metrics
 from tests.started_process import ROOT
 
 

@@ -14,7 +14,7 @@ from broker.proxy.lookups import RELAYED
 from broker.proxy.settings import ProxySettings
 from tests.broker.connection.long_commands import rows
 from tests.broker.connection.peer import FakeTransport, connect, ping, play_for_real, settle
-from tests.clients.test_proxy_connection import Known
+from tests.clients.standalone.test_proxy_connection import Known
 from tests.cost import Counter
 from wire.frames import encode, next_frame
 from wire.generated import pulsar_api_pb2 as api
