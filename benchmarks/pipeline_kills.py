@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 
 from tests.clients.server_process import ServerProcess
-from tests.pipeline.killed_streams import KilledStreams
 from tests.pipeline.spark_process import SparkProcess
+from tests.pipeline.streams.killed_streams import KilledStreams
 
 
 def main() -> int:

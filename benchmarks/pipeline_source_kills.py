@@ -17,8 +17,8 @@ from typing import TypeVar
 
 from tests.clients.python_client import names, publish, quiet_client
 from tests.clients.server_process import ServerProcess
-from tests.pipeline.killed_stream import KilledStream
 from tests.pipeline.spark_process import JobFailed, SparkProcess
+from tests.pipeline.streams.killed_stream import KilledStream
 
 _TOPIC = "persistent://public/default/killed"
 _SETTINGS = ("brokerDeleteInactiveTopicsEnabled=false",)

@@ -1,11 +1,11 @@
 """Transfers in transactions while brokers and bookies are killed: `python -m benchmarks.transfers_under_fire [--kills N]`.
 
 A ZooKeeper, three bookies and some brokers (E3 Qw3 Qa2), each a process; the client is Apache's for Java
-(`tests/clients/cluster/transfers/Transfers.java`): each transaction takes a command, acknowledges it, and books it on two accounts,
-which are topics of different brokers. Amid them a broker, a bookie or both at once are killed with SIGKILL, a broker is
-stopped now and then, and all come back. At the end each command is carried out once and as a whole, the sum is 0, readers saw
-nothing before its client asked for the commit, nothing that was told is not so, no command is left, no transaction is open.
-Printed: for each kind of fault how long nothing was committed. The logs of a run that fails are kept.
+(`tests/clients/cluster/transfers/Transfers.java`): each transaction takes a command, acknowledges it, and books it on two
+accounts, which are topics of different brokers. Amid them a broker, a bookie or both at once are killed with SIGKILL, a
+broker is stopped now and then, and all come back. At the end each command is carried out once and as a whole, the sum is 0,
+readers saw nothing before its client asked for the commit, nothing that was told is not so, no command is left, no
+transaction is open. Printed: for each kind of fault how long nothing was committed. The logs of a run that fails are kept.
 """
 
 import argparse

@@ -69,7 +69,7 @@ def _built(package: str) -> Path:
         run_tool(["go", "build", "-o", str(program), package], TOOLS, BUILT_SECONDS_MAX)
     if not program.exists():
         pytest.skip(
-            f"build/tools has no {program.name}: BUILD_HELM=1 bin/test tests/clients/deployment/test_helm_chart.py builds it, with Go"
+            f"build/tools has no {program.name}: BUILD_HELM=1 bin/test tests/clients/deployment -k helm builds it, with Go"
         )
     return program
 

@@ -1,7 +1,8 @@
 """Schemathesis over the OpenAPI page of a standalone: whatever is asked, no answer is a failure of ours (5xx).
 
 One example of each route here. More by hand, on a broker that runs:
-`.venv/bin/st --config-file tests/clients/standalone/schemathesis.toml run URL/openapi.json --checks not_a_server_error --max-examples 50`
+`.venv/bin/st --config-file tests/clients/standalone/schemathesis.toml run URL/openapi.json --checks not_a_server_error
+--max-examples 50`
 """
 
 import re

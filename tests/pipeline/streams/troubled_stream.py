@@ -1,5 +1,5 @@
 """A stream out of topics on which much goes on, and what came of it row by row: how a test and a long run do it
-(`python -m tests.pipeline.troubled_stream ROUNDS SEED`).
+(`python -m tests.pipeline.streams.troubled_stream ROUNDS SEED`).
 
 Two topics of a pattern, one partitioned, whose ledgers are short: a producer goes on writing while topics are unloaded,
 partitions added, the broker is killed with -9, and the stream, of small batches, is killed and comes back from its checkpoint.

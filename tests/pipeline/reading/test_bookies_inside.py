@@ -28,10 +28,10 @@ from pipeline.pyspark_pulsar.plan import Split
 from pipeline.pyspark_pulsar.positions import LedgerRange
 from tests.bookie.real_bookie import RealBookie
 from tests.http_server import QuietHandler, serving
+from tests.pipeline.reading.test_local_files import COUNT, ENTRIES, WANTED, filled, run_of
 from tests.pipeline.scripted_bookie import ScriptedBookie, stored
 from tests.pipeline.scripted_broker import ScriptedBroker
 from tests.pipeline.sections import batch, single
-from tests.pipeline.test_local_files import COUNT, ENTRIES, WANTED, filled, run_of
 
 NAME = "127.0.0.1:3181"
 ROUTE = "/admin/v2/bookies/local-reads"

@@ -2,7 +2,7 @@
 
 What is written has a definition like the one that it is read with, and not the same: fields are new, of other types, packed or
 not, any number instead of an enumeration's; messages stand behind each other, are cut off or changed. `python -m
-tests.pipeline.random_protobuf 1000 7`: a thousand definitions from seed 7 on.
+tests.pipeline.decode.random_protobuf 1000 7`: a thousand definitions from seed 7 on.
 """
 
 import base64

@@ -11,7 +11,7 @@ from pipeline.pyspark_pulsar.sink.commits.commit_log import CommitLog, log_topic
 from pipeline.pyspark_pulsar.sink.commits.commit_records import Decision
 from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace
 from tests.clients.server_process import Ready
-from tests.pipeline.sink_attempts import Attempt, frame, has_ended, numbers, options, ran
+from tests.pipeline.sink.sink_attempts import Attempt, frame, has_ended, numbers, options, ran
 from tests.pipeline.written_topics import access, made, values
 
 pytestmark = pytest.mark.clients

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.skipif(bool(missing()), reason=missing()),
 ]
 
-JOB = "tests.pipeline.attempt_jobs:stream"
+JOB = "tests.pipeline.streams.attempt_jobs:stream"
 FILES, ROWS = 4, 400
 EXPECTED = Counter(f"{number:06}" for number in range(FILES * ROWS))
 ATTEMPTS_MAX = 8
@@ -42,7 +42,7 @@ SECONDS_MAX = 300.0
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    from tests.pipeline.spark_cluster import spark_cluster
+    from tests.pipeline.spark.local_cluster import spark_cluster
 
     with spark_cluster(tmp_path_factory.mktemp("cluster"), workers=2) as url:
         yield url
@@ -108,7 +108,7 @@ def test_a_task_that_has_two_attempts_at_once_and_one_whose_executor_is_killed_t
     cluster: str, standalone: Ready, topic: str, tmp_path: Path, guarantee: str
 ) -> None:
     """In the first batch Spark ends the slower attempt, in the second one its executor is killed with -9."""
-    from tests.pipeline.spark_cluster import SETTINGS
+    from tests.pipeline.spark.local_cluster import SETTINGS
 
     stream = Stream(standalone, topic, tmp_path, guarantee)
     with SparkProcess(tmp_path / "driver", {**SETTINGS, **SPECULATION, "spark.master": cluster}) as spark:
@@ -127,7 +127,7 @@ def test_a_stream_that_comes_back_while_a_task_of_the_killed_one_is_alive_writes
     cluster: str, standalone: Ready, topic: str, tmp_path: Path, guarantee: str
 ) -> None:
     """The zombie is stopped amid its rows when the driver is killed with -9, and goes on when another one has written them."""
-    from tests.pipeline.spark_cluster import SETTINGS
+    from tests.pipeline.spark.local_cluster import SETTINGS
 
     stream = Stream(standalone, topic, tmp_path, guarantee)
     settings = {**SETTINGS, "spark.cores.max": "2", "spark.master": cluster}

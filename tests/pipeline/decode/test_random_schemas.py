@@ -1,6 +1,6 @@
 """Random definitions, read by us and by the libraries that made them what they are; and what such runs found, by itself.
 
-Long runs: `python -m tests.pipeline.random_protobuf`, `python -m tests.pipeline.random_json`.
+Long runs: `python -m tests.pipeline.decode.random_protobuf`, `python -m tests.pipeline.decode.random_json`.
 """
 
 import base64
@@ -15,10 +15,10 @@ from pipeline.pyspark_pulsar.decode.rows import rows_of
 from pipeline.pyspark_pulsar.decode.values.typed import Schema
 from pipeline.pyspark_pulsar.options import Between
 from pipeline.pyspark_pulsar.rows_wanted import Wanted, wanted_batch
-from tests.pipeline import random_json, random_protobuf
-from tests.pipeline.random_protobuf import class_of, compared, differences, native
+from tests.pipeline.decode import random_json, random_protobuf
+from tests.pipeline.decode.random_protobuf import class_of, compared, differences, native
+from tests.pipeline.decode.test_typed_columns import typed
 from tests.pipeline.sections import block, metadata
-from tests.pipeline.test_typed_columns import typed
 from wire.payloads import payload_section
 
 _F = FieldDescriptorProto

@@ -42,7 +42,7 @@ def dead_letters(server: Ready, name: str, count: int) -> str:
     for attempt in range(_ATTEMPTS_MAX):
         topic = made(server, f"{name}-{attempt}", deduplicates=True)
         path = made(server, f"{topic}-work-DLQ").replace("://", "/")
-        command = [sys.executable, "-m", "tests.pipeline.dead_letter_client", server.broker_url, topic, f"{count}"]
+        command = [sys.executable, "-m", "tests.pipeline.jobs.dead_letter_client", server.broker_url, topic, f"{count}"]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as child:
             try:
                 until(lambda: _has_ended(child) or _letters(server, path) >= count, _SECONDS_MAX)  # noqa: B023 - asked here

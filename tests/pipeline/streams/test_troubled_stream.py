@@ -1,6 +1,6 @@
 """A stream out of topics that are unloaded, rolled, trimmed and cut into more partitions, from a broker that is killed.
 
-More rounds: `python -m tests.pipeline.troubled_stream`.
+More rounds: `python -m tests.pipeline.streams.troubled_stream`.
 """
 
 import random
@@ -10,7 +10,7 @@ import pytest
 
 from tests.clients.server_process import ServerProcess
 from tests.pipeline.spark_process import missing
-from tests.pipeline.troubled_stream import SETTINGS, TroubledStream
+from tests.pipeline.streams.troubled_stream import SETTINGS, TroubledStream
 
 pytestmark = [
     pytest.mark.clients,
@@ -21,7 +21,7 @@ pytestmark = [
 
 def test_a_stream_of_troubled_topics_that_is_killed_and_comes_back_has_each_message_once(tmp_path: Path) -> None:
     seed = random.getrandbits(32)
-    print(f"python -m tests.pipeline.troubled_stream 1 {seed}")  # who sees it fail wants to see it again
+    print(f"python -m tests.pipeline.streams.troubled_stream 1 {seed}")  # who sees it fail wants to see it again
     with ServerProcess(tmp_path / "server", SETTINGS) as server:
         server.start()
         TroubledStream(server, tmp_path, random.Random(seed)).run(rounds=1)

@@ -23,7 +23,7 @@ pytestmark = [
 JOBS = "tests.pipeline.spark_jobs"
 PREFIX = "persistent://public/default/java-"
 SOURCE = Path(__file__).parent / "JavaTopics.java"
-POM = Path(__file__).parent.parent / "clients" / "java" / "pom.xml"
+POM = Path(__file__).parent.parent.parent / "clients" / "java" / "pom.xml"
 BYTES = ("none", "lz4", "zlib", "zstd", "snappy")
 Told = dict[str, list[dict[str, Any]]]
 

@@ -8,8 +8,8 @@ import random
 import time
 from pathlib import Path
 
-from tests.pipeline.killed_streams import STALL_SECONDS_MAX
 from tests.pipeline.spark_process import SparkProcess
+from tests.pipeline.streams.killed_streams import STALL_SECONDS_MAX
 
 _JOBS = "tests.pipeline.spark_jobs"
 _LOOK_SECONDS = 0.05

@@ -11,9 +11,9 @@ import pytest
 
 from tests.clients.python_client import names, publish, quiet_client
 from tests.clients.server_process import Ready
-from tests.pipeline.killed_stream import KilledStream
-from tests.pipeline.killed_streams import KilledStreams
 from tests.pipeline.spark_process import SparkProcess
+from tests.pipeline.streams.killed_stream import KilledStream
+from tests.pipeline.streams.killed_streams import KilledStreams
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]  # on a machine that is busy with others a query takes minutes
 

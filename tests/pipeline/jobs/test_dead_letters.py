@@ -14,8 +14,8 @@ from pipeline.pyspark_pulsar.options import parse_options
 from pipeline.pyspark_pulsar.positions import Place
 from tests.clients.python_client import ask, publish, published, quiet_client, receive, until
 from tests.clients.server_process import Ready
-from tests.pipeline.dead_letter_client import dead_letters
 from tests.pipeline.job_process import JobProcess, run_job, urls, written_report
+from tests.pipeline.jobs.dead_letter_client import dead_letters
 from tests.pipeline.written_topics import made, messages, stats
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]  # on a machine that is busy with others a job takes minutes

@@ -22,8 +22,8 @@ from pipeline.pyspark_pulsar.decode.values.typed import Schema, column, type_of
 from pipeline.pyspark_pulsar.errors import Undecodable
 from pipeline.pyspark_pulsar.options import Between
 from pipeline.pyspark_pulsar.rows_wanted import Wanted, wanted_batch
+from tests.pipeline.decode.test_avro_columns import encoded
 from tests.pipeline.sections import batch, block, metadata, single
-from tests.pipeline.test_avro_columns import encoded
 from wire.payloads import payload_section
 
 

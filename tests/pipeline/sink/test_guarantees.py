@@ -32,7 +32,7 @@ from pipeline.pyspark_pulsar.sink.publisher import Publisher
 from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace
 from tests.clients.python_client import quiet_client
 from tests.clients.server_process import Ready, ServerProcess
-from tests.pipeline.sink_attempts import Attempt, Died, dying, frame, numbers, options, ran
+from tests.pipeline.sink.sink_attempts import Attempt, Died, dying, frame, numbers, options, ran
 from tests.pipeline.written_topics import made, messages, values
 
 pytestmark = pytest.mark.clients

@@ -24,7 +24,7 @@ ROWS = 3000
 @pytest.fixture
 def on_cluster(tmp_path: Path) -> Iterator[SparkProcess]:
     """A session whose tasks an executor runs."""
-    from tests.pipeline.spark_cluster import SETTINGS, spark_cluster
+    from tests.pipeline.spark.local_cluster import SETTINGS, spark_cluster
 
     with (
         spark_cluster(tmp_path / "cluster") as url,

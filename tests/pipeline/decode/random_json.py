@@ -1,7 +1,7 @@
 """Random definitions of JSON and random texts of them, read by us and by Python's json: what is not alike.
 
 Texts have more members than the definition, or fewer, some twice, numbers at their borders, line breaks, damage. `python -m
-tests.pipeline.random_json 1000 7`: a thousand definitions from seed 7 on.
+tests.pipeline.decode.random_json 1000 7`: a thousand definitions from seed 7 on.
 """
 
 import base64
