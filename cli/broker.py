@@ -12,15 +12,15 @@ from bookkeeper.ledgers import LedgerError
 from bookkeeper.network_bookies import NetworkBookies
 from bookkeeper.security_settings import BookKeeperSecuritySettings
 from bookkeeper.settings import BookKeeperSettings
-from broker.service.absent_owners import refuses_connections
 from broker.service.load.board import LoadBoard
-from broker.service.load.choosing import ByHash, ByLoad
-from broker.service.load.rules_driver import PlacementPolicies
+from broker.service.load.placement.choosing import ByHash, ByLoad
+from broker.service.load.placement.rules_driver import PlacementPolicies
 from broker.service.load.settings import LoadSettings
-from broker.service.lookups import Advertised, broker_id, parse_listeners
-from broker.service.members import MemberConflict, Members, broker_data, ownership_data
-from broker.service.namespace_bundles import NamespaceBundles
-from broker.service.ownership_driver import BundleOwnership
+from broker.service.lookup.addresses import Advertised, broker_id, parse_listeners
+from broker.service.neighbours.members import MemberConflict, Members, broker_data, ownership_data
+from broker.service.ownership.absent_owners import refuses_connections
+from broker.service.ownership.namespace_bundles import NamespaceBundles
+from broker.service.ownership.ownership_driver import BundleOwnership
 from broker.service.settings import BrokerSettings
 from cli.broker_load import LoadSurroundings, load_driver
 from cli.broker_parts import BROKER_SETTINGS, BrokerParts

@@ -3,23 +3,23 @@
 from dataclasses import dataclass
 from functools import partial
 
-from broker.admin.answers import Refusal
-from broker.admin.elsewhere import ask
+from broker.admin.rest.answers import Refusal
+from broker.admin.rest.elsewhere import ask
 from broker.errors import BrokerError
 from broker.service.broker_service import BrokerService
-from broker.service.bundles import Bundle
 from broker.service.load.auto_split import AutoSplit
 from broker.service.load.board import LoadBoard
 from broker.service.load.leader import LoadLeader, MoveFailed
 from broker.service.load.load_driver import LoadDriver
+from broker.service.load.placement.rules_driver import PlacementPolicies
 from broker.service.load.reporter import LoadReporter
-from broker.service.load.rules_driver import PlacementPolicies
 from broker.service.load.settings import LoadSettings
 from broker.service.load.shedding import Move
-from broker.service.lookups import Advertised
-from broker.service.members import Members, parse_broker_data
-from broker.service.namespace_bundles import NamespaceBundles
-from broker.service.ownership_driver import BundleOwnership
+from broker.service.lookup.addresses import Advertised
+from broker.service.neighbours.members import Members, parse_broker_data
+from broker.service.ownership.bundles import Bundle
+from broker.service.ownership.namespace_bundles import NamespaceBundles
+from broker.service.ownership.ownership_driver import BundleOwnership
 from broker.service.topic_name import NamespaceName, TopicName
 from metadata.sessions import Sessions
 from metadata.store import MetadataStore

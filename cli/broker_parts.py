@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from bookkeeper.client import BookKeeper
 from bookkeeper.ports import BookieClient
 from bookkeeper.settings import BookKeeperSettings
-from broker.admin.audit_settings import AuditSettings
+from broker.admin.rest.audit_settings import AuditSettings
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
 from broker.metrics_settings import MetricsSettings
@@ -20,7 +20,7 @@ from broker.security.settings import SecuritySettings
 from broker.security.tls_settings import TlsSettings
 from broker.service.broker_service import BrokerService
 from broker.service.load.settings import LoadSettings
-from broker.service.lookups import Advertised
+from broker.service.lookup.addresses import Advertised
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import path_excluding
 from broker.subscription.settings import DispatcherSettings

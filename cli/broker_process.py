@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from broker.service.broker_service import BrokerService
-from broker.service.lookups import Advertised
+from broker.service.lookup.addresses import Advertised
 from cli import interpreter
 from cli.ready_file import write_whole
 from ports.logs import line

@@ -12,7 +12,7 @@ from typing import Any
 
 from bookkeeper.paths import ROOT as LEDGERS
 from bookkeeper.registry import LedgerRegistry
-from broker.service.namespaces import cluster_data, default_policies, policies_path, to_json
+from broker.service.catalogue.namespaces import cluster_data, default_policies, policies_path, to_json
 from broker.service.topic_name import NamespaceName, TopicName
 from cli.initialize_cluster_options import BUNDLES, COORDINATORS
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore

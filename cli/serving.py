@@ -5,7 +5,7 @@ import logging
 import signal
 from collections.abc import Sequence
 
-from broker.admin.audit_settings import AuditSettings
+from broker.admin.rest.audit_settings import AuditSettings
 from cli.config_contradictions import contradictions
 from cli.configuration import Configuration
 from cli.configuration_verdicts import settle

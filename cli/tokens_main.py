@@ -22,11 +22,11 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from broker.security.authentication import Authentication
-from broker.security.key_material import read_material
-from broker.security.principals import AuthenticationRefused, Shown
+from broker.security.authentication.authentication import Authentication
+from broker.security.authentication.key_material import read_material
+from broker.security.authentication.principals import AuthenticationRefused, Shown
+from broker.security.authentication.tokens import secret_key
 from broker.security.settings import TOKEN, SecuritySettings
-from broker.security.tokens import secret_key
 from ports.settings import BadSetting
 
 _BITS = {"HS256": 256, "HS384": 384, "HS512": 512}

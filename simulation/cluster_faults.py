@@ -12,9 +12,9 @@ from functools import partial
 from typing import Any
 
 from broker.errors import BrokerError
-from broker.service.bundles import Bundle
 from broker.service.load.bundle_splits import LARGEST
 from broker.service.load.splitting import BundleReplaced, CannotSplit
+from broker.service.ownership.bundles import Bundle
 from broker.service.topic_name import TopicName
 from metadata.store import MetadataError
 from simulation.cluster_machines import ASKED, SESSION_SECONDS, WEB_PORT, BookieMachine, BrokerMachine, Machine

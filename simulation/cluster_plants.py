@@ -12,11 +12,11 @@ from pyroaring import BitMap
 from bookie.ledgers import Ledgers
 from bookkeeper import ledger_recovery
 from bookkeeper.ensemble import QuorumTracker
-from broker.service.bundles import Bundle
 from broker.service.load.load_driver import LoadDriver
-from broker.service.namespace_bundles import NamespaceBundles
-from broker.service.ownership import Adopted
-from broker.service.ownership_driver import BundleOwnership
+from broker.service.ownership.bundles import Bundle
+from broker.service.ownership.namespace_bundles import NamespaceBundles
+from broker.service.ownership.ownership_driver import BundleOwnership
+from broker.service.ownership.ownership_machine import Adopted
 from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
 from managed_ledger.cursor_store import CursorStore

@@ -17,9 +17,9 @@ from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers
 from bookkeeper import ledger_recovery, together
 from bookkeeper.recovery_driver import RecoveredEnd
-from broker.connection import producers
-from broker.connection.producer_handle import ProducerHandle
-from broker.connection.receipts import Receipts
+from broker.connection.producers import producers
+from broker.connection.producers.producer_handle import ProducerHandle
+from broker.connection.producers.receipts import Receipts
 from broker.topic import subscriptions
 from broker.topic.dispatch_driver import DispatchDriver
 from managed_ledger import cursor_ledger, cursor_store, factory

@@ -3,7 +3,7 @@
 from typing import Any
 
 from bookkeeper.parts import Part
-from broker.connection.receipts import Receipts
+from broker.connection.producers.receipts import Receipts
 from managed_ledger.ledger.listeners import ConfirmedListeners
 
 

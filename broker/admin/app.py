@@ -13,42 +13,42 @@ from ports.audit import Audit
 from ports.web_port import WebPort
 
 from ..errors import BrokerError
-from ..security.meters import AuthenticationMeters
+from ..security.authentication.meters import AuthenticationMeters
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
 from ..transaction.coordinators import Coordinators
-from .absent_routes import AbsentRoutes
-from .affinity import AffinityRoutes
-from .answers import Refusal, on_broker_error, on_http_error, on_metadata_error, on_refusal
-from .bookies import BookieRoutes
-from .broker_stats import BrokerStatsRoutes
-from .brokers import BrokerRoutes
-from .bundles import BundleRoutes
-from .clusters import ClusterRoutes
-from .cursors import CursorRoutes
-from .dispatch import Authorize, Dispatcher, allow_all
-from .elsewhere import to_owner
-from .endpoints import Endpoint
-from .isolation import IsolationRoutes
-from .lookup import LookupRoutes
-from .metrics import MetricsRoutes
-from .namespace_backlogs import NamespaceBacklogRoutes
-from .namespace_policies import NamespacePolicyRoutes
-from .namespace_settings import NamespaceSettingRoutes
-from .namespaces import NamespaceRoutes
-from .non_persistent import NonPersistentRoutes
-from .openapi import OpenApiRoutes
-from .permissions import PermissionRoutes
-from .resource_quotas import ResourceQuotaRoutes
-from .schemas import SchemaRoutes
-from .subscriptions import SubscriptionRoutes
-from .tenants import TenantRoutes
-from .topic_policies import TopicPolicyRoutes
-from .topics import TopicRoutes
-from .transaction_internals import TransactionInternalRoutes
-from .transaction_stats import TransactionStatRoutes
-from .transactions import TransactionRoutes
-from .unloading import UnloadingRoutes
+from .metrics.metrics import MetricsRoutes
+from .rest.answers import Refusal, on_broker_error, on_http_error, on_metadata_error, on_refusal
+from .rest.dispatch import Authorize, Dispatcher, allow_all
+from .rest.elsewhere import to_owner
+from .rest.endpoints import Endpoint
+from .rest.openapi import OpenApiRoutes
+from .routes.absent_routes import AbsentRoutes
+from .routes.cluster.affinity import AffinityRoutes
+from .routes.cluster.bookies import BookieRoutes
+from .routes.cluster.broker_stats import BrokerStatsRoutes
+from .routes.cluster.brokers import BrokerRoutes
+from .routes.cluster.clusters import ClusterRoutes
+from .routes.cluster.isolation import IsolationRoutes
+from .routes.cluster.resource_quotas import ResourceQuotaRoutes
+from .routes.lookup import LookupRoutes
+from .routes.namespaces.backlogs import NamespaceBacklogRoutes
+from .routes.namespaces.bundles import BundleRoutes
+from .routes.namespaces.namespaces import NamespaceRoutes
+from .routes.namespaces.permissions import PermissionRoutes
+from .routes.namespaces.policies import NamespacePolicyRoutes
+from .routes.namespaces.settings import NamespaceSettingRoutes
+from .routes.namespaces.tenants import TenantRoutes
+from .routes.namespaces.unloading import UnloadingRoutes
+from .routes.topic_policies.topic_policies import TopicPolicyRoutes
+from .routes.topics.cursors import CursorRoutes
+from .routes.topics.non_persistent import NonPersistentRoutes
+from .routes.topics.schemas import SchemaRoutes
+from .routes.topics.subscriptions import SubscriptionRoutes
+from .routes.topics.topics import TopicRoutes
+from .routes.transactions.internals import TransactionInternalRoutes
+from .routes.transactions.stats import TransactionStatRoutes
+from .routes.transactions.transactions import TransactionRoutes
 
 
 def admin_app(

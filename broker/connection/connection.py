@@ -26,27 +26,27 @@ from wire.kernels.sends import take_mix, take_sends
 from wire.run import HEADER_BYTES_CRC32C
 
 from ..errors import BrokerError, ServerError
-from ..security.callers import Caller
+from ..security.authorization.callers import Caller
 from . import replies
-from .command_needs import ANSWERED_AT_ONCE
-from .consumer_requests import ConsumerRequests
-from .consumers import Consumers
+from .access.command_needs import ANSWERED_AT_ONCE
+from .access.guard import SERVER_VERSION, Guard
+from .access.revocation import Attached
+from .consumers.consumer_requests import ConsumerRequests
+from .consumers.consumers import Consumers
 from .errors import ProtocolViolation
-from .guard import SERVER_VERSION, Guard
 from .liveness import Liveness
-from .lookups import Lookups
-from .producers import Producers
-from .publish_gate import PublishGate
-from .receipts import Receipts
-from .requests_under_way import RequestsUnderWay
-from .revocation import Attached
+from .producers.producers import Producers
+from .producers.publish_gate import PublishGate
+from .producers.receipts import Receipts
+from .requests.lookups import Lookups
+from .requests.schemas import Schemas
+from .requests.topic_lists import TopicLists
+from .requests.transaction_ends import TransactionEnds
+from .requests.transactions import Transactions
+from .requests.under_way import RequestsUnderWay
 from .routes import ROUTES
-from .schemas import Schemas
 from .server import Server
 from .session import Session, Tick
-from .topic_lists import TopicLists
-from .transaction_ends import TransactionEnds
-from .transactions import Transactions
 
 log = logging.getLogger(__name__)
 

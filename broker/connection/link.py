@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ..errors import BrokerError
-from ..security.callers import Caller
+from ..security.authorization.callers import Caller
 
 F = TypeVar("F")
 Routes: TypeAlias = Mapping[int, Callable[[F, BaseCommand, memoryview], None]]

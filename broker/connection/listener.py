@@ -13,7 +13,7 @@ from ..security.security import Security
 from ..service.broker_service import BrokerService
 from ..transaction.coordinators import Coordinators
 from .connection import LINGER_SECONDS, Connection
-from .publish_gate import PublishMemory
+from .producers.publish_gate import PublishMemory
 from .settings import ConnectionSettings
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,9 @@ from typing import Any
 
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
-from . import consumer_requests, consumers, lookups, producers, schemas, topic_lists, transaction_ends, transactions
+from .consumers import consumer_requests, consumers
+from .producers import producers
+from .requests import lookups, schemas, topic_lists, transaction_ends, transactions
 
 _FAMILIES: tuple[Any, ...] = (
     producers.ROUTES,

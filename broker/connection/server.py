@@ -8,7 +8,7 @@ from ports.starts import Starts
 from ..security.security import Security
 from ..service.broker_service import BrokerService
 from ..transaction.coordinators import Coordinators
-from .publish_gate import PublishMemory
+from .producers.publish_gate import PublishMemory
 from .settings import ConnectionSettings
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from wire.generated.pulsar_api_pb2 import CommandConnect
 
 from ..security.own_credentials import read_credentials
-from ..service.neighbours import Credentials
+from ..service.neighbours.neighbours import Credentials
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Any
 from wire.generated.pulsar_api_pb2 import CommandConnect
 
 from ..errors import BrokerError, ServerError
-from ..security.principals import AuthenticationRefused, Principal, Shown
+from ..security.authentication.principals import AuthenticationRefused, Principal, Shown
 from ..security.security import Security
 from .clients import Client
 

@@ -14,7 +14,7 @@ import h11
 
 from ports.logs import line
 
-from ..security.principals import AuthenticationRefused
+from ..security.authentication.principals import AuthenticationRefused
 from .brokers import Brokers
 from .clients import NOBODY, Client
 from .counts import CONTENT_TYPE, Counts

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ports.tls import RenewedTls, TlsFiles
 
-from ..service.neighbours import Neighbours
+from ..service.neighbours.neighbours import Neighbours
 from .own_credentials import own_certificate, renewed_credentials
 from .tls_settings import TlsSettings, tls_file
 

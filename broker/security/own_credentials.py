@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from ports.logs import line
 from ports.settings import BadSetting
 
-from ..service.neighbours import Credentials
-from .key_material import read_file_or_text
+from ..service.neighbours.neighbours import Credentials
+from .authentication.key_material import read_file_or_text
 
 log = logging.getLogger(__name__)
 

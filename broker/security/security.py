@@ -5,9 +5,9 @@ from typing import Any
 
 from metadata.store import MetadataStore
 
-from .authentication import Authentication
-from .authorization import Authorization
-from .callers import Caller, checked_caller
+from .authentication.authentication import Authentication
+from .authorization.authorization import Authorization
+from .authorization.callers import Caller, checked_caller
 from .settings import SecuritySettings
 
 ORIGINAL_PRINCIPAL_HEADER = "x-original-principal"

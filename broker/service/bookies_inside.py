@@ -1,7 +1,7 @@
 """BookieInside: a bookie in the broker's own process, as a standalone has one, and how readers on the machine get at its files.
 
-Nobody listens at the address by which ledgers name it, so that readers ask its broker (`broker.admin.bookies`). Why, and who
-is told: docs/adr/0030-reads-on-one-machine.md.
+Nobody listens at the address by which ledgers name it, so that readers ask its broker
+(`broker.admin.routes.cluster.bookies`). Why, and who is told: docs/adr/0030-reads-on-one-machine.md.
 """
 
 from collections.abc import Callable

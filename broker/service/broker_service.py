@@ -22,34 +22,34 @@ from ..schema.storage import SchemaStorage
 from ..topic.contract import OpenTopic, Topic
 from ..topic.policies import AutoTopicCreation
 from .bookies_inside import BookieInside
-from .default_partitions import DefaultPartitions
+from .catalogue.default_partitions import DefaultPartitions
+from .catalogue.gone_namespaces import GoneNamespaces
+from .catalogue.namespaces import Namespaces, listed
+from .catalogue.partitions import PartitionedTopicMetadata, PartitionedTopics, check_not_deleted
+from .catalogue.passing_topics import PassingTopics
+from .catalogue.topic_kinds import non_persistent_of, persistent_of, require_kind
+from .catalogue.topic_lists import NAMES_PER_SLICE, Pattern, matching, topics_hash
+from .catalogue.topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers, WatchedTopics
 from .dynamic_configuration import DynamicConfiguration, DynamicSettings
 from .errors import TopicConflict, TopicElsewhere, TopicNotFound
-from .gone_namespaces import GoneNamespaces
-from .heartbeat import Heartbeat, heartbeat_topic
-from .housekeeping import CheckUnused, Housekeeping
+from .lifecycle.heartbeat import Heartbeat, heartbeat_topic
+from .lifecycle.housekeeping import CheckUnused, Housekeeping
+from .lifecycle.loaded_topics import LoadedTopics
+from .lifecycle.partition_opening import PartitionOpening
+from .lifecycle.partitioned_deletion import DeleteElsewhere, PartitionedDeletion
 from .load.bundle_splits import BundleSplits
 from .load.load_driver import LoadDriver
 from .load.settings import LoadSettings
-from .loaded_topics import LoadedTopics
-from .lookups import Advertised, Answer, address_for, parse_listeners
-from .namespaces import Namespaces, listed
-from .neighbours import Neighbours
-from .owners import OwnerOfAll, Owners
-from .partition_opening import PartitionOpening
-from .partitioned_deletion import DeleteElsewhere, PartitionedDeletion
-from .partitions import PartitionedTopicMetadata, PartitionedTopics, check_not_deleted
-from .passing_topics import PassingTopics
-from .policy_enforcement import PolicyEnforcement
+from .lookup.addresses import Advertised, Answer, address_for, parse_listeners
+from .neighbours.neighbours import Neighbours
+from .ownership.owners import OwnerOfAll, Owners
+from .policies.policy_enforcement import PolicyEnforcement
+from .policies.topic_policies import TopicPolicyDocuments
 from .producer_names import ProducerNames
 from .settings import BrokerSettings
-from .system_logs import SystemLogs, keep_what_is_not_compacted
-from .topic_kinds import non_persistent_of, persistent_of, require_kind
-from .topic_lists import NAMES_PER_SLICE, Pattern, matching, topics_hash
+from .system_topics.system_logs import SystemLogs, keep_what_is_not_compacted
 from .topic_name import NamespaceName, TopicName, persistent_topics_path
-from .topic_policies import TopicPolicyDocuments
 from .topic_schemas import TopicSchemas
-from .topic_watchers import TopicListListener, TopicListWatcher, TopicWatchers, WatchedTopics
 
 log = logging.getLogger(__name__)
 

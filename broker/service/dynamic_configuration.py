@@ -16,7 +16,7 @@ from ports.logs import line
 from ports.settings import BadSetting
 
 from ..errors import BrokerError, ServerError
-from .namespaces import to_json
+from .catalogue.namespaces import to_json
 
 log = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from wire.transactions import TxnAction, TxnId
 from ..errors import BrokerError, ServerError
 from ..service.broker_service import BrokerService
 from ..service.errors import NamespaceNotFound
-from ..service.lookups import Advertised
-from ..service.neighbour_link import NeighbourLink, lookup
-from ..service.neighbours import Neighbours
+from ..service.lookup.addresses import Advertised
+from ..service.neighbours.neighbour_link import NeighbourLink, lookup
+from ..service.neighbours.neighbours import Neighbours
 from ..service.topic_name import TopicName
 from .contract import Participants
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from broker.security.key_material import read_file_or_text
-from broker.security.principals import AuthenticationRefused, Shown
+from broker.security.authentication.key_material import read_file_or_text
+from broker.security.authentication.principals import AuthenticationRefused, Shown
+from broker.security.authentication.tokens import TokenProvider
 from broker.security.settings import SecuritySettings
-from broker.security.tokens import TokenProvider
 from cli.client_configuration import TLS, TOKEN, ClientConfiguration, ConfigurationError, auth_method
 from cli.doctor.credential_checks import CertificateState, TokenState
 from ports.settings import BadSetting

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import MutableMapping
 from typing import Any
 
-from broker.admin.brokers import PROCESSES
-from broker.admin.metrics import GATHER, MetricsRoutes
+from broker.admin.metrics.metrics import GATHER, MetricsRoutes
+from broker.admin.routes.cluster.brokers import PROCESSES
 from cli.broker import BrokerServer
 from cli.processes.local_http import served
 from cli.processes.member import Member

@@ -13,7 +13,7 @@ PACKAGES = (
     "bookkeeper/ensemble.py", "bookkeeper/ensemble_change.py", "bookkeeper/recovery.py", "bookkeeper/metadata_codec.py",
     "bookkeeper/replica_read.py", "bookkeeper/underreplication.py", "bookkeeper/repair/plan.py",
     "bookkeeper/repair/fragments.py", "broker/subscription", "broker/topic/deduplication.py", "broker/topic/acknowledging.py",
-    "broker/topic/token_buckets.py", "broker/connection/publish_gate.py", "broker/connection/session.py",
+    "broker/topic/token_buckets.py", "broker/connection/producers/publish_gate.py", "broker/connection/session.py",
     "broker/compaction/keys.py", "broker/compaction/sifting.py", "broker/transaction/machine.py",
     "broker/transaction/records.py", "managed_ledger/cursor", "managed_ledger/cache", "managed_ledger/ledger",
     "metadata/tree.py", "metadata/claim.py", "metadata/sessions.py",

@@ -3,7 +3,8 @@
 import pytest
 
 from bookkeeper import together
-from broker.connection import consumers, producers
+from broker.connection.consumers import consumers
+from broker.connection.producers import producers
 from broker.topic import subscriptions
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from bookkeeper import together
-from broker.connection import consumers, producers
+from broker.connection.consumers import consumers
+from broker.connection.producers import producers
 from broker.topic import subscriptions
 from simulation.scenario import run_seed
 from tests.simulation.declining import decline

@@ -249,7 +249,7 @@ class ConsumerRow(Row):
 
 
 class ConsumerHandleRow(Row):
-    """A consumer as its connection knows it: see `broker.connection.consumer_handle.ConsumerHandle`."""
+    """A consumer as its connection knows it: see `broker.connection.consumers.consumer_handle.ConsumerHandle`."""
 
     __slots__ = ("_is_plain", "_link", "_partition", "consumer", "consumer_id")
 

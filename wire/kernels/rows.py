@@ -297,7 +297,7 @@ class ProducerRow(Row):
 
 
 class ReceiptsRow(Row):
-    """Receipts that are to be written: see `broker.connection.receipts.Receipts`."""
+    """Receipts that are to be written: see `broker.connection.producers.receipts.Receipts`."""
 
     __slots__ = ("_owners", "parts")
 
@@ -306,7 +306,7 @@ class ReceiptsRow(Row):
 
 
 class HandleRow(Row):
-    """A producer as its connection knows it: see `broker.connection.producer_handle.ProducerHandle`."""
+    """A producer as its connection knows it: see `broker.connection.producers.producer_handle.ProducerHandle`."""
 
     __slots__ = ("_done", "_on_drained", "_published", "_receipts", "_refused", "header_bytes", "producer")
 

@@ -7,8 +7,8 @@ from metadata.store import MetadataError
 from ports.logs import line
 
 from ...errors import BrokerError
-from ..bundles import Bundle
 from ..errors import BundleNotFound
+from ..ownership.bundles import Bundle
 from .bundle_splits import BundleSplits
 from .loads import BundleStats
 from .settings import LoadSettings

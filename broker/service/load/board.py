@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from metadata.store import MetadataError, MetadataStore, NoNode, Notification
 from ports.clock import Clock
 
-from ..bundles import Bundle
-from ..lookups import BROKERS
-from ..namespaces import to_json
+from ..catalogue.namespaces import to_json
+from ..lookup.addresses import BROKERS
+from ..ownership.bundles import Bundle
 from .loads import BrokerLoad, BundleHistory, decode_history, decode_load, encode_history, load_fields
 
 REPORTS = "/loadbalance/load-reports"

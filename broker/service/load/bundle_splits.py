@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from ports.slices import in_slices
 
 from ...topic.contract import Topic
-from ..bundles import Bundle, Bundles, parse_range, topic_hash
+from ..catalogue.topic_lists import NAMES_PER_SLICE
 from ..errors import BundleNotFound
-from ..lookups import Answer
-from ..namespace_bundles import CutChanged
-from ..owners import Owners
-from ..topic_lists import NAMES_PER_SLICE
+from ..lookup.addresses import Answer
+from ..ownership.bundles import Bundle, Bundles, parse_range, topic_hash
+from ..ownership.namespace_bundles import CutChanged
+from ..ownership.owners import Owners
 from ..topic_name import NamespaceName, TopicName
 from .settings import LoadSettings
 from .splitting import ALGORITHMS, SPECIFIED, BundleReplaced, CannotSplit, TopicLoad, at_positions, cut_boundaries

@@ -17,12 +17,12 @@ from metadata.sessions import Sessions
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 
-from ..lookups import Advertised
-from ..members import Members
-from ..namespaces import to_json
+from ..catalogue.namespaces import to_json
+from ..lookup.addresses import Advertised
+from ..neighbours.members import Members
 from .board import LoadBoard
 from .loads import BrokerLoad
-from .rules_driver import PlacementPolicies
+from .placement.rules_driver import PlacementPolicies
 from .settings import TRANSFER_SHEDDER, LoadSettings
 from .shedding import Homes, Move, UsageHistory, by_threshold, by_transfer
 

@@ -11,7 +11,7 @@ from typing import Any
 from metadata.store import MetadataError
 from wire.record import record
 
-from ..namespaces import to_json
+from ..catalogue.namespaces import to_json
 
 SHORT_SAMPLES, LONG_SAMPLES = 10, 1000
 """Apache's loadManager short and long term: how many reports a mean goes back."""

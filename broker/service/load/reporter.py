@@ -14,7 +14,7 @@ from ports.logs import line
 from ports.machine_usage import MachineUsage
 
 from ...topic.contract import Topic
-from ..bundles import Bundle
+from ..ownership.bundles import Bundle
 from ..topic_name import TopicName
 from .board import LoadBoard, Report
 from .loads import BrokerLoad, BundleHistory, BundleStats, Usage

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ..bundles import HASH_MAX, Bundle
+from ..ownership.bundles import HASH_MAX, Bundle
 from .loads import BundleStats
 
 

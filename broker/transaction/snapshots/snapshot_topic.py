@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from broker.errors import BrokerError, ServerError
+from broker.service.system_topics.event_log import EventLog, OnMessage
 from broker.service.topic_name import TopicName
-from broker.service.topic_policies_log import EventLog, OnMessage
 from ports.clock import Clock
 from wire.position import Position
 

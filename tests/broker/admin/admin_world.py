@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from broker.admin.app import admin_app
 from broker.service.broker_service import BrokerService
-from broker.service.lookups import Advertised
+from broker.service.lookup.addresses import Advertised
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName
 from broker.subscription.settings import DispatcherSettings

@@ -13,7 +13,7 @@ from typing import Any
 from bookkeeper.ledgers import Quorums
 from broker.errors import BrokerError
 from broker.schema.values import SchemaData, SchemaType
-from broker.service.housekeeping import Inactivity, SeenTopic, Standing
+from broker.service.lifecycle.housekeeping import Inactivity, SeenTopic, Standing
 from broker.service.topic_name import TopicName
 from broker.topic.consumer import TopicConsumer
 from broker.topic.contract import SubscriptionType
@@ -131,7 +131,7 @@ async def makes_no_topics(world: AdminWorld, topic: Any) -> bool:
 
 
 async def wants_encryption(world: AdminWorld, topic: Any) -> bool:
-    """Of each message the connection asks (tests/broker/connection/test_encryption_required.py)."""
+    """Of each message the connection asks (tests/broker/connection/producers/test_encryption_required.py)."""
     producer = await produce(topic, is_encrypted=True)
     found = await refused(produce(topic))
     assert bool(producer.is_encryption_required) == found

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from broker.admin.namespace_policy_table import POLICIES as OF_NAMESPACES
-from broker.admin.topic_policy_table import POLICIES as OF_TOPICS
+from broker.admin.routes.namespaces.policy_table import POLICIES as OF_NAMESPACES
+from broker.admin.routes.topic_policies.table import POLICIES as OF_TOPICS
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 from tests.broker.admin.enforced_policies import ENFORCED, Enforced, goes_when_nobody_is_there
 from tests.broker.admin.proofs import is_there
@@ -22,7 +22,7 @@ SHOWN_ELSEWHERE: Mapping[str, str] = {
     "subscriptionAuthMode": "broker/security/test_guarded_connections.py::test_a_consumer_that_is_denied_leaves_nothing_behind",
     "schemaAutoUpdateCompatibilityStrategy": "broker/service/test_topic_schemas.py::"
     "test_the_older_policy_of_a_namespace_holds_where_the_newer_says_nothing",
-    "entryFilters": "broker/admin/test_admin_bad_input.py::test_no_route_falls_over_a_body",
+    "entryFilters": "broker/admin/rest/test_bad_input.py::test_no_route_falls_over_a_body",
     "dispatcherPauseOnAckStatePersistent": "broker/topic/test_acknowledging.py::"
     "test_a_consumer_at_its_limit_of_unacked_messages_gets_more_after_acknowledging",
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.broker.admin.admin_world import AdminWorld, Answer, play
-from tests.broker.admin.test_admin_cursors import filled
+from tests.broker.admin.routes.topics.test_cursors import filled
 from tests.broker.topic.topic_world import payload
 from wire.position import Position
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.admin.dispatch import Dispatcher
+from broker.admin.rest.dispatch import Dispatcher
 from broker.service.settings import BrokerSettings
 from tests.broker.admin.admin_world import AdminWorld, play
 from tests.broker.admin.proofs import is_there
@@ -14,7 +14,7 @@ from tests.broker.admin.route_world import NAMESPACE, PASSED, PASSING, TOPIC, Ro
 ALL = tuple(routes())
 _V3 = "/admin/v3/transactions/"
 EVERYDAY = [each for each in ALL if each.tier != "T3" and not each.path.startswith(_V3)]
-"""T1 and T2. Those of transactions have tests of their own (test_admin_transactions)."""
+"""T1 and T2. Those of transactions have tests of their own (test_transactions)."""
 
 _REPLICATION, _OFFLOAD = "geo-replication", "tiered storage"
 NOT_THERE: Mapping[str, str] = {
@@ -33,7 +33,7 @@ NOTHING_TO_SEE: Mapping[str, str] = {
     f"DELETE {TOPIC}/replication": _NOTHING_THERE,
     f"DELETE {TOPIC}/replicatorDispatchRate": _NOTHING_THERE,
     f"DELETE {TOPIC}/subscriptionExpirationTime": _NOTHING_THERE,
-    f"POST {TOPIC}/createMissedPartitions": "none is missing; test_admin_partitions",
+    f"POST {TOPIC}/createMissedPartitions": "none is missing; test_partitions",
     f"POST {TOPIC}/trim": "no ledger is closed; test_topic_life.py::test_trim_reaches_the_log",
     f"PUT {TOPIC}/backlogSize": "it asks",
     "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/compatibility": "it asks",
@@ -44,8 +44,9 @@ _COMPACTION = "broker/compaction/test_compaction_told.py::test_what_a_compaction
 _DYNAMIC = "broker/service/test_dynamic_configuration.py::test_what_is_removed_has_the_value_of_the_file_again"
 ELSEWHERE: Mapping[str, str] = {
     f"PUT {TOPIC}/compaction": _COMPACTION,
-    f"GET {TOPIC}/internal-info": "broker/admin/test_internal_info.py::test_ledgers_and_cursors_are_told_as_apache_tells_them",
-    f"PUT {NAMESPACE}/{{bundle}}/split": "broker/admin/test_admin_bundles.py::test_a_split_at_positions",
+    f"GET {TOPIC}/internal-info": "broker/admin/stats/test_internal_info.py::"
+    "test_ledgers_and_cursors_are_told_as_apache_tells_them",
+    f"PUT {NAMESPACE}/{{bundle}}/split": "broker/admin/routes/namespaces/test_bundles.py::test_a_split_at_positions",
     "POST /admin/v2/brokers/configuration/{configName}/{configValue}": _DYNAMIC,
     "DELETE /admin/v2/brokers/configuration/{configName}": _DYNAMIC,
 }

@@ -7,7 +7,7 @@ import pytest
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, LEDGER_PROPERTY
 from broker.errors import BrokerError, ServerError
-from broker.service.topic_policies_log import ServedEventLog
+from broker.service.system_topics.event_log import ServedEventLog
 from broker.topic.compaction_status import CompactionState
 from broker.topic.contract import Acknowledgement, SubscriptionType
 from broker.topic.settings import TopicSettings

@@ -3,10 +3,10 @@
 import asyncio
 from typing import Any
 
-from broker.admin.internal_stats import internal_stats_json
-from broker.admin.metrics_text import family
-from broker.admin.metrics_topics import Tables
-from broker.admin.stats import topic_stats_json
+from broker.admin.metrics.text import family
+from broker.admin.metrics.topics import Tables
+from broker.admin.stats.internal_stats import internal_stats_json
+from broker.admin.stats.topic_stats import topic_stats_json
 from broker.metrics_settings import MetricsSettings
 from broker.service.topic_name import TopicName
 from broker.topic.compaction_status import CompactionState

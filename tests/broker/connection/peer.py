@@ -12,7 +12,7 @@ from broker.connection.connection import Connection
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
 from broker.service.broker_service import BrokerService
-from broker.service.lookups import Advertised
+from broker.service.lookup.addresses import Advertised
 from broker.service.settings import BrokerSettings
 from metadata.memory import MemoryStore
 from ports.clock import RealClock

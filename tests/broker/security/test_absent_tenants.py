@@ -6,7 +6,7 @@ Recorded beside Apache 4.0.8: 404 over HTTP, whoever asks; on a connection Topic
 import pytest
 
 from broker.admin.app import admin_app
-from broker.admin.authorize import authorizer
+from broker.admin.rest.authorize import authorizer
 from broker.errors import ServerError
 from broker.security.security import Security
 from tests.broker.admin.admin_world import AdminWorld

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.connection.command_needs import FOR_OWNERS, NEEDS, OF_ITS_OWN
+from broker.connection.access.command_needs import FOR_OWNERS, NEEDS, OF_ITS_OWN
 from broker.connection.connection import HANDSHAKE_BYTES_MAX
 from broker.connection.session import _FROM_BROKERS
 from broker.errors import ServerError

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.admin.dispatch import Dispatcher
-from broker.admin.endpoints import Endpoint
-from broker.security.needs import Kind
+from broker.admin.rest.dispatch import Dispatcher
+from broker.admin.rest.endpoints import Endpoint
+from broker.security.authorization.needs import Kind
 from broker.security.security import Security
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 from tests.broker.topic.topic_world import payload, send_run, settle

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from broker.admin.answers import Refusal
-from broker.admin.authorize import authorizer
-from broker.admin.dispatch import Dispatcher
-from broker.admin.endpoints import Endpoint
+from broker.admin.rest.answers import Refusal
+from broker.admin.rest.authorize import authorizer
+from broker.admin.rest.dispatch import Dispatcher
+from broker.admin.rest.endpoints import Endpoint
 from broker.connection.session import _FROM_BROKERS
 from broker.security.security import Security
 from metadata.memory import MemoryStore

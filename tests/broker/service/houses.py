@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from broker.service.absent_owners import Refuses, nobody_refuses
 from broker.service.broker_service import BrokerService
 from broker.service.load.board import LoadBoard
-from broker.service.load.choosing import ByHash, ByLoad, Chooser
-from broker.service.load.rules_driver import PlacementPolicies
-from broker.service.lookups import Advertised, broker_id
-from broker.service.members import Members, broker_data, ownership_data
-from broker.service.namespace_bundles import NamespaceBundles
-from broker.service.ownership_driver import BundleOwnership
+from broker.service.load.placement.choosing import ByHash, ByLoad, Chooser
+from broker.service.load.placement.rules_driver import PlacementPolicies
+from broker.service.lookup.addresses import Advertised, broker_id
+from broker.service.neighbours.members import Members, broker_data, ownership_data
+from broker.service.ownership.absent_owners import Refuses, nobody_refuses
+from broker.service.ownership.namespace_bundles import NamespaceBundles
+from broker.service.ownership.ownership_driver import BundleOwnership
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName
 from metadata.memory import MemoryStore, SharedTree

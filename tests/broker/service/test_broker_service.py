@@ -11,7 +11,7 @@ import pytest
 from broker.errors import BrokerError, ServerError
 from broker.service.broker_service import BrokerService
 from broker.service.errors import BadPartitionCount, NamespaceNotFound, TopicConflict, TopicNotFound
-from broker.service.lookups import Advertised
+from broker.service.lookup.addresses import Advertised
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import NamespaceName, TopicName
 from metadata.memory import MemoryStore, SharedTree

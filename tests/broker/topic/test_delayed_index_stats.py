@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from broker.admin.metrics_text import family
-from broker.admin.metrics_topics import Tables
-from broker.admin.stats import partitioned_stats_json, topic_stats_json
+from broker.admin.metrics.text import family
+from broker.admin.metrics.topics import Tables
+from broker.admin.stats.topic_stats import partitioned_stats_json, topic_stats_json
 from broker.metrics_settings import MetricsSettings
 from broker.service.topic_name import TopicName
 from broker.topic.delayed_index.stats import CREATE, LOAD, IndexMetric, IndexStats, OperationCounts, index_metrics, summed

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 
+from broker.service.system_topics.event_log import COMPACTION_CURSOR, ServedEventLog
 from broker.service.topic_name import TopicName
-from broker.service.topic_policies_log import COMPACTION_CURSOR, ServedEventLog
 from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import PersistentTopics
 from broker.topic.producer import TopicProducer

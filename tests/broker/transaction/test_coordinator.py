@@ -6,7 +6,7 @@ import random
 import pytest
 import uvloop
 
-from broker.admin.metrics_transactions import asked_text
+from broker.admin.metrics.transactions import asked_text
 from broker.errors import BrokerError, ServerError
 from broker.transaction.coordinator_driver import ANSWER_SECONDS_MAX
 from broker.transaction.log_driver import MAX_SEQUENCE

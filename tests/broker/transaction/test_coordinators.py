@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from broker.connection.listener import Listener
+from broker.connection.requests.transactions import ENDS_TOLD_MAX
 from broker.connection.settings import ConnectionSettings
-from broker.connection.transactions import ENDS_TOLD_MAX
 from broker.errors import ServerError
 from broker.service.broker_service import BrokerService
 from broker.service.settings import BrokerSettings

@@ -7,8 +7,8 @@ from typing import Any, cast
 from broker.connection.listener import Listener
 from broker.errors import BrokerError, ServerError
 from broker.service.broker_service import BrokerService
-from broker.service.lookups import Advertised, Answer
-from broker.service.neighbours import Neighbours
+from broker.service.lookup.addresses import Advertised, Answer
+from broker.service.neighbours.neighbours import Neighbours
 from broker.service.topic_name import TopicName
 from broker.transaction.coordinators import Coordinators
 from broker.transaction.participants import ParticipantsAnywhere

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap64
 
 from broker.errors import BrokerError, ServerError
+from broker.service.system_topics.event_log import OnMessage
 from broker.service.topic_name import TopicName
-from broker.service.topic_policies_log import OnMessage
 from broker.topic.transactions.aborted import AbortedSegment, AbortedTransactions
 from broker.transaction.snapshots import records
 from broker.transaction.snapshots.avro_longs import BadSnapshot

@@ -30,7 +30,7 @@ _COUNTED = re.compile(
 )
 """Of what panels show the growth."""
 AFTER_A_MINUTE = "pulsar_lb_resource_usage_stats"
-"""The leader tells it when it has compared the brokers once (tests/broker/admin/test_metrics_operations.py)."""
+"""The leader tells it when it has compared the brokers once (tests/broker/admin/metrics/test_operations.py)."""
 _OF_A_DIRECTORY = "bookie_ledger_dir_"
 
 

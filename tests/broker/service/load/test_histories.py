@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from broker.service.bundles import Bundle, Bundles
 from broker.service.load.board import BUNDLE_DATA, Report
 from broker.service.load.loads import BrokerLoad, BundleHistory, BundleStats, decode_history, encode_history
 from broker.service.load.reporter import HISTORY_SECONDS
 from broker.service.load.settings import LoadSettings
-from broker.service.ownership_driver import BundleOwnership
+from broker.service.ownership.bundles import Bundle, Bundles
+from broker.service.ownership.ownership_driver import BundleOwnership
 from broker.topic.contract import TopicActivity
 from broker.topic.stats import TopicTraffic
 from metadata.store import MetadataError

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from broker.service.bundles import Bundle, Bundles
 from broker.service.errors import BundleNotFound
 from broker.service.load.bundle_splits import LARGEST, LARGEST_ATTEMPTS_MAX, BundleSplits
 from broker.service.load.settings import LoadSettings
 from broker.service.load.splitting import cut_boundaries, in_two
-from broker.service.lookups import Answer
-from broker.service.namespace_bundles import CutChanged
-from broker.service.owners import SoleOwner
+from broker.service.lookup.addresses import Answer
+from broker.service.ownership.bundles import Bundle, Bundles
+from broker.service.ownership.namespace_bundles import CutChanged
+from broker.service.ownership.owners import SoleOwner
 from broker.service.topic_name import NamespaceName, TopicName
 from tests.broker.service.houses import TOPICS, a_cluster, play
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.service.bundles import HASH_MAX, Bundle, Bundles
 from broker.service.load.loads import BrokerLoad, BundleHistory, BundleStats, Usage
-from broker.service.load.placement import least_loaded
+from broker.service.load.placement.least_loaded import least_loaded
 from broker.service.load.shedding import Move, ThresholdRule, TransferRule, UsageHistory, by_threshold, by_transfer
 from broker.service.load.splitting import (
     ALGORITHMS,
@@ -21,6 +20,7 @@ from broker.service.load.splitting import (
     cut_boundaries,
     in_two,
 )
+from broker.service.ownership.bundles import HASH_MAX, Bundle, Bundles
 from broker.service.topic_name import NamespaceName
 
 NAMESPACE = NamespaceName("t", "n")

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.service.bundles import Bundle, Bundles
 from broker.service.errors import NoSuchBroker
 from broker.service.load.auto_split import HITS, AutoSplit
 from broker.service.load.board import REPORTS, Report, decode_report, encode_report
@@ -16,6 +15,7 @@ from broker.service.load.loads import BrokerLoad, BundleHistory, BundleStats, Us
 from broker.service.load.reporter import LoadReporter
 from broker.service.load.settings import TRANSFER_SHEDDER, LoadSettings
 from broker.service.load.shedding import Move
+from broker.service.ownership.bundles import Bundle, Bundles
 from broker.service.topic_name import NamespaceName, TopicName
 from broker.topic.stats import TopicTraffic
 from metadata.store import MetadataError

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.service.catalogue.namespaces import to_json
 from broker.service.load.loads import (
     BrokerLoad,
     BundleHistory,
@@ -15,7 +16,6 @@ from broker.service.load.loads import (
     encode_history,
     load_fields,
 )
-from broker.service.namespaces import to_json
 from metadata.store import MetadataError
 
 counts = st.integers(0, 1 << 40)

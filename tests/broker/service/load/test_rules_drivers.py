@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from broker.service.bundles import Bundle
 from broker.service.load.board import Report
 from broker.service.load.leader import LoadLeader
 from broker.service.load.loads import BrokerLoad, BundleStats, Usage
-from broker.service.load.rules_driver import domains_path, isolation_path
+from broker.service.load.placement.rules_driver import domains_path, isolation_path
 from broker.service.load.settings import TRANSFER_SHEDDER, LoadSettings
 from broker.service.load.shedding import Move
-from broker.service.namespace_bundles import LOCAL_POLICIES
+from broker.service.ownership.bundles import Bundle
+from broker.service.ownership.namespace_bundles import LOCAL_POLICIES
 from broker.service.topic_name import NamespaceName, TopicName
 from tests.broker.service.houses import TOPICS, House, a_cluster, play
-from tests.broker.service.load.test_isolation import document
+from tests.broker.service.load.placement.test_isolation import document
 
 DEFAULT = NamespaceName("public", "default")
 MB = float(1 << 20)

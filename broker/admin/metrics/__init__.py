@@ -1,0 +1,1 @@
+"""GET /metrics: the metrics of a broker in Prometheus' text form."""

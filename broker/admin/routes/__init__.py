@@ -1,0 +1,1 @@
+"""Routes of the admin REST, one folder for each concern."""

@@ -1,0 +1,1 @@
+"""Routes about tenants, namespaces, their policies and bundles."""

@@ -1,0 +1,101 @@
+"""Deletes namespaces: their topics wherever they are served, then what metadata says of them (Apache: internalDeleteNamespace).
+
+While it is being deleted a namespace is marked (`deleted` in its policies), as there. Owns nothing.
+"""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any
+
+from metadata.paths import encode_name
+from metadata.store import MetadataStore
+from ports.slices import in_slices
+
+from ....service.broker_service import BrokerService
+from ....service.catalogue.namespaces import policies_path
+from ....service.catalogue.topic_lists import NAMES_PER_SLICE
+from ....service.errors import BundleNotFound, TopicElsewhere, TopicNotFound
+from ....service.lookup.addresses import Answer
+from ....service.topic_name import NamespaceName, TopicName
+from ...rest.answers import Refusal
+from ...rest.documents import Documents
+from ...rest.elsewhere import ask
+from .bundles import bundles_of
+from .unloading import unload_namespace
+
+_LEFT_BEHIND = (
+    "/admin/local-policies",
+    "/admin/partitioned-topics",
+    "/managed-ledgers",
+    "/schemas",
+    "/loadbalance/bundle-data",
+    "/loadbalance/resource-quota",
+)
+_DOMAINS = ("persistent", "non-persistent")
+
+
+class NamespaceDeletion:
+    """Of one cluster."""
+
+    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
+        self._service, self._store, self._documents = service, store, Documents(store)
+
+    async def delete(self, namespace: NamespaceName, *, is_forced: bool) -> None:
+        """Refusal: 404, or 409 when there are topics in it and it is not forced."""
+        path = policies_path(namespace)
+        if not await self._store.exists(path):
+            raise Refusal(404, f"Namespace {namespace} does not exist.")
+        await self._mark(path, is_deleted=True)
+        topics = await self._service.list_topics(namespace, system_topics=True)
+        partitioned = [each for domain in _DOMAINS for each in await self._partitioned(namespace, domain)]
+        of_system = [topic async for topic in in_slices(topics, NAMES_PER_SLICE) if topic.is_system]
+        if not is_forced and (partitioned or len(of_system) < len(topics)):
+            await self._mark(path, is_deleted=False)
+            raise Refusal(409, "Cannot delete non empty namespace")
+        known = set(of_system)
+        async for topic in in_slices(chain((topic for topic in topics if topic not in known), of_system)):
+            await self._delete_topic(topic)  # the system's last: they say how the others are to be treated
+        await unload_namespace(self._service, namespace)
+        await self._delete_schemas(namespace)
+        for root in _LEFT_BEHIND:
+            await self._documents.delete_tree(f"{root}/{namespace}")
+        await self._documents.delete(path)
+
+    async def delete_bundle(self, namespace: NamespaceName, text: str, *, is_forced: bool) -> Answer | None:
+        """The topics in it, and who owns it gives it up; the range stays. The other broker that owns it. As `delete`."""
+        bundle = (await bundles_of(self._service, namespace)).named(text)
+        if bundle is None:
+            raise BundleNotFound(str(namespace), text)
+        listed = in_slices(await self._service.list_topics(namespace), NAMES_PER_SLICE)
+        topics = [topic async for topic in listed if bundle.covers(topic)]
+        if topics and not is_forced:
+            raise Refusal(409, "Cannot delete non empty bundle")
+        async for topic in in_slices(topics):
+            await self._delete_topic(topic)
+        return await self._service.owners.unload(namespace, text)
+
+    async def _delete_schemas(self, namespace: NamespaceName) -> None:
+        """Those of the system's own topics, and of topics that never were: with their ledgers, which nobody else knows."""
+        async for name in in_slices(await self._store.children(f"/schemas/{namespace}")):
+            await self._service.schemas.delete(TopicName.of_metadata("persistent", namespace, name), "", force=True)
+
+    async def _partitioned(self, namespace: NamespaceName, domain: str) -> list[TopicName]:
+        return await self._service.partitioned_topics.list_in(namespace, domain)
+
+    async def _delete_topic(self, topic: TopicName) -> None:
+        try:
+            await self._service.delete_topic(topic, force=True)
+        except TopicNotFound:
+            return  # somebody else was first
+        except TopicElsewhere:
+            found = await self._service.lookup(topic)
+            path = f"/admin/v2/persistent/{topic.namespace}/{encode_name(topic.local_name)}?force=true&authoritative=true"
+            await ask(self._service.neighbours, found.address, "DELETE", path)
+
+    async def _mark(self, path: str, *, is_deleted: bool) -> None:
+        def edit(document: Mapping[str, Any] | None) -> Any:
+            if document is None:
+                raise Refusal(404, "Namespace does not exist")
+            return {**document, "deleted": is_deleted}
+
+        await self._documents.change(path, edit)

@@ -1,0 +1,87 @@
+"""What routes of topic policies share: the topic that is asked about, its document, and what holds for it. Owns nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ....security.authorization.needs import Kind
+from ....service.broker_service import BrokerService
+from ....service.errors import TopicNotFound
+from ....service.system_topics.system_logs import NO_TOPIC_POLICIES
+from ....service.topic_name import TopicName
+from ....topic.policies import BacklogQuota, EffectivePolicies, QuotaType, RetentionPolicy
+from ....topic.policy_members import parse_quota, parse_retention
+from ...rest.answers import Refusal, json_answer, no_content
+from ...rest.endpoints import Access, Endpoint, Handler, Query
+from ...rest.names import TOPIC, topic_of
+
+AUTHORITATIVE = Query("authoritative", bool, False)
+_GLOBAL = Query("isGlobal", bool, False, "Of all clusters, rather than of this one.")
+_APPLIED = Query("applied", bool, False, "What holds, also where the namespace or the broker says it.")
+READ, WRITE = (_GLOBAL, _APPLIED, AUTHORITATIVE), (_GLOBAL, AUTHORITATIVE)
+
+
+class TopicPolicyAccess:
+    """To the policies of the topics of one broker."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self.service = service
+
+    async def existing(self, request: Request) -> TopicName:
+        """With its policies known."""
+        topic = self.whole_topic(request)
+        service = self.service
+        await service.namespaces.require(topic.namespace)
+        if not await service.topic_exists(topic) and not (await service.partitioned_topics.get(topic)).partitions:
+            raise TopicNotFound(str(topic))
+        await service.topic_policies.load(topic.namespace)
+        return topic
+
+    def whole_topic(self, request: Request) -> TopicName:
+        """Refusal for a partition, and where topics have no policies (checkTopicLevelPolicyEnable)."""
+        if not self.service.settings.has_topic_policies:
+            raise Refusal(405, NO_TOPIC_POLICIES)
+        topic = topic_of(request)
+        if topic.is_partition:
+            raise Refusal(412, "Not allowed to set/get topic policy for a partition")
+        return topic
+
+    def document(self, request: Request, topic: TopicName) -> Any:
+        return self.service.topic_policies.document(topic, is_global=request.state.query["isGlobal"])
+
+    async def in_force(self, topic: TopicName) -> EffectivePolicies:
+        """Of a partitioned topic, on its first partition."""
+        partitions = (await self.service.partitioned_topics.get(topic)).partitions
+        loaded = await self.service.topic(topic.partition(0) if partitions else topic, may_create=False)
+        return loaded.upkeep.policies
+
+    async def quotas(self, request: Request, topic: TopicName) -> dict[QuotaType, BacklogQuota]:
+        own = self.document(request, topic).get("backLogQuotaMap", {})
+        return {**(await self.in_force(topic)).quotas, **{QuotaType(kind): parse_quota(value) for kind, value in own.items()}}
+
+    async def retention(self, request: Request, topic: TopicName) -> RetentionPolicy:
+        own = self.document(request, topic).get("retentionPolicies")
+        return (await self.in_force(topic)).retention if own is None else parse_retention(own)
+
+    async def number(self, request: Request, member: str, applied: Callable[[EffectivePolicies], int | None]) -> Response:
+        topic = await self.existing(request)
+        value = self.document(request, topic).get(member)
+        if value is None and request.state.query["applied"]:
+            value = applied(await self.in_force(topic))
+        return no_content() if value is None else json_answer(value)
+
+    async def change(self, request: Request, edit: Callable[[dict[str, Any]], Any]) -> Response:
+        topic = await self.existing(request)
+        await self.service.topic_policies.change(topic, edit, is_global=request.state.query["isGlobal"])
+        await self.service.deletion.require_still(topic)
+        return no_content()
+
+
+def endpoint(
+    method: str, path: str, name: str, handler: Handler, query: tuple[Query, ...], *, summary: str = "", **types: Any
+) -> Endpoint:
+    """Of a topic's policy; `name` is Apache's PolicyName."""
+    access = Access(Kind.TOPIC_POLICY, name, method != "GET")
+    return Endpoint(method, f"{TOPIC}/{path}", handler, access, query, summary=summary, **types)

@@ -1,0 +1,1 @@
+"""Routes about topics, subscriptions, messages and schemas."""

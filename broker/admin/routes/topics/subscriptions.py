@@ -1,0 +1,86 @@
+"""Routes for the subscriptions of a topic: list, create, delete (PersistentTopics). Moving one is `cursors`'.
+
+Of a partitioned topic those of its partitions, wherever they are served.
+"""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from managed_ledger.contract import EARLIEST, LATEST
+
+from ....errors import BrokerError, ServerError
+from ....security.authorization.needs import Kind
+from ....service.broker_service import BrokerService
+from ....topic.contract import Topic
+from ...rest.answers import Refusal, json_answer, no_content, parsed_json, read_bytes
+from ...rest.each_partition import on_parts, where_subscribed
+from ...rest.endpoints import Access, Endpoint, Query
+from ...rest.names import TOPIC, topic_of
+from ...rest.positions import Place, first_position, read_place
+
+
+class SubscriptionRoutes:
+    """The handlers; one instance per server."""
+
+    def __init__(self, service: BrokerService) -> None:
+        self._service = service
+
+    def routes(self) -> list[Endpoint]:
+        one, plain = TOPIC + "/subscription/{subscription}", (Query("authoritative", bool, False),)
+        names, make = Access(Kind.TOPIC, "GET_SUBSCRIPTIONS"), Access(Kind.TOPIC, "SUBSCRIBE")
+        remove, replicated = Access(Kind.TOPIC, "UNSUBSCRIBE"), (*plain, Query("replicated", bool, False))
+        return [
+            Endpoint("GET", TOPIC + "/subscriptions", self.names, names, plain, answer=list[str]),
+            Endpoint("PUT", one, self.create, make, replicated),
+            Endpoint("DELETE", one, self.delete, remove, (*plain, Query("force", bool, False))),
+        ]
+
+    async def names(self, request: Request) -> Response:
+        """Tells the subscriptions of a topic."""
+
+        async def tell(topic: Topic) -> list[str]:
+            return topic.operations.subscription_names()
+
+        found = await on_parts(self._service, request, tell)
+        return json_answer(sorted({name for names in found for name in names}))
+
+    async def create(self, request: Request) -> Response:
+        """Makes a subscription, also on each partition. A missing topic is made if the settings allow it, as by a consumer."""
+        if request.state.query["replicated"]:
+            raise Refusal(501, "replicated: replication between clusters is not there yet")
+        subscription, content = request.path_params["subscription"], await read_bytes(request)
+        body = parsed_json(content)
+        place = Place(LATEST) if body is None else read_place(body)
+        await on_parts(self._service, request, lambda topic: _create(topic, subscription, place), content, may_create=True)
+        return no_content()
+
+    async def delete(self, request: Request) -> Response:
+        """Deletes a subscription, also of each partition."""
+        subscription, force = request.path_params["subscription"], request.state.query["force"]
+        work = where_subscribed(request, lambda topic: _delete(topic, subscription, force=force))
+        try:
+            await on_parts(self._service, request, work)
+        except Refusal as refused:
+            is_partitioned = (await self._service.partitioned_topics.get(topic_of(request))).partitions > 0
+            if is_partitioned and refused.status == 404:
+                raise Refusal(404, "Subscription not found") from refused
+            raise
+        return no_content()
+
+
+async def _create(topic: Topic, subscription: str, place: Place) -> None:
+    if topic.operations.has_subscription(subscription):
+        raise Refusal(409, "Subscription already exists for topic")
+    # made at the earliest, so that a crash before the next step leaves it too much to read rather than too little
+    is_early = place.position != LATEST
+    await topic.create_subscription(subscription, from_earliest=is_early, properties=place.properties or {})
+    if place.position not in (EARLIEST, LATEST):
+        await topic.operations.reset(subscription, *await first_position(topic, place))
+
+
+async def _delete(topic: Topic, subscription: str, *, force: bool) -> None:
+    try:
+        await topic.delete_subscription(subscription, force=force)
+    except BrokerError as error:
+        if error.code is not ServerError.SUBSCRIPTION_NOT_FOUND:  # somebody else's unsubscribe was first
+            raise

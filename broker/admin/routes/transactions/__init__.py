@@ -1,0 +1,1 @@
+"""Routes about transactions and their coordinators."""

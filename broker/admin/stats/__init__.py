@@ -1,0 +1,1 @@
+"""Stats of topics, cursors and ledgers as Apache's JSON."""

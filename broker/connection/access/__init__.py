@@ -1,0 +1,1 @@
+"""Access of one connection: authentication, authorization, and revocation of both."""

@@ -1,0 +1,1 @@
+"""Consumers of one connection: SUBSCRIBE, FLOW, ACK and the requests about a consumer."""

@@ -1,0 +1,1 @@
+"""Producers of one connection: PRODUCER, SEND, CLOSE_PRODUCER and receipts."""

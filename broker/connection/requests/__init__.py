@@ -1,0 +1,1 @@
+"""Requests that belong to no producer and no consumer: lookups, schemas, topic lists, transactions."""

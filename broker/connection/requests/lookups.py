@@ -1,0 +1,67 @@
+"""PARTITIONED_METADATA and LOOKUP. Their failures are told inside their own responses, never with ERROR.
+
+SERVICE_NOT_READY in them makes C++ and Go clients close the connection with everything on it: nothing here says it while the
+broker serves.
+"""
+
+import asyncio
+
+from wire.generated.pulsar_api_pb2 import BaseCommand
+
+from ...errors import BrokerError
+from ...service.broker_service import BrokerService
+from ...service.lookup.addresses import Answer
+from ...service.lookup.pending_lookups import pending_lookup
+from ...service.topic_name import TopicName
+from .. import replies
+from ..link import Link, Routes
+
+
+class Lookups:
+    """Of one connection."""
+
+    def __init__(self, link: Link, service: BrokerService) -> None:
+        self._link = link
+        self._service = service
+
+    def on_partitioned_metadata(self, command: BaseCommand, _: memoryview) -> None:
+        asked = command.partition_metadata
+
+        async def answer() -> None:
+            with pending_lookup(self._service):
+                name = TopicName.parse(asked.topic)
+                found = await self._service.partitions(name, may_create=asked.metadata_auto_creation_enabled)
+                self._link.answer(replies.partitions(asked.request_id, found.partitions))
+
+        def refuse(failure: BrokerError) -> None:
+            self._link.answer(replies.partitions_failed(asked.request_id, failure))
+
+        self._link.run(answer(), refuse, is_making=asked.metadata_auto_creation_enabled)
+
+    def on_lookup(self, command: BaseCommand, _: memoryview) -> None:
+        asked = command.lookup_topic
+
+        async def answer() -> None:
+            topic = TopicName.parse(asked.topic)
+            found = await self._measured(topic, asked.advertised_listener_name, asked.authoritative)
+            self._link.answer(replies.lookup(asked.request_id, found))
+
+        self._link.run(answer(), lambda failure: self._link.answer(replies.lookup_failed(asked.request_id, failure)))
+
+    async def _measured(self, topic: TopicName, listener: str, authoritative: bool) -> Answer:
+        meters, loop = self._service.meters, asyncio.get_running_loop()
+        began, has_failed = loop.time(), True
+        try:
+            with pending_lookup(self._service):
+                found = await self._service.lookup(topic, listener, authoritative=authoritative)
+            meters.lookups_redirected += found.is_redirect
+            has_failed = False
+            return found
+        finally:
+            meters.lookups.record(loop.time() - began, has_failed=has_failed)
+
+
+ROUTES: Routes[Lookups] = {
+    BaseCommand.PARTITIONED_METADATA: Lookups.on_partitioned_metadata,
+    BaseCommand.LOOKUP: Lookups.on_lookup,
+}

@@ -1,0 +1,1 @@
+"""Authentication: credentials of a peer and the role that they prove."""

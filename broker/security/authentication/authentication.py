@@ -1,0 +1,87 @@
+"""Authentication: the providers of one broker or proxy, and who somebody is by them (Apache's AuthenticationService). Pure.
+
+Who shows nothing that a provider knows is anonymousUserRole, if there is one, and otherwise nobody.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..settings import BASIC, TLS, TOKEN, SecuritySettings
+from .certificates import CertificateProvider
+from .meters import AuthenticationMeters
+from .principals import AuthenticationRefused, Principal, Provider, Shown
+
+ANONYMOUS = "none"
+METHOD_HEADER = "x-pulsar-auth-method-name"
+
+
+def _token(settings: SecuritySettings, environ: Mapping[str, str]) -> Provider:
+    from .tokens import TokenProvider  # imports a third of a second's worth of cryptography
+
+    return TokenProvider(settings, environ)
+
+
+def _basic(settings: SecuritySettings, environ: Mapping[str, str]) -> Provider:
+    from .passwords import PasswordProvider
+
+    return PasswordProvider(settings, environ)
+
+
+_MAKERS: Mapping[str, Callable[[SecuritySettings, Mapping[str, str]], Provider]] = {
+    TOKEN: _token,
+    BASIC: _basic,
+    TLS: lambda settings, environ: CertificateProvider(),
+}
+
+
+class Authentication:
+    """BadSetting for a key that cannot be read."""
+
+    def __init__(self, settings: SecuritySettings, environ: Mapping[str, str]) -> None:
+        providers = [_MAKERS[name](settings, environ) for name in dict.fromkeys(settings.authentication_providers)]
+        self._providers = {provider.method: provider for provider in providers}
+        self._anonymous = settings.anonymous_user_role
+        self.meters = AuthenticationMeters()
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return tuple(self._providers)
+
+    def of_connection(self, method: str, shown: Shown, now: float) -> Principal:
+        """By the method that CONNECT names. AuthenticationRefused."""
+        provider = self._providers.get(method)
+        if provider is None:
+            return self._nobody(f"no provider of the method {method[:64]!r}")
+        return self._by(provider, shown, now)
+
+    def of_request(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None, now: float) -> Principal:
+        """Of HTTP; names of headers are in small letters. The first that takes what is shown. AuthenticationRefused."""
+        named = headers.get(METHOD_HEADER)
+        if named is not None and named not in self._providers:
+            raise AuthenticationRefused(f"no provider of the method {named[:64]!r}")
+        reasons = []
+        for provider in self._providers.values() if named is None else (self._providers[named],):
+            shown = provider.shown_in(headers, certificate)
+            if shown is None:
+                continue
+            try:
+                return self._by(provider, shown, now)
+            except AuthenticationRefused as refused:
+                reasons.append(str(refused))
+        if named is not None or reasons:
+            raise AuthenticationRefused("; ".join(reasons) or f"nothing that the method {named!r} knows")
+        return self._nobody("no credentials")
+
+    def _by(self, provider: Provider, shown: Shown, now: float) -> Principal:
+        try:
+            principal = provider.authenticate(shown, now)
+        except AuthenticationRefused as refused:
+            self.meters.refused(provider.method, refused)
+            raise
+        self.meters.let_in(principal, now)
+        return principal
+
+    def _nobody(self, reason: str) -> Principal:
+        if self._anonymous is None:
+            raise AuthenticationRefused(reason)
+        return Principal(self._anonymous, ANONYMOUS)

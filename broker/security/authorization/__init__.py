@@ -1,0 +1,1 @@
+"""Authorization: operations that a role may perform."""

@@ -1,0 +1,1 @@
+"""Catalogue of namespaces, topics and partitioned topics, and lists of their names."""

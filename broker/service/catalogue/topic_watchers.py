@@ -1,0 +1,162 @@
+"""Watchers of topic lists (WATCH_TOPIC_LIST): told of topics of a namespace that appear and go.
+
+Owns the watch on the metadata store, one per namespace that is watched. Knows nothing of connections: a watcher is a callback.
+Changes are told together after NOTICE_SECONDS, because each notice carries a hash over the whole list. A task of a namespace
+tells its watchers, one after the other.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from metadata.store import Change, MetadataStore, Notification
+from ports.logs import line
+from ports.slices import in_slices
+
+from ..topic_name import NamespaceName, TopicName, persistent_topics_path
+from .topic_lists import NAMES_PER_SLICE, Pattern, is_matched, topics_hash
+
+log = logging.getLogger(__name__)
+
+NOTICE_SECONDS = 0.05
+
+NAMES_PER_NOTICE_SECOND = 100_000
+"""A notice about a long list waits longer: the hash over so many names is a fifth of a second of work, in slices."""
+TopicListListener = Callable[[list[str], list[str], str], Awaitable[Callable[[], None]]]
+"""New topics, deleted topics, hash of the whole list; returns the call that tells them."""
+
+
+class TopicListWatcher:
+    """What one peer watches, and what it was told last.
+
+    Made before the list is read, so that no change is lost in between; `begin` says what the list was.
+    """
+
+    def __init__(self, pattern: Pattern, listener: TopicListListener) -> None:
+        self.pattern = pattern
+        self._told: dict[str, None] | None = None
+        self._changes: dict[str, bool] = {}
+        self._listener = listener
+        self._has_ended = False
+
+    def begin(self, topics: Iterable[str]) -> None:
+        self._told = dict.fromkeys(topics)
+
+    @property
+    def told_count(self) -> int:
+        return len(self._told or ())
+
+    async def heard(self, changes: Mapping[TopicName, Change]) -> None:
+        """What has changed in the namespace since the last time. In slices; nobody changes `changes` meanwhile."""
+        async for topic, change in in_slices(changes.items(), NAMES_PER_SLICE):
+            if is_matched(topic, self.pattern):
+                self._changes[str(topic)] = change is Change.CREATED
+
+    def end(self) -> None:
+        """Nothing is told any more."""
+        self._has_ended = True
+
+    async def tell(self) -> bool:
+        """Tell what has changed since the last time; False while the list is still being read. One call at a time."""
+        told = self._told
+        if told is None:
+            return self._has_ended
+        new, deleted = await self._take_changes(told)
+        if (new or deleted) and not self._has_ended:
+            tell = await self._listener(new, deleted, await topics_hash(list(told)))
+            if not self._has_ended:
+                tell()
+        return True
+
+    async def _take_changes(self, told: dict[str, None]) -> tuple[list[str], list[str]]:
+        new, deleted = list[str](), list[str]()
+        changes, self._changes = self._changes, {}
+        async for name, is_there in in_slices(changes.items(), NAMES_PER_SLICE):
+            if is_there and name not in told:
+                told[name] = None
+                new.append(name)
+            elif not is_there and name in told:
+                del told[name]
+                deleted.append(name)
+        return new, deleted
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedTopics:
+    """What a watcher begins with. `begin`: these are told, it hears of what changes. `end`: it hears no more; twice is fine."""
+
+    topics: list[str]
+    hash: str
+    begin: Callable[[], None]
+    end: Callable[[], None]
+
+
+class TopicWatchers:
+    """All watchers of this broker."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
+        self._watchers: dict[NamespaceName, dict[TopicListWatcher, None]] = {}
+        self._unwatch: dict[NamespaceName, Callable[[], None]] = {}
+        self._tellers: dict[NamespaceName, asyncio.Task[None]] = {}
+        self._untold: dict[NamespaceName, dict[TopicName, Change]] = {}
+        """By namespace what its teller has still to look at: the last change of each topic; one entry for a topic."""
+
+    def add(self, namespace: NamespaceName, watcher: TopicListWatcher) -> Callable[[], None]:
+        """Returns the call that ends it; calling that twice is fine."""
+        watchers = self._watchers.setdefault(namespace, {})
+        if not watchers:
+            path = persistent_topics_path(namespace)
+            self._unwatch[namespace] = self._store.watch(path, lambda change: self._notified(namespace, path, change))
+        watchers[watcher] = None
+        return lambda: self._remove(namespace, watcher)
+
+    def _remove(self, namespace: NamespaceName, watcher: TopicListWatcher) -> None:
+        watchers = self._watchers.get(namespace, {})
+        if watcher not in watchers:
+            return
+        watcher.end()
+        del watchers[watcher]
+        if not watchers:
+            del self._watchers[namespace]
+            self._unwatch.pop(namespace)()
+
+    def _notified(self, namespace: NamespaceName, path: str, notification: Notification) -> None:
+        encoded = notification.path[len(path) + 1 :]
+        if not encoded or "/" in encoded or notification.change is Change.MODIFIED:
+            return
+        topic = TopicName.of_metadata("persistent", namespace, encoded)
+        if topic.is_system:
+            return
+        self._untold.setdefault(namespace, {})[topic] = notification.change
+        self._tell_soon(namespace)
+
+    def _tell_soon(self, namespace: NamespaceName) -> None:
+        if namespace not in self._tellers:
+            task = self._tellers[namespace] = asyncio.get_running_loop().create_task(self._tell(namespace), name="topic list")
+            task.add_done_callback(lambda done: self._ended(namespace, done))
+
+    async def _tell(self, namespace: NamespaceName) -> None:
+        while namespace in self._untold:
+            watchers = self._watchers.get(namespace, {})
+            await asyncio.sleep(max(NOTICE_SECONDS, sum(each.told_count for each in watchers) / NAMES_PER_NOTICE_SECOND))
+            changes, is_all_told = self._untold.pop(namespace), True
+            for watcher in tuple(self._watchers.get(namespace, ())):
+                await watcher.heard(changes)
+                is_all_told &= await watcher.tell()
+            if not is_all_told:
+                self._untold.setdefault(namespace, {})
+
+    def _ended(self, namespace: NamespaceName, teller: "asyncio.Task[None]") -> None:
+        self._tellers.pop(namespace, None)
+        if not teller.cancelled() and teller.exception() is not None:
+            log.error(line("changes of a topic list were not told", namespace=namespace), exc_info=teller.exception())
+
+    def close(self) -> None:
+        for unwatch in self._unwatch.values():
+            unwatch()
+        for teller in self._tellers.values():
+            teller.cancel()
+        self._unwatch.clear()
+        self._watchers.clear()

@@ -1,0 +1,1 @@
+"""Lifecycle of topics: loading, creation, deletion, periodic upkeep."""

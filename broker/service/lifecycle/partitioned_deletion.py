@@ -1,0 +1,133 @@
+"""Deletes partitioned topics so that each is wholly there or wholly gone, whoever opens, makes or looks up what meanwhile.
+
+The order is the promise. The topic's metadata are marked (`deleted`, as Apache's runWithMarkDeleteAsync does): from then on
+no partition is opened, and none is made, since that is a compare-and-set on these metadata. Then the partitions go, each
+where it is served; then policies and schemas; at the end the metadata, if nobody has changed them: else all of it again.
+A refusal takes the mark away and gives partitions that are gone their empty places back. What a broker that died has left
+marked, whoever deletes the topic again finishes. Owns nothing.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from ports.logs import line
+from ports.slices import in_slices
+
+from ...errors import BrokerError, ServerError
+from ...topic.contract import Topic
+from ..catalogue.partitions import PartitionedTopicMetadata, PartitionedTopics
+from ..errors import PartitionsChanged, TopicElsewhere, TopicNotFound
+from ..topic_name import TopicName
+
+_log = logging.getLogger(__name__)
+
+_ATTEMPTS_MAX = 10
+
+DeleteElsewhere = Callable[[TopicName, bool], Awaitable[None]]
+"""Asks the broker that serves a partition to delete it; the flag is `force`."""
+
+
+class DeletionHost(Protocol):
+    """What it needs of the broker service."""
+
+    @property
+    def partitioned_topics(self) -> PartitionedTopics: ...
+    def loaded_topic(self, topic: TopicName) -> Topic | None: ...
+    async def topic_exists(self, topic: TopicName) -> bool: ...
+    async def delete_topic(self, topic: TopicName, *, force: bool) -> None: ...
+
+
+class PartitionedDeletion:
+    """Of one broker. `forget` lets go of a topic's policies and schemas."""
+
+    def __init__(self, host: DeletionHost, forget: Callable[[TopicName], Awaitable[None]]) -> None:
+        self._host, self._forget = host, forget
+
+    async def delete(self, topic: TopicName, *, force: bool, elsewhere: DeleteElsewhere | None) -> None:
+        """TopicNotFound; BrokerError when a partition is in use and not `force`, TopicElsewhere without `elsewhere`."""
+        for _ in range(_ATTEMPTS_MAX):
+            marked = await self._host.partitioned_topics.mark_deleted(topic)
+            try:
+                await self._sweep(topic, marked, force=force, elsewhere=elsewhere)
+            except TopicElsewhere:
+                raise  # the caller goes there, and it goes on there
+            except Exception as failure:
+                await self._take_back(topic, marked, failure)
+                raise
+            try:
+                await self._host.partitioned_topics.delete(topic, marked.version)
+            except PartitionsChanged:
+                _log.info(line("partitions changed while they were deleted, once more", topic=topic))
+                continue
+            return
+        raise PartitionsChanged(str(topic))
+
+    async def delete_if_empty(self, topic: TopicName) -> bool:
+        """With none of its partitions there, as brokerDeleteInactivePartitionedTopicMetadataEnabled wishes it.
+
+        A partition that is made between the look and the mark keeps it. PartitionsChanged, TopicNotFound: somebody else's.
+        """
+        found = await self._host.partitioned_topics.get(topic)
+        if not found.partitions or found.is_deleted or await self._is_any_there(topic, found):
+            return False
+        marked = await self._host.partitioned_topics.mark_deleted(topic)
+        if await self._is_any_there(topic, marked):
+            await self._host.partitioned_topics.unmark_deleted(topic, marked)
+            return False
+        await self._forget(topic)
+        await self._host.partitioned_topics.delete(topic, marked.version)
+        return True
+
+    async def _is_any_there(self, topic: TopicName, found: PartitionedTopicMetadata) -> bool:
+        async for index in in_slices(range(found.partitions)):
+            if await self._host.topic_exists(topic.partition(index)):
+                return True
+        return False
+
+    async def _sweep(
+        self, topic: TopicName, marked: PartitionedTopicMetadata, *, force: bool, elsewhere: DeleteElsewhere | None
+    ) -> None:
+        partitions = [topic.partition(index) for index in range(marked.partitions)]
+        if not force:
+            async for partition in in_slices(partitions):
+                self._check_unused(partition)  # before anything is gone
+        async for partition in in_slices(partitions):
+            try:
+                await self._host.delete_topic(partition, force=force)
+            except TopicNotFound:
+                continue  # deleted by itself, or by an attempt that did not come to its end
+            except TopicElsewhere:
+                if elsewhere is None:
+                    raise
+                await elsewhere(partition, force)
+        await self._forget(topic)
+
+    async def _take_back(self, topic: TopicName, marked: PartitionedTopicMetadata, failure: Exception) -> None:
+        try:
+            await self._host.partitioned_topics.unmark_deleted(topic, marked)
+        except (PartitionsChanged, TopicNotFound):
+            _log.info(line("somebody else decides whether the topic is deleted", topic=topic, failure=failure))
+
+    def _check_unused(self, partition: TopicName) -> None:
+        """As far as it is loaded here."""
+        loaded = self._host.loaded_topic(partition)
+        if loaded is None:
+            return
+        activity = loaded.activity()
+        if activity.producers or activity.consumers:
+            code = ServerError.PRODUCER_BUSY if activity.producers else ServerError.CONSUMER_BUSY
+            raise BrokerError(code, f"{partition} has {activity.producers + activity.consumers} connected producers/consumers")
+
+    async def require_still(self, topic: TopicName) -> None:
+        """For whoever has stored something beside a topic: if that was deleted meanwhile this goes, too. TopicNotFound."""
+        if self._host.loaded_topic(topic) is not None:
+            return
+        whole = topic.partitioned
+        found = await self._host.partitioned_topics.get(whole)
+        async for index in in_slices(range(found.partitions)):
+            if not found.is_deleted or await self._host.topic_exists(whole.partition(index)):
+                return  # who deletes it has that still to do
+        if found.partitions or not await self._host.topic_exists(whole):
+            await self._forget(whole)
+            raise TopicNotFound(str(topic))

@@ -1,0 +1,1 @@
+"""Placement of bundles that nobody owns: candidates, rules and choice."""

@@ -1,0 +1,72 @@
+"""Heirs: who is to serve the bundles that this broker gives up, so that clients need not ask.
+
+As Apache's transfer (PIP-307): with CLOSE_PRODUCER and CLOSE_CONSUMER goes the address of the next owner, and whoever comes
+there with a topic that is not served yet waits until it is. The wish on the board (`LoadBoard.wish`) is what both sides go by.
+Owns the heirs of bundles that are being given up. A bundle without an heir is looked up, as ever.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from metadata.store import MetadataError
+from ports.logs import line
+
+from ....errors import BrokerError
+from ...lookup.addresses import Advertised
+from ...neighbours.members import Members, parse_broker_data
+from ...ownership.bundles import Bundle, Bundles
+from .choosing import Chooser
+
+NAMING_SECONDS_MAX = 2.0
+"""For finding one heir; after the first that took longer no more are named: what is given up must not wait for metadata."""
+log = logging.getLogger(__name__)
+
+
+class Heirs:
+    """Of one broker."""
+
+    def __init__(self, members: Members, chooser: Chooser) -> None:
+        self._members, self._chooser = members, chooser
+        self._named: dict[Bundle, Advertised] = {}
+        self._is_naming = True
+
+    def of(self, bundle: Bundle) -> Advertised | None:
+        return self._named.get(bundle)
+
+    def forget(self, bundle: Bundle) -> None:
+        self._named.pop(bundle, None)
+
+    async def wish_for_own(self, bundle: Bundle) -> bool:
+        """Whether somebody wished for this broker. MetadataError."""
+        return await self._chooser.wished(bundle) == self._members.own_id
+
+    async def as_wished(self, bundle: Bundle) -> None:
+        """Whom somebody wished for, if anybody did. Never fails."""
+        await self._name(bundle, partial(self._chooser.wished, bundle))
+
+    async def as_chosen(self, cut: Bundles, bundle: Bundle) -> None:
+        """Whoever is to have it when this broker has it no more, and is wished for from now on. Never fails."""
+        await self._name(bundle, partial(self._chosen, cut, bundle))
+
+    async def _chosen(self, cut: Bundles, bundle: Bundle) -> str | None:
+        chosen = await self._chooser.choose(cut, bundle, {*await self._members.ids()} - {self._members.own_id})
+        if chosen is not None and await self._chooser.wished(bundle) != chosen:
+            await self._chooser.wish(bundle, chosen)
+        return chosen
+
+    async def _name(self, bundle: Bundle, find: Callable[[], Awaitable[str | None]]) -> None:
+        if not self._is_naming:
+            return
+        try:
+            async with asyncio.timeout(NAMING_SECONDS_MAX):
+                heir = await find()
+                data = None if heir is None or heir == self._members.own_id else await self._members.data(heir)
+            if data is not None:
+                self._named[bundle] = parse_broker_data(data, "")
+        except (TimeoutError, MetadataError) as error:
+            self._is_naming = False
+            log.warning(line("bundles are given up for whoever is asked next", reason=error or "no answer in time"))
+        except BrokerError as error:
+            log.debug(line("nobody is named as the next owner", bundle=bundle, reason=error.message))

@@ -1,0 +1,1 @@
+"""Lookup: addresses of the broker that serves a topic."""

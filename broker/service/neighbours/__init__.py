@@ -1,0 +1,1 @@
+"""Other brokers of the cluster: membership and connections."""

@@ -1,0 +1,173 @@
+"""One connection of this broker to another, over the binary protocol: handshake, keep-alive, its end.
+
+Owns the socket and the question that is open before and during the handshake; what else is said is its heir's. A broker that is
+silent for too long is taken for gone.
+"""
+
+import asyncio
+from typing import cast
+
+from wire.errors import RemoteError
+from wire.frames import PING, PONG, encode, next_frame
+from wire.generated import pulsar_api_pb2 as api
+from wire.generated.pulsar_api_pb2 import BaseCommand
+
+from ...errors import BrokerError, ServerError
+from ..lookup.addresses import Advertised
+from .neighbours import Credentials, Neighbours
+
+SECONDS_MAX = 15.0
+_SILENT_SECONDS_MAX = 60.0
+_PROTOCOL_VERSION = 21
+_VERSION = "Interpulse broker"
+
+
+class NeighbourLink(asyncio.Protocol):
+    """`what` is reached over it: for messages. One question at a time; `handle` is given what is none of the link's own."""
+
+    def __init__(self, address: Advertised, neighbours: Neighbours, what: str) -> None:
+        self._broker_url = neighbours.binary_url(address)
+        self._neighbours = neighbours
+        self._what = what
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._answer: asyncio.Future[BaseCommand] = self._loop.create_future()
+        self._rest = b""
+        self._heard_at = self._loop.time()
+        self._watchdog: asyncio.TimerHandle | None = None
+        self.has_ended = False
+
+    # ---- For its heirs
+
+    def handle(self, command: BaseCommand, payload: memoryview) -> None:
+        """By default the answer to the question that is open."""
+        if not self._answer.done():
+            self._answer.set_result(command)
+
+    def on_end(self, reason: str) -> None:
+        """Once."""
+
+    # ---- Talking
+
+    async def open(self) -> None:
+        """BrokerError(SERVICE_NOT_READY)."""
+        try:
+            async with asyncio.timeout(SECONDS_MAX):
+                await self._neighbours.connect(lambda: self, self._broker_url)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise self.failure(str(error) or "no answer in time") from error
+        self._watch()
+        await self.ask(_connect(self._neighbours.credentials()))
+
+    async def ask(self, command: BaseCommand) -> BaseCommand:
+        """The answer; BrokerError when it is an error, or does not come."""
+        return await self.asked(encode(command))
+
+    async def asked(self, frame: bytes) -> BaseCommand:
+        if self._transport is None or self.has_ended:
+            raise self.failure("the connection has ended")
+        self._answer = self._loop.create_future()
+        self._transport.write(frame)
+        try:
+            async with asyncio.timeout(SECONDS_MAX):
+                answered = await self._answer
+        except TimeoutError:
+            raise self.failure("no answer in time") from None
+        refused = _refusal(answered)
+        if refused:
+            raise self.failure(refused)
+        return answered
+
+    def send(self, command: BaseCommand) -> None:
+        if self._transport is not None and not self.has_ended:
+            self._transport.write(encode(command))
+
+    def end(self, reason: str) -> None:
+        """Ending twice is fine."""
+        if self.has_ended:
+            return
+        self.has_ended = True
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        if self._transport is not None:
+            self._transport.abort()
+        if not self._answer.done():
+            self._answer.set_exception(self.failure(reason))
+            self._answer.exception()  # seen, also when nobody waits
+        self.on_end(reason)
+
+    def failure(self, reason: str) -> BrokerError:
+        message = f"{self._what} at {self._broker_url} cannot be reached: {reason}"
+        return BrokerError(ServerError.SERVICE_NOT_READY, message)
+
+    # ---- The socket
+
+    def _watch(self) -> None:
+        silent = self._loop.time() - self._heard_at
+        if silent > _SILENT_SECONDS_MAX:
+            self.end(f"silent for {silent:.0f} s")
+            return
+        if silent > _SILENT_SECONDS_MAX / 2 and self._transport is not None:
+            self._transport.write(PING)
+        self._watchdog = self._loop.call_later(_SILENT_SECONDS_MAX / 4, self._watch)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.end(str(exc or "closed by the other broker"))
+
+    def data_received(self, data: bytes) -> None:
+        self._heard_at = self._loop.time()
+        buffer, at = self._rest + data, 0
+        try:
+            while not self.has_ended and (frame := next_frame(buffer, at, len(buffer))) is not None:
+                at = frame.end
+                self._handle(frame.command, frame.payload)
+        except RemoteError as mistake:
+            self.end(mistake.reason)
+        self._rest = buffer[at:]
+
+    def _handle(self, command: BaseCommand, payload: memoryview) -> None:
+        match command.type:
+            case BaseCommand.PING:
+                assert self._transport is not None
+                self._transport.write(PONG)
+            case BaseCommand.PONG:
+                pass
+            case BaseCommand.AUTH_CHALLENGE:
+                self.send(_auth_response(self._neighbours.credentials()))
+            case _:
+                self.handle(command, payload)
+
+
+def lookup(topic: str) -> BaseCommand:
+    """Whoever is to have a bundle that nobody has takes it when it is asked so."""
+    asked = api.CommandLookupTopic(topic=topic, request_id=4, authoritative=True)
+    return BaseCommand(type=BaseCommand.LOOKUP, lookup_topic=asked)
+
+
+def _refusal(answered: BaseCommand) -> str:
+    match answered.type:
+        case BaseCommand.ERROR:
+            return answered.error.message
+        case BaseCommand.SEND_ERROR:
+            return answered.send_error.message
+        case BaseCommand.LOOKUP_RESPONSE if answered.lookup_topic_response.response == api.CommandLookupTopicResponse.Failed:
+            return answered.lookup_topic_response.message
+    return ""
+
+
+def _connect(own: Credentials) -> BaseCommand:
+    flags = api.FeatureFlags(supports_auth_refresh=True)
+    command = api.CommandConnect(client_version=_VERSION, protocol_version=_PROTOCOL_VERSION, feature_flags=flags)
+    if own.method:
+        command.auth_method_name, command.auth_data = own.method, own.data
+    return BaseCommand(type=BaseCommand.CONNECT, connect=command)
+
+
+def _auth_response(own: Credentials) -> BaseCommand:
+    """To a broker whose time for our token is up."""
+    data = api.AuthData(auth_method_name=own.method, auth_data=own.data)
+    told = api.CommandAuthResponse(client_version=_VERSION, protocol_version=_PROTOCOL_VERSION, response=data)
+    return BaseCommand(type=BaseCommand.AUTH_RESPONSE, auth_response=told)

@@ -1,0 +1,1 @@
+"""Bundles of namespaces, and the broker that owns each."""

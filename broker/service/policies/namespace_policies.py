@@ -1,0 +1,129 @@
+"""The policies of namespaces: Apache's JSON in metadata, and what of it holds for topics, kept current by a watch.
+
+Owns what is cached of the namespaces that have topics here. Changes are made by compare-and-set, and are in force on every
+loaded topic when `change` returns; those of others when the watch has told of them.
+"""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from metadata.store import BadVersion, Change, MetadataError, MetadataStore, Notification
+from ports.logs import line
+
+from ...errors import BrokerError, ServerError
+from ...topic.policies import TopicPolicies
+from ...topic.policy_documents import from_namespace_document
+from ..catalogue.namespaces import policies_path, to_json
+from ..errors import NamespaceNotFound
+from ..topic_name import NamespaceName
+
+log = logging.getLogger(__name__)
+
+_ROOT = "/admin/policies"
+_ATTEMPTS_MAX = 10
+
+
+class NamespacePolicies:
+    """In one metadata store, as brokers of one cluster see them. `apply` puts policies in force on a namespace's topics, `gone`
+    is told of one that was deleted."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        cluster: str,
+        apply: Callable[[NamespaceName, TopicPolicies], Awaitable[None]],
+        gone: Callable[[NamespaceName], None] = lambda namespace: None,
+    ) -> None:
+        self._store = store
+        self._cluster = cluster
+        self._apply, self._gone = apply, gone
+        self._cached: dict[str, TopicPolicies] = {}
+        self._turn = asyncio.Lock()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._unwatch = store.watch(_ROOT, self._changed)
+
+    async def load(self, namespace: NamespaceName) -> None:
+        """See to it that `of` knows the namespace. MetadataError when its policies cannot be read."""
+        if str(namespace) not in self._cached:
+            async with self._turn:
+                found = await self._read(namespace)
+                if found is not None:
+                    self._cached[str(namespace)] = found
+
+    def of(self, namespace: NamespaceName) -> TopicPolicies:
+        """As they are now; after `load`."""
+        return self._cached.get(str(namespace), TopicPolicies())
+
+    async def document(self, namespace: NamespaceName) -> dict[str, Any]:
+        """Everything that is stored, as Apache names it. NamespaceNotFound."""
+        return (await self._document(namespace))[0]
+
+    async def change(self, namespace: NamespaceName, edit: Callable[[dict[str, Any]], None]) -> None:
+        """Store what `edit` makes of the document (it may raise), and put it in force. NamespaceNotFound."""
+        for _ in range(_ATTEMPTS_MAX):
+            document, version = await self._document(namespace)
+            edit(document)
+            from_namespace_document(document, self._cluster)
+            try:
+                await self._store.put(policies_path(namespace), to_json(document), version)
+            except BadVersion:
+                continue  # somebody else changed it meanwhile: on top of that, then
+            await self._refresh(namespace)
+            return
+        raise BrokerError(ServerError.METADATA, f"The policies of {namespace} are being changed by others all the time")
+
+    def close(self) -> None:
+        self._unwatch()
+        for task in self._tasks:
+            task.cancel()
+
+    def _changed(self, notification: Notification) -> None:
+        name = notification.path.removeprefix(_ROOT + "/")
+        if name in self._cached or (notification.change is Change.DELETED and name.count("/") == 1):
+            task = asyncio.get_running_loop().create_task(self._follow(NamespaceName.parse(name)))
+            self._tasks[task] = None
+            task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+    async def _follow(self, namespace: NamespaceName) -> None:
+        try:
+            await self._refresh(namespace)
+        except MetadataError as error:
+            log.error(line("policies stay as they were", namespace=namespace, error=error))
+
+    async def _refresh(self, namespace: NamespaceName) -> None:
+        """One after the other, so that the last to read is the last to be in force."""
+        async with self._turn:
+            found = await self._read(namespace)
+            if found is None:
+                self._cached.pop(str(namespace), None)
+                self._gone(namespace)
+                await self._apply(namespace, TopicPolicies())
+            elif str(namespace) in self._cached:
+                self._cached[str(namespace)] = found
+                await self._apply(namespace, found)
+
+    async def _read(self, namespace: NamespaceName) -> TopicPolicies | None:
+        """None: there is no such; whoever wants to load a topic of it is told elsewhere. Nothing is kept of those."""
+        try:
+            document, _ = await self._document(namespace)
+        except NamespaceNotFound:
+            return None
+        try:
+            return from_namespace_document(document, self._cluster)
+        except BrokerError as error:
+            raise MetadataError(f"unreadable value at {policies_path(namespace)}: {error.message}") from error
+
+    async def _document(self, namespace: NamespaceName) -> tuple[dict[str, Any], int]:
+        found = await self._store.get(policies_path(namespace))
+        if found is None:
+            raise NamespaceNotFound(str(namespace))
+        try:
+            document = json.loads(found.value)
+        except ValueError as error:
+            raise MetadataError(f"unreadable value at {policies_path(namespace)}: {error}") from error
+        if not isinstance(document, dict):
+            raise MetadataError(f"unreadable value at {policies_path(namespace)}: not an object")
+        return document, found.stat.version

@@ -1,0 +1,108 @@
+"""Puts policies in force on loaded topics: what their namespace says and what they say themselves, when either changes.
+
+Relies on `NamespacePolicies` and `TopicPolicyDocuments` to know both, also where another broker changed them. What a policy
+does is the topic's.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from metadata.store import MetadataError, MetadataStore
+from ports.logs import line
+
+from ...errors import BrokerError, ServerError
+from ...topic.contract import Topic
+from ...topic.policies import EXEMPT, NOTHING_GOES, NOTHING_SAID, TopicPolicies
+from ...topic.policy_documents import from_topic_document
+from ..catalogue.gone_namespaces import GoneNamespaces
+from ..topic_name import NamespaceName, TopicName
+from .namespace_policies import NamespacePolicies
+from .topic_policies import TopicPolicyDocuments
+
+log = logging.getLogger(__name__)
+
+_SLICE = 50
+"""Topics that one turn of the loop may be spent on."""
+_COMPACTED_NAMES = ("__transaction_buffer_snapshot", "__transaction_buffer_snapshot_indexes")
+"""System topics that grow all the time and of which the last message of each key is enough. Of segments each is needed where it
+was written: an index names its place."""
+_COMPACTED = replace(EXEMPT, compaction_threshold_bytes=1 << 20)
+
+
+class PolicyEnforcement:
+    """On the topics of one broker."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        cluster: str,
+        documents: TopicPolicyDocuments,
+        topics: Callable[[], Mapping[str, Topic]],
+        gone: GoneNamespaces,
+    ) -> None:
+        self.namespaces = NamespacePolicies(store, cluster, self._namespace_changed, gone.gone)
+        self._documents = documents
+        self._topics = topics
+        self._unwatch = documents.watch(self._topic_changed)
+
+    def close(self) -> None:
+        self._unwatch()
+        self.namespaces.close()
+
+    async def of_namespace(self, namespace: NamespaceName) -> TopicPolicies:
+        """BrokerError(METADATA) when they cannot be read."""
+        try:
+            await self.namespaces.load(namespace)
+        except MetadataError as error:
+            raise BrokerError(ServerError.METADATA, str(error)) from error
+        return self.namespaces.of(namespace)
+
+    async def said_of(self, topic: TopicName) -> tuple[TopicPolicies, TopicPolicies]:
+        """Its own, as far as they are known here, and its namespace's. BrokerError(METADATA)."""
+        namespace = await self.of_namespace(topic.namespace)
+        return self._own(topic), namespace
+
+    def put_in_force(self, name: TopicName, topic: Topic) -> None:
+        """On a topic, before anybody gets to see it; after `of_namespace` of its namespace."""
+        if name.is_system:
+            topic.upkeep.apply(_COMPACTED if name.local_name in _COMPACTED_NAMES else EXEMPT)
+        else:
+            topic.upkeep.apply(self.namespaces.of(name.namespace), self._own(name))
+
+    async def settings_changed(self) -> None:
+        """The broker's own are other ones now."""
+        await self._each(lambda name: True)
+
+    async def _namespace_changed(self, namespace: NamespaceName, policies: TopicPolicies) -> None:
+        start = f"persistent://{namespace}/"
+        await self._each(lambda name: name.removeprefix("non-").startswith(start))
+
+    async def _each(self, concerns: Callable[[str], bool]) -> None:
+        for place, (name, topic) in enumerate(list(self._topics().items())):
+            if place % _SLICE == 0:
+                await asyncio.sleep(0)
+            if concerns(name):
+                self.put_in_force(TopicName.parse(name), topic)
+
+    def _topic_changed(self, topic: TopicName) -> None:
+        for name, loaded in self._loaded(topic):
+            self.put_in_force(TopicName.parse(name), loaded)
+
+    def _loaded(self, topic: TopicName) -> Iterator[tuple[str, Topic]]:
+        """The topic, or its partitions."""
+        whole, partition = str(topic), f"{topic}-partition-"
+        return (found for found in list(self._topics().items()) if found[0] == whole or found[0].startswith(partition))
+
+    def _own(self, topic: TopicName) -> TopicPolicies:
+        """Of a document that cannot be read nothing is in force: its topic has its namespace's policies, and keeps all."""
+        document = self._documents.of(topic)
+        if not document:
+            return NOTHING_SAID
+        try:
+            return from_topic_document(document)
+        except BrokerError as error:
+            what = "a topic's policies cannot be read and are not in force: until they are set anew nothing of it is deleted"
+            log.error(line(what, topic=topic, error=error))
+            return NOTHING_GOES

@@ -1,0 +1,24 @@
+"""maxConcurrentLookupRequest: one lookup more than may be under way is refused, over HTTP with 503; the limit is dynamic."""
+
+import pytest
+
+from broker.errors import ServerError
+from broker.service.lookup.pending_lookups import TooManyLookups, pending_lookup
+from broker.service.settings import BrokerSettings
+from tests.broker.admin.admin_world import AdminWorld, play
+
+PATH = "/lookup/v2/topic/persistent/public/default/t"
+
+
+def test_as_many_as_are_allowed_and_no_more() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        with pending_lookup(world.service), pending_lookup(world.service):
+            with pytest.raises(TooManyLookups) as refusal, pending_lookup(world.service):
+                pass
+            assert refusal.value.code is ServerError.TOO_MANY_REQUESTS
+            answer = await world.get(PATH)
+            assert answer.refused == (503, "Failed due to too many pending lookup requests")
+        assert world.service.meters.lookups_pending == 0
+        assert (await world.get(PATH)).status == 200
+
+    play(scenario, BrokerSettings(max_concurrent_lookup_request=2))
