@@ -3,20 +3,22 @@
 A write takes effect in the tree at once, so that later ones are judged by it, and is answered after its group is committed: all
 that waits when a commit starts goes into one transaction. A read that touches what is not durable yet waits for it, and so
 does a refusal, because nobody may act on what a crash could undo. Watchers hear of a change after its commit.
-A commit that the disk refuses (it is full, or fails) is taken back, with all that was applied after it: those calls fail with
-StoreFull, and the store goes on. Rows keep room for themselves (`Rows.keep_room`), so that this is rare. A commit that fails
-otherwise ends the store: every pending and later call fails with StoreClosed.
+A transaction that the disk refuses (it is full, or fails) is taken back, with all that was applied after it. The calls in it are
+then judged again and committed one at a time, in their order: those that the disk refuses alone fail with StoreFull. Rows keep
+room for themselves (`Rows.keep_room`), and of that the last half is for calls that add no node: ending a ledger, saving a cursor
+and deleting go on while a call that makes nodes is refused. A transaction that fails otherwise ends the store: every pending and
+later call fails with StoreClosed.
 Ephemeral nodes are in memory only; the session is the process.
 Bounds: what waits is one operation per awaiting caller.
 """
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
-from metadata.paths import split_path
+from metadata.groups import Call, Group
 from metadata.sqlite_rows import LoadedRows, Rows, RowsFailed, RowsRefused, SqliteRows
 from metadata.store import (
     MetadataError,
@@ -27,53 +29,17 @@ from metadata.store import (
     StoreFull,
     Versioned,
 )
-from metadata.tree import DURABLE, Applied, Node, NodeChange, Tree
+from metadata.tree import Tree
 from metadata.watches import Watches
 from metadata.writes import WritesByCommit
 from ports.clock import Clock, RealClock
 from ports.logs import line
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 KEEP_SECONDS = 1.0
 """Between two looks whether room can be kept again."""
-
-
-@dataclass(slots=True)
-class _Group:
-    """What goes into one transaction, and who waits for it. Of each path only the last state is written."""
-
-    nodes: dict[str, Node | None] = field(default_factory=dict)
-    counters: dict[str, int] = field(default_factory=dict)
-    applied: list[Applied] = field(default_factory=list)
-    touched: set[str] = field(default_factory=set)
-    notifications: list[Notification] = field(default_factory=list)
-    answers: list[tuple["asyncio.Future[Any]", Any]] = field(default_factory=list)
-
-    def add(self, applied: Applied) -> None:
-        self.applied.append(applied)
-        for change in applied.changes:
-            self.touched.add(change.path)
-            self.touched.add(split_path(change.path)[0])
-            if _is_durable(change) or change.path in self.nodes:
-                self.nodes[change.path] = change.after if change.after and change.after.session == DURABLE else None
-        for counter in applied.counters:
-            self.counters[counter.parent] = counter.after
-        self.notifications += applied.notifications()
-
-    def answer(self) -> None:
-        for future, result in self.answers:
-            if not future.done():
-                future.set_result(result)
-
-    def refuse(self, kind: type[MetadataError], reason: str) -> None:
-        for future, _ in self.answers:
-            if not future.done():
-                future.set_exception(kind(reason))
-
-
-def _is_durable(change: NodeChange) -> bool:
-    return any(node is not None and node.session == DURABLE for node in (change.before, change.after))
 
 
 class EmbeddedStore(WritesByCommit):
@@ -91,12 +57,14 @@ class EmbeddedStore(WritesByCommit):
         self._tree = Tree.loaded(loaded.nodes, loaded.counters)
         self._session = self._tree.open_session()
         self._watches = Watches()
-        self._waiting = _Group()
-        self._flying: _Group | None = None
+        self._waiting = Group()
+        self._flying: Group | None = None
+        self._singly: deque[Call] = deque()
+        """Calls after a refused transaction, in their order: not judged yet. Later calls follow them."""
         self._committer: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._closed_because = ""
-        self._refused_because = ""
+        self._refused_because, self._is_growth_refused = "", False
         self._keeping: asyncio.Task[None] | None = None
         self._keep_timer: asyncio.TimerHandle | None = self._loop.call_later(KEEP_SECONDS, self._keep_room)
 
@@ -112,33 +80,30 @@ class EmbeddedStore(WritesByCommit):
         return cls(rows, loaded, clock or RealClock(), failed)
 
     async def get(self, path: str) -> Versioned | None:
-        self._check_open()
-        found = self._tree.get(path)
-        await self._until_durable(path)
-        return found
+        return await self._durable(path, self._tree.get)
 
     async def children(self, path: str) -> list[str]:
-        self._check_open()
-        found = self._tree.children(path)
-        await self._until_durable(path)
-        return found
+        return await self._durable(path, self._tree.children)
 
     async def exists(self, path: str) -> bool:
-        self._check_open()
-        found = self._tree.exists(path)
-        await self._until_durable(path)
-        return found
+        return await self._durable(path, self._tree.exists)
 
     async def commit(self, operations: Sequence[Operation]) -> list[Stat | None]:
-        self._check_open()
-        try:
-            applied = self._tree.apply(operations, self._session, self._clock.now_ms())
-        except MetadataError:
-            await self._until_all_durable()
-            raise
-        self._waiting.add(applied)
-        stats: list[Stat | None] = await self._join(self._waiting, applied.stats)
-        return stats
+        while True:
+            self._check_open()
+            call = Call(operations, self._loop.create_future())
+            if self._singly:
+                self._singly.append(call)
+                return await call.answer
+            try:
+                applied = self._tree.apply(operations, self._session, self._clock.now_ms())
+            except MetadataError:
+                if await self._are_all_durable():
+                    raise
+                continue
+            self._waiting.add(call, applied)
+            self._start()
+            return await call.answer
 
     def watch(self, prefix: str, watcher: Callable[[Notification], None]) -> Callable[[], None]:
         return self._watches.add(prefix, watcher)
@@ -163,30 +128,47 @@ class EmbeddedStore(WritesByCommit):
         except RowsFailed as error:
             _log.warning(line("metadata file not closed cleanly; what was answered is in its log", reason=error))
 
-    def _join(self, group: _Group, result: Any) -> "asyncio.Future[Any]":
-        """`result`, once the group is durable."""
-        future: asyncio.Future[Any] = self._loop.create_future()
-        group.answers.append((future, result))
+    async def _durable(self, path: str, look: Callable[[str], T]) -> T:
+        """Result of `look`, once all that it saw is durable; it looks again after a transaction was taken back."""
+        while True:
+            self._check_open()
+            found = look(path)
+            if path in self._waiting.touched:
+                is_durable = await self._waiting.end(self._loop)
+            elif self._flying is not None and path in self._flying.touched:
+                is_durable = await self._flying.end(self._loop)
+            else:
+                return found
+            if is_durable:
+                return found
+
+    async def _are_all_durable(self) -> bool:
+        """Whether all that was applied until now became durable; False: some was taken back."""
+        if self._waiting.calls:
+            return await self._waiting.end(self._loop)
+        if self._flying is not None:
+            return await self._flying.end(self._loop)
+        return True
+
+    def _start(self) -> None:
         if self._committer is None:
             self._committer = self._loop.create_task(self._commit_groups())
-        return future
 
-    async def _until_durable(self, path: str) -> None:
-        if path in self._waiting.touched:
-            await self._join(self._waiting, None)
-        elif self._flying is not None and path in self._flying.touched:
-            await self._join(self._flying, None)
-
-    async def _until_all_durable(self) -> None:
-        if self._waiting.answers:
-            await self._join(self._waiting, None)
-        elif self._flying is not None:
-            await self._join(self._flying, None)
+    def _next_group(self) -> Group | None:
+        while self._singly:
+            call, group = self._singly.popleft(), Group()
+            try:
+                group.add(call, self._tree.apply(call.operations, self._session, self._clock.now_ms()))
+            except MetadataError as error:
+                call.fail(error)  # all that it was judged by is durable
+            else:
+                return group
+        group, self._waiting = self._waiting, Group()
+        return group if group.calls else None
 
     async def _commit_groups(self) -> None:
-        while self._waiting.answers:
-            group = self._flying = self._waiting
-            self._waiting = _Group()
+        while (group := self._next_group()) is not None:
+            self._flying = group
             try:
                 await self._write(group)
             except RowsRefused as error:
@@ -202,13 +184,13 @@ class EmbeddedStore(WritesByCommit):
             group.answer()
         self._flying = self._committer = None
 
-    async def _write(self, group: _Group) -> None:
+    async def _write(self, group: Group) -> None:
         """RowsRefused, RowsFailed."""
         if not (group.nodes or group.counters):
             return
-        await self._rows.write(group.nodes, group.counters)
-        if self._refused_because:
-            self._refused_because = ""
+        await self._rows.write(group.nodes, group.counters, grows=group.grows)
+        if self._refused_because and (group.grows or not self._is_growth_refused):
+            self._refused_because, self._is_growth_refused = "", False
             _log.warning(line("the metadata is written again"))
         if self._keep_timer is None and not self._closed_because:
             self._keep_timer = self._loop.call_later(KEEP_SECONDS, self._keep_room)
@@ -228,16 +210,21 @@ class EmbeddedStore(WritesByCommit):
             self._keeping = None
 
     def _take_back(self, reason: str) -> None:
-        """What is not durable never was: what waits was judged by what flew, so all of it goes, the youngest first."""
+        """What is not durable never was: what waits was judged by what flew, so all of it is undone, the youngest first. A call
+        that flew alone fails; the others are tried one at a time."""
         if not self._refused_because:
             _log.error(line("metadata not written", reason=reason))
-        self._refused_because = reason
-        waiting, self._waiting = self._waiting, _Group()
-        for group in (waiting, self._flying):
-            if group is not None:
-                for applied in reversed(group.applied):
-                    self._tree.undo(applied)
-                group.refuse(StoreFull, reason)
+        flying, waiting = self._flying, self._waiting
+        assert flying is not None
+        self._refused_because, self._is_growth_refused = reason, flying.grows
+        self._flying, self._waiting = None, Group()
+        for group in (waiting, flying):
+            for applied in reversed(group.applied):
+                self._tree.undo(applied)
+            group.taken_back()
+        if len(flying.calls) == 1:
+            flying.calls.pop().fail(StoreFull(reason))
+        self._singly.extendleft(reversed([*flying.calls, *waiting.calls]))
 
     @property
     def refused_because(self) -> str:
@@ -247,10 +234,14 @@ class EmbeddedStore(WritesByCommit):
     def _end(self, reason: str) -> None:
         self._closed_because = reason
         _log.error(line("metadata store ended", reason=reason))
-        for group in (self._flying, self._waiting):
+        flying, waiting = self._flying, self._waiting
+        for group in (flying, waiting):
             if group is not None:
-                group.refuse(StoreClosed, reason)
-        self._waiting = _Group()
+                group.taken_back()
+        for call in (*(flying.calls if flying else ()), *waiting.calls, *self._singly):
+            call.fail(StoreClosed(reason))
+        self._waiting = Group()
+        self._singly.clear()
         if self._failed is not None:
             self._failed(reason)
 

@@ -3,7 +3,8 @@
 A `write` is one transaction, and returns after SQLite has synced its log (WAL with synchronous=FULL): all of it is there after
 a power cut, or nothing. The file is held exclusively, so that a second process is refused. Never decides what a node is.
 On a full disk the log is moved into the database and written from its beginning again. For that room is kept in the files
-themselves: free pages in the database, and a log that keeps its length, also over a clean stop.
+themselves, from the first start on: free pages in the database, and a log that keeps its length, also over a clean stop. The last
+of the free pages are for writes that add no node.
 """
 
 import asyncio
@@ -25,6 +26,8 @@ T = TypeVar("T")
 FILE_NAME = "metadata.sqlite"
 KEPT_BYTES_MAX, KEPT_SHARE, TIMES_FREE_MIN = 2 << 20, 64, 4
 """Room that is kept in both files: so much, or this part of the disk; where so many times as much is free."""
+GROWTH_SHARE = 4
+"""While the disk is full, writes that add nodes leave this part of the free pages that are kept to the others."""
 LOG_HEADER_BYTES = 32
 SCHEMA_VERSION = 1
 _SCHEMA = """
@@ -71,7 +74,9 @@ class LoadedRows:
 class Rows(Protocol):
     """Where a store keeps its nodes. A path or parent that maps to None, or to 0, is removed."""
 
-    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None: ...
+    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int], *, grows: bool) -> None:
+        """All of it or nothing. `grows`: it adds nodes, and is refused where little but kept room is left for it."""
+
     async def keep_room(self) -> None:
         """Where the disk has enough: keep some of it for later writes, so that they need nothing more of a full disk."""
 
@@ -95,8 +100,13 @@ class SqliteRows:
             worker.shutdown(wait=False)
             raise
 
-    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None:
-        await _call(self._worker, lambda: _write(self._connection, nodes, counters))
+    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int], *, grows: bool) -> None:
+        await _call(self._worker, lambda: self._write(nodes, counters, grows))
+
+    def _write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int], grows: bool) -> None:
+        if grows:
+            _check_growth(self._connection, self._path)
+        _write(self._connection, nodes, counters)
 
     async def keep_room(self) -> None:
         """Nearly always there is enough already. RowsFailed."""
@@ -126,7 +136,10 @@ def _is_passing(error: Exception) -> bool:
 def _opened(directory: str) -> tuple[sqlite3.Connection, LoadedRows]:
     connection = _connect(directory)
     try:
-        return connection, _load(connection)
+        loaded = _load(connection)
+        with suppress(sqlite3.Error, OSError):  # without room the file serves with what it has
+            _keep_room(connection, Path(directory, FILE_NAME))
+        return connection, loaded
     except BaseException:
         connection.close()
         raise
@@ -211,16 +224,33 @@ def _kept_log_of(path: Path) -> Path:
 def _keep_room(connection: sqlite3.Connection, path: Path) -> None:
     """What is written into the database goes through the log: that has its room afterwards too."""
     disk = shutil.disk_usage(path.parent)
-    wanted = min(KEPT_BYTES_MAX, disk.total // KEPT_SHARE)
-    (page_bytes,), (free_pages,) = (connection.execute(f"PRAGMA {what}").fetchone() for what in ("page_size", "freelist_count"))
+    wanted, free_bytes = _kept_bytes(disk.total), _free_bytes(connection)
     log = _log_of(path)
     has_log = log.exists() and log.stat().st_size >= wanted
-    if (free_pages * page_bytes >= wanted // 2 and has_log) or disk.free < TIMES_FREE_MIN * wanted:
+    if (free_bytes >= wanted // 2 and has_log) or disk.free < TIMES_FREE_MIN * wanted:
         return
     connection.execute(_FILL[0])
     connection.execute(_FILL[1], (wanted,))
     connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
     connection.execute(_EMPTY)
+
+
+def _kept_bytes(disk_bytes: int) -> int:
+    return min(KEPT_BYTES_MAX, disk_bytes // KEPT_SHARE)
+
+
+def _free_bytes(connection: sqlite3.Connection) -> int:
+    """Of pages inside the database."""
+    (page_bytes,), (free_pages,) = (connection.execute(f"PRAGMA {what}").fetchone() for what in ("page_size", "freelist_count"))
+    return int(page_bytes * free_pages)
+
+
+def _check_growth(connection: sqlite3.Connection, path: Path) -> None:
+    """RowsRefused when what is left is for writes that add no node."""
+    disk = shutil.disk_usage(path.parent)
+    wanted = _kept_bytes(disk.total)
+    if disk.free < wanted and _free_bytes(connection) < wanted // GROWTH_SHARE:
+        raise RowsRefused("the disk is full; room that is kept is for ledgers that end, cursors and deletes")
 
 
 def _close(connection: sqlite3.Connection, path: Path) -> None:

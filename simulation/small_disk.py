@@ -70,7 +70,7 @@ class SimRows:
             [*nodes.items()], {parent: number for parent, number in counters.items() if number}
         )
 
-    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None:
+    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int], *, grows: bool) -> None:
         body = pickle.dumps(([(path, node and _fields(node)) for path, node in nodes.items()], dict(counters)))
         row = len(body).to_bytes(4) + crc32(body).to_bytes(4) + body
         try:

@@ -25,7 +25,7 @@ class FullRows:
         self.stored: dict[str, Node] = {}
         self.counters: dict[str, int] = {}
 
-    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None:
+    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int], *, grows: bool) -> None:
         await asyncio.sleep(0)
         if not self.has_room:
             raise RowsRefused("database or disk is full")
@@ -54,8 +54,10 @@ def test_a_write_that_the_disk_refuses_fails_alone_and_leaves_nothing() -> None:
         await store.put("/a", b"1")
         store.watch("/", heard.append)
         rows.has_room = False
-        refused = [store.put("/a", b"2"), store.put("/a/b", b""), store.delete("/a", 1), store.put("/q/", b"", sequential=True)]
-        for answer in await asyncio.gather(*refused, return_exceptions=True):
+        works = [store.put("/a", b"2"), store.put("/a/b", b""), store.delete("/a", 1), store.put("/q/", b"", sequential=True)]
+        *refused, judged_again, last = await asyncio.gather(*works, return_exceptions=True)
+        assert isinstance(judged_again, BadVersion), "judged by what is stored, not by a put that was refused"
+        for answer in (*refused, last):
             assert isinstance(answer, StoreFull)
             assert "make room on its disk" in str(answer)
         found = await store.get("/a")
@@ -84,6 +86,51 @@ def test_a_write_judged_by_one_that_the_disk_refuses_is_refused_with_it() -> Non
         assert [type(answer) for answer in answers] == [StoreFull, StoreFull]
         rows.has_room = True
         assert (await store.put("/a", b"", MUST_NOT_EXIST)).version == 0
+
+    run(scenario())
+
+
+class NoGrowthRows(FullRows):
+    """Rows that have only kept room: `grows` is refused."""
+
+    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int], *, grows: bool) -> None:
+        self.has_room = not grows
+        await super().write(nodes, counters, grows=grows)
+
+
+def test_a_write_that_adds_a_node_is_refused_alone_among_those_that_end_save_and_delete() -> None:
+    async def scenario() -> None:
+        rows = NoGrowthRows()
+        nodes = [(path, Node(b"", 0, 0, 0)) for path in ("/ledger", "/cursor", "/gone", "/later")]
+        store = EmbeddedStore(rows, LoadedRows(nodes, {}), RealClock())
+        works = [store.put("/new", b""), store.put("/ledger", b"ended", 0), store.put("/new2", b""), store.delete("/gone", 0)]
+        first = [asyncio.ensure_future(work) for work in works]
+        await asyncio.sleep(0)
+        second = [
+            asyncio.ensure_future(work) for work in (store.put("/cursor", b"7"), store.get("/ledger"), store.put("/later", b""))
+        ]
+        answers = await asyncio.gather(*first, *second, return_exceptions=True)
+        assert [type(answer) for answer in answers[:3:2]] == [StoreFull, StoreFull]
+        assert not [answer for answer in (answers[1], *answers[3:]) if isinstance(answer, BaseException)]
+        assert {path: node.value for path, node in rows.stored.items()} == {"/ledger": b"ended", "/cursor": b"7", "/later": b""}
+        assert await store.children("/") == ["cursor", "later", "ledger"]
+        assert store.refused_because
+        await store.close()
+
+    run(scenario())
+
+
+def test_calls_are_committed_in_their_order_after_a_refusal() -> None:
+    async def scenario() -> None:
+        store = EmbeddedStore(NoGrowthRows(), LoadedRows([("/a", Node(b"", 0, 0, 0))], {}), RealClock())
+        works = [store.put("/new", b"")] + [store.put("/a", b"%d" % number, number) for number in range(50)]
+        tasks = [asyncio.ensure_future(work) for work in works]
+        while not tasks[0].done():
+            await asyncio.sleep(0)
+        tasks += [asyncio.ensure_future(store.put("/a", b"%d" % number, number)) for number in range(50, 100)]
+        refused, *stats = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(refused, StoreFull)
+        assert [stat.version for stat in stats if isinstance(stat, Stat)] == list(range(1, 101))
 
     run(scenario())
 
@@ -129,7 +176,7 @@ def test_a_full_database_refuses_and_takes_writes_again_when_there_is_room(tmp_p
         connection = rows._connection
         connection.execute("PRAGMA max_page_count = 12")
         large = [
-            await asyncio.gather(store.put(f"/large{number}", b"x" * 4000), return_exceptions=True) for number in range(50)
+            await asyncio.gather(store.put(f"/large{number}", b"x" * 40_000), return_exceptions=True) for number in range(100)
         ]
         assert isinstance(large[0][0], Stat)
         assert isinstance(large[-1][0], StoreFull)
@@ -194,6 +241,36 @@ def test_the_metadata_are_written_while_nothing_is_free_and_over_clean_stops(tmp
             store = await EmbeddedStore.open(directory)
             assert await store.children("/") == ["changed", *(f"made{each}" for each in range(life + 1)), "old"]
             assert store.refused_because == ""
+        await store.close()
+
+    with LoopMount(32) as mount:
+        run(scenario(mount.path))
+
+
+def test_a_disk_that_is_filled_right_after_the_first_start_lets_nodes_change_and_go(tmp_path: Path) -> None:
+    """No new node takes what ledgers that end, cursors and deletes need; not one block becomes free meanwhile."""
+    need_loop_mounts()
+
+    async def scenario(mount: Path) -> None:
+        store = await EmbeddedStore.open(str(mount / "metadata"))
+        await asyncio.gather(*(store.put(f"/ledger{number}", b"x" * 200) for number in range(50)))
+        fill(mount / "filler")
+        made = 0
+        with pytest.raises(StoreFull, match="room that is kept is for"):
+            for made in range(10_000):
+                await store.put(f"/made{made}", b"x" * 3000)
+        assert made >= 10
+        for number in range(400):
+            fill(mount / "filler")
+            await store.put(f"/ledger{number % 50}", b"%d" % number * 60)
+        more = [store.put(f"/more{number}", b"x" * 3000) for number in range(200)]
+        ended = [store.put(f"/ledger{number}", b"ended" * 40) for number in range(50)]
+        gone = [store.delete(f"/made{number}") for number in range(made)]
+        answers = await asyncio.gather(*more, *ended, *gone, return_exceptions=True)
+        assert isinstance(answers[0], StoreFull)
+        assert not [answer for answer in answers[len(more) :] if isinstance(answer, BaseException)]
+        (mount / "filler").unlink()
+        await store.put("/made", b"there is room")
         await store.close()
 
     with LoopMount(32) as mount:

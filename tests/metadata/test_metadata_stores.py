@@ -247,7 +247,7 @@ class HeldRows:
         self.commits: list[tuple[Mapping[str, Node | None], Mapping[str, int]]] = []
         self.gates: list[asyncio.Future[None]] = []
 
-    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int]) -> None:
+    async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int], *, grows: bool) -> None:
         self.commits.append((dict(nodes), dict(counters)))
         self.gates.append(asyncio.get_running_loop().create_future())
         await self.gates[-1]

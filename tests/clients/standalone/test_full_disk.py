@@ -254,8 +254,6 @@ def test_a_program_that_takes_every_block_ends_publishing_alone_and_no_connected
                     message = staying.receive(RECEIVE_MS_MAX)
                     assert message.data() == wanted
                     staying.acknowledge(message)
-                if "closed after a failure of its log" in run.server.log.read_text():
-                    pytest.skip("no block for the metadata either: its ledger cannot be ended, and the topic closes")
                 assert run.connected_since("staying") == since
                 run.check_all_is_read(client, "while full")
                 run.server.kill()
