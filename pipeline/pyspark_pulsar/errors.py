@@ -1,4 +1,4 @@
-"""What stops a query or a job. Each message names the topic, the position or the option, and what to do."""
+"""Errors that stop a query or a job. Each message names the topic, the position or the option, and what to do."""
 
 
 class PipelineError(Exception):

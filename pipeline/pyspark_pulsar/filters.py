@@ -1,4 +1,4 @@
-"""What a query's filters leave of a topic: times, indexes and topics that rows can have which pass them. Pure.
+"""Effect of a query's filters: the times, indexes and topics of rows that can pass them. Pure.
 
 Spark evaluates all of them again: here they only say what need not be read. Filters are known by the names of PySpark's classes
 (`pyspark.sql.datasource`, since 4.1), and a filter that is not understood leaves everything.

@@ -1,9 +1,9 @@
-"""What a subscription has not acknowledged: ranges of ledgers, and inside of them runs of entries that are done. Pure.
+"""Unacknowledged part of a subscription: ranges of ledgers, and inside them runs of entries that are done. Pure.
 
-Of very many holes a range for each would cost more than what is between them: the longest runs part ranges, and the others are
-left out row by row. Brokers tell holes as text, ours of very many a page at a time. An entry of which some messages of its
-batch are acknowledged is in the ranges. Which of them are left our brokers tell (`partly`); where they do not, as Apache's,
-all count as not acknowledged.
+A range for each of very many holes would cost more than the entries between them: the longest runs part ranges, and the
+others are left out row by row. Brokers report holes as text, ours report very many of them in pages. An entry whose batch is
+acknowledged in part is in the ranges. Our brokers say which of its messages are left (`partly`); Apache's do not, and all
+of them count as not acknowledged.
 """
 
 import itertools
@@ -31,7 +31,7 @@ class Runs:
     ends: Places
 
     def has(self, entry_ids: Places) -> Any:
-        """Of each whether it is in a run."""
+        """Whether each entry is in a run."""
         at = numpy.searchsorted(self.starts, entry_ids, "right") - 1
         return (
             (at >= 0) & (entry_ids < self.ends[numpy.maximum(at, 0)]) if len(self.starts) else numpy.zeros(len(entry_ids), bool)
@@ -47,8 +47,8 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Unacknowledged:
-    """Of one subscription. `done`: by ledger, entries that are in a range and are not wanted; `parts`: of batches that are
-    acknowledged in part what is left."""
+    """Unacknowledged entries of a subscription. `done`: by ledger, entries in a range that are not wanted; `parts`: of batches
+    acknowledged in part, the messages left."""
 
     ranges: list[LedgerRange]
     parts: Parts = field(default_factory=Parts)
@@ -71,7 +71,7 @@ def start_of(cursor: Mapping[str, Any]) -> Place:
 
 
 def runs_in(texts: Iterable[str], ledgers: Sequence[Ledger]) -> dict[int, Runs]:
-    """Of pages of acknowledged ranges, in order."""
+    """Runs by ledger from pages of acknowledged ranges, in order."""
     starts: dict[int, list[Places]] = {}
     ends: dict[int, list[Places]] = {}
     for text in texts:
@@ -108,7 +108,7 @@ def _pieces(text: str, ledgers: Sequence[Ledger]) -> Iterator[tuple[int, int, in
 def unacknowledged(
     ledgers: Sequence[Ledger], start: Place, done: Mapping[int, Runs], parts: Parts, ranges_max: int = RANGES_MAX
 ) -> Unacknowledged:
-    """From `start` on, what is not done, in order."""
+    """Entries from `start` on that are not done, in order."""
     parting = _parting(done.values(), ranges_max)
     found: list[LedgerRange] = []
     inside: dict[int, Runs] = {}
@@ -125,7 +125,7 @@ def unacknowledged(
 
 
 def _parting(done: Iterable[Runs], ranges_max: int) -> int:
-    """How long a run has to be to part a range: that many are, at most."""
+    """Smallest length of a run that parts a range: at most `ranges_max` runs are that long."""
     lengths = numpy.concatenate([numpy.zeros(0, numpy.int64), *(each.ends - each.starts for each in done)])
     if len(lengths) <= ranges_max:
         return 0
@@ -144,7 +144,7 @@ def _without(whole: LedgerRange, runs: Runs) -> Iterator[LedgerRange]:
 
 
 def of_ranges(found: Unacknowledged, ranges: Sequence[LedgerRange]) -> Unacknowledged:
-    """What is about these ranges of it: what one task has to know."""
+    """Part of `found` that concerns these ranges: all that one task has to know."""
     done: dict[int, Runs] = {}
     for ledger_id, of_ledger in itertools.groupby(ranges, key=lambda each: each.ledger_id):
         these = list(of_ledger)

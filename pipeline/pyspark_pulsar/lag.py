@@ -1,7 +1,6 @@
-"""How far a stream is behind its topics: asked of the brokers, since PySpark shows no metrics of a source in Python.
+"""Distance of a stream from the end of its topics: asked of the brokers, since PySpark shows no metrics of a Python source.
 
-What a query's progress has of its own are offsets (`endOffset`, `latestOffset`); how many entries lie between two of them the
-ledgers of the topics say.
+A query's progress has offsets (`endOffset`, `latestOffset`); the ledgers of the topics tell how many entries lie between two.
 """
 
 import json
@@ -17,7 +16,7 @@ from .stream_offsets import backlog, places_in
 
 
 def entries_behind(progress: Mapping[str, Any] | None, options: Mapping[str, str]) -> dict[str, int]:
-    """By topic, a partition by itself: how many entries there are now from where the stream's last batch ended.
+    """Number of entries, by topic or partition, from the end of the stream's last batch to now.
 
     `progress`: a query's `lastProgress`, or what `json.loads` makes of its JSON. `options`: those of the stream. A topic that
     the stream has not seen yet is behind by all that it has. PipelineError.
@@ -29,7 +28,7 @@ def entries_behind(progress: Mapping[str, Any] | None, options: Mapping[str, str
 
 
 def _places(sources: Iterable[Mapping[str, Any]]) -> dict[str, Place]:
-    """Of a topic that several sources of the query read, where the last of them is."""
+    """Last place of each topic among the sources of the query that read it."""
     places: dict[str, Place] = {}
     offsets = [found for each in sources if (found := _offset(each)) is not None]
     if not offsets:

@@ -1,4 +1,4 @@
-"""Where the entries of a ledger are: which bookies have each, as the ledger's metadata tells. Pure.
+"""Bookies of each entry of a ledger, as its metadata tells. Pure.
 
 Entry i of an ensemble of E bookies is on those from i mod E on, as many as the write quorum (RoundRobinDistributionSchedule).
 """
@@ -25,7 +25,7 @@ class Ensemble:
 
 @dataclass(frozen=True, slots=True)
 class LedgerPlaces:
-    """Of a closed ledger nothing is added to it, and nobody has to be asked what is certain in it."""
+    """Bookies of a closed ledger: nothing is added to it, and its last entry is certain."""
 
     ledger_id: int
     write_quorum: int
@@ -54,7 +54,7 @@ class LedgerPlaces:
 
 
 def parse_places(ledger_id: int, text: str) -> LedgerPlaces | None:
-    """Of the text that internal stats have (LedgerMetadataImpl.toSafeString).
+    """Places in the text of internal stats (LedgerMetadataImpl.toSafeString).
 
     None where the ledger is being recovered, its bookies go by names that are no addresses, or its digest needs the password.
     """

@@ -1,4 +1,4 @@
-"""Names of topics: whole ones, which topic a partition is one of, and how the admin REST has them. Pure."""
+"""Names of topics: full names, the topic of a partition, and paths of the admin REST. Pure."""
 
 import re
 from urllib.parse import quote, quote_plus
@@ -18,7 +18,7 @@ def full_name(topic: str) -> str:
 
 
 def partitioned_name(topic: str) -> str:
-    """Of a partition, the topic that it is one of: schemas are that one's."""
+    """Topic of a partition: schemas belong to it."""
     return _PARTITION.sub("", topic)
 
 
@@ -28,5 +28,5 @@ def admin_path(topic: str) -> str:
 
 
 def cursor_name(subscription: str) -> str:
-    """As internal stats call it: names of cursors are encoded once (Codec.encode, which is Java's URLEncoder)."""
+    """Name of a cursor in internal stats: encoded once (Codec.encode, which is Java's URLEncoder)."""
     return quote_plus(subscription, safe="*").replace("~", "%7E")

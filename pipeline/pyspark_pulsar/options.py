@@ -24,7 +24,7 @@ CLOCKS_AHEAD_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How brokers are reached. `auth_params`: `token:...`, `file:///path`, `env:NAME`, or ""."""
+    """Access to brokers. `auth_params`: `token:...`, `file:///path`, `env:NAME`, or ""."""
 
     service_url: str
     admin_url: str
@@ -130,7 +130,7 @@ def _refuse_backwards(options: "_Options", between: Between) -> None:
 
 
 def _refuse_backward_places(starting: Places, ending: Places) -> None:
-    """For all topics, and for those that one of the options names. From latest, or up to earliest, is nothing, and meant."""
+    """Refuses an end before the start, for all topics and for named ones. From latest, or up to earliest, reads nothing."""
     of_named = {f" of {topic}": (starting.of(topic), ending.of(topic)) for topic in (*starting.by_topic, *ending.by_topic)}
     for of, (first, end) in {"": (starting.default, ending.default), **of_named}.items():
         if end < first != LATEST and end != EARLIEST:
@@ -178,7 +178,7 @@ _KNOWN = (
 
 
 class _Options:
-    """What was given, by folded name."""
+    """Given options by folded name."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = {name.lower(): value for name, value in given.items()}

@@ -1,4 +1,4 @@
-"""Batches that are acknowledged in part, and which of their messages are left: a million of them in a few arrays. Pure.
+"""Batches acknowledged in part, and which of their messages are left: a million of them in a few arrays. Pure.
 
 Brokers tell them as words of 64 bits by position, a page at a time; the first message is the lowest bit of the first word.
 """
@@ -39,12 +39,12 @@ class Parts:
         return Parts(self.ledger_ids[begin:end].copy(), self.entry_ids[begin:end].copy(), bounds, words)
 
     def _at(self, place: Place) -> int:
-        """How many are before it."""
+        """Number of batches before the place."""
         begin, end = numpy.searchsorted(self.ledger_ids, [place.ledger_id, place.ledger_id + 1])
         return int(begin + numpy.searchsorted(self.entry_ids[begin:end], place.entry_id))
 
     def of_entries(self, ledger_ids: Places, entry_ids: Places) -> Places:
-        """Of each entry which batch it is here, -1 where it is none."""
+        """Index of each entry's batch here, -1 where it has none."""
         found = numpy.full(len(entry_ids), -1, numpy.int64)
         for ledger_id in numpy.unique(ledger_ids).tolist():
             begin, end = numpy.searchsorted(self.ledger_ids, [ledger_id, ledger_id + 1])
@@ -56,7 +56,7 @@ class Parts:
         return found
 
     def are_left(self, batches: Places, messages: Places) -> Flags:
-        """Of each message, by its batch here and its number in that."""
+        """Whether each message is left, by its batch here and its number in that."""
         at = self.bounds[batches] + (messages >> 6)
         is_told = at < self.bounds[batches + 1]
         words = self.words[numpy.where(is_told, at, 0)] if len(self.words) else numpy.zeros(len(at), numpy.uint64)
@@ -65,7 +65,7 @@ class Parts:
 
 
 def parts_in(pages: Iterable[Mapping[str, Sequence[int]]]) -> Parts:
-    """As brokers tell them: one that is told twice, where two pages meet, is what the later one says."""
+    """Parts in pages of brokers: the later page wins for a batch that two pages have."""
     found = [_of_page(page) for page in pages if page]
     if not found:
         return Parts()

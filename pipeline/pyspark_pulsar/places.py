@@ -12,7 +12,7 @@ from .positions import Place, parse_place
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where reading starts or ends: of the topics that are named, and of all others."""
+    """Start or end of reading: for named topics, and for all others."""
 
     default: Place
     by_topic: Mapping[str, Place] = field(default_factory=dict)
@@ -25,7 +25,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is read: these topics, or those of a pattern."""
+    """Topics that are read: these, or those of a pattern."""
 
     topics: Sequence[str]
     pattern: str

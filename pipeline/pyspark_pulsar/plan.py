@@ -1,4 +1,4 @@
-"""How many tasks read a topic, and what each reads: ranges of ledgers packed up to a size. Pure.
+"""Tasks that read a topic, and the ranges of each: ranges of ledgers packed up to a size. Pure.
 
 A task costs Spark about 0.15 s, so small ledgers share one, and a long ledger is cut where its bytes reach the size. Each split
 is one span of the topic, in order.
@@ -13,7 +13,7 @@ from .positions import Ledger, LedgerRange, Place
 
 @dataclass(frozen=True, slots=True)
 class TopicRanges:
-    """Of one topic, in order."""
+    """Ranges of one topic, in order."""
 
     topic: str
     ranges: tuple[LedgerRange, ...]
@@ -28,7 +28,7 @@ class TopicRanges:
 
 
 class Split(TopicRanges):
-    """What one task reads of one topic: at least one range."""
+    """Ranges that one task reads of one topic: at least one."""
 
     __slots__ = ()
 
@@ -68,7 +68,7 @@ TASKS = 32
 
 
 def tasks_of(splits: Sequence[Split], split_bytes: int) -> list[tuple[Split, ...]]:
-    """What each task reads. Small splits of many topics share one: up to `split_bytes`, and so that TASKS are left."""
+    """Splits of each task. Small splits of many topics share one: up to `split_bytes`, and so that TASKS are left."""
     count_max = -(-len(splits) // TASKS)
     tasks: list[tuple[Split, ...]] = []
     packed: list[Split] = []

@@ -79,7 +79,7 @@ class LedgerRange:
 
 
 def end_of(ledgers: Sequence[Ledger]) -> Place:
-    """Where the next message will be, as far as is known; earliest for a topic that has no ledger."""
+    """Place of the next message, as far as is known; earliest for a topic that has no ledger."""
     return Place(ledgers[-1].ledger_id, ledgers[-1].entries) if ledgers else EARLIEST
 
 
@@ -131,7 +131,7 @@ def check_start(topic: str, ledgers: Sequence[Ledger], start: Place, fails_on_da
 def check_batch(
     topic: str, ledgers: Sequence[Ledger], start: Place | None, end: Place, fails_on_data_loss: bool = True
 ) -> None:
-    """Of a batch that was planned, perhaps long ago: whether all between its places is still there. As `check_start`.
+    """Checks that all data between the places of a batch, which may be planned long ago, is still there; see `check_start`.
 
     `start` None: the topic came with this batch.
     """

@@ -1,4 +1,4 @@
-"""Which rows of a block a query wants, and what becomes of those that cannot be decoded. Pure."""
+"""Rows of a block that a query wants, and the handling of those that cannot be decoded. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -85,7 +85,7 @@ def _bad(rows: Rows, reasons: dict[int, str]) -> Flags:
 
 
 def within(between: Between, times_ms: Any, indexes: Places) -> Flags:
-    """Of each message, by its publish time and its index; one without an index, -1, is before no end of them."""
+    """Whether each message is in the range, by publish time and index; index -1, which is none, is in no range of indexes."""
     kept = numpy.ones(len(indexes), numpy.bool_)
     if between.starting_time_ms is not None:
         kept &= times_ms >= times_ms.dtype.type(between.starting_time_ms)
@@ -99,7 +99,7 @@ def within(between: Between, times_ms: Any, indexes: Places) -> Flags:
 
 
 def _done(rows: Rows, done: Mapping[int, Runs]) -> Flags:
-    """Of each entry of the block."""
+    """Whether each entry of the block is done."""
     found = numpy.zeros(rows.block.count, numpy.bool_)
     for ledger_id in numpy.unique(rows.block.ledger_ids).tolist():
         if ledger_id in done:

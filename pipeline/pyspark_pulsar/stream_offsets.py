@@ -49,9 +49,9 @@ def beyond_closed(ledgers: Sequence[Ledger], place: Place) -> Place:
 
 
 def mirrored(ledgers: Sequence[Ledger], place: Place) -> Place:
-    """Where a subscription stands that keeps what a stream at this place may be asked for.
+    """Place of a subscription that keeps all that a stream at this place may be asked for.
 
-    At the end of a ledger it keeps one entry more: were the ledger gone, nobody would know that nothing had come after it.
+    It keeps one entry more at the end of a ledger: were the ledger gone, nothing would show that no entry came after it.
     """
     for ledger in ledgers:
         if ledger.ledger_id == place.ledger_id and place.entry_id >= ledger.entries > 0:
@@ -71,7 +71,7 @@ def cut_at(ledgers: Sequence[Ledger], end: Place) -> list[Ledger]:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """What one batch takes, about; None for no limit."""
+    """Approximate size of one batch; None for no limit."""
 
     messages: int | None = None
     bytes: int | None = None
@@ -79,7 +79,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What one topic has from its place on. `messages_per_entry` is an estimate, 1.0 at least."""
+    """Data of one topic from its place on. `messages_per_entry` is an estimate, 1.0 at least."""
 
     ranges: tuple[LedgerRange, ...]
     messages_per_entry: float = 1.0
@@ -94,7 +94,7 @@ class Backlog:
 
 
 def admitted(starts: Mapping[str, Place], backlogs: Mapping[str, Backlog], limit: Limit) -> dict[str, Place]:
-    """Where the batch ends in each topic: each gives the same share of its backlog, and at least an entry if it has one."""
+    """End of the batch in each topic: each gives the same share of its backlog, and at least an entry if it has one."""
     share = _share(backlogs.values(), limit)
     return {topic: _end(start, backlogs.get(topic, Backlog(())), share) for topic, start in starts.items()}
 

@@ -1,4 +1,4 @@
-"""What only the admin REST tells: the ledgers of topics. Small answers, asked again while brokers are away."""
+"""Questions that the admin REST alone answers: the ledgers of topics. Small answers, asked again while brokers are away."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ def ledgers_of(topic: str, access: Access, with_places: bool = False) -> list[Le
 def ledgers_of_all(
     topics: Sequence[str], access: Access, with_places: bool = False, skips_absent: bool = False
 ) -> dict[str, list[Ledger]]:
-    """Of each of them, in their order. Topics that are not there are left out, or NoSuchTopic. Refused, Unreachable."""
+    """Ledgers of each topic, in the order of `topics`. Absent topics are left out, or NoSuchTopic. Refused, Unreachable."""
     if not topics:
         return {}
     shares = [topics[first::_SESSIONS_MAX] for first in range(min(_SESSIONS_MAX, len(topics)))]
@@ -79,7 +79,7 @@ def _ledger(found: Mapping[str, Any]) -> Ledger:
 def unacknowledged_of(
     topic: str, subscription: str, access: Access, with_places: bool, ranges_max: int = RANGES_MAX
 ) -> Unacknowledged:
-    """What it has not acknowledged now. NoSuchTopic, NoSuchPosition where there is no such subscription."""
+    """Entries that the subscription has not acknowledged. NoSuchTopic; NoSuchPosition without such a subscription."""
     with AdminSession(access) as session:
         stats = _internal_stats(session, topic, access, with_places)
         cursor = stats["cursors"].get(cursor_name(subscription))

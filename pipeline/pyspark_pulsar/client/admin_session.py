@@ -32,7 +32,7 @@ class AdminSession:
         return self._body(topic, *self._asked("GET", path))
 
     def delete(self, topic: str, path: str) -> None:
-        """As `get`."""
+        """Sends a DELETE; errors are those of `get`."""
         status, said = self._asked("DELETE", path)
         if status != http.client.NO_CONTENT:
             self._body(topic, status, said)

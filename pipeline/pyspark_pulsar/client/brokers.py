@@ -1,4 +1,4 @@
-"""Which topics there are, and which broker has one: by the binary protocol, so that nothing but a service URL is needed."""
+"""Names of topics and the broker of each: by the binary protocol, so that a service URL is enough."""
 
 import re
 import time
@@ -87,7 +87,7 @@ def _matching(connection: Connection, pattern: str) -> list[str]:
 
 
 def connection_to(topic: str, access: Access) -> Connection:
-    """To the broker that has the topic. Lost, Refused."""
+    """Connection to the broker that owns the topic. Lost, Refused."""
     url, authoritative, proxied_to = access.service_url, False, ""
     for _ in range(_REDIRECTS_MAX):
         connection = Connection(url, access, proxied_to)

@@ -70,7 +70,7 @@ class FrameBlock:
 
 
 class Connection:
-    """From CONNECT on; `close` at the end. Lost, Refused."""
+    """Connection that is open from construction to `close`. Lost, Refused."""
 
     def __init__(self, url: str, access: Access, proxied_to: str = "") -> None:
         self.url, self._timeout = url, access.timeout_seconds
@@ -142,7 +142,7 @@ class Connection:
             yield found
 
     def command(self) -> BaseCommand:
-        """What comes next; pings are answered."""
+        """Next command; pings are answered."""
         while True:
             end = self._frame_end(0)
             if end is None:
@@ -189,7 +189,7 @@ class Connection:
         return True
 
     def _bounds(self) -> Iterator[tuple[int, int]]:
-        """Where each whole frame begins and ends: one step for each frame, since each says where the next one is."""
+        """Start and end of each whole frame: one step a frame, since each says where the next one is."""
         at = 0
         while (end := self._frame_end(at)) is not None:
             yield at, end
@@ -217,7 +217,7 @@ class Connection:
 
 
 def received(connected: socket.socket, room: memoryview, peer: str) -> int:
-    """How many bytes came into the room, at least one. Lost."""
+    """Number of bytes received into the room, at least one. Lost."""
     try:
         count = connected.recv_into(room)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What proves who asks. A token can be read where it is needed, from a file or the environment: then no plan carries it."""
+"""Credentials of a connection. A token can be read where it is needed, from a file or the environment: no plan carries it."""
 
 import os
 import ssl
@@ -25,7 +25,7 @@ def token(access: Access) -> str:
 
 
 def tls_context(access: Access) -> ssl.SSLContext:
-    """Of the machine's certificates, or those of the option. WrongOption."""
+    """TLS context with the machine's certificates, or those of the option. WrongOption."""
     try:
         context = ssl.create_default_context(cafile=access.tls_trust_certs or None)
     except (OSError, ssl.SSLError) as error:

@@ -18,7 +18,7 @@ _CONSUMER_ID = 1
 
 
 def is_nothing_left(topic: str, start: Place, last: Place, access: Access) -> bool:
-    """From `start` to `last`: no message, and none held back by an open transaction. Lost, Refused."""
+    """Whether no message is left from `start` to `last`, and none held back by an open transaction. Lost, Refused."""
     readable = readable_until(topic, access)
     return readable is not None and readable >= last and _last_message(topic, start, access) < start
 

@@ -12,7 +12,7 @@ from .connection import Connection
 
 
 def last_message(connection: Connection, consumer_id: int) -> CommandGetLastMessageIdResponse:
-    """Its id, and how far the consumer's subscription is. Lost, Refused."""
+    """Id of the last message, and the position of the consumer's subscription. Lost, Refused."""
     asked = CommandGetLastMessageId(consumer_id=consumer_id, request_id=connection.request_id())
     command = BaseCommand(type=BaseCommand.GET_LAST_MESSAGE_ID, get_last_message_id=asked)
     return connection.ask(command, BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE).get_last_message_id_response

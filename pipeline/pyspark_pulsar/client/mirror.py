@@ -17,7 +17,7 @@ _CONSUMER_ID = 1
 
 
 class Mirror:
-    """Of one stream. What it has done it remembers, so that a topic that did not move costs nothing."""
+    """Subscription of one stream. It remembers the places it has set: a topic that did not move costs nothing."""
 
     def __init__(self, subscription: str, access: Access) -> None:
         self._subscription, self._access = subscription, access

@@ -31,7 +31,7 @@ _AT_ONCE = 100
 
 
 def latest_schemas(topics: Sequence[str], access: Access) -> list[Schema | None]:
-    """Of each in their order, None for a topic without one: by one connection, many at a time. Refused, Unreachable."""
+    """Latest schema of each topic in order, None without one: over one connection, many at a time. Refused, Unreachable."""
     if not topics:
         return []
     of_which = topics[0] if len(topics) == 1 else f"{topics[0]} and {len(topics) - 1} more"

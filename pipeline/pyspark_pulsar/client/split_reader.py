@@ -171,7 +171,7 @@ class SplitReader:
         )
 
     def _missing(self) -> Mapping[int, int]:
-        """How many entries were not read, by ledger, of those that the topic does not have any more."""
+        """Number of unread entries, by ledger, that the topic does not have any more."""
         try:
             there = {ledger.ledger_id for ledger in ledgers_of(self._split.topic, self._access)}
         except NoSuchTopic:
@@ -184,7 +184,7 @@ class SplitReader:
 
 
 def _subscription(topic: str, first: Place, request_id: int) -> BaseCommand:
-    """Of a start with a batch index brokers begin with that entry itself, else with the one after it (PersistentTopic)."""
+    """Command that subscribes at `first`: with a batch index brokers begin with that entry, else after it (PersistentTopic)."""
     asked = CommandSubscribe(
         topic=topic,
         subscription=f"pipeline-{time.time_ns():x}-{id(first):x}",

@@ -24,7 +24,7 @@ _WINDOW_ENTRIES = 32
 
 
 def rows_of_split(split: Split, options: SourceOptions) -> Iterator[Rows]:
-    """In order, and a message in chunks is one row, where its last chunk is. Errors are the broker's reader's."""
+    """Rows in order; a message in chunks is one row, at its last chunk. Errors are those of the broker's reader."""
 
     def before(end: Place) -> Iterator[Iterator[Rows]]:
         return _windows_before(split.topic, end, options)
@@ -43,7 +43,7 @@ def _windows_before(topic: str, end: Place, options: SourceOptions) -> Iterator[
 
 
 def _entries_of(split: Split, options: SourceOptions) -> Iterator[Rows]:
-    """In order. Where bookies cannot give a range, the broker gives what is left of it."""
+    """Rows in order. The broker gives the rest of each range that bookies cannot give."""
     waiting: list[LedgerRange] = []
     failed: dict[str, str] = {}
     for _, of_ledger in itertools.groupby(split.ranges, key=lambda each: each.ledger_id):
@@ -66,7 +66,7 @@ def _from_broker(split: Split, ranges: list[LedgerRange], options: SourceOptions
 def _from_bookies(
     topic: str, wanted: list[LedgerRange], places: LedgerPlaces, options: SourceOptions, failed: dict[str, str]
 ) -> Generator[Rows, None, list[LedgerRange]]:
-    """Of one ledger. What could not be had is the generator's return value."""
+    """Rows of one ledger. The generator returns the ranges that the bookies could not give."""
     witness = Witness(topic, options.access)
     reader = BookieReader(places, wanted, options.access, options.verifies_checksums, failed, witness)
     try:

@@ -1,9 +1,9 @@
-"""Where the messages of many batches are: `u32 size | SingleMessageMetadata | payload`, one behind the other.
+"""Positions of the messages of many batches: `u32 size | SingleMessageMetadata | payload`, one behind the other.
 
-Where the second one begins is known from the first alone. So positions are guessed, all guesses are read at once, and they
-count up to the first that does not fit: every one before it was where its predecessor ends, so this is exact. The guess is that
-the messages that follow have the first one's length; where they do not, every place that looks like the beginning of one
-(`marked_messages`); and where that does not help, one message of each batch is taken at a time.
+The start of a message is known from its predecessor alone. Positions are therefore guessed and all guesses read at once; they
+hold up to the first that does not fit, since every one before it is where its predecessor ends: the result is exact. The first
+guess is that all messages have the first one's length, the second every place that looks like a beginning (`marked_messages`);
+where neither helps, one message of each batch is taken at a time.
 """
 
 from dataclasses import dataclass

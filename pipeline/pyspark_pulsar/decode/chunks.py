@@ -41,7 +41,7 @@ class Chunk:
 
 
 def chunk_in(section: memoryview) -> Chunk | None:
-    """Of an entry whose metadata were read before (`sections`): None for one that is a whole message, or no message."""
+    """Chunk in an entry whose metadata were read before (`sections`): None for a whole message, or no message."""
     at = 6 + int.from_bytes(section[2:6]) if section[:2] == _MAGIC_BROKER_METADATA else 0
     head = bytes(section[:at])
     at += 6 if section[at : at + 2] == _MAGIC_CHECKSUM else 0
@@ -75,7 +75,7 @@ class OpenMessages:
         self._chunks: OrderedDict[str, list[Chunk]] = OrderedDict()
 
     def take(self, chunk: Chunk) -> Section | Missing | None:
-        """What the next entry of the topic that is a chunk makes whole; None where it goes on, or was there before."""
+        """Message that the topic's next chunk completes; None where the message goes on, or the chunk is a repeat."""
         uuid = chunk.about.uuid
         if chunk.about.total_chunk_msg_size > MESSAGE_BYTES_MAX:
             self._forget(uuid)
@@ -128,7 +128,7 @@ def whole(chunks: Sequence[Chunk]) -> Section | Missing:
 
 
 def settled(history: Iterable[Chunk]) -> Section | Missing | None:
-    """What the last one is, of all chunks of a message in their order, from its beginning on. None: a repeat of a whole one."""
+    """Outcome of the last chunk of `history`, which has all chunks of a message in order. None: a repeat of a whole message."""
     open_messages = OpenMessages(MESSAGE_BYTES_MAX)
     was_whole = False
     seen: set[int] = set()

@@ -1,7 +1,7 @@
-"""Where messages of changing lengths may begin, seen by what stands there: three zero bytes, a length, a tag. Pure.
+"""Possible starts of messages of changing lengths, seen by their octets: three zero bytes, a length, a tag. Pure.
 
 A message of a batch begins with the size of its metadata, four bytes of which the first three are zero up to 255, and the tag
-of the metadata's first field. What looks so may be payload: a place counts when the message before it ends there.
+of the metadata's first field. Payload may look the same: a place counts when the message before it ends there.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _IS_FIRST_TAG[list(_FIRST_TAGS)] = True
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """Of places in order: where the message at each ends (-1: none is there), and whether the next place is where it ends."""
+    """Candidate places in order: the end of the message at each (-1: none), and the breaks between them."""
 
     places: Places
     ends: Places

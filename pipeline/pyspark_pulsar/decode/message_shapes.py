@@ -35,7 +35,7 @@ class Shape:
     words: tuple[tuple[int, numpy.uint64, numpy.uint64], ...]
 
     def rows_like_it(self, data: Octets, starts: Places, ends: Places) -> Places:
-        """Which of the messages `data[start:end]` have it."""
+        """Indexes of the messages `data[start:end]` that have this shape."""
         rows = numpy.flatnonzero(ends - starts == self.size)
         fits = numpy.ones(len(rows), numpy.bool_)
         for at, mask, expected in self.words:
@@ -76,7 +76,7 @@ def _words(message: bytes, mask: bytes) -> tuple[tuple[int, numpy.uint64, numpy.
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """And where it ends; beyond the message where it is none."""
+    """Value of the varint and its end; the end is beyond the message where there is none."""
     value = shift = 0
     for end in range(at, min(at + 9, len(message))):
         value |= (message[end] & 127) << shift

@@ -65,7 +65,7 @@ def _groups_of_seven(values: Words) -> Words:
 
 
 def _long_varints(data: Octets, places: Places, low: Words) -> tuple[Words, Places]:
-    """What the ninth and the tenth byte add to the 56 bits before them."""
+    """Values with the bits of the ninth and the tenth byte added to the 56 before them."""
     ninth, tenth = data[places + 8].astype(numpy.uint64), data[places + 9].astype(numpy.uint64)
     is_tenth = ninth > 127
     values = low | ((ninth & _U(127)) << _U(56)) | numpy.where(is_tenth, (tenth & _U(1)) << _U(63), _U(0))

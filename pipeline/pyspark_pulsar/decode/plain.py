@@ -34,7 +34,7 @@ TIME = pyarrow.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True, slots=True)
 class PlainBatches:
-    """Of the entries of a block: where their messages are, how many, and when they were published, in milliseconds."""
+    """Entries of a block: the start and the number of their messages, and their publish times in milliseconds."""
 
     block: Block
     starts: Places

@@ -70,7 +70,7 @@ class Fields:
 
 @dataclass(slots=True)
 class Columns:
-    """What `scan` found. `is_broken`: messages that are no protobuf; what was read before their damage stands."""
+    """Result of `scan`. `is_broken`: messages that are no protobuf; fields before their damage are kept."""
 
     is_broken: Flags
     numbers: dict[int, Numbers] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Where a group of protobuf's ends, which is a field between two tags: nobody writes them now but those who always did. Pure.
+"""End of a protobuf group, which is a field between two tags: only old writers still use them. Pure.
 
 They are never read, only stepped over: one at a time, as they are rare.
 """
@@ -46,7 +46,7 @@ def _after(data: Octets, kind: int, at: int, end: int) -> int:
 
 
 def _varint(data: Octets, at: int, end: int) -> tuple[int, int]:
-    """And where it ends; -1 where it does not."""
+    """Value of the varint and its end; -1 where it does not end."""
     value = 0
     for place in range(at, min(at + _VARINT_BYTES_MAX, end)):
         octet = int(data[place])

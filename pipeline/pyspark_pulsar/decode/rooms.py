@@ -13,7 +13,7 @@ _HELD_BY_NOBODY_ELSE = 3
 
 
 class Rooms:
-    """Of up to `kept_max` arrays."""
+    """Pool of up to `kept_max` arrays."""
 
     def __init__(self, kept_max: int) -> None:
         self._kept_max = kept_max

@@ -25,7 +25,7 @@ _COUNTED_MAX = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class _Origins:
-    """Where rows come from: entries that are rows themselves (`whole`), and the messages of batches that are `kept`.
+    """Origins of rows: entries that are rows themselves (`whole`), and the messages of batches that are `kept`.
 
     `entries[singles.messages.batches]` are the entries of messages. `order` puts both in the order of their entries. Nearly
     always all rows come from batches, and all messages of those are rows (`is_all`): then what was found is what is wanted.
@@ -136,7 +136,7 @@ class Rows:
 
     @property
     def entry_publish_times(self) -> Words:
-        """Of entries: all messages of a batch have the batch's."""
+        """Publish times of entries: all messages of a batch have the batch's."""
         return self._own(fields.PUBLISH_TIME)
 
     @functools.cached_property
@@ -161,7 +161,7 @@ class Rows:
 
     @functools.cached_property
     def properties(self) -> Repeated:
-        """By row; those of a batch's own metadata are nobody's, as in Apache's clients."""
+        """Properties by row; properties of a batch's own metadata belong to no row, as in Apache's clients."""
         return _properties(self.origins, self.data)
 
     @property
@@ -174,7 +174,7 @@ class Rows:
 
     @property
     def message_count(self) -> int:
-        """As brokers count: all of a batch, markers too. What a consumer's permits are spent on.
+        """Number of messages as brokers count them: all of a batch, markers too. A consumer's permits are spent on these.
 
         What an entry says that cannot be is one message, for brokers too.
         """
@@ -190,7 +190,7 @@ class Rows:
 
     @property
     def chunk_counts(self) -> Words:
-        """Of entries: in how many the message is of which it is a part; 0 and 1 for one that is whole. See `chunks`."""
+        """Number of chunks of the message that each entry is a part of; 0 and 1 for a whole message. See `chunks`."""
         return self._own(fields.CHUNK_COUNT)
 
     @property
@@ -198,7 +198,7 @@ class Rows:
         return self.batches is None and bool((self.chunk_counts > 1).any())
 
     def schema_version_numbers(self) -> Places:
-        """Of entries. The registry numbers from 0, in eight bytes (LongSchemaVersion); -1 for any other form, or none."""
+        """Schema versions of entries: the registry's numbers from 0, eight bytes (LongSchemaVersion); -1 for others."""
         spans = self.schema_versions
         numbers = words_at(self.block.data, numpy.maximum(spans.starts, 0)).byteswap().view(numpy.int64)
         return numpy.where(spans.ends - spans.starts == 8, numbers, -1)
@@ -213,7 +213,7 @@ A_CHUNK = "it is a chunk of a longer message"
 
 
 def rows_of(block: Block, verifies_checksums: bool = True, reasons: Mapping[int, str] | None = None) -> Rows:
-    """Of all entries. What is wrong with one stands in `errors`; nothing that is in an entry makes this fail.
+    """Rows of all entries. `errors` says what is wrong with one; no content of an entry makes this fail.
 
     `reasons`: what is known of an entry that is a chunk, beside that it is one.
     """
@@ -263,7 +263,7 @@ def _refuse(sections: Sections, reasons: Mapping[int, str]) -> None:
 
 
 def _payloads(block: Block, sections: Sections) -> tuple[Octets, Places, Places]:
-    """Where each payload is; decompressed ones lie behind the block's own bytes."""
+    """Position of each payload; decompressed ones lie behind the block's own bytes."""
     numbers = sections.metadata.numbers
     kinds = numbers[fields.COMPRESSION].values
     starts, ends = sections.payload_starts.copy(), block.ends.copy()

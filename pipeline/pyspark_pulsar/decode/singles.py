@@ -45,7 +45,7 @@ class Singles:
 
 
 def singles_of(data: Octets, starts: Places, ends: Places, counts: Places) -> Singles:
-    """Of the batches `data[start:end]`, which say that they have `counts` messages."""
+    """Messages of the batches `data[start:end]`, whose metadata say that they have `counts` messages."""
     found = _by_kernel(data, starts, ends, counts)
     if found is not None:
         return found

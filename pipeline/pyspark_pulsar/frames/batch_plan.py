@@ -1,4 +1,4 @@
-"""What a batch reads: the topics' ledgers are looked at once, and what is read is what was there then."""
+"""Plan of a batch: the topics' ledgers are looked at once, and the batch reads what was there then."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from ..positions import Ledger, check_start, end_of, ranges_between
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """In order of the topics. `left`: by topic, what of these splits is not wanted, where a subscription says it."""
+    """Splits in the order of the topics. `left`: by topic, what a subscription has not acknowledged of these splits."""
 
     splits: list[Split]
     left: Mapping[str, Unacknowledged] = field(default_factory=dict)

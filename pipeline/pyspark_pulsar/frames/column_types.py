@@ -16,7 +16,7 @@ from ..options import SourceOptions
 
 
 def registry_schema(options: SourceOptions) -> Schema | None:
-    """What says the types of key and value: None where they are bytes. WrongOption where topics have different ones."""
+    """Schema with the types of key and value; None where they are bytes. WrongOption where topics have different ones."""
     if not options.is_typed:
         return None
     topics = list(dict.fromkeys(partitioned_name(each) for each in _topics(options)))

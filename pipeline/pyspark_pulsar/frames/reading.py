@@ -1,4 +1,4 @@
-"""Topics as Arrow tables and record batches in this process. `pulsar_frames` is what users import."""
+"""Topics as Arrow tables and record batches in this process. Users import `pulsar_frames`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -67,7 +67,7 @@ def _given(
     auth_params: str,
     more: Mapping[str, str] | None,
 ) -> dict[str, str]:
-    """As options of the source; of those that are given twice the argument counts. WrongOption."""
+    """Arguments as options of the source; an argument wins over the same option in `more`. WrongOption."""
     given = {name: str(value) for name, value in (more or {}).items()}
     given |= {"service.url": service_url, "admin.url": admin_url, "values": values}
     given |= {"topic": topic} if isinstance(topic, str) else {"topics": ",".join(topic)}

@@ -1,4 +1,4 @@
-"""The Arrow record batches of a split: in a task of Spark's, or in whatever process reads a topic."""
+"""The Arrow record batches of a split: in a task of Spark's, or in any process that reads a topic."""
 
 import functools
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _VERSIONS_KEPT_MAX = 1000
 
 @dataclass(frozen=True)
 class Asked:
-    """What all tasks of a query make rows of, and how."""
+    """Settings that all tasks of a query share to make rows."""
 
     options: SourceOptions
     frame: Any

@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace, options: Mapping[str, str], progress: Pro
 
 
 def _findings(over: Sequence[tuple[Any, ...]], limit: int) -> list[str]:
-    """What is over the limit and why it may be so, the largest first."""
+    """Sentences on subscriptions over the limit and the likely reasons, the largest first."""
     said = [_finding(row, limit) for row in over[:_SAID_MAX]]
     if len(over) > _SAID_MAX:
         said.append(

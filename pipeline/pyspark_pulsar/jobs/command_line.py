@@ -1,4 +1,4 @@
-"""The command line of the jobs: what all of them take, and how a report or an error is told."""
+"""The command line of the jobs: their shared options, and the output of reports and errors."""
 
 import argparse
 import functools
@@ -86,7 +86,7 @@ def printable(text: str) -> str:
 
 
 def _written(report: Report, directory: str) -> list[Path]:
-    """Where to. PipelineError: the work is done nevertheless, and told before."""
+    """Paths of the written report. PipelineError: the job is done nevertheless, and its result printed before."""
     try:
         return write(report, Path(directory)) if directory else []
     except OSError as error:
@@ -146,7 +146,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _session(arguments: argparse.Namespace) -> Any:
-    """That which `spark-submit` made, or one of this machine, or of `--master`. NoJava."""
+    """Session that `spark-submit` made, or a new one on this machine or on `--master`. NoJava."""
     check_java(os.environ)
     from pyspark.sql import SparkSession
 

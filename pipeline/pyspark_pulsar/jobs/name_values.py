@@ -1,4 +1,4 @@
-"""NAME=VALUE, as options of the command line have it that may come several times. Pure."""
+"""NAME=VALUE options of the command line, which may come several times. Pure."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from ..errors import WrongOption
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Of one name the last counts. WrongOption."""
+    """Values by name; the last one counts. WrongOption."""
     found = {}
     for each in texts:
         name, sign, value = each.partition("=")

@@ -1,4 +1,4 @@
-"""A job's progress on a terminal: one line, written over. Of Spark's jobs: how many of their tasks are done."""
+"""A job's progress on a terminal: one line, written over. For Spark's jobs the number of finished tasks."""
 
 import os
 import sys
@@ -51,7 +51,7 @@ class Progress:
             self._last = text
 
     def end(self) -> None:
-        """What is written next begins a line."""
+        """Ends the line: the next output begins a new one."""
         if self._last:
             self._stream.write("\n")
             self._stream.flush()

@@ -1,6 +1,6 @@
-"""What a job found: JSON for programs, and one page of HTML with bars drawn in SVG, which needs nothing from anywhere.
+"""Report of a job: JSON for programs, and one self-contained page of HTML with bars drawn in SVG.
 
-The JSON has a version: what it means is in docs/pipeline-jobs.md, and changes with it.
+The JSON has a version; docs/pipeline-jobs.md says what each means.
 """
 
 import html
@@ -130,7 +130,7 @@ def _bars(table: Table) -> str:
 
 
 def _short(name: str) -> str:
-    """In one line of so many columns; a letter of Chinese has two of them."""
+    """Name in one line of limited columns; a Chinese character takes two of them."""
     name = " ".join(name.split())
     if _columns(name) <= _LABEL_COLUMNS:
         return name

@@ -1,4 +1,4 @@
-"""An argparse parser that names the job or option which a wrong word is near to."""
+"""Parser that names the job or option that a wrong word is near to."""
 
 import argparse
 import difflib
@@ -10,7 +10,7 @@ _UNKNOWN = re.compile(r"unrecognized arguments: (-[^\s=]*)")
 
 
 class SuggestingParser(argparse.ArgumentParser):
-    """Its sub-parsers are of this kind too."""
+    """Parser whose sub-parsers are of this kind too."""
 
     def error(self, message: str) -> NoReturn:
         jobs = {

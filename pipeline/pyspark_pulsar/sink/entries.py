@@ -29,7 +29,7 @@ class TxnId:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one entry, before compression: whichever is reached first ends it. One message may be larger than that."""
+    """Limits of one entry before compression: the first one reached ends it. A single message may be larger."""
 
     bytes_max: int
     messages_max: int
@@ -37,7 +37,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What all entries of a producer say of themselves."""
+    """Metadata that all entries of a producer have."""
 
     producer_name: str
     compression: int
@@ -74,7 +74,7 @@ class Entry:
 
 
 def entries_of(rows: OutgoingRows, limits: Limits, stamp: Stamp, now_ms: int) -> Iterator[Entry]:
-    """In the order of the rows, which is that of their sequence ids."""
+    """Entries in the order of the rows, which is the order of their sequence ids."""
     messages = encoded(rows)
     data, ends = messages.data, messages.ends
     for start, stop in _cuts(ends, limits):

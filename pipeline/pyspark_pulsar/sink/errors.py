@@ -1,4 +1,4 @@
-"""What stops writing. Each message names the topic or the column, and what to do."""
+"""Errors that stop writing. Each message names the topic or the column, and what to do."""
 
 from ..errors import PipelineError
 

@@ -34,7 +34,7 @@ def check_columns(names: Sequence[str], topic: str, has_typed_keys: bool = False
 
 
 def outgoing(batch: Any, values: ValueEncoder, sequence_ids: Words) -> OutgoingRows:
-    """Of all rows, as many as there are sequence ids. WrongFrame names the column."""
+    """Outgoing rows of a batch, which has as many rows as there are sequence ids. WrongFrame names the column."""
     names = batch.schema.names
     keys, payloads = values.pairs(batch) if values.key is not None else _keys_and_values(batch, values)
     return OutgoingRows(

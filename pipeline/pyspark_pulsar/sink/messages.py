@@ -61,7 +61,7 @@ class OutgoingRows:
         )
 
     def parts(self, chosen: Places) -> "Iterator[tuple[int, OutgoingRows]]":
-        """By number: `chosen` has one for each row."""
+        """Rows by number: `chosen` has a number for each row."""
         for number in numpy.unique(chosen).tolist():
             yield number, self.take(numpy.flatnonzero(chosen == number))
 
@@ -75,7 +75,7 @@ class Encoded:
 
 
 def encoded(rows: OutgoingRows) -> Encoded:
-    """By the compiled kernel where it is there; by numpy the same bytes."""
+    """Encoded rows, by the compiled kernel where it is there; numpy makes the same bytes."""
     if kernel is not None and rows.count:
         return _by_kernel(kernel, rows)
     messages = encoded_messages(rows)

@@ -80,7 +80,7 @@ def parse_sink_options(given: Mapping[str, str]) -> SinkOptions:
 
 
 class _Given:
-    """What was given, by folded name. WrongOption for what nobody knows."""
+    """Given options by folded name. WrongOption for unknown ones."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = {name.lower(): value.strip() for name, value in given.items()}

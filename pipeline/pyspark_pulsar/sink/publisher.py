@@ -1,4 +1,4 @@
-"""One producer on one topic (a partition by itself), in one task: sends, counts what is on its way, and survives brokers.
+"""One producer on one topic (a partition by itself), in one task: sends, counts pending entries, and survives brokers.
 
 What a lost connection leaves open is settled by the last sequence id that the broker tells a producer that comes back, if the
 topic deduplicates; else by the guarantee: sent again, or the task ends (`Interrupted`). A name is one producer's at a time:
@@ -39,7 +39,7 @@ _LASTING = {
 
 @dataclass(frozen=True, slots=True)
 class Producing:
-    """What a producer is. `name` "": the broker gives one. `sends_again`: though an entry may be stored twice by that.
+    """Settings of a producer. `name` "": the broker gives one. `sends_again`: even though an entry may be stored twice by that.
 
     `name_seconds`: how long another producer of the name is waited for at the beginning, where that is more than the access's.
     """
@@ -54,7 +54,7 @@ class Producing:
 
 
 class _Taken(Exception):
-    """As NameTaken; not waited for as a broker is that is away."""
+    """NameTaken; unlike for a broker that is away, nothing waits for it."""
 
 
 class Publisher:
@@ -74,14 +74,14 @@ class Publisher:
     # ---- Sending
 
     def send(self, rows: OutgoingRows) -> None:
-        """In order. Returns when they are on their way, and waits where too much is."""
+        """Sends rows in order. Returns when they are on their way, and waits where too many are."""
         for entry in entries_of(rows, self._producing.limits, self._stamp, time.time_ns() // 1_000_000):
             if len(entry.section) > self._entry_bytes_max:
                 raise TooLarge(self.topic, len(entry.section), self._entry_bytes_max, entry.first)
             self._send(entry)
 
     def send_new(self, rows: OutgoingRows) -> int:
-        """As `send`, but for what the broker knew when this began, up to `last_stored`; how many rows that was."""
+        """Sends rows after `last_stored`, which the broker knew at the beginning; returns the number of the others."""
         new = rows
         if self.last_stored >= int(rows.sequence_ids[0]):
             new = rows.take(numpy.flatnonzero(rows.sequence_ids > numpy.uint64(self.last_stored)))
@@ -117,7 +117,7 @@ class Publisher:
             self._settle_one()
 
     def close(self) -> None:
-        """What is on its way stays so."""
+        """Closes the producer; pending entries stay pending."""
         try:
             asked = CommandCloseProducer(producer_id=_PRODUCER_ID, request_id=self._connection.request_id())
             # the name is free for the next task when the answer is here; without one it is free when the connection's end is

@@ -1,7 +1,8 @@
-"""Which partition of its topic a row goes to, as Pulsar's clients choose it. Pure.
+"""Partition of its topic that a row goes to, chosen as Pulsar's clients do. Pure.
 
-By the hash of the key (RoundRobinPartitionMessageRouterImpl with JavaStringHash or Murmur3Hash32); rows without a key in
-turns of a thousand. It depends on the row and its number alone: rows that are written again go where they went before.
+The hash of the key decides (RoundRobinPartitionMessageRouterImpl with JavaStringHash or Murmur3Hash32); rows without a key
+take turns of a thousand. The choice depends on the row and its number alone: rows that are written again go where they went
+before.
 """
 
 from typing import Any
@@ -18,7 +19,7 @@ _C1, _C2 = numpy.uint32(0xCC9E2D51), numpy.uint32(0x1B873593)
 
 
 def partitions_of(keys: Keys | None, row_numbers: Places, first_turn: int, count: int, scheme: str) -> Places:
-    """Of each row. `first_turn` sets tasks apart, so that they do not all begin with the same partition."""
+    """Partition of each row. `first_turn` sets tasks apart: they do not all begin with the same partition."""
     turns = (row_numbers // TURN_ROWS + first_turn) % count
     if keys is None:
         return turns

@@ -44,9 +44,9 @@ _ROWS_MAX = 1 << _ROW_BITS
 
 @dataclass(frozen=True, slots=True)
 class TaskPlace:
-    """Which part of which write. `write_id` is the same whenever this batch is written again; "" is like no other.
+    """Part of a write. `write_id` is the same whenever this batch is written again; "" is unique.
 
-    `noted_as`: of one that is like no other, where it is noted which transactions are opened; "" where it is not.
+    `noted_as`: for a unique write, the topic in which its opened transactions are noted; "" for none.
     """
 
     write_id: str
@@ -114,7 +114,7 @@ class SinkTask:
             self._route(topic, rows if chosen is None else rows.take(chosen), numbers if chosen is None else numbers[chosen])
 
     def _by_topic(self, batch: Any) -> Iterator[tuple[str, Any]]:
-        """Which rows go to which topic; None: all of them."""
+        """Rows of each topic; None for all rows."""
         if self._options.topic:
             yield self._options.topic, None
             return
@@ -187,7 +187,7 @@ class SinkTask:
         return publisher
 
     def _check_deduplicating(self, publisher: Publisher) -> None:
-        """Its topic is loaded now, and its stats are there."""
+        """Checks that the topic deduplicates: it is loaded now, and its stats are there."""
         check_deduplicates(publisher.topic, self._options.access)
         if publisher.last_stored >= (self._place.batch + 1) << _ROW_BITS:
             raise BatchChanged(
@@ -199,7 +199,7 @@ class SinkTask:
             )
 
     def _check_rows(self, publisher: Publisher) -> None:
-        """At the end: an earlier attempt of this batch had no row that this one does not have."""
+        """Checks at the end that an earlier attempt of this batch had no row that this one lacks."""
         batch, number = divmod(publisher.last_stored, _ROWS_MAX)
         is_same = self._options.guarantee == DEDUPLICATION and publisher.last_stored >= 0 and batch == self._place.batch
         if is_same and number >= self._rows:

@@ -1,4 +1,4 @@
-"""What a sink asks of brokers before it writes to a topic: how many partitions it has, and whether it deduplicates."""
+"""Questions of a sink before it writes to a topic: the number of partitions, and whether the topic deduplicates."""
 
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandPartitionedTopicMetadata, ServerError
 
@@ -38,7 +38,7 @@ def _partition_count(topic: str, access: Access, creates: bool) -> int:
 
 
 def deduplicates(topic: str, access: Access) -> bool:
-    """Of a topic that is loaded."""
+    """Whether a loaded topic deduplicates."""
     return _deduplication(topic, access) == "Enabled"
 
 

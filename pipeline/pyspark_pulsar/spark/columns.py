@@ -48,6 +48,6 @@ def _check_type(field: StructField, ours: Any, wanted: Any) -> None:
 
 
 def _rules_more_out(ours: Any, wanted: Any) -> bool:
-    """Of types that are alike but for what may be null."""
+    """Whether our type excludes null where the wanted one does not; the types are otherwise alike."""
     members = [(ours.field(index), wanted.field(index)) for index in range(ours.num_fields)]
     return any((own.nullable and not other.nullable) or _rules_more_out(own.type, other.type) for own, other in members)

@@ -1,4 +1,4 @@
-"""What a task gets, and what it does: a split, read into Arrow batches. The same for batches and streams."""
+"""Input and work of a task: a split, read into Arrow batches. The same for batches and streams."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +18,9 @@ from .worker_memory import leave_modules_to_themselves
 
 @dataclass
 class SplitPartition(InputPartition):
-    """What travels to a task: places and no data. Several splits where topics are many and small.
+    """Input that travels to a task: places and no data. Several splits where topics are many and small.
 
-    `left`: by topic, what of these splits is not wanted, where a subscription says it.
+    `left`: by topic, what a subscription has not acknowledged of these splits.
     """
 
     splits: tuple[Split, ...]

@@ -21,7 +21,7 @@ from ..sink.topics import partition_count
 
 @dataclass
 class Done(WriterCommitMessage):
-    """What a task tells the driver."""
+    """Message of a task to the driver."""
 
     result: TaskResult
 
@@ -66,5 +66,5 @@ class PulsarWriter(DataSourceArrowWriter):
 
 
 def results_of(messages: Sequence[Any]) -> list[TaskResult]:
-    """Of the tasks that ended well."""
+    """Results of the tasks that ended well."""
     return [each.result for each in messages if each is not None]

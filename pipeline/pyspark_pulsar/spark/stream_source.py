@@ -54,7 +54,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """What is there now is what this run reads, in as many batches as the limits make of it."""
+        """Sets the goal of this run to all data that are there now; limits decide the number of batches."""
         self._goal = {topic: begun(ledgers, LATEST) for topic, ledgers in self._ledgers().items()}
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 _log.warning("%s", error)
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """As `latestOffset` found it, which Spark asked for just before: topics may be a thousand."""
+        """Offset that `latestOffset` found just before, when Spark asked: there may be a thousand topics."""
         ledgers = self._found if self._found is not None else self._ledgers()
         return offset_json({topic: begun(found, LATEST) for topic, found in ledgers.items()})
 

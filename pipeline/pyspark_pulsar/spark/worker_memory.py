@@ -1,7 +1,8 @@
-"""What a worker of Python pays for having imported much.
+"""Cost of a Python worker that has imported much.
 
 PySpark's daemon runs the cycle collector after every task of a worker that it keeps, over all that PySpark, Arrow and this
-package consist of: 0.05 s of CPU each time, while the next task waits. None of that is ever let go, so why look at it.
+package consist of: 0.05 s of CPU each time, while the next task waits. These objects are never released: collecting is of no
+use.
 """
 
 import gc
@@ -15,8 +16,8 @@ _begun = itertools.count()
 
 
 def leave_modules_to_themselves() -> None:
-    """When a task begins: in each worker twice, as the first task imports more on its way; elsewhere nothing, as the process is
-    somebody's else. The collector has just run when the second begins, so that no garbage is kept for good."""
+    """Sets modules aside when a task begins: twice in each worker, as the first task imports more; never in another process.
+    The collector has just run when the second task begins: no garbage is kept for good."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     if next(_begun) < _SET_ASIDE_MAX and main is not None and main.name == _DAEMON:
         gc.freeze()

@@ -1,4 +1,4 @@
-"""What a bookie gives of the entries that it was asked for, whichever way they came."""
+"""Entries that a bookie answered with, whether over its port or from its files."""
 
 from dataclasses import dataclass
 

@@ -26,7 +26,7 @@ _CONNECT_SECONDS_MAX = 5.0
 
 
 class BookieConnection:
-    """From the socket on; `close` at the end. Lost for whatever goes wrong."""
+    """Connection that is open from construction to `close`. Every failure raises Lost."""
 
     def __init__(self, address: str, timeout_seconds: float) -> None:
         self.address = address
@@ -65,7 +65,7 @@ class BookieConnection:
             raise Lost(f"bookie {self.address}: {error}") from None
 
     def answers(self, entry_ids: Places, bytes_expected: int, bytes_max: int) -> Answers:
-        """Of these entries, which were asked for, in the room into which they are received. Bookies answer in any order.
+        """Answers to the entries asked for, in the room into which they are received. Bookies answer in any order.
 
         TooMuch when several have more than `bytes_max` together: the connection is of no use then.
         """
@@ -103,7 +103,7 @@ class BookieConnection:
 
 
 class _Room:
-    """What has come, in one array, so that nothing is copied unless more comes than was expected."""
+    """Bytes received so far, in one array: nothing is copied unless more comes than was expected."""
 
     def __init__(self, octets: Octets) -> None:
         self._octets, self._view = octets, octets.data
@@ -113,7 +113,7 @@ class _Room:
         return int.from_bytes(self._view[at : at + 4])
 
     def receive(self, connected: socket.socket, peer: str, end: int) -> None:
-        """At least a byte; there is room for what ends at `end`. Lost."""
+        """Receives at least one byte; there is room for everything that ends at `end`. Lost."""
         limit = len(self._octets) - PADDING_BYTES
         if limit < end or limit == self.filled:
             limit = self._grow(max(end, limit + limit // 2))
@@ -131,7 +131,7 @@ class _Room:
 
 
 def _answers(data: Octets, starts: Places, end: int) -> Answers:
-    """Of frames that lie one behind the other up to `end`."""
+    """Answers of consecutive frames, the last of which ends at `end`."""
     ends = numpy.append(starts[1:], end)
     entry_ids = words_at(data, starts + 20).byteswap().view(numpy.int64)
     order = numpy.argsort(entry_ids, kind="stable")

@@ -43,7 +43,7 @@ _Share = tuple[str, Places]
 
 
 class NeedsBroker(Exception):
-    """What is left of the ranges has to come through the broker; the text says why."""
+    """Part of the ranges that only the broker can give; the text says why."""
 
 
 class BookieReader:
@@ -104,7 +104,7 @@ class BookieReader:
             yield from self._taken(block)
 
     def _window(self, first: int) -> Places:
-        """Of one range or, where they are small, of many: a request for each would cost more than what comes."""
+        """Entries of one range, or of many small ones: a request for each small range would cost more than its answer."""
         left = max(1, min(_WINDOW_ENTRIES_MAX, _WINDOW_BYTES // self._entry_bytes))
         parts = []
         for each in self._from(first):
@@ -130,7 +130,7 @@ class BookieReader:
         return shares
 
     def _shares(self, window: Places) -> Iterator[_Share]:
-        """Of the nearest that did not fail, where there is one."""
+        """Entries by bookie: each goes to the nearest replica that has not failed, where there is one."""
         chosen: dict[str, list[Places]] = {}
         for entries in _alike(self._places, window):
             replicas = self._places.replicas(int(entries[0]))
@@ -156,7 +156,7 @@ class BookieReader:
         return self._identities.get(bookie, bookie)
 
     def _check_bookies(self, block: Block) -> None:
-        """That who gave it is of the topic's cluster: another one may have that address here, and a ledger of that id."""
+        """Checks that the bookies of a block are of the topic's cluster: others may have the same address and ledger id."""
         last = int(block.entry_ids[-1])
         for bookie, entry_id in [each for each in self._gave.items() if each[1] <= last]:  # the others' come in a later part
             del self._gave[bookie]
@@ -169,7 +169,7 @@ class BookieReader:
                 raise NeedsBroker(reason)
 
     def _sound_block(self, bookie: str, entries: Places) -> Block:
-        """From that bookie as it was asked; what it does not have, or has damaged, from the others, an entry at a time."""
+        """Block from that bookie; entries that it lacks or has damaged come from the others, one at a time."""
         try:
             if bookie in self._failed:
                 raise Lost(self._failed[bookie])
@@ -240,7 +240,7 @@ class BookieReader:
         return Block(answers.data, starts + header, ends, ledger_ids, entry_ids, fits), is_sound
 
     def _digests_fit(self, answers: Answers, starts: Places, is_sound: Flags) -> Flags:
-        """Of the 32 bytes before the digest and of what follows it (DigestManager): a call of the library's for each entry."""
+        """Whether each digest fits the 32 bytes before it and the bytes after it (DigestManager): one library call an entry."""
         compute, size = _DIGESTS[self._places.digest]
         view = answers.data.data
         at = _STORED_HEADER_BYTES
@@ -299,7 +299,7 @@ def _one(block: Block, row: int) -> Block:
 
 
 def _joined(blocks: list[Block]) -> Block:
-    """In the order of their entries."""
+    """Blocks as one, with the entries in the order of the blocks."""
     if len(blocks) == 1:
         return blocks[0]
     shifts = numpy.cumsum([0, *(len(each.data) for each in blocks)])

@@ -55,7 +55,7 @@ def _placed(ledger: Ledger, inside: frozenset[str]) -> Ledger:
 
 
 def _offers(access: Access) -> Mapping[str, Offer]:
-    """By the names of the bookies, {} where nobody tells."""
+    """Offers by the names of the bookies, {} where no broker answers."""
     if not _is_remembered(access):
         _remember(access, _asked(access))
     return _remembered[access][1]
@@ -84,7 +84,7 @@ def _asked(access: Access) -> Mapping[str, Offer]:
 
 
 class BookieInside:
-    """As `NearbyBookie`, of its files alone: what is in none yet is not there. Lost for whatever goes wrong."""
+    """Bookie read by its files alone, otherwise like `NearbyBookie`: unwritten entries are absent. Lost for every failure."""
 
     def __init__(self, name: str, access: Access) -> None:
         self.identity, self._files = _opened(name, access)
@@ -101,7 +101,7 @@ class BookieInside:
 
 
 def _opened(name: str, access: Access) -> tuple[str, LocalFiles]:
-    """And what tells it from those of the same name in other processes, and at that port."""
+    """Identity and files of a bookie; the identity tells it from bookies of the same name in other processes."""
     was_remembered = _is_remembered(access)
     offer = _offers(access).get(name)
     if offer is None:

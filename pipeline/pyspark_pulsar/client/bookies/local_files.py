@@ -33,7 +33,7 @@ _COUNT = struct.Struct("<I")
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Of a bookie: name of its socket, and what a request begins with."""
+    """Offer of a bookie: the name of its socket, and the token that a request begins with."""
 
     socket_name: bytes
     token: bytes
@@ -48,7 +48,7 @@ def request() -> bytes:
 
 
 def offered(body: bytes) -> Offer | None:
-    """What the answer says."""
+    """Offer in a bookie's answer."""
     info = api.Response.FromString(body).getBookieInfoResponse
     return Offer(info.localReads.socket, info.localReads.token) if info.HasField("localReads") else None
 
@@ -76,7 +76,7 @@ class LocalFiles:
         return Lost(f"files of bookie {self._address}: {error}")
 
     def ask(self, ledger_id: int, entry_ids: Places) -> None:
-        """Where these are, which are in order."""
+        """Asks for the places of these entries, which are in order."""
         breaks = numpy.flatnonzero(numpy.diff(entry_ids) != 1) + 1
         if len(breaks) >= _RANGES_MAX:  # what lies between is told too, and left out
             breaks = breaks[numpy.argsort(numpy.diff(entry_ids)[breaks - 1], kind="stable")[-_RANGES_MAX + 1 :]]
@@ -90,7 +90,7 @@ class LocalFiles:
             raise self._lost(error) from None
 
     def answers(self, entry_ids: Places, bytes_max: int) -> Answers:
-        """Of those that were asked for; what is not in the files `is_there` not.
+        """Answers for the entries asked for; `is_there` is false for those that are not in the files.
 
         TooMuch when several have more than `bytes_max` together.
         """
@@ -167,7 +167,7 @@ class _Told:
 
 
 def _told(message: bytes) -> _Told:
-    """Of an answer, which is what `wire/bookie/local_reads.py` makes."""
+    """Places in an answer of the bookie, which `wire/bookie/local_reads.py` makes."""
     (count,) = _COUNT.unpack_from(message)
     segments = numpy.frombuffer(message, _SEGMENT, count, _COUNT.size)
     offsets = numpy.frombuffer(message, "<u4", -1, _COUNT.size + segments.nbytes).astype(numpy.int64)

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class NearbyBookie:
-    """As BookieConnection: `ask`, then `answers`; `close` at the end. Lost when the port fails too."""
+    """Bookie with the interface of BookieConnection: `ask`, then `answers`, and `close`. Lost when the port fails too."""
 
     def __init__(self, address: str, timeout_seconds: float) -> None:
         self.identity = address

@@ -19,17 +19,17 @@ _known: dict[tuple[str, str], float] = {}
 
 
 class Witness:
-    """Of one topic."""
+    """Check of bookies against the broker, for one topic."""
 
     def __init__(self, topic: str, access: Access) -> None:
         self._topic, self._access = topic, access
 
     def knows(self, bookie: str) -> bool:
-        """By its identity: who answers by this name in one process is not who does so in another."""
+        """Whether this bookie was checked, by its identity: the same name in another process may be another bookie."""
         return _known.get((self._access.service_url, bookie), 0.0) > time.monotonic()
 
     def vouches(self, bookie: str, ledger_id: int, entry_id: int, section: bytes) -> bool:
-        """What the bookie gave is what the broker gives; False also where that gives nothing. Unreachable, Refused."""
+        """Whether the bookie's entry is the broker's; False also where the broker gives nothing. Unreachable, Refused."""
         theirs = self._of_broker(LedgerRange(ledger_id, entry_id, entry_id + 1, len(section)))
         if not theirs or not (theirs.endswith(section) or section.endswith(theirs)):
             return False  # what brokers put before an entry they may leave out, or not

@@ -24,7 +24,7 @@ _DECIMAL_BYTES = 16
 
 @dataclass(slots=True)
 class Cursor:
-    """Where each record is being read. A broken one stays at its end, where there is nothing to be read from."""
+    """Position of the reader in each record. A broken one stays at its end, where nothing can be read."""
 
     data: Octets
     at: Places
@@ -276,7 +276,7 @@ def _items(cursor: Cursor, one: Callable[[Cursor], tuple[Any, ...]]) -> tuple[Pl
 
 
 def _next_blocks(cursor: Cursor, active: Places, left: Places) -> Places:
-    """Which of these have another item."""
+    """Indexes of the records that have another item."""
     begins = active[left[active] == 0]
     if len(begins):
         part = cursor.part(begins)

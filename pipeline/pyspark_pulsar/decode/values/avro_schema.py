@@ -41,7 +41,7 @@ class Node:
 
     @property
     def branches(self) -> tuple["Node", ...]:
-        """Of a union, without null."""
+        """Branches of a union, without null."""
         return tuple(part.node for part in self.parts if part.node.kind != "null")
 
 

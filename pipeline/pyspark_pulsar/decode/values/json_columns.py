@@ -65,7 +65,7 @@ def _by_lines(texts: Any, first: int, wanted: Node, parts: list[Any], broken: Fl
 
 
 def _taken(found: Any, texts: Any, broken: Flags, kind: Any) -> Any:
-    """What Arrow takes and Python does not is taken here as it is among others: `-Inf`."""
+    """Values with those added that Arrow accepts and Python refuses, such as `-Inf`."""
     for row in numpy.flatnonzero(broken).tolist():
         one = _lines(texts[row : row + 1], kind)
         if one is not None:
@@ -94,7 +94,7 @@ def _lines(texts: Any, kind: Any) -> Any | None:
 
 
 def _are_objects(texts: Any) -> bool:
-    """As far as their first and last octets tell."""
+    """Whether all texts are objects, by their first and last octets."""
     octets = numpy.frombuffer(texts.buffers()[2] or b"", numpy.uint8)
     offsets = numpy.frombuffer(texts.buffers()[1], numpy.int32)[texts.offset : texts.offset + len(texts) + 1]
     if bool((offsets[1:] == offsets[:-1]).any()):
@@ -139,7 +139,7 @@ def _one_by_one(texts: Any, wanted: Node, broken: Flags) -> Any:
 
 
 def _plain(value: Any, node: Node) -> Any:
-    """As Arrow takes it. ValueError, TypeError for what is none of the node's."""
+    """Value in the form that Arrow takes. ValueError, TypeError for a value that does not fit the node."""
     if value is None:
         return None
     if node.kind == "union":
@@ -226,7 +226,7 @@ def _check(value: Any, kind: type) -> None:
 
 
 def _bytes(value: Any, node: Node) -> bytes:
-    """As Java's JSON has them (Jackson): base 64."""
+    """Bytes of a base64 text, which Java's JSON (Jackson) writes for bytes."""
     _check(value, str)
     return base64.b64decode(value, validate=True)
 

@@ -88,7 +88,7 @@ def _message(data: Octets, found: Columns, field: Field, count: int) -> Any:
 
 
 def _check(data: Octets, found: Columns, field: Field, these: Repeated) -> None:
-    """What does not count has to be sound as well."""
+    """Marks messages as broken by values that do not count: these have to be sound as well."""
     found.is_broken[these.rows[_of_spans(data, Spans(these.starts, these.ends), field)[1]]] = True
 
 
@@ -97,7 +97,7 @@ def _where(column: Any, present: Flags) -> Any:
 
 
 def _spread(column: Any, rows: Places, count: int, field: Field) -> Any:
-    """At these rows; elsewhere null, or what protobuf takes for granted."""
+    """Column with values at these rows; elsewhere null, or protobuf's default."""
     if len(rows) == count:
         return column
     at = numpy.full(count, len(column), numpy.int64)

@@ -63,7 +63,7 @@ class Message:
 
 
 def parse_native(data: bytes) -> Message:
-    """Of PROTOBUF_NATIVE. UnusableSchema."""
+    """Message of a PROTOBUF_NATIVE schema. UnusableSchema."""
     try:
         found = json.loads(data)
         files = FileDescriptorSet.FromString(base64.b64decode(found["fileDescriptorSet"]))
@@ -74,7 +74,7 @@ def parse_native(data: bytes) -> Message:
 
 
 def parse_numbers(properties: Mapping[str, str], data: bytes, name: str) -> Message:
-    """Of PROTOBUF. UnusableSchema.
+    """Message of a PROTOBUF schema. UnusableSchema.
 
     Whether a field that is not there is null in Java cannot be told from its number; its getter gives the default, which the
     definition (Avro's, by ProtobufData) has: where that is 0 or nothing, so does the column.
@@ -163,7 +163,7 @@ def _field_type(field: Field) -> Any:
 
 
 def single_type(field: Field) -> Any:
-    """Of one of a repeated field, or of the field."""
+    """Arrow type of a field, or of one item of a repeated field."""
     if field.message is not None:
         return arrow_type(field.message)
     if field.kind not in _TYPES:

@@ -1,6 +1,6 @@
-"""What counts of fields that stand in a message more than once, or of which one excludes others, as protobuf has it. Pure.
+"""Choice among values of a field that stands in a message more than once, or of a `oneof`, by protobuf's rules. Pure.
 
-Of a number or a text the last one counts; messages are merged, as if the bytes of one stood behind those of the other; of a
+The last number or text counts; messages are merged, as if the bytes of one stood behind those of the other; of a
 `oneof` what comes last takes away what came before; a number that a closed enumeration does not have is not there.
 """
 
@@ -21,7 +21,7 @@ def kept(found: Repeated, which: Flags) -> Repeated:
 
 
 def last_of(found: Repeated, count: int) -> Spans:
-    """Of each of `count` messages the last one."""
+    """Last value of each of `count` messages."""
     spans = Spans(numpy.full(count, -1, numpy.int64), numpy.full(count, -1, numpy.int64))
     if len(found.rows):
         is_last = numpy.append(found.rows[1:] != found.rows[:-1], True)

@@ -98,7 +98,7 @@ def types_of(schema: Schema) -> dict[str, Any]:
 
 
 def column(data: Octets, spans: Spans, written: Schema, wanted: Schema) -> tuple[Any, Flags]:
-    """Of one version; spans are present. UnusableSchema where what was written is not what can be read as that."""
+    """Column of one version; spans are present. UnusableSchema where the written values cannot be read as the wanted type."""
     if written.kind != wanted.kind:
         raise UnusableSchema(f"it was written with a schema of type {written.kind}, and {wanted.kind} is wanted")
     match wanted.kind:

@@ -1,4 +1,4 @@
-"""When copies of messages are due: as long after each other as the messages were, divided by a speed. Knows no topic.
+"""Due times of copies: as long after each other as the messages were, divided by a speed. Knows no topic.
 
 One pace is shared by all that copy at the same time: the first message of any of them starts its clock.
 """
@@ -45,7 +45,7 @@ class Pace:
         return not self._speed
 
     def due(self, publish_ms: Places) -> int:
-        """How many of the first of these may go now; waits until it is at least one. Stopped."""
+        """Number of messages that may go now, the first ones; waits until at least one may. Stopped."""
         if self.is_free:
             return len(publish_ms)
         started, first_ms = self._start(int(publish_ms[0]))

@@ -69,7 +69,7 @@ def target_options(arguments: argparse.Namespace, given: Mapping[str, str]) -> S
 
 
 def shared_options(given: Mapping[str, str]) -> dict[str, str]:
-    """Of the options of the source those that say how brokers are reached."""
+    """Options of the source that say how brokers are reached."""
     return {name: value for name, value in given.items() if name.lower() in _SHARED}
 
 
@@ -78,7 +78,7 @@ _SHARED = ("service.url", "admin.url", "pulsar.client.authparams", "pulsar.clien
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What all topics of a run share."""
+    """Settings that all topics of a run share."""
 
     name: str
     source: SourceOptions
@@ -89,7 +89,7 @@ class Replay:
 
 @dataclass(slots=True)
 class Copied:
-    """Of one topic: messages that were read, those that were there already, and entries that were looked at or passed over."""
+    """Counts of one topic: messages read, messages that were there already, and entries looked at or passed over."""
 
     messages: int = 0
     repeated: int = 0
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace, given: Mapping[str, str], progress: Progr
 
 
 def _check_target(target: SinkOptions) -> None:
-    """It is there, or would be made; nothing is made of it now. NoSuchTopic."""
+    """Checks that the target exists or would be made; makes nothing of it now. NoSuchTopic."""
     try:
         partition_count(target.topic, target.access, False)
     except NoSuchTopic:
@@ -149,7 +149,7 @@ def _all_copied(
 
 
 class _Copying:
-    """Of one topic."""
+    """Copy of one topic."""
 
     def __init__(self, what: Replay, span: TopicSpan, pace: Pace, copied: Copied, stop: threading.Event) -> None:
         self._what, self._span, self._pace, self._copied, self._stop = what, span, pace, copied, stop
@@ -196,7 +196,7 @@ class _Copying:
 
 
 def _run_length(values: Any) -> int:
-    """How many of the first are the same."""
+    """Number of leading values that are equal."""
     other = numpy.flatnonzero(values != values[0])
     return int(other[0]) if len(other) else len(values)
 

@@ -1,4 +1,4 @@
-"""Schemas of messages as the producers of their copies register them: the very definition, under a version of its own."""
+"""Schemas of messages for the producers of their copies: the same definition, registered under a version of its own."""
 
 import functools
 from typing import Any
@@ -14,7 +14,7 @@ _NO_VERSION = -1
 
 
 class SchemaCopies:
-    """Of one topic. A version never changes, so that each is asked for once."""
+    """Schemas of one topic. A version never changes, so each is asked for once."""
 
     def __init__(self, topic: str, access: Access) -> None:
         self._of_version = functools.cache(functools.partial(_asked, topic, access))
@@ -30,7 +30,7 @@ def _asked(topic: str, access: Access, version: int) -> RegistrySchema | None:
 
 
 def registered(found: Schema) -> RegistrySchema:
-    """As a producer says it."""
+    """Schema in the form in which a producer registers it."""
     kinds: dict[str, Any] = {name.upper().replace("_", ""): number for name, number in RegistrySchema.Type.items()}
     kinds |= {"BOOLEAN": RegistrySchema.Bool}
     properties = [KeyValue(key=key, value=value) for key, value in found.properties]

@@ -17,7 +17,7 @@ _INDEX_BITS = 20
 
 
 def sequence_ids(batch: Any, topic: str, after: int) -> Words:
-    """Of the rows of one ledger, rising, above `after`. PipelineError where they are not: a broker would drop the rows."""
+    """Sequence ids of the rows of one ledger, rising, above `after`. PipelineError otherwise: a broker would drop the rows."""
     entries, indexes = _part(batch, "entry_id"), numpy.maximum(_part(batch, "batch_index"), 0)
     found = (entries << _INDEX_BITS) | indexes
     before = numpy.concatenate(([after], found[:-1]))
@@ -37,7 +37,7 @@ def entry_of(sequence_id: int) -> int:
 
 
 def entries_of(ids: Words) -> Places:
-    """As `entry_of`, of each."""
+    """Entry id in each sequence id; see `entry_of`."""
     return (ids >> numpy.uint64(_INDEX_BITS)).astype(numpy.int64)
 
 

@@ -1,4 +1,4 @@
-"""What a job reads of topics without Spark: ranges of their ledgers, planned once, then read ledger by ledger in order."""
+"""Ranges of topics that a job reads without Spark: planned once, then read ledger by ledger in order."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,12 +15,12 @@ from ...rows_wanted import Wanted, wanted_batch
 
 
 class TopicSpan(TopicRanges):
-    """Of one topic, or one partition, the ranges that are read; () where there is nothing."""
+    """Ranges of one topic or partition that are read; () where there are none."""
 
     __slots__ = ()
 
     def row(self) -> tuple[str, str, str, int, int]:
-        """For a report: topic, first and last entry, how many entries, how many bytes."""
+        """Row of a report: topic, first and last entry, number of entries, number of bytes."""
         first, last = (str(self.ranges[0].first), str(self.ranges[-1].last)) if self.ranges else ("", "")
         return (self.topic, first, last, self.entries, self.size_bytes)
 
@@ -30,7 +30,7 @@ ROW_COLUMNS = ("topic", "first entry", "last entry", "entries", "bytes")
 
 
 def spans_of(options: SourceOptions) -> list[TopicSpan]:
-    """What is there now between the positions of the options. NoSuchTopic, NoSuchPosition, DataLost, Refused, Unreachable."""
+    """Spans between the positions of the options, as of now. NoSuchTopic, NoSuchPosition, DataLost, Refused, Unreachable."""
     return [TopicSpan(topic, tuple(_ranges(topic, options))) for topic in topics_of(options)]
 
 

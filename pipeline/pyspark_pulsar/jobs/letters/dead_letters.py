@@ -1,4 +1,4 @@
-"""dead-letters: what is in dead letter topics, and why; with `--redrive` back to where the letters came from. No Spark."""
+"""dead-letters: a list of dead letters and their causes; `--redrive` sends them back to their topics. No Spark."""
 
 import argparse
 import re
@@ -107,7 +107,7 @@ def _letters(how: Redrive, progress: Progress) -> Iterator[Letter]:
 
 
 def _left(topic: str, how: Redrive) -> Unacknowledged:
-    """Of a topic of which nothing was redriven yet: all that is there."""
+    """Letters that are not yet redriven; all letters of a topic that was never redriven."""
     if is_there(topic, how.subscription, how.source):
         return left(topic, how.subscription, how.source)
     return Unacknowledged([part for span in spans_of(_only(topic, how.source)) for part in span.ranges])

@@ -27,7 +27,7 @@ def is_there(topic: str, subscription: str, options: SourceOptions) -> bool:
 
 
 def left(topic: str, subscription: str, options: SourceOptions) -> Unacknowledged:
-    """What it has not acknowledged now."""
+    """Entries that the subscription has not acknowledged."""
     return unacknowledged_of(topic, subscription, options.access, options.reads_bookies, _RANGES_MAX)
 
 
@@ -62,7 +62,7 @@ class HeldLetters:
         return connection
 
     def acknowledge(self, places: list[Place]) -> None:
-        """When it returns brokers have it; a broker that goes away meanwhile is asked again."""
+        """Acknowledges letters; brokers have stored them when this returns. It asks again where a broker goes away."""
         for start in range(0, len(places), _ACKNOWLEDGED_AT_ONCE_MAX):
             some = places[start : start + _ACKNOWLEDGED_AT_ONCE_MAX]
             tried_again(f"{self._topic} at {some[0]}", self._access, lambda some=some: self._acknowledge(some))  # type: ignore[misc]

@@ -1,7 +1,7 @@
-"""What a dead letter tells of itself, and letters by their cause. Pure.
+"""Properties of dead letters, and groups of letters by their cause. Pure.
 
-Properties are those that Apache's clients add (RetryMessageUtil, in C++ ConsumerImpl::processPossibleToDLQ); why a message
-could not be worked on only the application knows, which may say it in a property of its own.
+Properties are those that Apache's clients add (RetryMessageUtil, in C++ ConsumerImpl::processPossibleToDLQ); only the
+application knows why it failed to process a message; it may say so in a property of its own.
 """
 
 import re
@@ -48,13 +48,13 @@ class Letter:
 
 
 def is_between(batch: Any, between: Between) -> Flags:
-    """Of each row of a batch with publish_time and index; one without an index is in no range of them."""
+    """Whether each row of a batch with publish_time and index is in the range; rows without an index are in no index range."""
     times = numpy.asarray(batch.column("publish_time").cast("int64")) // 1000
     return within(between, times, numpy.asarray(batch.column("index").fill_null(-1)))
 
 
 def letters_of(batch: Any, dead_letter_topic: str, cause_property: str) -> Iterator[Letter]:
-    """Of the rows of a batch with COLUMNS."""
+    """Letters in the rows of a batch with COLUMNS."""
     for row in batch.select([name for name in COLUMNS if name != "event_time"]).to_pylist():
         yield _letter(row, dead_letter_topic, cause_property)
 
@@ -79,7 +79,7 @@ def _letter(row: Mapping[str, Any], dead_letter_topic: str, cause_property: str)
 
 
 def subscription_in(dead_letter_topic: str, topic: str) -> str:
-    """Of a dead letter topic that has the name which clients give it, `<topic>-<subscription>-DLQ`; "" for others."""
+    """Subscription in the name that clients give dead letter topics, `<topic>-<subscription>-DLQ`; "" for other names."""
     name = dead_letter_topic.removesuffix("-DLQ")
     is_named_so = bool(topic) and name != dead_letter_topic and name.startswith(f"{topic}-")
     return name.removeprefix(f"{topic}-") if is_named_so else ""
@@ -118,7 +118,7 @@ class Group:
 
 @dataclass(slots=True)
 class Groups:
-    """By cause, topic and subscription; beyond a thousand of them the rest is one."""
+    """Letters by cause, topic and subscription; beyond a thousand groups the rest is one."""
 
     found: dict[tuple[str, str, str], Group] = field(default_factory=dict)
 
@@ -142,7 +142,7 @@ class Groups:
         return said
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """For a report, the largest first; see GROUP_COLUMNS."""
+        """Rows of a report, the largest group first; see GROUP_COLUMNS."""
         ordered = sorted(self.found.items(), key=lambda item: (-item[1].count, item[0]))
         return [
             (

@@ -1,4 +1,4 @@
-"""Which dead letters are meant: conditions of the command line, all of which have to hold. Pure."""
+"""Filter of dead letters: conditions of the command line, all of which have to hold. Pure."""
 
 import hashlib
 import re

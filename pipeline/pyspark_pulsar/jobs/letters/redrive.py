@@ -1,4 +1,4 @@
-"""Dead letters back to where they came from. A letter is acknowledged when its copy is stored, and not before.
+"""Redrive of dead letters to their topics. A letter is acknowledged when its copy is stored, and not before.
 
 A copy's sequence id is the letter's place (`source_positions`), under a name made of the job's, the filter and the ledger: a
 run that died between the copy and the acknowledgement is run again, and brokers that deduplicate drop the copy that they have.
@@ -60,7 +60,7 @@ class Redrive:
 
 @dataclass(slots=True)
 class Redriven:
-    """What became of the letters of one topic: `sent` and `repeated` by where they went."""
+    """Outcome for the letters of one topic: `sent` and `repeated` by their target."""
 
     looked_at: int = 0
     sent: dict[str, int] = field(default_factory=dict)

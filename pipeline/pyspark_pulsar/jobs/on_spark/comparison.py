@@ -1,8 +1,8 @@
-"""What became of the messages of one side on the other: lost, duplicated, reordered, altered, or added.
+"""Comparison of the messages of two sides: lost, duplicated, reordered, altered, or added.
 
-A message is known by its identity (`by`): producer and sequence id where the copy keeps them, else key, value or a property. Of
-one identity there may be several messages; their numbers are compared. Order is compared in each scope (`producer` or `key`)
-and pair of topics, and the fewest messages are named that are out of it. One scope's places have to fit into a task's memory.
+A message is known by its identity (`by`): producer and sequence id where the copy keeps them, else key, value or a property.
+Several messages may have one identity; their numbers are compared. Order is compared in each scope (`producer` or `key`) and
+pair of topics, and the fewest messages are named that are out of it. One scope's places have to fit into a task's memory.
 """
 
 from collections.abc import Sequence
@@ -115,7 +115,7 @@ _AS_JSON = {
 
 
 def _content(frame: DataFrame) -> Column:
-    """Of all that a producer says. A null and an empty value are two things, which a hash alone does not see."""
+    """Hash of all that a producer says. A null and an empty value differ, which a hash of the values alone does not see."""
     pairs = f.to_json(f.array_sort(f.map_entries("properties")), _AS_JSON)
     key, value = _plain(frame, "key"), _plain(frame, "value")
     return f.xxhash64(f.isnull("key"), key, f.isnull("value"), value, pairs, f.isnull("event_time"), "event_time")
@@ -129,9 +129,9 @@ def _place(first: str) -> Column:
 
 
 def _kinds() -> Column:
-    """What is wrong with an identity, but for its order.
+    """Faults of an identity, but for its order.
 
-    Altered are contents that nobody expected, or that are there in place of others.
+    Unexpected contents, and contents in place of others, are altered.
     """
     expected, found = f.col("e_count"), f.col("f_count")
     altered = f.greatest("strange", f.least("lacking", "more"))
@@ -162,7 +162,7 @@ def _reordered(both: DataFrame, how: Comparison) -> DataFrame:
 
 
 def _moved_rows(rows: Any) -> Any:
-    """Of one scope: the rows that are out of order."""
+    """Rows of one scope that are out of order."""
     order = {side: _order(rows, side) for side in ("e", "f")}
     ranks = numpy.empty(len(rows), numpy.int64)
     ranks[order["e"]] = numpy.arange(len(rows))
@@ -196,7 +196,7 @@ def report(expected: DataFrame, found: DataFrame, how: Comparison, names: tuple[
 
 
 def _worst(wrong: DataFrame, column: str) -> Table:
-    """By producer or key: how many of each kind."""
+    """Number of faults of each kind, by producer or key."""
     name = f.coalesce(f.col(column).cast("string"), f.lit("(none)")).alias(column)
     rows = wrong.groupBy(name).pivot("kind", list(KINDS)).agg(f.sum("count")).fillna(0)
     total = sum((f.col(kind) for kind in KINDS), f.lit(0))

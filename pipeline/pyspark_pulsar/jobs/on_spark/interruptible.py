@@ -1,4 +1,4 @@
-"""Work on Spark in a thread of its own, so that Ctrl-C meets nobody in the midst of a talk with the JVM.
+"""Work on Spark in a thread of its own: Ctrl-C never interrupts an exchange with the JVM.
 
 There it would leave stacks of two languages, and work that goes on. Here it is cancelled, and ends as any that fails: with what
 it began taken back. A second Ctrl-C does not wait for that.
@@ -26,7 +26,7 @@ class Interruption:
             raise KeyboardInterrupt
 
     def run(self, work: Callable[[], _Result], cancel: Callable[[], None], tell: Callable[[], None]) -> _Result:
-        """What work returns or raises; KeyboardInterrupt when it has ended: told once, and cancelled until then."""
+        """Result of the work, or its error; KeyboardInterrupt after it has ended: told once, and cancelled until then."""
         result: Future[_Result] = Future()
         thread = threading.Thread(target=_worked, args=(work, result), name="job", daemon=True)
         try:

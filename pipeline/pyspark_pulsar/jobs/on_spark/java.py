@@ -1,4 +1,4 @@
-"""Whether there is a Java for Spark to begin with: without one its launcher complains in the words of the shell."""
+"""Check for a Java before Spark starts: without one Spark's launcher complains in the words of the shell."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ class NoJava(PipelineError):
 
 
 def check_java(environment: Mapping[str, str]) -> None:
-    """As Spark looks for it: in JAVA_HOME, else on the PATH. NoJava."""
+    """Looks for Java as Spark does: in JAVA_HOME, else on the PATH. NoJava."""
     if any(environment.get(name) for name in _STARTED_ALREADY):
         return
     home = environment.get("JAVA_HOME", "")

@@ -1,4 +1,4 @@
-"""land: what came to topics since the last run, to Parquet. Every batch appears at one stroke, and once (`landed_place`).
+"""land: new messages of topics since the last run, to Parquet. Every batch appears at one stroke, and once (`landed_place`).
 
 A run that died, for want of space or anything else, leaves the batch that it was at to the next run, which reads the same
 messages again: its offsets are in `checkpoint`. Needs a file system that renames at one stroke (local, HDFS).
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace, given: dict[str, str], spark: Any) -> Rep
 
 
 class _Way:
-    """How far it is, told in entries: those that there are now, and those that are landed."""
+    """Progress of a run in entries: those that exist now, and those that are landed."""
 
     def __init__(self, ledgers: Mapping[str, Sequence[Ledger]], place: LandedPlace) -> None:
         self._ledgers, self._place, self.progress = ledgers, place, Progress("land, entries")
@@ -118,7 +118,7 @@ def _position(place: LandedPlace) -> str:
 
 
 def _planned(spark: Any, options: dict[str, str], place: LandedPlace, topics: list[str], facts: dict[str, Any]) -> Report:
-    """What there is to land, without the limits of a batch: nothing is written."""
+    """Report of the messages there are to land, without the limits of a batch: nothing is written."""
     of_batches = {name: value for name, value in options.items() if name != "predefinedsubscription"}
     if reached := {topic: str(each) for topic, each in place.reached().items() if topic in topics}:
         of_batches["startingoffsets"] = json.dumps(reached)

@@ -1,4 +1,4 @@
-"""The place that `land` writes to, by Hadoop's own calls, by which Spark writes too: what is there, and what is made of it.
+"""The place that `land` writes to, over Hadoop's own calls, which Spark uses too: its content, and the writing of it.
 
 `data/batch=N` is whole from the moment on when it is there. `data/_half-N-...` is a batch on its way, which readers of Parquet
 pass over; each run has names of its own, so that two at the same time do not write into each other's. `landing.json` says of
@@ -74,14 +74,14 @@ class LandedPlace:
             )
 
     def _origin(self, now: Origin) -> Origin:
-        """What the place is of; as of `now` where nobody says anything else."""
+        """Origin of the place's content; `now` where nothing says otherwise."""
         if self._has("landing.json"):
             return decode(self._text("landing.json"), f"{self._to}/landing.json")
         topics = self.reached()
         return now if now.has_all(topics) else told_topics(topics, now.service_url)
 
     def prepare(self, now: Origin) -> None:
-        """What a run needs is there, and something can be written. NotLanded."""
+        """Makes the directories that a run needs, and checks that they can be written. NotLanded."""
         try:
             self._note_absent()
             for each in ("data", "data/_writable"):
@@ -95,7 +95,7 @@ class LandedPlace:
             raise NotLanded(f"--to {self._to}: nothing can be written there: {reason(str(error))}") from error
 
     def _note_absent(self) -> None:
-        """What is to go where nothing comes of it: the place's own, and then directories around it, the innermost first."""
+        """Notes what this run is about to make, for `take_back`: the place's own, then outer directories, innermost first."""
         self._made = [each for each in ("checkpoint", "landing.json", "data") if not self._has(each)]
         outer = self._at("")
         while outer is not None and not self._files.exists(outer):
@@ -103,7 +103,7 @@ class LandedPlace:
             outer = outer.getParent()
 
     def take_back(self) -> None:
-        """What this run made, unless a batch was begun: the next run goes on with that one."""
+        """Removes what this run made, unless a batch was begun: the next run goes on with that one."""
         if self._has("checkpoint/offsets/0"):
             return
         for each in self._made:
@@ -115,7 +115,7 @@ class LandedPlace:
     # ---- Batches
 
     def land(self, frame: Any, batch: int) -> int:
-        """How many messages; of a batch that is there already, those that it has."""
+        """Number of landed messages; for a batch that is there already, the number it has."""
         whole, half = _WHOLE.format(batch), f"{_HALF.format(batch)}-{uuid.uuid4().hex[:8]}"
         if not self._has(whole):
             try:

@@ -1,4 +1,4 @@
-"""Which messages are out of their order: the fewest that, taken away, leave the others in it. Pure.
+"""Messages that are out of order: the fewest that, taken away, leave the others in order. Pure.
 
 The others are a longest increasing subsequence. Only stretches in which anything is out of order are looked at one by one.
 """

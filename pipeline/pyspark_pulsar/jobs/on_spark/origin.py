@@ -1,4 +1,4 @@
-"""Of which topics, of whose brokers, a place has what was landed: so that others are not mixed in by mistake. Pure.
+"""Topics and brokers that a place's messages came from: others are not mixed in by mistake. Pure.
 
 JSON: `{"version": 1, "topics": ["persistent://..."], "pattern": "", "service.url": "pulsar://..."}`.
 """
@@ -37,7 +37,7 @@ def origin_of(options: SourceOptions) -> Origin:
 
 
 def told_topics(topics: Iterable[str], service_url: str) -> Origin:
-    """Of a place that does not say it: those that its checkpoint has."""
+    """Origin of a place that does not name it: the topics that its checkpoint has."""
     return Origin(tuple(sorted({partitioned_name(each) for each in topics})), "", service_url)
 
 

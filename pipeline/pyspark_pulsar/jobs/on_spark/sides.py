@@ -1,4 +1,4 @@
-"""What a job compares or moves.
+"""Sides that a job compares or moves.
 
 Topics, or files that `land` wrote. Written on the command line `topic`, `topic,topic` or `parquet:PATH`.
 """
@@ -32,7 +32,7 @@ def sides(spark: SparkSession, names: Sequence[str], options: Mapping[str, str],
 
 
 def _of_files(spark: SparkSession, name: str, columns: Sequence[str]) -> DataFrame:
-    """Of all schemas that its files have: a topic's may have got fields between two runs of `land`. WrongOption."""
+    """Rows of files with different schemas: a topic may have got fields between two runs of `land`. WrongOption."""
     try:
         frame = spark.read.option("mergeSchema", "true").parquet(name.removeprefix(FILES))
     except (PySparkException, Py4JError) as error:

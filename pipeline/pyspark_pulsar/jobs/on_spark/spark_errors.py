@@ -1,4 +1,4 @@
-"""What Spark says when a query fails, in one line: its text has the stacks of three languages. Pure."""
+"""Reason for a failed query in one line: Spark's text has the stacks of three languages. Pure."""
 
 _CAUSE, _FULL = "Caused by: ", "No space left on device"
 _THROWN = ": "

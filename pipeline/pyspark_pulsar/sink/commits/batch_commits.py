@@ -1,4 +1,4 @@
-"""The driver's part of guarantee=transactions: which transactions are the batch, decided once, then committed.
+"""The driver's part of guarantee=transactions: the transactions of a batch are decided once, then committed.
 
 With a write id the decision is noted before (`commit_log`), so that a driver that comes back finishes that one, and aborts
 what a second attempt wrote, and what tasks opened that were killed or came second. Without one nothing comes back for it; what
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def commit(results: Sequence[TaskResult], options: SinkOptions, noted_as: str = "") -> None:
-    """When it returns, the batch is there once. TransactionLost, BatchChanged, Refused, Unreachable."""
+    """Commits the batch: when this returns, it is there once. TransactionLost, BatchChanged, Refused, Unreachable."""
     written = tuple(each.written for each in results if each.written is not None)
     if options.guarantee != TRANSACTIONS or not results or (not written and not results[0].write_id):
         return
@@ -50,7 +50,7 @@ def commit(results: Sequence[TaskResult], options: SinkOptions, noted_as: str = 
 
 
 def abort(results: Sequence[TaskResult], options: SinkOptions, batch: int, noted_as: str = "") -> None:
-    """Of a batch that is not to be; of one that is decided nothing is aborted: it is finished when it is written again.
+    """Aborts the transactions of a given up batch. A decided batch is not aborted: it is finished when it is written again.
 
     There may be no results: every task failed, or was killed.
     """
@@ -93,7 +93,7 @@ def _end_noted(noted_as: str, known: Sequence[Written], options: SinkOptions) ->
 
 
 def _left(opened: Sequence[Opened], decided: Decision) -> list[Written]:
-    """What was opened for this batch, or one before it, and is not part of it: nobody ends these any more."""
+    """Transactions opened for this batch or an earlier one that are not part of it: nothing else ends them."""
     chosen = {each.txn_id for each in decided.written}
     return [Written(each.txn_id, ()) for each in opened if each.batch <= decided.batch and each.txn_id not in chosen]
 

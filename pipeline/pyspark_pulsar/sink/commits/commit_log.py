@@ -1,4 +1,4 @@
-"""What was decided of a write: which transactions are a batch's, noted in a topic before the first of them is committed.
+"""Decisions of a write: the transactions of a batch, noted in a topic before the first of them is committed.
 
 One topic for each query, whose newest decision is held by a subscription; that subscription is exclusive, so a second driver
 of the same query is refused. Beside the decisions tasks note in it which transactions they open: those that no decision has, as
@@ -44,7 +44,7 @@ def log_topic(write_id: str, namespace: str) -> str:
 
 
 def note(record: Record, topic: str, access: Access) -> None:
-    """When it returns it is stored. Refused, Unreachable."""
+    """Stores a record: it is stored when this returns. Refused, Unreachable."""
     stamp = Stamp("", NONE, None, None)
     publisher = Publisher(topic, access, Producing("", stamp, None, Limits(1 << 20, 1), 1 << 20, True))
     try:
@@ -89,12 +89,12 @@ class CommitLog:
         self._connection.close()
 
     def write(self, decision: Decision) -> None:
-        """When it returns it is stored."""
+        """Stores a decision: it is stored when this returns."""
         note(decision, self._topic, self._access)
         self._has_written = True
 
     def let_go(self) -> None:
-        """Of all that came before the newest decision, when it is done with. Nobody waits for it: else it is the next time."""
+        """Acknowledges all records before the newest decision. Nothing waits for it; otherwise the next commit does it."""
         count = len(self._records) if self._has_written else self._last_at or 0
         if count:
             place = self._records[count - 1][0]

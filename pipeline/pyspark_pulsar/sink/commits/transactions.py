@@ -1,4 +1,4 @@
-"""Transactions as a client asks for them: opened, told which topics take part, ended. One coordinator, one connection."""
+"""Transactions over the client protocol: opened, extended by topics, ended. One coordinator, one connection."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -34,7 +34,7 @@ class HasEnded(Exception):
 
 
 def coordinators(access: Access) -> int:
-    """How many there are. Refused where there are none."""
+    """Number of coordinators. Refused where there are none."""
     try:
         found = partition_count(_ASSIGN, access, creates=False)
     except NoSuchTopic:
@@ -48,7 +48,7 @@ def coordinators(access: Access) -> int:
 
 
 class TransactionClient:
-    """Of one coordinator. `close` at the end. Refused, Unreachable; Lost does not get out."""
+    """Client of one coordinator. `close` at the end. Refused, Unreachable; Lost is handled inside."""
 
     def __init__(self, coordinator: int, access: Access) -> None:
         self._coordinator, self._access = coordinator, access

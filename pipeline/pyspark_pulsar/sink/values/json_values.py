@@ -28,7 +28,7 @@ def json_values(column: Any) -> Any:
 
 
 def _object(column: Any) -> Any:
-    """Which fields of a row have a comma before them is known from those that are there; Arrow joins what is left."""
+    """JSON objects: fields that are there decide where a comma goes; Arrow joins the pieces."""
     count = len(column)
     parts, is_begun = [piece(constant(b"{", count))], numpy.zeros(count, numpy.bool_)
     for field, values in zip(column.type, column.flatten(), strict=True):
@@ -69,7 +69,7 @@ def _text(column: Any) -> Any:
 
 
 def _row_by_row(column: Any) -> Any:
-    """What no vector operation writes: floats (as Python does, the shortest), bytes, lists, maps, control characters."""
+    """JSON of values that no vector operation writes: floats (shortest form), bytes, lists, maps, control characters."""
     try:
         found = [None if each is None else _json_of(each, column.type).encode() for each in column.to_pylist()]
     except ValueError:

@@ -32,7 +32,7 @@ _FILE = "value.proto"
 
 
 def native_definition(struct: Any) -> bytes:
-    """As the registry keeps PROTOBUF_NATIVE (ProtobufNativeSchemaData). WrongFrame for a type that protobuf does not have."""
+    """Definition as the registry keeps PROTOBUF_NATIVE (ProtobufNativeSchemaData). WrongFrame for types without a form."""
     file = FileDescriptorProto(name=_FILE, syntax="proto3", message_type=[_message(struct, "Value", ".Value")])
     found = {
         "fileDescriptorSet": base64.b64encode(FileDescriptorSet(file=[file]).SerializeToString()).decode(),

@@ -60,7 +60,7 @@ class ValueEncoder:
     is_separated: bool = True
 
     def schema(self) -> Schema | None:
-        """What a producer registers. None: bytes."""
+        """Schema that a producer registers. None: bytes."""
         if self.key is not None:
             return _pair_schema(self.key, self, self.is_separated)
         if self.kind in ("NONE", "BYTES"):
@@ -87,7 +87,7 @@ class ValueEncoder:
         return primitive_values(self.kind, column)
 
     def pairs(self, batch: Any) -> tuple[Keys | None, Any]:
-        """Of a KeyValue: the messages' keys, and payloads. WrongFrame without a column key."""
+        """Keys and payloads of KeyValue messages. WrongFrame without a column key."""
         assert self.key is not None
         keys, values = self.key.encoded(batch.column("key")), self.encoded(batch.column("value"))
         return (base64_keys(keys), values) if self.is_separated else (None, joined([_sized(keys), _sized(values)]))
@@ -100,7 +100,7 @@ def _sized(octets: Any) -> Any:
 
 
 def _pair_schema(key: ValueEncoder, value: ValueEncoder, is_separated: bool) -> Schema:
-    """As KeyValueSchemaInfo of Apache's client has it."""
+    """Schema in the form of KeyValueSchemaInfo of Apache's client."""
     data = b"".join(len(each).to_bytes(4) + each for each in (key.definition(), value.definition()))
     properties = {"kv.encoding.type": "SEPARATED" if is_separated else "INLINE"}
     for name, each in (("key", key), ("value", value)):
@@ -128,6 +128,6 @@ def value_encoder(kind: str, found: Any) -> ValueEncoder:
 
 
 def pair_encoder(kinds: tuple[str, str], types: tuple[Any, Any], is_separated: bool) -> ValueEncoder:
-    """Of key and value. WrongFrame as of either."""
+    """Encoder of key and value. WrongFrame for either."""
     key, value = (value_encoder(kind, found) for kind, found in zip(kinds, types, strict=True))
     return ValueEncoder(value.kind, value.type, key, is_separated)
