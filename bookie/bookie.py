@@ -26,7 +26,7 @@ from bookie.log_reads import LogReads
 from bookie.placed_entries import PlacedEntries, placed_entries
 from bookie.ranges import joined_ranges
 from bookie.read_failures import unreadable
-from bookie.reading import is_what_it_says, last_add_confirmed, pick_tables, read_tables
+from bookie.reading import GATHER_BYTES, is_what_it_says, last_add_confirmed, pick_tables, read_tables
 from bookie.replaying import replay
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.sizes import Sizes
@@ -42,6 +42,7 @@ from ports.promise import promises
 from ports.rng import Rng
 from wire.bookie_codes import BookieCode, BookieError
 from wire.run import EntryMix, EntryRun
+from wire.run_parts import join
 
 if TYPE_CHECKING:
     from bookie.compactor import Compactor
@@ -206,7 +207,29 @@ class Bookie:
             run = await self._log_reads.read(state, self._flusher, first_entry_id, count_max, bytes_max)
         if not is_what_it_says(run):
             raise unreadable(ledger_id, first_entry_id, "holds other entries than it says")
-        return run
+        return run if run.count >= count_max else await self._gathered(state, run, count_max, min(bytes_max, GATHER_BYTES))
+
+    async def _gathered(self, state: LedgerState, run: EntryRun, count_max: int, bytes_max: int) -> EntryRun:
+        """`run` and the entries after it as one run: a reader pays per answer, and a block may hold very few."""
+        runs, count, size = [run], run.count, run.size_bytes
+        while count < count_max and size < bytes_max:
+            following = await self._following(state, runs[-1].last_entry_id + 1, count_max - count, bytes_max - size)
+            if following is None or size + following.size_bytes > bytes_max:
+                break
+            runs.append(following)
+            count += following.count
+            size += following.size_bytes
+        return run if len(runs) == 1 else join(runs)
+
+    async def _following(self, state: LedgerState, entry_id: int, count_max: int, bytes_max: int) -> EntryRun | None:
+        """A run of sound entries; None: a read that begins there tells why."""
+        run = read_tables(self._flusher.tables, state.ledger_id, entry_id, count_max, bytes_max)
+        if run is None and self._storage.index.find(state.ledger_id, entry_id) is not None:
+            try:
+                run = await self._log_reads.read(state, self._flusher, entry_id, count_max, bytes_max)
+            except BookieError:
+                return None
+        return run if run is not None and is_what_it_says(run) else None
 
     async def pick(self, wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
         """See `PickingBookie.pick`."""

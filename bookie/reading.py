@@ -10,7 +10,7 @@ from bookie.ranges import NO_ENTRY
 from wire.run import EntryRun
 from wire.run_parts import join
 
-GATHER_BYTES = 64 * 1024
+GATHER_BYTES = 1 << 20
 """A run smaller than this is put together with those that follow it: a reader pays per run."""
 _IDS = struct.Struct(">qq")
 _LAST_ADD_CONFIRMED = struct.Struct(">q")
@@ -79,7 +79,7 @@ def _gather(run: EntryRun, tables: Sequence[Memtable], count_max: int, bytes_max
     limit = min(bytes_max, GATHER_BYTES)
     while count < count_max and size < limit:
         following = _newest(tables, run.ledger_id, runs[-1].last_entry_id + 1, count_max - count, limit - size)
-        if following is None or following.header_bytes != run.header_bytes or size + following.size_bytes > limit:
+        if following is None or size + following.size_bytes > limit:
             break
         runs.append(following)
         count += following.count

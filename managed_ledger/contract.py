@@ -241,6 +241,13 @@ class ManagedLedger(Protocol):
     async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
         """Some entries, by ledger, that may lie far apart; within about `bytes_max`, but for the first. See `Picked`."""
 
+    def pick_cached(self, wanted: Picks, bytes_max: int) -> Picked | None:
+        """The answer of `pick`, at once, when all these entries are in memory and within `bytes_max`; None: `pick` knows."""
+
+    def keep_from(self, reader: object, position: Position | None) -> None:
+        """`reader` will ask for entries from `position` on again: they stay in the cache although every reader has passed them,
+        as long as the cache's bounds allow. None: nothing any more."""
+
     def on_confirmed(self, listener: Callable[[], None], taker: Taker | None = None) -> Callable[[], None]:
         """Call `listener` (on the loop, soon) each time that last_confirmed moved; returns the call that ends it.
 

@@ -181,6 +181,13 @@ class StoredManagedLedger:
         self._listeners.keep_new()
         return await self.reads.pick(wanted, bytes_max)
 
+    def pick_cached(self, wanted: Picks, bytes_max: int) -> Picked | None:
+        self._listeners.keep_new()
+        return self.reads.pick_cached(wanted, bytes_max)
+
+    def keep_from(self, reader: object, position: Position | None) -> None:
+        self.reads.keep_from(reader, position)
+
     async def find_first(self, is_at_or_after: Callable[[EntryRun], Sequence[bool]]) -> Position | None:
         return await find_first(self.sequence, self.reads.read, is_at_or_after)
 

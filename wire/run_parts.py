@@ -18,7 +18,7 @@ def cut(run: EntryRun, first_entry_id: int, entries_max: int, bytes_max: int) ->
 
 
 def join(parts: Sequence[EntryRun]) -> EntryRun:
-    """Runs that follow one another, as one."""
+    """Runs that follow one another, as one; its `header_bytes` are the fewest of theirs."""
     first = parts[0]
     offsets = array("I", [0])
     buffers = []
@@ -30,4 +30,5 @@ def join(parts: Sequence[EntryRun]) -> EntryRun:
         else:
             offsets.extend(map(shift.__add__, part.offsets[1:]))
         buffers.append(memoryview(part.buffer)[begin:end])
-    return EntryRun(first.ledger_id, first.first_entry_id, b"".join(buffers), offsets, first.header_bytes)
+    header_bytes = min(part.header_bytes for part in parts)
+    return EntryRun(first.ledger_id, first.first_entry_id, b"".join(buffers), offsets, header_bytes)

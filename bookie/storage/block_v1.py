@@ -62,11 +62,7 @@ def plan_blocks(runs: Iterable[EntryRun]) -> Iterator[list[EntryRun]]:
     for whole in runs:
         for run in _cut(whole):
             last = together[-1] if together else None
-            if last and not (
-                run.first_entry_id == last.last_entry_id + 1
-                and run.header_bytes == last.header_bytes
-                and size + run.size_bytes <= BLOCK_BYTES_MAX
-            ):
+            if last and not (run.first_entry_id == last.last_entry_id + 1 and size + run.size_bytes <= BLOCK_BYTES_MAX):
                 yield together
                 together, size = [], 0
             together.append(run)
@@ -90,6 +86,7 @@ def encode_block(runs: Sequence[EntryRun]) -> tuple[list[Buffer], int]:
     """The block as buffers to write one after the other, and its size. Entries are not copied."""
     first = runs[0]
     count = sum(run.count for run in runs)
+    header_bytes = min(run.header_bytes for run in runs)  # by the way an entry came it is known or not what its digest takes
     base = head_size(count)
     offsets = array("I", [base])
     data: list[Buffer] = []
@@ -102,9 +99,7 @@ def encode_block(runs: Sequence[EntryRun]) -> tuple[list[Buffer], int]:
         crc = checksum(piece, crc)
         data.append(piece)
         position += end - start
-    header = _BLOCK.pack(
-        BLOCK_MAGIC, VERSION, first.header_bytes, first.ledger_id, first.first_entry_id, count, position - base, crc
-    )
+    header = _BLOCK.pack(BLOCK_MAGIC, VERSION, header_bytes, first.ledger_id, first.first_entry_id, count, position - base, crc)
     table = _little_endian(offsets)
     head = header + _CRC.pack(checksum(table, checksum(header))) + table
     return [head, *data], position

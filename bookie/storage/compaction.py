@@ -44,7 +44,6 @@ class _Gathered:
         return (
             ledger_id == self.ledger_id
             and run.first_entry_id == last.last_entry_id + 1
-            and run.header_bytes == last.header_bytes
             and self.size_bytes + run.size_bytes <= BLOCK_BYTES_MAX
         )
 

@@ -376,6 +376,9 @@ class Dispatcher(Protocol):
     def take_newest(self, run: EntryRun, metadata: RunMetadata) -> ConsumerId | None:
         """Give the run, the newest of the log, to one consumer as a whole: who that is. None: tell EntriesAvailable."""
 
+    def first_to_read_again(self) -> Position | None:
+        """The first entry before the reader's position that waits only for a consumer's room. None: no entry does."""
+
     @property
     def consumer_epoch(self) -> int | None:
         """Of what `take_newest` gives away."""

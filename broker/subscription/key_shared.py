@@ -120,6 +120,9 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     # --- entries --------------------------------------------------------------------------------------------------------
 
+    def first_to_read_again(self) -> Position | None:
+        return self._keys.first_waiting()
+
     def _replay_set(self) -> EntrySet:
         return union((self._keys.waiting(), self._due, self._due_unowned))
 

@@ -61,6 +61,12 @@ class Keys:
         found = [self._ready[consumer].first() for consumer in consumers if consumer in self._ready]
         return min((position for position in found if position is not None), default=None)
 
+    def first_waiting(self) -> Position | None:
+        """The first entry that waits for room, or for its owner to come."""
+        if not self._waiting_entries:
+            return None
+        return min((position for each in self._ready.values() if (position := each.first()) is not None), default=None)
+
     def has_none_ready(self, consumers: Iterable[int]) -> bool:
         """Whether for one of these consumers nothing waits."""
         return any(consumer not in self._ready for consumer in consumers)

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from typing import TypeAlias, assert_never
 
 from wire.kernels.delivery_rows import MachineRow
+from wire.position import Position
 from wire.run import FLAG_CHUNK, FLAG_DELAYED, FLAG_MARKER, FLAG_TRANSACTION, EntryRun, RunMetadata
 
 from .contract import (
@@ -110,6 +111,10 @@ class Machine(MachineRow, ABC):
         In state and deliveries it is what EntriesAvailable and EntriesRead lead to where nothing else is under way, at a part
         of their cost: test_newest_runs.py.
         """
+        return None
+
+    def first_to_read_again(self) -> Position | None:
+        """The first entry before the reader's position that waits only for a consumer's room. None: no entry does."""
         return None
 
     @property

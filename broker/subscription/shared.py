@@ -37,6 +37,9 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         self._chunked = ChunkedMessages()
         self._picked_to = None
 
+    def first_to_read_again(self) -> Position | None:
+        return self._replay.first()
+
     def _replay_set(self) -> EntrySet:
         return union((self._replay, self._chunked.waiting)) if self._chunked else self._replay
 

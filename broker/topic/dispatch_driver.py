@@ -106,6 +106,7 @@ class DispatchDriver(DriverRow):
         self._timer: asyncio.TimerHandle | None = None
         self._waking: asyncio.TimerHandle | None = None
         self._throttle = self._held = None
+        self._kept_from: Position | None = None
         self._held_timer: asyncio.TimerHandle | None = None
 
     def handle(self, event: Event) -> None:
@@ -178,6 +179,7 @@ class DispatchDriver(DriverRow):
         """Nothing is dispatched any more. Closing twice is fine."""
         self._is_closed = True
         self._events.clear()
+        self._ledger.keep_from(self, None)
         if self._reading is not None:
             self._reading.cancel()
         if self._timer is not None:
@@ -251,19 +253,38 @@ class DispatchDriver(DriverRow):
             self._reading = self._loop.create_task(self._read_compacted(read, compacted_at))
             self._reading.add_done_callback(self._read_ended)
             return
+        self._keep_what_waits()
         position = self._place_of(read)
         if position > self._ledger.last_confirmed:
             self._events.append(NothingToRead(read.read_id))
             return
-        run = None
-        if self._reads_at_once < READS_AT_ONCE_MAX and read.picks is None:
-            run = self._ledger.read_cached(position, read.entries_max, read.bytes_max)
-        if run is not None and self._cursor.is_loaded(run.ledger_id, run.first_entry_id, run.last_entry_id):
+        answer = self._cached(read, position) if self._reads_at_once < READS_AT_ONCE_MAX else None
+        if answer is not None:
             self._reads_at_once += 1
-            self._events.append(self._entries_read(read, run))
+            self._events.append(answer)
             return
         self._reading = self._loop.create_task(self._read(read, position))
         self._reading.add_done_callback(self._read_ended)
+
+    def _keep_what_waits(self) -> None:
+        """Entries that the dispatcher will read again stay in the cache."""
+        first = self.dispatcher.first_to_read_again()
+        if first != self._kept_from:
+            self._kept_from = first
+            self._ledger.keep_from(self, first)
+
+    def _cached(self, read: Read, position: Position) -> Event | None:
+        """The answer to a read whose entries, and what is acknowledged among them, are all in memory."""
+        if read.picks is not None:
+            picked = self._ledger.pick_cached(first_of(read.picks, read.entries_max), read.bytes_max)
+            if picked is None or not all(map(self._is_loaded, picked.runs)):
+                return None
+            return EntriesPicked(read.read_id, [self._entries_read(read, run) for run in picked.runs], picked.gone)
+        run = self._ledger.read_cached(position, read.entries_max, read.bytes_max)
+        return self._entries_read(read, run) if run is not None and self._is_loaded(run) else None
+
+    def _is_loaded(self, run: EntryRun) -> bool:
+        return self._cursor.is_loaded(run.ledger_id, run.first_entry_id, run.last_entry_id)
 
     def _place_of(self, read: Read) -> Position:
         """Of what was acknowledged meanwhile up to mark-delete nothing is read, however much that is (Apache: the cursor's read

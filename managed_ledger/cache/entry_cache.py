@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from pyroaring import BitMap
 from sortedcontainers import SortedDict
 
 from wire.position import Position
@@ -196,6 +197,23 @@ class CachedLog:
             return None
         run: EntryRun = ledger.runs.peekitem(place)[1].run
         return None if entry_id > run.last_entry_id else cut(run, entry_id, entries_max, run.size_bytes)
+
+    def holding(self, ledger_id: int, entry_ids: BitMap, now: float) -> list[EntryRun] | None:
+        """Cached runs that together have all these entries, ascending; None when one entry is not cached."""
+        ledger = self._ledgers.get(ledger_id)
+        found: list[EntryRun] = []
+        entry_id, last = entry_ids.min(), entry_ids.max()
+        while ledger is not None:
+            place = ledger.runs.bisect_right(entry_id) - 1
+            cached = ledger.runs.peekitem(place)[1] if place >= 0 else None
+            if cached is None or cached.run.last_entry_id < entry_id:
+                return None
+            cached.asked_at = now
+            found.append(cached.run)
+            if cached.run.last_entry_id >= last:
+                return found
+            entry_id = entry_ids.next_set_bit(cached.run.last_entry_id + 1)
+        return None
 
     def first_position(self) -> Position | None:
         """Of what is cached."""

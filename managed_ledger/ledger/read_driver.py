@@ -30,7 +30,7 @@ from managed_ledger.errors import ManagedLedgerError
 from managed_ledger.meters import LedgerMeters
 from managed_ledger.settings import ManagedLedgerSettings
 from managed_ledger.tasks import take_error
-from wire.picked_runs import Picked, Picks
+from wire.picked_runs import Picked, Picks, picked_runs
 from wire.position import Position
 from wire.run import EntryRun
 from wire.run_parts import cut
@@ -73,6 +73,8 @@ class LedgerReads:
         self._handles = LedgerHandles(ledgers)
         self._fetches: dict[Position, asyncio.Task[EntryRun]] = {}
         self._places = ReadingPlaces()
+        self._kept_from: dict[object, Position] = {}
+        """By reader: the first entry that it will ask for again."""
         self._pieces = Pieces(cache.shared.age_s_max)
         self.lost = LostEntries(name, lost)
 
@@ -80,6 +82,28 @@ class LedgerReads:
         """Without a task: None when it is not in the cache, or nothing is there to read."""
         found = self._sequence.locate(position)
         return None if found is None else self._cached(position, found, entries_max, bytes_max)
+
+    def pick_cached(self, wanted: Picks, bytes_max: int) -> Picked | None:
+        """See `managed_ledger.contract.ManagedLedger.pick_cached`."""
+        runs, size, now = list[EntryRun](), 0, self._loop.time()
+        for ledger_id, entry_ids in wanted:
+            parts = None if self._sequence.span(ledger_id) is None else self._cache.holding(ledger_id, entry_ids, now)
+            if parts is None:
+                return None
+            size += len(entry_ids) * max(part.size_bytes // part.count for part in parts)
+            if size > bytes_max:
+                return None
+            runs.extend(picked_runs(parts, entry_ids))
+        for run in runs:
+            self._meters.hit(run.count, run.size_bytes)
+        return Picked(runs)
+
+    def keep_from(self, reader: object, position: Position | None) -> None:
+        """See `managed_ledger.contract.ManagedLedger.keep_from`."""
+        if position is None:
+            self._kept_from.pop(reader, None)
+        else:
+            self._kept_from[reader] = position
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         """See `managed_ledger.contract.ManagedLedger.read`."""
@@ -201,7 +225,7 @@ class LedgerReads:
         start = first if near_end is None or old < near_end else max(first, near_end)
         slowest = self._places.slowest(start)
         if slowest is not None:
-            self._cache.remove_before(min(slowest, old), start)
+            self._cache.remove_before(min(slowest, old, *self._kept_from.values()), start)
 
     def near_end(self) -> Position | None:
         """Readers from here on are active: what is appended is for them. None: all are."""

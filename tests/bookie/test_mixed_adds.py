@@ -134,3 +134,40 @@ def test_a_failed_journal_fails_the_whole_mix() -> None:
         machine.bookie._journal.append(LedgerFenced(1), 10, None)
 
     on_machine(scenario)
+
+
+@pytest.mark.parametrize("flushed", [False, True])
+def test_entries_that_came_alone_and_in_mixes_are_one_answer_and_one_block(flushed: bool) -> None:
+    """By the way an entry came its header's size is known or not: a reader that catches up does not pay for that."""
+
+    async def scenario(machine: Machine) -> None:
+        await with_ledgers(machine, 1, 2)
+        bookie = machine.bookie
+        written = [sealed(1, 0)]
+        for first in range(1, 41, 4):
+            written += [sealed(1, first, 3, 40), sealed(1, first + 3, 1, 40)]
+            await bookie.add_mix(mixed([written[-2], sealed(2, first, 3)]), KEY)
+            await bookie.add(written[-1], KEY)
+        if flushed:
+            await bookie.flush()
+            assert len(bookie._storage.index.spans_between(1, 0, 41)) == 1
+        found = await bookie.read(1, 0, 1000, 1 << 20)
+        assert entries_of(found) == {entry_id: data for run in written for entry_id, data in entries_of(run).items()}
+
+    on_machine(scenario)
+
+
+def test_an_answer_goes_from_block_to_block_and_into_the_memtable_within_its_bounds() -> None:
+    async def scenario(machine: Machine) -> None:
+        await with_ledgers(machine, 1)
+        bookie = machine.bookie
+        for first in range(1, 21, 5):
+            await bookie.add(sealed(1, first, 5, 40), KEY)
+            if first < 15:
+                await bookie.flush()
+        assert (await bookie.read(1, 0, 1000, 1 << 20)).last_entry_id == 20
+        assert (await bookie.read(1, 3, 12, 1 << 20)).last_entry_id == 14
+        assert (await bookie.read(1, 1, 1000, 76 * 7)).last_entry_id == 7, "in the middle of the second block"
+        assert (await bookie.read(1, 20, 1000, 1)).count == 1
+
+    on_machine(scenario)

@@ -303,3 +303,35 @@ def test_with_what_fills_the_bytes_exactly_picking_ends() -> None:
     )
     run(pick.work())
     assert asked == [Position(1, 0)]
+
+
+def test_a_pick_of_cached_entries_needs_no_task_and_any_other_entry_refuses_it() -> None:
+    async def scenario() -> None:
+        _, ledger = await opened(400, in_memory=True)
+        wanted = BitMap(range(3, 400, 9))
+        found = ledger.pick_cached([(1, wanted)], MANY)
+        assert found is not None
+        assert found_in(found) == expected(wanted)
+        assert ledger.pick_cached([(1, wanted)], 200) is None, "more than the bytes that were asked for"
+        assert ledger.pick_cached([(1, wanted), (77, BitMap([1]))], MANY) is None, "`pick` says which ledgers are gone"
+        _, ledger = await opened(400)
+        assert ledger.pick_cached([(1, wanted)], MANY) is None
+
+    run(scenario())
+
+
+def test_entries_that_a_reader_asks_for_again_stay_cached_until_it_does_not() -> None:
+    async def scenario() -> None:
+        _, ledger = await opened(40, in_memory=True)
+        reader = object()
+        ledger.keep_from(reader, Position(1, 10))
+        for position in range(0, 40, 10):
+            await ledger.read(Position(1, position), 10, MANY)
+        assert ledger.pick_cached(of_one([2]), MANY) is None, "every reader has passed it"
+        assert ledger.pick_cached(of_one([10, 30]), MANY) is not None
+        ledger.keep_from(reader, None)
+        await append(ledger, b"40")
+        await ledger.read(Position(1, 40), 10, MANY)
+        assert ledger.pick_cached(of_one([10, 30]), MANY) is None
+
+    run(scenario())

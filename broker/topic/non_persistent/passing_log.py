@@ -74,6 +74,12 @@ class PassingLog:
         """Nothing that has passed can be had again."""
         return Picked((), wanted)
 
+    def pick_cached(self, wanted: Picks, bytes_max: int) -> Picked:
+        return Picked((), wanted)
+
+    def keep_from(self, reader: object, position: Position | None) -> None:
+        """Nothing is kept."""
+
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         """All that is left of the run under way, also beyond both bounds: what is not taken now is lost."""
         run = self._current

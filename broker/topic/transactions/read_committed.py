@@ -44,6 +44,12 @@ class ReadCommitted:
         """As `ManagedLedger.pick`; what was read before is decided."""
         return await self._ledger.pick(wanted, bytes_max)
 
+    def pick_cached(self, wanted: Picks, bytes_max: int) -> Picked | None:
+        return self._ledger.pick_cached(wanted, bytes_max)
+
+    def keep_from(self, reader: object, position: Position | None) -> None:
+        self._ledger.keep_from(reader, position)
+
     def _cut(self, run: EntryRun | None) -> EntryRun | None:
         """By the limit as it is after the read."""
         limit = self._limit()

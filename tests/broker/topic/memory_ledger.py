@@ -170,6 +170,7 @@ class MemoryLedger(PlainListeners):
         self.read_error: ManagedLedgerError | None = None
         self.properties_error: ManagedLedgerError | None = None
         self.properties_gate: asyncio.Event | None = None
+        self.kept_from: dict[object, Position | None] = {}
         self.is_in_memory = False
         """Whether `read_cached` gives anything."""
         self.read_seconds: Callable[[], float] = lambda: 0.0
@@ -264,10 +265,19 @@ class MemoryLedger(PlainListeners):
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         return self._read(position, entries_max) if self.is_in_memory else None
 
+    def keep_from(self, reader: object, position: Position | None) -> None:
+        self.kept_from[reader] = position
+
+    def pick_cached(self, wanted: Picks, bytes_max: int) -> Picked | None:
+        return self._pick(wanted) if self.is_in_memory else None
+
     async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
         await asyncio.sleep(self.read_seconds())
         if self.read_error is not None:
             raise self.read_error
+        return self._pick(wanted)
+
+    def _pick(self, wanted: Picks) -> Picked:
         runs = [picked_runs([run for run in self._all() if run.ledger_id == each], entry_ids) for each, entry_ids in wanted]
         there = {(run.ledger_id, entry) for run in self._all() for entry in range(run.first_entry_id, run.last_entry_id + 1)}
         gone = [(each, BitMap(entry for entry in ids if (each, entry) not in there)) for each, ids in wanted]

@@ -3,7 +3,7 @@
 from broker.subscription.settings import DispatcherSettings
 from broker.topic.contract import SubscriptionType
 from broker.topic.dispatch_driver import READS_AT_ONCE_MAX
-from tests.broker.topic.topic_world import TopicWorld, ack_run, run, send_run, settle
+from tests.broker.topic.topic_world import TopicWorld, ack_run, payload, run, send_run, settle
 from wire.position import Position
 
 
@@ -62,5 +62,24 @@ def test_what_is_in_memory_is_delivered_at_once_but_not_for_ever() -> None:
         await settle()
         assert end.entries == list(range(4 * READS_AT_ONCE_MAX))
         await world.topic.close()
+
+    run(scenario)
+
+
+def test_entries_in_memory_that_waited_for_their_consumer_are_delivered_within_its_flow() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        world.ledger.is_in_memory = True
+        first, end = await world.consumer(permits=0, type=SubscriptionType.KEY_SHARED, consumer_name="a")
+        _, other = await world.consumer(permits=1000, type=SubscriptionType.KEY_SHARED, consumer_name="b")
+        for number in range(60):
+            await world.publish(payload(key=f"key {number}"))
+        waiting = sorted(set(range(60)) - set(other.entries))
+        assert waiting, "the keys of some of the messages are the first consumer's"
+        assert [place.entry_id for place in world.ledger.kept_from.values() if place] == [waiting[0]]
+        first.flow(1000)
+        assert sorted(end.entries) == waiting, "before any other task runs"
+        await world.topic.close()
+        assert set(world.ledger.kept_from.values()) == {None}
 
     run(scenario)
