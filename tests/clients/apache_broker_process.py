@@ -48,7 +48,7 @@ _DRIVERS = "org.apache.pulsar.metadata.bookkeeper.PulsarMetadata"
 
 
 def apache_classpath(scratch: Path) -> str:
-    """Of Apache's broker, from Maven; skips the test where it cannot run."""
+    """Class path of Apache's broker, from Maven; skips the test where it cannot run."""
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             pytest.skip(f"needs {tool} to run Apache's broker")
@@ -98,7 +98,7 @@ class ApacheBrokerProcess(StartedProcess):
         return self
 
     def until_ready(self) -> Self:
-        """It answers as an own member of the cluster."""
+        """Waits until the broker answers as a member of the cluster."""
         until(self._is_ready, READY_SECONDS_MAX)
         return self
 

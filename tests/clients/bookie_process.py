@@ -10,7 +10,7 @@ BookieDidNotStart = DidNotStart
 
 
 class BookieProcess(StartedProcess):
-    """Its directories, and the process that serves them, on the same port each time."""
+    """Directories of a bookie, and the process that serves them, on the same port each time."""
 
     def __init__(self, directory: Path, metadata_service_uri: str, *settings: str) -> None:
         super().__init__(directory)

@@ -85,7 +85,7 @@ class PacedLoad:
         return max(took.seconds for took in self.took if begin <= took.due <= end)
 
     async def _all_answered(self) -> None:
-        """Of those that were sent by now."""
+        """Waits for the answers of all appends sent by now."""
         last = self._last
         if last is not None:
             await asyncio.wait([last], timeout=SECONDS_MAX)

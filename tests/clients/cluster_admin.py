@@ -1,4 +1,4 @@
-"""What an operator asks brokers of a cluster over REST, and what comes of it for a client."""
+"""Requests of an operator to brokers of a cluster over REST, and their effect on clients."""
 
 import json
 import urllib.error
@@ -57,7 +57,7 @@ def until_alone(brokers: Sequence[Broker]) -> None:
 
 
 def leader_of(asked: Broker) -> str:
-    """Its id; empty while nobody is elected."""
+    """Id of the leader; empty while none is elected."""
     try:
         return str(get(asked, "/admin/v2/brokers/leaderBroker")["brokerId"])
     except urllib.error.HTTPError as answer:
@@ -72,7 +72,7 @@ def owner_of(topic: str, asked: Broker) -> str:
 
 
 def ranges(asked: Broker) -> list[str]:
-    """Of the bundles of public/default."""
+    """Ranges of the bundles of public/default."""
     edges = get(asked, f"{NAMESPACE}/bundles")["boundaries"]
     return [f"{low}_{high}" for low, high in pairwise(edges)]
 

@@ -45,7 +45,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where one listens for the tests that run bookies of their own."""
+    """Address of a ZooKeeper for the tests that run bookies of their own."""
     need_zookeeper()
     with ZooKeeperProcess(tmp_path_factory.mktemp("zookeeper")) as process:
         yield process.start().servers

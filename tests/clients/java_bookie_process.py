@@ -11,7 +11,7 @@ TOOL_SECONDS_MAX = 120.0
 
 
 def java_classpath(scratch: Path) -> str:
-    """Of Apache's bookie and client, from Maven."""
+    """Class path of Apache's bookie and client, from Maven."""
     return maven_classpath(JAVA / "pom.xml", scratch)
 
 

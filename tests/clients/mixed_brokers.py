@@ -1,4 +1,4 @@
-"""What is asked of a broker in the same way, be it of Apache's or one of ours: who owns what, who is to own it.
+"""Requests that brokers of both kinds answer: who owns a topic, and who is to own it.
 
 `both_ways` is a fixture for tests that have one of `brokers`, a broker of each kind; they import it.
 """
@@ -44,12 +44,12 @@ def both_ways(request: pytest.FixtureRequest, brokers: tuple[Either, Either]) ->
 
 
 def path_of(topic: str) -> str:
-    """Of the admin REST."""
+    """Path of the topic in the admin REST."""
     return f"/admin/v2/{topic.replace('://', '/')}"
 
 
 def bundle_of(topic: str, asked: Broker) -> str:
-    """Its range."""
+    """Range of the topic's bundle."""
     found = crc32(topic.encode())
     return next(each for each in reversed(ranges(asked)) if int(each.split("_")[0], 16) <= found)
 

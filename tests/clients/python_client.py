@@ -1,4 +1,4 @@
-"""What the suites of Apache's Python client share: short words for publish and receive."""
+"""Shared parts of the suites of Apache's Python client: short words for publish and receive."""
 
 import json
 import time
@@ -64,12 +64,12 @@ def next_of(consumer: Any, within_ms: int) -> Any | None:
 
 
 def nothing_comes(consumer: Any, within_ms: int = 300) -> bool:
-    """Of what must not come: a slow machine may hide it, and never makes it up."""
+    """Whether no message comes in that time: a slow machine may hide one, and never makes one up."""
     return next_of(consumer, within_ms) is None
 
 
 def until(is_so: Callable[[], bool], seconds_max: float = 60) -> None:
-    """Of what the other side does in its own time: a slow machine takes longer."""
+    """Waits for the other side, which acts in its own time: a slow machine takes longer."""
     deadline = time.monotonic() + seconds_max
     while not is_so():
         assert time.monotonic() < deadline, "it did not come to that"

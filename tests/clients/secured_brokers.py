@@ -1,4 +1,4 @@
-"""Brokers over TLS that know their callers by tokens: their settings, and what an operator asks two of them over HTTPS."""
+"""Brokers over TLS that know their callers by tokens: their settings, and an operator's requests to two of them over HTTPS."""
 
 import json
 import urllib.error
@@ -36,7 +36,7 @@ def token_settings(authority: Authority, *super_users: str) -> tuple[str, ...]:
 
 
 def cluster_settings(authority: Authority, credentials: Path) -> tuple[str, ...]:
-    """Of brokers that ask one another with the token in that file; `admin` may do everything as well."""
+    """Settings of brokers that ask one another with the token in that file; `admin` may do everything as well."""
     return (
         *token_settings(authority, "admin", "broker"),
         "brokerClientAuthenticationPlugin=org.apache.pulsar.client.impl.auth.AuthenticationToken",

@@ -20,7 +20,7 @@ PORT_KEYS = ("brokerServicePort", "webServicePort")
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """What `--json-ready` wrote."""
+    """Content of the file of `--json-ready`."""
 
     broker_url: str
     web_url: str

@@ -41,7 +41,7 @@ class Several(StartedProcess):
         return self
 
     def told(self) -> dict[str, Any]:
-        """What the ready file says now: it is written again whenever a process has become ready."""
+        """Content of the ready file: it is written again whenever a process has become ready."""
         written: dict[str, Any] = json.loads(self.ready_file.read_text())
         return written
 
@@ -53,7 +53,7 @@ class Several(StartedProcess):
 
 
 class SeveralBrokers(Several):
-    """Of one cluster, on the bookies of its ZooKeeper."""
+    """Brokers of one cluster, on the bookies of its ZooKeeper."""
 
     def __init__(self, directory: Path, servers: str, count: int, *settings: str) -> None:
         self.port, self.web_port = free_ports(), free_ports()

@@ -58,7 +58,7 @@ class TransactionalPeer:
         assert answered.type == BaseCommand.SEND_RECEIPT, answered
 
     def end(self, txn_id: TxnId, action: TxnAction) -> None:
-        """As its coordinator would."""
+        """Ends the transaction as its coordinator would."""
         asked = api.CommandEndTxnOnPartition(request_id=3, topic=self._topic, txnid_least_bits_of_low_watermark=0)
         asked.txnid_most_bits, asked.txnid_least_bits = txn_id
         asked.txn_action = api.COMMIT if action is TxnAction.COMMIT else api.ABORT

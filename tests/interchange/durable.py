@@ -1,7 +1,7 @@
-"""What is durable of managed ledgers, in the files that the Java program reads and writes, and what can be seen of them.
+"""Durable state of managed ledgers, in the files that the Java program reads and writes, and their visible state.
 
 File `metadata`: a line `path TAB value in hex` for each node. File `ledgers`: a line `id TAB open|closed` for each ledger and
-below it a line `TAB entry in hex` for each of its entries. File `state`: what can be seen, as sorted lines.
+below it a line `TAB entry in hex` for each of its entries. File `state`: the visible state, as sorted lines.
 """
 
 from pathlib import Path
@@ -88,7 +88,7 @@ def state_lines(directory: Path) -> list[str]:
 
 
 async def state_of(ledger: StoredManagedLedger) -> list[str]:
-    """As the Java program's class State writes it."""
+    """Visible state in the form that the Java program's class State writes."""
     lines = [f"{ledger.name}\tledger\tterminated\t{str(ledger.is_terminated).lower()}"]
     lines += [f"{ledger.name}\tproperty\t{key}\t{value}" for key, value in ledger.properties.items()]
     positions: list[Position] = []

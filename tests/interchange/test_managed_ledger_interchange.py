@@ -30,7 +30,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> ApacheProgram:
 
 @pytest.fixture(scope="module")
 def by_apache(apache: ApacheProgram, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Apache wrote, in a directory for each compression."""
+    """Files that Apache wrote, in a directory for each compression."""
     directory = tmp_path_factory.mktemp("by-apache")
     apache.write(directory)
     return directory
@@ -116,7 +116,7 @@ async def acknowledge_in_many_ways(ledger: StoredManagedLedger) -> None:
 
 
 def ack_set(size: int, first: int, end: int) -> Sequence[int]:
-    """Of a batch the messages from `first` up to `end` are acknowledged."""
+    """Words of a batch of which the messages from `first` up to `end` are acknowledged."""
     left = (1 << size) - 1 & ~((1 << end) - (1 << first))
     return [left >> shift & WORD_MASK for shift in range(0, size, 64)]
 

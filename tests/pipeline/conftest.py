@@ -1,4 +1,4 @@
-"""What the pipeline's tests on Spark share: one local session and one standalone, begun with the first test that wants them.
+"""Shared fixtures of the tests on Spark: one local session and one standalone, begun with the first test that wants them.
 
 Both are of the whole run, as each costs seconds; a test has topics of its own (`topic`).
 """
@@ -47,7 +47,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
 
 @pytest.fixture
 def options(standalone: Ready) -> dict[str, str]:
-    """Where the standalone is, as options of source and sink."""
+    """Addresses of the standalone, as options of source and sink."""
     return {"service.url": standalone.broker_url, "admin.url": standalone.web_url}
 
 

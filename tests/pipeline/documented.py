@@ -1,4 +1,4 @@
-"""The examples of documentation, run in Spark's process as they stand but for where the server is (see `spark_process`)."""
+"""Examples of the documentation, run in Spark's process as they are, except for the server's address (see `spark_process`)."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def run_python(spark: SparkSession, blocks: list[str], frames: list[str], others
 
 
 def run_sql(spark: SparkSession, block: str) -> list[list[dict[str, Any]]]:
-    """What each of its statements answers."""
+    """Answers of the statements."""
     statements = [each for each in block.split(";") if each.strip()]
     return [[row.asDict(recursive=True) for row in spark.sql(each).collect()] for each in statements]
 

@@ -22,7 +22,7 @@ _MOMENT_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What it left: the facts it printed (none where it failed), and what it complained of."""
+    """Result of a job: the facts it printed (none where it failed), and its complaints."""
 
     code: int
     facts: Mapping[str, Any]
@@ -30,7 +30,7 @@ class Ended:
 
 
 def urls(server: Ready) -> list[str]:
-    """Where the server is, as options of a job; on a machine that is busy with others an answer takes its time."""
+    """Addresses of the server, as options of a job; on a machine that is busy with others an answer takes its time."""
     return ["--service-url", server.broker_url, "--admin-url", server.web_url, "--option", "pollTimeoutMs=300000"]
 
 
@@ -83,7 +83,7 @@ class JobProcess:
 
 
 def run_job(words: list[str]) -> Ended:
-    """To its end, here: a process for each costs seconds of a busy machine."""
+    """Result of a job run here, to its end: a process for each costs seconds of a busy machine."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = main(words)

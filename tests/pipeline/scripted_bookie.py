@@ -28,7 +28,7 @@ _NO_FILES = frame(
 
 
 def stored(ledger_id: int, entry_id: int, section: bytes) -> bytes:
-    """As a bookie keeps an entry: ids, last add confirmed, length, digest, payload."""
+    """Entry as a bookie keeps it: ids, last add confirmed, length, digest, payload."""
     header = struct.pack(">qqqq", ledger_id, entry_id, entry_id - 1, 0)
     return header + crc32c.crc32c(section, crc32c.crc32c(header)).to_bytes(4) + section
 

@@ -1,4 +1,4 @@
-"""What scripted servers have in common: a socket on this machine, a thread that takes connections, an end that leaves none."""
+"""Base of scripted servers: a socket on this machine, a thread that takes connections, an end that leaves none."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""What tests ask of Spark's sink and of the jobs, as a user's program would: run in Spark's process (see `spark_process`)."""
+"""Jobs that tests run on Spark's sink, as a user's program would: in Spark's process (see `spark_process`)."""
 
 from typing import Any
 
@@ -96,7 +96,7 @@ def write_random(spark: SparkSession, options: dict[str, str], rows: int, size: 
 def there_and_back(
     spark: SparkSession, cases: list[tuple[dict[str, str], str, list[tuple[Any, ...]]]]
 ) -> list[tuple[dict[str, str], list[dict[str, Any]]]]:
-    """For each, options of the sink, a schema and rows: written, and the types and rows that are read then."""
+    """Types and rows that are read after writing, for each case of options of the sink, a schema and rows."""
     found = []
     for options, schema, rows in cases:
         write_rows(spark, options, rows, schema)

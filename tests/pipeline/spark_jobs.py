@@ -1,4 +1,4 @@
-"""What tests ask of Spark, as a user's program would: run in Spark's process, returned as plain values.
+"""Jobs that tests run on Spark, as a user's program would: in Spark's process, returned as plain values.
 
 `spark.run("tests.pipeline.spark_jobs:rows", options={...})` of the fixture `spark`.
 """
@@ -19,7 +19,7 @@ def rows(spark: SparkSession, options: dict[str, str], schema: str = "", order: 
 
 
 def count(spark: SparkSession, options: dict[str, str]) -> int:
-    """How many rows a batch has."""
+    """Number of rows of a batch."""
     return int(spark.read.format("pulsar").options(**options).load().count())
 
 
@@ -39,7 +39,7 @@ def never_null(spark: SparkSession, options: dict[str, str]) -> list[str]:
 
 
 def stream_to_parquet(spark: SparkSession, options: dict[str, str], to: str, checkpoint: str, columns: list[str]) -> int:
-    """What is there, by Trigger.AvailableNow; how many batches that took."""
+    """Writes all that is there, by Trigger.AvailableNow; returns the number of batches."""
     frame = spark.readStream.format("pulsar").options(**options).load().selectExpr(*columns)
     writer = frame.writeStream.format("parquet").option("path", to).option("checkpointLocation", checkpoint)
     query = writer.trigger(availableNow=True).start()
@@ -48,7 +48,7 @@ def stream_to_parquet(spark: SparkSession, options: dict[str, str], to: str, che
 
 
 def table(spark: SparkSession, path: str, order: str = "") -> list[dict[str, Any]]:
-    """What stands in Parquet."""
+    """Rows in Parquet."""
     frame = spark.read.parquet(path)
     return [each.asDict(recursive=True) for each in (frame.orderBy(order) if order else frame).collect()]
 
@@ -104,7 +104,7 @@ def stream_until(
 
 
 def _rows_in(spark: SparkSession, path: str) -> int:
-    """Of batches that are done."""
+    """Number of rows in batches that are done."""
     return spark.read.parquet(path).count() if any(Path(path, "_spark_metadata").glob("[0-9]*")) else 0
 
 

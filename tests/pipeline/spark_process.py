@@ -1,4 +1,4 @@
-"""Spark in a process of its own, for tests: one session, jobs named by module and function, what they return comes back.
+"""Spark in a process of its own, for tests: one session, jobs named by module and function, their results come back.
 
 A test's mistakes and Spark's threads, sockets and children stay over there: nothing of them is left where the tests run.
 Owns the process (and with it the JVM and its workers of Python), its log and the bound on each answer.
@@ -25,7 +25,7 @@ _LOG_CHARACTERS_MAX = 6_000
 
 
 class JobFailed(Exception):
-    """What Spark ended a job with: the whole text of the error, as a user sees it."""
+    """Error of a job: its whole text, as a user sees it."""
 
 
 def missing() -> str:
@@ -49,7 +49,7 @@ class SparkProcess:
 
     @property
     def process_id(self) -> int:
-        """Of the driver, which started all others."""
+        """Process id of the driver, which started all others."""
         assert self._process is not None, "it was not started"
         return self._process.pid
 
@@ -74,7 +74,7 @@ class SparkProcess:
         return self
 
     def run(self, job: str, **arguments: Any) -> Any:
-        """What `module:function(session, **arguments)` returns. JobFailed with the text of its error."""
+        """Result of `module:function(session, **arguments)`. JobFailed with the text of its error."""
         self.begin(job, **arguments)
         return self.result()
 
@@ -101,7 +101,7 @@ class SparkProcess:
         return answer
 
     def log_end(self) -> str:
-        """What it said last."""
+        """End of the log."""
         return self.log.read_text(errors="replace")[-_LOG_CHARACTERS_MAX:]
 
     def kill(self) -> None:

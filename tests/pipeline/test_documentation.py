@@ -1,4 +1,4 @@
-"""What the pages about the pipeline show works as it stands there: every fenced block of them, in the order of the page.
+"""Examples of the pages about the pipeline work as they are: every fenced block of them, in the order of the page.
 
 Readers of the pages have topics `orders`, `orders-again` and `orders-work-DLQ`; only URLs and `/lake` are others here.
 """
@@ -25,7 +25,7 @@ JOBS = "tests.pipeline.documented"
 
 
 def blocks(page: str, language: str, count: int) -> list[str]:
-    """So many there are: one that is added is one that is tested."""
+    """Blocks of a page; their number is checked, so that a new one gets its test."""
     found = re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
     assert len(found) == count, f"{page} has {len(found)} blocks of {language}"
     return found

@@ -46,7 +46,7 @@ _PIP = (sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps",
 
 
 def test_what_the_package_needs_comes_with_prepare_spark_alone() -> None:
-    """What tests need beside it hid once that pyarrow did not."""
+    """Other requirements of the tests once hid that pyarrow was missing."""
     about = tomllib.loads((ROOT / "pipeline" / "pyproject.toml").read_text())["project"]
     needed = {re.split(r"[<>=]", each)[0] for each in (*about["dependencies"], *about["optional-dependencies"]["spark"])}
     locks = [(ROOT / f"{lock}.lock").read_text() for lock in ("requirements", "requirements-spark")]
@@ -95,13 +95,13 @@ def test_the_kernels_of_a_wheel_are_those_that_the_pipeline_looks_for() -> None:
 
 
 def read(directory: Path, options: dict[str, str], topic: str) -> list[str]:
-    """What decodes, and what was read."""
+    """Decoder in use, and the values that were read."""
     words = [sys.executable, "-I", "-c", _READ, str(directory / "installed")]
     return run([*words, options["service.url"], options["admin.url"], topic], directory).split()
 
 
 def run(words: list[str], directory: Path, more: Mapping[str, str] | None = None) -> str:
-    """What it printed."""
+    """Output of a command."""
     environment = {**os.environ, **(more or {})}
     ended = subprocess.run(words, cwd=directory, env=environment, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode == 0, ended.stderr

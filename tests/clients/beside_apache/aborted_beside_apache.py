@@ -1,4 +1,4 @@
-"""What two brokers, ours and Apache's, are asked of a topic with transactions that goes from one to the other and back."""
+"""Questions to two brokers, ours and Apache's, about a topic with transactions that moves from one to the other and back."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
@@ -28,20 +28,20 @@ READINGS_MAX = 4
 
 
 def set_options(**more: str) -> list[str]:
-    """For our broker."""
+    """Options of our broker."""
     return [f"{name}={value}" for name, value in {**SETTINGS, **more}.items()]
 
 
 def stats_of(topic: str, broker: Broker) -> dict[str, object]:
-    """As the broker that serves it tells."""
+    """Transaction buffer stats from the broker that serves the topic."""
     path = topic.removeprefix("persistent://")
     found: dict[str, object] = get(broker, f"/admin/v3/transactions/transactionBufferStats/{path}?segmentStats=true")
     return found
 
 
 def read_all(broker: Broker, topic: str, count_min: int) -> list[str]:
-    """What a reader gets from the first message on, until nothing more comes. A broker that is slow to load the topic, or loads
-    it anew, lets an answer be missed: then all is read again."""
+    """Messages of a reader from the first one on, until nothing more comes. A broker that is slow to load the topic, or loads
+    it anew, may leave an answer out: then all is read again."""
     for _ in range(READINGS_MAX):
         try:
             return _read_once(broker, topic, count_min)

@@ -13,7 +13,7 @@ def _path(topic: str, what: str) -> str:
 
 
 def compacted_ledger(topic: str, broker: Broker) -> dict[str, Any]:
-    """As its internal stats tell it."""
+    """Compacted ledger in the topic's internal stats."""
     return dict(get(broker, _path(topic, "internalStats"))["compactedLedger"])
 
 

@@ -110,7 +110,7 @@ def test_what_was_acknowledged_stays_so_through_a_planned_stop_and_then_a_kill(
 def test_what_was_published_is_there_after_a_kill_and_unacknowledged_messages_come(
     brokers: list[BrokerProcess], topic: str
 ) -> None:
-    """What was acknowledged last before a kill may come again, as with Apache's broker."""
+    """The last messages acknowledged before a kill may come again, as with Apache's broker."""
     stays, killed = brokers
     move(topic, killed, stays)
     client = quiet_client(stays.ready.broker_url)

@@ -66,7 +66,7 @@ def has_stored(broker: Either, topic: str) -> bool:
 
 
 def loaded(broker: Either, topic: str) -> int:
-    """How many entries of buckets it says that it took in."""
+    """Number of entries of buckets that the broker's log says it loaded."""
     said = "\n".join(each for each in broker.log.read_text().splitlines() if topic in each)
     ours = re.findall(r"delayed messages loaded.*entries=(\d+)", said)
     apaches = re.findall(
@@ -76,7 +76,7 @@ def loaded(broker: Either, topic: str) -> int:
 
 
 def publish(client: pulsar.Client, topic: str) -> dict[str, int]:
-    """When each is due."""
+    """Due time of each published message."""
     producer = client.create_producer(topic)
     now_ms = time.time_ns() // 1_000_000
     seconds = [SOON_SECONDS if number % (COUNT // SOON) == 3 else LATER_SECONDS for number in range(COUNT)]

@@ -1,4 +1,4 @@
-"""What tests of repair with real processes share: autorecoveries, bookies, ours and Apache's, ledgers, a look at each copy."""
+"""Shared parts of repair tests with real processes: autorecoveries, bookies of both kinds, ledgers, a look at each copy."""
 
 import asyncio
 import shutil
@@ -64,14 +64,14 @@ class AutoRecoveryProcess(StartedProcess):
         return self
 
     def metrics(self) -> dict[str, int]:
-        """What `/metrics` says, by name."""
+        """Values of `/metrics` by name."""
         with urlopen(f"http://127.0.0.1:{self.web_port}/metrics", timeout=30) as answer:
             lines = answer.read().decode().splitlines()
         return {name: int(value) for name, _, value in (line.partition(" ") for line in lines if not line.startswith("#"))}
 
 
 def java_classpath(scratch: Path) -> str:
-    """Of Apache's BookKeeper 4.17.3; skips where there is no Java."""
+    """Class path of Apache's BookKeeper 4.17.3; skips where there is no Java."""
     if shutil.which("java") is None or shutil.which("mvn") is None:
         pytest.skip("needs Java and Maven to run Apache's BookKeeper")
     return maven_classpath(_POM, scratch)
@@ -142,8 +142,8 @@ class Observer:
             await ledgers.close()
 
     async def lacks(self, ledger_id: int, count: int) -> list[str]:
-        """What is wrong with a ledger that has so many entries: each should be where the metadata says. One that is open has
-        bookies that are there."""
+        """Faults of a ledger that has so many entries: each should be where the metadata says. An open one
+        has bookies that are there."""
         metadata = (await self.registry.read(ledger_id)).metadata
         present = (await registered_bookies(self.store)).all
         named = {name for segment in metadata.segments for name in segment.bookies}
@@ -197,7 +197,7 @@ class Observer:
         await self.until(are_there)
 
     async def until(self, condition: Callable[[], Awaitable[bool]]) -> None:
-        """Of other processes, which tell nobody here when they have come so far."""
+        """Waits for other processes, which announce nothing here."""
         async with asyncio.timeout(SECONDS_MAX):
             while not await condition():  # noqa: ASYNC110
                 await asyncio.sleep(POLL_SECONDS)

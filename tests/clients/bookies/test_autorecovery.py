@@ -26,7 +26,7 @@ COUNT = 60
 
 @pytest.fixture
 def running() -> Iterator[ExitStack]:
-    """What a test starts is ended with it."""
+    """Processes that a test starts; they end with it."""
     with ExitStack() as stack:
         yield stack
 
@@ -46,7 +46,7 @@ def our_bookies(running: ExitStack, directory: Path, servers: str, count: int, *
 
 
 async def some_ledgers(observer: Observer) -> dict[int, int]:
-    """Of each digest, closed and open, striped, empty; with how many entries each."""
+    """Ledgers of each digest, closed and open, striped, empty; with the number of entries of each."""
     counts = {}
     for digest in DIGESTS:
         counts[await observer.write((2, 2, 2), COUNT, digest, "pw")] = COUNT

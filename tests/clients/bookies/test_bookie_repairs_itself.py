@@ -61,7 +61,7 @@ async def written(ledgers: BookKeeper, count: int = COUNT) -> LedgerWriter:
 
 
 async def until(bookie: BookieProcess, word: str) -> None:
-    """It is in the bookie's log."""
+    """Waits until the word is in the bookie's log."""
     deadline = asyncio.get_running_loop().time() + WAIT_SECONDS_MAX
     while word not in bookie.log.read_text():
         assert asyncio.get_running_loop().time() < deadline, f"not in {WAIT_SECONDS_MAX} s: {word}\n{bookie.log.read_text()}"
@@ -73,7 +73,7 @@ def payload(entry_id: int) -> bytes:
 
 
 class Answers:
-    """What one bookie says of entries, on a connection of version 2."""
+    """Answers of one bookie about entries, on a connection of version 2."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -97,7 +97,7 @@ async def answers_of(bookie: BookieProcess) -> AsyncIterator[Answers]:
 
 
 def flip_bit(bookie: BookieProcess, entry_id: int) -> None:
-    """In the payload of the newest copy of an entry in its only log."""
+    """Flips a bit in the payload of the newest copy of an entry in the bookie's only log."""
     (log,) = (bookie.directory / "ledgers").glob("*.log")
     data = bytearray(log.read_bytes())
     at = data.rindex(struct.pack(">qq", entry_id, entry_id // 10 * 10 - 1))

@@ -35,7 +35,7 @@ POLL_SECONDS = 0.05
 
 @pytest.fixture(scope="module")
 def classpath(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Of Apache's client, from Maven."""
+    """Class path of Apache's client, from Maven."""
     need_zookeeper()
     return maven_classpath(JAVA / "pom.xml", tmp_path_factory.mktemp("java"))
 

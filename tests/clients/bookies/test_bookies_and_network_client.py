@@ -128,7 +128,7 @@ def classpath(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def java_bookie(tmp_path: Path, servers: str, bookies: list[BookieProcess], classpath: str) -> Iterator[str]:
-    """Its id. The cluster is there already: ours have made its layout."""
+    """Id of Apache's bookie. The cluster is there already: our bookies have made its layout."""
     with JavaBookieProcess(tmp_path / "java", f"zk+hierarchical://{servers}/ledgers", classpath) as bookie:
         yield bookie.launch().bookie_id
 

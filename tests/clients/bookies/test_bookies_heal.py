@@ -88,7 +88,7 @@ async def read_all(ledgers: BookKeeper, ledger_id: int) -> None:
 
 
 async def until_repaired(bookie: BookieProcess) -> None:
-    """It tells it in its log alone."""
+    """Waits for the line in the bookie's log, which alone tells of the repair."""
     async with asyncio.timeout(SECONDS_MAX):
         while "damage is repaired" not in bookie.log.read_text():  # noqa: ASYNC110  # another process
             await asyncio.sleep(POLL_SECONDS)

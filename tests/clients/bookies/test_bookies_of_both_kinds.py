@@ -81,7 +81,7 @@ async def client_of(
 
 
 def payload(index: int) -> bytes:
-    """As Exchange.java has it."""
+    """Payload that Exchange.java writes."""
     return b"entry-%d-" % index * (index % 50)
 
 

@@ -23,7 +23,7 @@ HERE = Path(__file__).parent.parent / "bookkeeper_java"
 
 @pytest.fixture
 def metadata_service_uri(tmp_path: Path) -> Iterator[str]:
-    """Of a cluster with three bookies."""
+    """Metadata of a cluster with three bookies."""
     given = os.environ.get("BOOKIES_METADATA_URI")
     if given:
         yield given

@@ -41,7 +41,7 @@ class Cluster:
         return self.full.bookie_id in self._zookeeper.get_children("/ledgers/available/readonly")
 
     def publish(self, producers: list[pulsar.Producer]) -> None:
-        """As many on each topic, many at a time. A receipt for each, or the test fails."""
+        """Publishes as many messages on each topic, many at a time. Each gets a receipt, or the test fails."""
         results: list[pulsar.Result] = []
         for number in range(self.published, self.published + COUNT):
             for producer in producers:

@@ -36,13 +36,13 @@ LEDGER = 900_000
 
 @pytest.fixture(scope="module")
 def classpath(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Of Apache's bookie and client, from Maven."""
+    """Class path of Apache's bookie and client, from Maven."""
     return maven_classpath(JAVA / "pom.xml", tmp_path_factory.mktemp("java"))
 
 
 @contextmanager
 def apaches_bookie(directory: Path, uri: str, classpath: str) -> Iterator[str]:
-    """Its id. The layout of the metadata must be there."""
+    """Id of Apache's bookie. The layout of the metadata must be there."""
     directory.mkdir()
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -96,7 +96,7 @@ def test_a_killed_brokers_topics_are_served_by_the_other(brokers: list[BrokerPro
 def test_a_non_persistent_topic_goes_on_after_an_unload_and_with_the_other_broker_when_its_own_is_killed(
     brokers: list[BrokerProcess], topic: str
 ) -> None:
-    """What is published while nobody is there to take it is gone, as ever; what comes afterwards arrives."""
+    """Messages published while no broker serves the topic are lost, as they always are; later ones arrive."""
     topics = by_owner(brokers, topic.replace("persistent://", "non-persistent://"))
     name = topics[brokers[1].ready.broker_url]
     client = quiet_client(brokers[0].ready.broker_url)

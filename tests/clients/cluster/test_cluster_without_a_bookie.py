@@ -74,7 +74,7 @@ def test_with_one_of_three_bookies_away_a_broker_starts_and_what_it_wrote_is_cop
 
 
 async def read_whole(servers: str, ledger_id: int) -> None:
-    """From the one bookie that is left; LedgerUnreadable where it lacks something."""
+    """Reads the ledger from the one bookie that is left; LedgerUnreadable where it lacks an entry."""
     async with client_of(servers, 3, 2) as (ledgers, _, _):
         reader = await ledgers.open(ledger_id)
         at = 0

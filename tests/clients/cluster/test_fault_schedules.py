@@ -1,4 +1,4 @@
-"""Schedules of faults are a seed's and nobody else's; the checker notices whatever is lost, made up or out of order."""
+"""Schedules of faults depend on their seed alone; the checker notices whatever is lost, made up or out of order."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ SENT = {"p": 40, "q": 40}
 
 
 def test_a_seed_is_a_schedule_for_ever() -> None:
-    """So that the seed of a failure can be run again after anything else has changed."""
+    """The seed of a failure can be run again after anything else has changed."""
     assert str(generated(7, 6000, 4)) == GOLDEN
 
 
@@ -80,7 +80,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Message], list[Message]]:
 
 
 def _known(seen: Sequence[Message], log: Sequence[Message]) -> int:
-    """How many of the log's first were seen."""
+    """Number of the log's first messages that were seen."""
     return next((index for index, message in enumerate(log) if message not in seen), len(log))
 
 
@@ -117,7 +117,7 @@ def test_what_was_never_sent_is_noticed() -> None:
 
 
 def test_one_place_for_two_messages_is_noticed() -> None:
-    """As when two brokers both write, and each of them tells its clients that it has."""
+    """Two brokers may both write, and each tell its clients so."""
     one, other = Message("p", 0), Message("q", 0)
     topic = Topic(sent=SENT, acknowledged={one: "(1,0,-1,-1)", other: "(1,0,-1,-1)"}, seen={"r": [one, other]})
     assert topic.faults() == [f"{other} and {one} were both acknowledged as (1,0,-1,-1)"]

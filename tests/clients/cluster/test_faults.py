@@ -54,7 +54,7 @@ def patient_client(url: str) -> pulsar.Client:
 
 @contextmanager
 def parted_from_zookeeper(cluster: FaultCluster, member: Member) -> Iterator[None]:
-    """Nobody can tell it that its session has ended."""
+    """Member that cannot reach ZooKeeper: it is not told that its session has ended."""
     with ExitStack() as parted:
         for name in cluster.shape.zookeepers:
             cluster.network.part(member.name, name)
@@ -64,7 +64,7 @@ def parted_from_zookeeper(cluster: FaultCluster, member: Member) -> Iterator[Non
 
 @contextmanager
 def asleep(_: FaultCluster, member: Member) -> Iterator[None]:
-    """It wakes with messages to be added, and does not know how late it is."""
+    """Member that sleeps: it wakes with messages to add, and does not know how late it is."""
     member.pause()
     try:
         yield
@@ -109,7 +109,7 @@ def test_of_two_brokers_that_believe_they_own_a_topic_one_gets_adds_acknowledged
 
 
 def owner_of(cluster: FaultCluster, topic: str, asked: Member, before: Member | None) -> Member:
-    """When it is another than before."""
+    """Owner of the topic, once it is another than before."""
     found: list[Member | None] = []
 
     def is_there() -> bool:

@@ -1,4 +1,4 @@
-"""Two brokers that ask one another with a token over TLS, on a real ZooKeeper and bookies: what is asked for comes."""
+"""Two brokers that ask one another with a token over TLS, on a real ZooKeeper and bookies: each gets its answers."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory, storage: str) -> Iterator[
 
 @pytest.fixture
 def partitions(cluster: SecuredCluster) -> list[int]:
-    """Who serves each partition of `t`: either broker some."""
+    """Broker of each partition of `t`: either broker serves some."""
     if "persistent://public/default/t" not in cluster.ask(0, "GET", f"{TOPICS}/partitioned"):
         cluster.ask(0, "PUT", f"{TOPICS}/t/partitions", 8)
     owners: list[int] = []

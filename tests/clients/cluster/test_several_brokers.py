@@ -39,7 +39,7 @@ def topics_of_both(brokers: SeveralBrokers, topic: str) -> dict[str, str]:
 
 
 def confirmed_sends(producer: pulsar.Producer, count: int, prefix: str = "m") -> set[str]:
-    """What is acknowledged, filled as it is."""
+    """Acknowledged messages, added to the set as they are."""
     confirmed: set[str] = set()
     for index in range(count):
         text = f"{prefix}{index}"

@@ -82,7 +82,7 @@ class Service(StartedProcess):
 
 
 class ZooKeeperService(StartedProcess):
-    """What the official image would run, by `bin/pulsar zookeeper`: its settings from ZOO_SERVERS and ZOO_MY_ID."""
+    """ZooKeeper of the official image, run by `bin/pulsar zookeeper`: its settings come from ZOO_SERVERS and ZOO_MY_ID."""
 
     def __init__(self, name: str, places: Places) -> None:
         super().__init__(places.directory / name)
@@ -144,7 +144,7 @@ class ComposeCluster:
             is_there |= set(stage)
 
     def _wait_for(self, service: Service) -> None:
-        """As its dependents do: until it is done, or healthy."""
+        """Waits as the service's dependents do: until it is done, or healthy."""
         told = self.places.services[service.name]
         conditions = {
             each.get("depends_on", {}).get(service.name, {}).get("condition")
@@ -157,13 +157,13 @@ class ComposeCluster:
             service.wait_until_healthy()
 
     def stop(self) -> dict[str, int]:
-        """In the opposite order, as one stops servers; the exit codes."""
+        """Stops the services in the opposite order; returns the exit codes."""
         return {name: service.stop() for name, service in reversed(self.services.items())}
 
 
 @contextmanager
 def compose_cluster(directory: Path, places: Places | None = None) -> Iterator[ComposeCluster]:
-    """Of docker-compose.yml, unless `places` are of more files."""
+    """Cluster of docker-compose.yml, unless `places` are of more files."""
     need_zookeeper()
     places = places or Places(free_network(), directory)
     with ExitStack() as running:

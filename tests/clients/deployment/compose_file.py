@@ -26,7 +26,7 @@ HOME = "/interpulse"
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """Of a Dockerfile, of the build stage `stage` (from 0)."""
+    """Instruction of a Dockerfile, in the build stage `stage` (from 0)."""
 
     stage: int
     word: str
@@ -69,7 +69,7 @@ _Loader.add_constructor("!override", lambda loader, node: _Override(loader.const
 
 
 def services(*files: Path) -> dict[str, dict[str, Any]]:
-    """As the files have them (docker-compose.yml by default), anchors and merges resolved, later files over earlier ones."""
+    """Services of the files (docker-compose.yml by default), anchors and merges resolved, later files over earlier ones."""
     found: dict[str, dict[str, Any]] = {}
     for file in files or (COMPOSE,):
         found = _merged("services", found, yaml.load(file.read_text(), _Loader)["services"])  # a SafeLoader
@@ -77,7 +77,7 @@ def services(*files: Path) -> dict[str, dict[str, Any]]:
 
 
 def _merged(key: str, one: Any, other: Any) -> Any:
-    """By Compose's rules: mappings by key, volumes by their place inside, commands and tests whole, other lists joined."""
+    """Values merged by Compose's rules: mappings by key, volumes by their place inside, commands whole, lists joined."""
     if isinstance(one, dict) and isinstance(other, dict):
         return {**one, **{each: _merged(each, one[each], value) if each in one else value for each, value in other.items()}}
     if key == "volumes":
@@ -91,8 +91,8 @@ def is_ours(service: Mapping[str, Any]) -> bool:
 
 
 class Places:
-    """Where services are on this machine: `network` is the first three numbers of their addresses; `secrets` has what
-    deploy/make-secrets made."""
+    """Places of services on this machine: `network` is the first three numbers of their addresses; `secrets` has the files of
+    deploy/make-secrets."""
 
     def __init__(self, network: str, directory: Path, *files: Path, secrets: Path | None = None) -> None:
         self.directory, self._secrets = directory, secrets
@@ -106,7 +106,7 @@ class Places:
         return self._name.sub(lambda match: self.addresses[match[0]], text)
 
     def command(self, name: str) -> list[str]:
-        """What the image would run; the command's first word is one of ours, and no service."""
+        """Command that the image would run; the command's first word is one of ours, and no service."""
         first, *rest = self.services[name]["command"]
         return [*image_entrypoint(), first, *map(self.placed, rest)]
 

@@ -1,6 +1,6 @@
-"""What dashboards ask of Prometheus, evaluated by Prometheus's own engine over scraped texts (`promql/main.go`).
+"""Queries of dashboards, evaluated by Prometheus's own engine over scraped texts (`promql/main.go`).
 
-What the stock dashboards of Pulsar's charts ask for is in `stock_metrics.txt`. Owns how the program is built and asked.
+`stock_metrics.txt` has the names that the stock dashboards of Pulsar's charts use. Owns the build of the program and its input.
 """
 
 import json
@@ -36,7 +36,7 @@ _OF_A_DIRECTORY = "bookie_ledger_dir_"
 
 @dataclass(frozen=True, slots=True)
 class Scrape:
-    """What one process told at a time."""
+    """Metrics of one process at a time."""
 
     at_ms: int
     labels: Mapping[str, str]
@@ -44,7 +44,7 @@ class Scrape:
 
 
 def stock_metrics() -> dict[str, dict[str, list[str]]]:
-    """By section of the file: each name with its labels."""
+    """Names with their labels, by section of the file."""
     found: dict[str, dict[str, list[str]]] = {}
     for text in STOCK.read_text().splitlines():
         if text.startswith("["):
@@ -56,7 +56,7 @@ def stock_metrics() -> dict[str, dict[str, list[str]]]:
 
 
 def stock_queries() -> list[str]:
-    """Of all names but those of the last two sections; a series counts only when it has all labels."""
+    """Queries of all names but those of the last two sections; a series counts only when it has all labels."""
     sections = stock_metrics()
     return [
         _query(name, labels)
@@ -75,13 +75,13 @@ def _query(name: str, labels: Sequence[str]) -> str:
 
 
 def board_queries() -> list[str]:
-    """Of all panels of the boards in deploy/."""
+    """Queries of all panels of the boards in deploy/."""
     boards = [json.loads(path.read_text()) for path in sorted((DEPLOY / "grafana" / "boards").glob("*.json"))]
     return [target["expr"] for board in boards for panel in board["panels"] for target in panel["targets"]]
 
 
 def scrape(placed: Mapping[str, str], turn: int = 0) -> list[Scrape]:
-    """Of everybody whom deploy/prometheus.yml names; `placed`: where each of its targets is. With `up`. `turn`: 0, 1, 2..."""
+    """Scrapes of all targets in deploy/prometheus.yml; `placed`: the address of each. With `up`. `turn`: 0, 1, 2..."""
     found = []
     for job in yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]:
         for target in (target for where in job["static_configs"] for target in where["targets"]):
@@ -128,6 +128,6 @@ def without_data(binary: Path, scrapes: Sequence[Scrape], queries: Sequence[str]
 
 
 def metric_names(expression: str) -> set[str]:
-    """For rules, whose expressions give nothing while all is well."""
+    """Names in a rule, whose expression gives nothing while all is well."""
     bare = re.sub(r'\{[^}]*\}|\[[^]]*\]|by \([^)]*\)|"[^"]*"', " ", expression)
     return {word for word in re.findall(r"[A-Za-z_]\w*", bare) if "_" in word or word == "up"}

@@ -72,7 +72,7 @@ def test_the_admin_rest_answers_through_the_proxy_wherever_the_topic_is(
 
 
 def read_from_bookies(cluster: ComposeCluster, client: pulsar.Client, topic: str) -> None:
-    """What a broker has not in its cache."""
+    """Reads messages that are not in a broker's cache."""
     client.subscribe(topic, "keeps it all").close()
     publish(client, topic, 20)
     path = f"{cluster.proxy_web_url}/admin/v2/{topic.replace('://', '/')}/unload"

@@ -1,4 +1,4 @@
-"""What is in Dockerfile, docker-compose.yml and deploy hangs together: nothing is named that is not there."""
+"""Names in Dockerfile, docker-compose.yml and deploy: each one that a file uses is there."""
 
 import json
 import os

@@ -46,7 +46,7 @@ VALUES = {
 
 
 class Tools(NamedTuple):
-    """What the chart is looked at with."""
+    """Programs and schemas that check the chart."""
 
     helm: Path
     kubeconform: Path
@@ -94,7 +94,7 @@ def _schemas() -> Path:
 
 
 def objects(text: str) -> dict[tuple[str, str], dict[str, Any]]:
-    """What was rendered, by kind and by the last word of its name."""
+    """Rendered objects by kind and by the last word of their name."""
     found = [each for each in yaml.safe_load_all(text) if each]
     return {(each["kind"], each["metadata"]["name"].rpartition("-")[2]): each for each in found}
 

@@ -45,7 +45,7 @@ def test_the_go_admin_package_is_sent_on_with_its_bodies(brokers: list[BrokerPro
 
 
 def test_the_cpp_client_looks_topics_up_over_http_wherever_they_are(brokers: list[BrokerProcess], topic: str) -> None:
-    """It has no admin tool, and follows redirects of lookups. Python's client is that client."""
+    """The C++ client has no admin tool, and follows redirects of lookups. Python's client is that client."""
     topics = list(by_owner(brokers, topic).values())
     for asked in brokers:
         with closing(quiet_client(asked.ready.web_url)) as client:

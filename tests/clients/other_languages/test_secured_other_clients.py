@@ -1,4 +1,4 @@
-"""Apache's Go and Java clients, unmodified, with a token over TLS: in, refused without permission, and not known at all."""
+"""Apache's Go and Java clients, unmodified, with a token over TLS: allowed, without permission, and unknown."""
 
 import json
 import shutil
@@ -39,7 +39,7 @@ def environment(site: Site, language: str) -> dict[str, str]:
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="no Go toolchain")
 def test_the_go_client_is_let_in_and_refused(site: Site) -> None:
-    """Whoever is not known it tells the reason in its log alone, and in its error that there was no connection."""
+    """The Go client tells the reason of an unknown token in its log alone; its error says that there was no connection."""
     output = run_tool(["go", "run", "./secured"], HERE / "go", SECONDS_MAX, environment(site, "go"))
     found = json.loads(output.splitlines()[-1])
     assert found["allowed"] == "there and back"

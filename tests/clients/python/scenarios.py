@@ -35,7 +35,7 @@ def unload(server: Ready, topic: str) -> None:
 
 
 def status_of(server: Ready, path: str, body: object, method: str) -> int:
-    """Of an answer that may be a refusal."""
+    """Status of an answer that may be a refusal."""
     try:
         ask(server, path, body, method)
     except urllib.error.HTTPError as refused:
@@ -98,8 +98,9 @@ def test_f11_consumers_come_go_and_refuse_at_random_and_all_is_acknowledged(
 
 
 def test_f14_a_seek_with_several_failover_consumers_gives_all_after_it_in_order(client: pulsar.Client, topic: str) -> None:
-    """Whoever comes back first begins. Should that not be the one that is to be active, this one takes over a second later
-    (activeConsumerFailoverDelayTimeMillis) from what is not acknowledged by then: of that the first may have some, too."""
+    """The first consumer to come back begins. Another one that is to be active takes over a second later
+    (activeConsumerFailoverDelayTimeMillis) from the first unacknowledged message; the first one may have got some of these
+    too."""
     consumers = [client.subscribe(topic, "s", Kind.Failover, consumer_name=f"c{number}") for number in range(3)]
     ids = publish(client, topic, 30)
     got: list[tuple[int, str]] = []

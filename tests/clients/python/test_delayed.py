@@ -18,13 +18,13 @@ STRICT = "isDelayedDeliveryDeliverAtTimeStrict=true"
 
 @pytest.fixture
 def strict(tmp_path: Path) -> Iterator[ServerProcess]:
-    """Not started yet."""
+    """Server that is not started yet."""
     with ServerProcess(tmp_path, (STRICT,)) as process:
         yield process
 
 
 def waits(server: Ready, topic: str) -> Any:
-    """What stats tell of the Shared subscription."""
+    """Stats of the Shared subscription."""
     return ask(server, f"persistent/{topic.removeprefix('persistent://')}/stats")["subscriptions"]["Shared"]
 
 

@@ -124,7 +124,7 @@ def test_eviction_takes_the_oldest_and_producers_never_notice(
 
 
 def too_old_after_a_second(operator: Operator, policy: str) -> None:
-    """By the age of its ledgers: what is in a ledger that was closed so long ago."""
+    """Quota by age: entries of a ledger that was closed so long ago are too old."""
     quota = {"limitSize": -1, "limitTime": 1, "policy": policy}
     operator.call("POST", f"{NAMESPACE}/backlogQuota?backlogQuotaType=message_age", quota)
 

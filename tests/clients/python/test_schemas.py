@@ -19,13 +19,13 @@ pytestmark = pytest.mark.clients
 
 
 class One(Record):  # type: ignore[misc]  # the client library has no types
-    """What is published first."""
+    """Record that is published first."""
 
     a = Integer(required=True)
 
 
 class Two(Record):  # type: ignore[misc]  # as above
-    """What cannot follow it."""
+    """Record that cannot follow it."""
 
     a = String(required=True)
 
@@ -64,7 +64,7 @@ def first_person() -> Any:
 
 
 def second_person() -> Any:
-    """What can read what the first one wrote, and the other way round."""
+    """Record that reads the first one's messages, and the other way round."""
 
     class Person(Record):  # type: ignore[misc]  # as above
         name = String()

@@ -123,7 +123,7 @@ class Run:
         return filler
 
     def admin(self, method: str, path: str) -> Any:
-        """What it answers; None: nothing."""
+        """Answer of the admin REST; None for an empty one."""
         assert self.server.ready is not None
         request = urllib.request.Request(f"{self.server.ready.web_url}/admin/v2/{path}", method=method)
         with urllib.request.urlopen(request, timeout=60) as response:
@@ -131,7 +131,7 @@ class Run:
             return json.loads(text) if text else None
 
     def connected_since(self, subscription: str) -> str:
-        """When its one consumer was taken on by the topic that is open now. A request may be refused while nothing is free."""
+        """Connection time of the one consumer on the topic that is open now. A full disk may refuse the request."""
         answers: list[Any] = []
 
         def has_answer() -> bool:
@@ -161,7 +161,7 @@ class Greedy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """And it gives all of it back."""
+        """Ends the filling, and frees all of the space."""
         self._stops.set()
         self._thread.join()
         self._file.close()

@@ -71,7 +71,7 @@ class Known:
 
 @asynccontextmanager
 async def made_up_broker(conversation: Conversation) -> AsyncIterator[str]:
-    """Its address. Whatever it finds wrong fails the test at the end."""
+    """Address of a made-up broker. Every fault that it finds fails the test at the end."""
     failures: list[BaseException] = []
     tasks: set[asyncio.Task[None]] = set()
 
@@ -230,7 +230,7 @@ def test_a_broker_that_does_not_read_stops_its_client_and_loses_nothing() -> Non
 
 
 async def until(found: Callable[[], Any]) -> Any:
-    """What the proxy does in its own time, on this loop."""
+    """Result of the proxy's work, which it does in its own time, on this loop."""
     while not (value := found()):  # noqa: ASYNC110
         await asyncio.sleep(0)  # its sockets have no event for us
     return value

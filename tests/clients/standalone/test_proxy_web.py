@@ -19,7 +19,7 @@ Asked = list[bytes]
 
 @asynccontextmanager
 async def made_up_broker(answer: bytes) -> AsyncIterator[tuple[str, Asked]]:
-    """Its address, and the requests that it got, body included. It closes after each answer."""
+    """Address of a made-up broker, and the requests that it got, body included. It closes after each answer."""
     asked: Asked = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""Random definitions of JSON and random texts of them, read by us and by Python's json: what is not alike.
+"""Random definitions of JSON and random texts of them, read by us and by Python's json: the differences.
 
 Texts have more members than the definition, or fewer, some twice, numbers at their borders, line breaks, damage. `python -m
 tests.pipeline.decode.random_json 1000 7`: a thousand definitions from seed 7 on.
@@ -56,7 +56,7 @@ _TEXTS = ("", "a", "grüße", "\0", "\U0001f600", '\n\t"\\', "x" * 100, "NaN", "
 
 
 class _Bad(Exception):
-    """It is none of the definition's."""
+    """Value that does not fit the definition."""
 
 
 # ---- Definitions and texts
@@ -264,7 +264,7 @@ def _is(holds: bool) -> None:
 
 
 def differences(seed: int, messages: int) -> Iterator[str]:
-    """Of one definition and so many texts."""
+    """Differences for one definition and so many texts."""
     chance = random.Random(seed)
     kind = definition(chance)
     yield from compared(kind, payloads(chance, kind, messages))

@@ -1,4 +1,4 @@
-"""Random definitions of protobuf and random bytes of them, read by us and by Google's own library: what is not alike.
+"""Random definitions of protobuf and random bytes of them, read by us and by Google's own library: the differences.
 
 What is written has a definition like the one that it is read with, and not the same: fields are new, of other types, packed or
 not, any number instead of an enumeration's; messages stand behind each other, are cut off or changed. `python -m
@@ -101,7 +101,7 @@ def _field(
 
 
 def _entry(chance: random.Random, name: str, path: str, is_proto3: bool, depth: int) -> DescriptorProto:
-    """Of a map; its values may be messages, which stand in it in no other way."""
+    """Entry of a map; its values may be messages, which the entry alone may contain."""
     found = DescriptorProto(name=name)
     found.options.map_entry = True
     found.field.add(name="key", number=1, label=_F.LABEL_OPTIONAL, type=chance.choice(_KEYS))
@@ -217,7 +217,7 @@ def payloads(chance: random.Random, kinds: tuple[Any, Any], count: int) -> list[
 
 
 def _group(chance: random.Random) -> bytes:
-    """Of a field that nobody knows; at times with another in it, or without its end."""
+    """Group of an unknown field; at times with another in it, or without its end."""
     inner = b"\xab\x1f\xac\x1f" if chance.random() < 0.3 else b""
     return b"\xa3\x1f" + b"\x08\x05" + inner + (b"\xa4\x1f" if chance.random() < 0.8 else b"")
 
@@ -240,7 +240,7 @@ class _Unsaid(Exception):
 
 
 def expected(message: Any) -> dict[str, Any]:
-    """What stands in a column, by what Google's library says of the message."""
+    """Values of a column, by what Google's library says of the message."""
     found: dict[str, Any] = {}
     for field in message.DESCRIPTOR.fields:
         value = getattr(message, field.name)
@@ -259,7 +259,7 @@ def expected(message: Any) -> dict[str, Any]:
 
 
 def _has_more(entry: Any) -> bool:
-    """Of a map: than key and value, as far as can be told; a number that is none of an enumeration's is a value."""
+    """Whether a map's entry has more than key and value; a number that its enumeration does not have is a value."""
     found = shape_of(entry) if isinstance(entry, bytes) else None
     return found is None or any(
         each.number not in (1, 2) or (each.kind != VARINT and each.number == 2) for each in found.fields
@@ -280,7 +280,7 @@ def plain(field: FieldDescriptor, value: Any) -> Any:
 
 
 def seen(value: Any, descriptor: Descriptor) -> dict[str, Any]:
-    """Of a column, in the form of `expected`."""
+    """Values of a column, in the form of `expected`."""
     found = {}
     for field in descriptor.fields:
         each = value[field.name]
@@ -325,7 +325,7 @@ class Difference:
 
 
 def differences(seed: int, messages: int) -> Iterator[Difference]:
-    """Of one definition and so many messages."""
+    """Differences for one definition and so many messages."""
     chance = random.Random(seed)
     wanted = definition(chance)
     kind, other = class_of(wanted), class_of(written(chance, wanted))

@@ -169,7 +169,7 @@ def test_a_message_without_one_in_the_middle_is_a_row_with_the_reason_wherever_i
 
 
 def test_a_message_that_was_never_finished_is_none() -> None:
-    """Its producer was not told that it is published, and no client gets it."""
+    """The producer was not told that the message is published, and no client gets it."""
     topic = [*in_chunks("p-1", LONG, 3)[:2], *in_chunks("p-2", b"next", 2)]
     assert values(read(topic, [])) == [(3, b"next")]
 

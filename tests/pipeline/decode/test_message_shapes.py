@@ -1,4 +1,4 @@
-"""What is read by shapes and by marks is what is read a field and a message at a time; false marks and odd shapes included."""
+"""Messages read by shapes and by marks are the same as read a field and a message at a time; also for false marks."""
 
 import random
 from typing import Any
@@ -79,7 +79,7 @@ def test_a_shape_is_of_tags_lengths_and_ends_of_varints_and_of_nothing_else() ->
 
 
 def _inner(chance: random.Random) -> bytes:
-    """What looks like a message and is payload."""
+    """Payload that looks like a message."""
     return single(b"v" * chance.randrange(4), partition_key="k", sequence_id=chance.randrange(300))
 
 

@@ -27,7 +27,7 @@ def told(pages: list[dict[Place, list[int]]]) -> Parts:
 
 
 def in_full(parts: Parts, places: list[Place]) -> dict[Place, int]:
-    """Of the places that it has, one integer."""
+    """Parts of the places that have any, one integer each."""
     ledgers, entries = (numpy.array([each[at] for each in places], numpy.int64) for at in (0, 1))
     found = {}
     for place, batch in zip(places, parts.of_entries(ledgers, entries).tolist(), strict=True):
@@ -54,7 +54,7 @@ def test_a_task_has_its_own_alone(pages: list[dict[Place, list[int]]], one: Plac
 
 
 def test_a_million_batches_are_a_few_arrays() -> None:
-    """Not objects for each: 40 bytes of a batch of up to 64 messages, of which a task has its part."""
+    """Batches are no objects: a batch of up to 64 messages costs 40 bytes, of which a task has its part."""
     pages = ({f"{ledger}:{entry}": [5] for entry in range(10_000)} for ledger in range(100))
     found = parts_in(pages)
     arrays = [found.ledger_ids, found.entry_ids, found.bounds, found.words]

@@ -196,7 +196,7 @@ def of_kind(seed: int) -> tuple[Schema, list[bytes]]:
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("encoding", ["INLINE", "SEPARATED"])
 def test_keys_and_values_of_random_pairs_are_what_each_is_by_itself(encoding: str, seed: int) -> None:
-    """Of a pair of which one is damaged the other one is there, and the error says which it is."""
+    """A damaged key or value leaves the other one of its pair readable, and the error says which is damaged."""
     (key, keys), (value, values) = of_kind(2 * seed), of_kind(2 * seed + 1)
     chance = random.Random(seed)
     keys_there = [None if chance.random() < 0.1 else each for each in keys]

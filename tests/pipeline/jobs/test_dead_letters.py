@@ -1,4 +1,4 @@
-"""dead-letters, on topics that Apache's client filled by its dead letter policy: why, and back again, each once."""
+"""dead-letters, on topics that Apache's client filled by its dead letter policy: causes, and each letter redriven once."""
 
 import io
 from contextlib import closing
@@ -122,7 +122,7 @@ def test_letters_go_to_another_topic_where_the_original_does_not_deduplicate(sta
 
 
 def test_letters_outside_of_the_range_are_left_though_others_of_their_batch_are_sent(standalone: Ready, topic: str) -> None:
-    """By index and by time; ten letters are one entry, which is acknowledged as a whole."""
+    """Ranges by index and by time; ten letters are one entry, which is acknowledged as a whole."""
     to, letters = made(standalone, topic, deduplicates=True), made(standalone, f"{topic}-work-DLQ")
     published(standalone, letters, 30, batching=True)
     sending = job(standalone, letters, "--redrive", "--to", to)
@@ -159,7 +159,7 @@ def test_letters_of_a_batch_that_were_acknowledged_are_not_sent(standalone: Read
 
 
 def test_a_redrive_tells_how_many_entries_are_looked_at(standalone: Ready, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one topic too, which may have many."""
+    """One topic alone may have many entries."""
     to, letters = made(standalone, topic, deduplicates=True), made(standalone, f"{topic}-work-DLQ")
     published(standalone, letters, 5)
     terminal = io.StringIO()
@@ -170,7 +170,7 @@ def test_a_redrive_tells_how_many_entries_are_looked_at(standalone: Ready, topic
 
 
 def test_letters_before_those_that_another_choice_sent_are_no_repeats(standalone: Ready, topic: str) -> None:
-    """By another property that says the cause: the same condition means others then."""
+    """Another property names the cause: the same condition then selects others."""
     to, letters = made(standalone, topic, deduplicates=True), made(standalone, f"{topic}-work-DLQ")
     client = quiet_client(standalone.broker_url)
     try:
@@ -214,7 +214,7 @@ def test_letters_that_somebody_else_holds_are_left_alone(standalone: Ready, topi
 
 
 def test_acknowledgements_outlive_a_topic_that_moves(standalone: Ready, options: dict[str, str], topic: str) -> None:
-    """Its broker closes it, and with it the consumer, while letters are on their way."""
+    """The broker closes the topic, and with it the consumer, while letters are on their way."""
     made(standalone, topic)
     published(standalone, topic, 5)
     source = parse_options({**options, "topic": topic, "pollTimeoutMs": "300000"}, is_stream=False)

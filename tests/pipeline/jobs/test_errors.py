@@ -1,4 +1,4 @@
-"""Jobs that cannot be done say why and of what, leave nothing half done, and go on when they are run again."""
+"""Jobs that fail say why and for which topic, leave nothing half done, and go on when they are run again."""
 
 import json
 import re
@@ -244,7 +244,7 @@ def killed_and_started(server: ServerProcess, when: Callable[[], bool]) -> None:
 
 
 def test_a_broker_that_is_killed_and_comes_back_is_waited_for(tmp_path: Path, topic: str) -> None:
-    """By a replay from it and to it, which is in the midst of its messages."""
+    """A replay from the topic and to it waits, in the midst of its messages."""
     with ServerProcess(tmp_path / "server", SETTINGS) as server:
         ready = server.start()
         made(ready, topic)
@@ -277,7 +277,7 @@ def arrived(server: Ready, topic: str) -> int:
 
 
 def test_a_landing_in_the_midst_of_which_its_broker_is_killed(spark: SparkProcess, tmp_path: Path, topic: str) -> None:
-    """It waits, or ends with an error and goes on with the next run: in the end each message is there once."""
+    """The job waits, or ends with an error and goes on with the next run: in the end each message is there once."""
     with ServerProcess(tmp_path / "server", SETTINGS) as server:
         ready = server.start()
         made(ready, topic)

@@ -1,4 +1,4 @@
-"""What dead letters tell, by cause; and which of them a filter means."""
+"""Causes of dead letters, and filters of them."""
 
 from datetime import UTC, datetime
 

@@ -10,7 +10,7 @@ from pipeline.pyspark_pulsar.jobs.on_spark.order import moved
 
 
 def fewest(ranks: tuple[int, ...]) -> int:
-    """By trying every choice of those that stay."""
+    """Fewest messages out of order, found by trying every choice of those that stay."""
     for size in range(len(ranks), 0, -1):
         for stay in itertools.combinations(ranks, size):
             if list(stay) == sorted(stay):

@@ -1,4 +1,4 @@
-"""When a replay's messages are due, in virtual time; and the sequence ids of copies."""
+"""Due times of a replay's messages, in virtual time; and the sequence ids of copies."""
 
 from dataclasses import dataclass
 

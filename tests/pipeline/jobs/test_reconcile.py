@@ -45,7 +45,7 @@ def rows(messages: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 
 def altered(each: dict[str, Any], how: int) -> dict[str, Any]:
-    """In one of four ways, each of which a look at the value alone or at hashes alone could miss."""
+    """Message altered in one of four ways, each of which a look at the value alone or at hashes alone could miss."""
     changes: list[dict[str, Any]] = [
         {"value": each["value"] + b"!"},
         {"value": None},
@@ -124,7 +124,7 @@ def counts_of(spark: SparkProcess, path: Path, sides: list[list[dict[str, Any]]]
 
 
 def test_messages_of_one_identity_are_compared_one_by_one(spark: SparkProcess, tmp_path: Path) -> None:
-    """By a key that several have: the one in the middle altered, one lost, one in place of another, one more."""
+    """Several messages have one key: the one in the middle altered, one lost, one in place of another, one more."""
     values: dict[bytes, tuple[str, str, dict[str, int]]] = {
         **{b"middle %d" % at: ("012345678", "012345678".replace(str(at), "x"), {"altered": 1}) for at in range(9)},
         b"lost": ("123", "13", {"lost": 1}),

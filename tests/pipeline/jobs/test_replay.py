@@ -56,7 +56,7 @@ def replay(server: Ready, topic: str, to: str, *more: str) -> list[str]:
 
 
 def test_a_replay_that_is_killed_again_and_again_copies_each_message_once(standalone: Ready, topic: str) -> None:
-    """To a topic with partitions, a message an entry so that it takes a while; killed when it got on by some, chance says."""
+    """The target has partitions, and each message is an entry so that copying takes a while; chance decides when to kill."""
     to = f"{topic}-copy"
     made(standalone, topic)
     made(standalone, to, partitions=2, deduplicates=True)
@@ -143,7 +143,7 @@ def test_schemas_are_those_of_the_messages(standalone: Ready, topic: str) -> Non
 
 
 def test_at_a_speed_it_takes_its_time(standalone: Ready, topic: str) -> None:
-    """As long as it took, divided by the speed: at least that, a slow machine takes longer."""
+    """A replay takes as long as the messages did, divided by the speed: at least that, a slow machine takes longer."""
     made(standalone, topic)
     client = quiet_client(standalone.broker_url)
     try:

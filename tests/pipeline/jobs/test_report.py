@@ -1,4 +1,4 @@
-"""A job's report is whole by itself, says what is in it as text, and its progress is one line."""
+"""A job's report is complete by itself, has its facts as text, and its progress is one line."""
 
 import io
 import json
@@ -173,7 +173,7 @@ def test_of_sparks_stacks_the_line_is_told_that_says_why() -> None:
 
 
 def test_an_audit_takes_the_options_of_the_source(capsys: pytest.CaptureFixture[str]) -> None:
-    """How long a broker that is away is waited for, certificates; and one that is not known is refused."""
+    """Options for the wait for an absent broker and for certificates are taken; an unknown one is refused."""
     audit = ["audit", "--admin-url", "http://127.0.0.1:9"]
     assert main([*audit, "--option", "pollTimeoutMs=200"]) == 2
     assert "asked again for 0.2 s" in capsys.readouterr().err
@@ -186,7 +186,7 @@ def test_an_audit_takes_the_options_of_the_source(capsys: pytest.CaptureFixture[
 
 
 def test_ctrl_c_cancels_what_runs_on_spark_and_waits_for_its_end() -> None:
-    """It comes to the main thread, which is in no call of the JVM; what is cancelled takes back what it began."""
+    """The signal comes to the main thread, which is in no call of the JVM; cancelled work takes back what it began."""
     cancelled, ended, said = threading.Event(), threading.Event(), []
     interruption = Interruption()
 

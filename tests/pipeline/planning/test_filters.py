@@ -16,7 +16,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Filter:
-    """As PySpark's, which are told by the names of their classes."""
+    """Filter like PySpark's, which are known by the names of their classes."""
 
     attribute: tuple[str, ...]
     value: Any

@@ -30,7 +30,7 @@ EVERY = [(ledger, entry) for ledger, count in COUNTS.items() for entry in range(
 
 
 def told(acknowledged: set[tuple[int, int]]) -> str:
-    """As brokers tell ranges: open at the start, closed at the end, and some across ledgers."""
+    """Ranges as brokers report them: open at the start, closed at the end, and some across ledgers."""
     texts, run = [], list[tuple[int, int]]()
     for place in [*EVERY, (99, 0)]:
         if place in acknowledged:

@@ -1,4 +1,4 @@
-"""How far a stream is behind, of the offsets in a query's progress."""
+"""Distance of a stream from the end of its topics, by the offsets in a query's progress."""
 
 import json
 from typing import Any

@@ -19,7 +19,7 @@ TOPICS = [f"persistent://public/default/t{number}" for number in range(1000)]
 
 
 class Admin:
-    """How many connections came, and what was asked."""
+    """Admin REST that counts connections and requests."""
 
     def __init__(self) -> None:
         self.connections, self.asked = 0, Counter[str]()

@@ -1,4 +1,4 @@
-"""What a stream says of topics that are deleted, made again or restored under it, without Spark: never nothing."""
+"""Errors of a stream whose topics are deleted, made again or restored under it, without Spark: loss is always told."""
 
 import logging
 from collections.abc import Mapping

@@ -62,7 +62,7 @@ def check(rng: Random, site: Site, topic: Topic, ways: Sequence[Way], queries: i
 
 
 def _check_client(site: Site, topic: Topic, expected: list[Row], figures: Figures) -> None:
-    """And what it alone tells is known then: when a message was published by it."""
+    """Compares with Apache's client, which alone tells when a message was published."""
     for part in topic.parts:
         last = max(row["message_id"][:2] for row in expected if row["topic"] == part.topic)
         theirs = {row["message_id"]: row for row in consumed(site.client, part.topic, last)}
@@ -120,7 +120,7 @@ def _check(
 
 
 def features(topic: Topic) -> set[str]:
-    """What of all that there may be is in it: so that a run can say what it had."""
+    """Features of a topic, out of all possible ones: a run can say what it had."""
     stored = [each for part in topic.parts for each in part.stored]
     kinds = {each.sent.kind for each in stored}
     ledgers = {each.place[0] for each in stored}

@@ -1,4 +1,4 @@
-"""Apache's client for Python: messages by it, and what it makes of a topic."""
+"""Apache's client for Python: messages sent by it, and messages that it reads."""
 
 import os
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ COLUMNS = ("message_id", "key", "value", "properties", "event_time", "publish_ti
 
 
 def silent_client(url: str) -> pulsar.Client:
-    """It has a word for each chunk that does not fit."""
+    """Client without logs: it logs a line for each chunk that does not fit."""
     return pulsar.Client(url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull), operation_timeout_seconds=20)
 
 

@@ -40,7 +40,7 @@ _LONG = "y" * 20_000
 
 
 class Kind(Enum):
-    """What an entry is to readers."""
+    """Kinds of entries, to readers."""
 
     MESSAGES = auto()
     ERROR = auto()
@@ -90,7 +90,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Taste:
-    """What the messages of one topic are like."""
+    """Properties of one topic's messages."""
 
     sizes: tuple[int, ...]
     batches: tuple[int, ...]
@@ -213,7 +213,7 @@ def batch(rng: Random, author: Author, taste: Taste, mark: str, count: int, stat
 
 
 def chunks(rng: Random, author: Author, taste: Taste, mark: str, count: int) -> list[Sent]:
-    """Of one message. The rows are those of a last chunk."""
+    """Chunks of one message. The last chunk has its rows."""
     message = any_message(rng, taste, mark)
     about = author.metadata(rng)
     _tell(about, message)

@@ -33,7 +33,7 @@ class Part:
 
 
 def rows_of(part: Part, ledgers: frozenset[int] | None = None) -> list[Row]:
-    """In order, of what readers see; of these ledgers alone, where others are gone.
+    """Rows in the order of readers; those of `ledgers` alone, where others are gone.
 
     `index` is known where the broker wrote no entries of its own.
     """
@@ -82,7 +82,7 @@ def _chunk_row(sent: Sent, open_chunks: dict[str, list[Sent]]) -> list[Row]:
 
 
 def first_difference(expected: Iterable[Row], found: Iterable[Row], names: Iterable[str]) -> str | None:
-    """In the columns that are expected; by the number of the row."""
+    """First difference in the expected columns, by the number of the row."""
     one, other = list(expected), list(found)
     wanted = tuple(names)
     for at, (mine, theirs) in enumerate(zip(one, other, strict=False)):

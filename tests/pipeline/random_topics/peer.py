@@ -24,7 +24,7 @@ class Refused(Exception):
 
 
 class Peer:
-    """Of one topic; its broker is the one at the URL."""
+    """Peer of one topic; its broker is the one at the URL."""
 
     def __init__(self, url: str, topic: str) -> None:
         where = urlparse(url)
@@ -43,7 +43,7 @@ class Peer:
         self._socket.close()
 
     def send(self, entries: Sequence[tuple[str, Sent]]) -> list[Place]:
-        """Where each was stored; NOT_STORED of a repeat. Refused."""
+        """Place of each stored entry; NOT_STORED for a repeat. Refused."""
         has_txn = any(each.txn is not None for _, each in entries)
         for name in dict.fromkeys(name for name, _ in entries):
             self._begin(name, has_txn)
@@ -76,7 +76,7 @@ class Peer:
         self._request("producer", BaseCommand.PRODUCER, **members, txn_enabled=has_txn, user_provided_producer_name=True)
 
     def end(self, txn: int, is_committed: bool) -> None:
-        """As its coordinator would."""
+        """Ends the transaction as its coordinator would."""
         answer = self._request(
             "end_txn_on_partition",
             BaseCommand.END_TXN_ON_PARTITION,

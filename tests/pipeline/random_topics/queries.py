@@ -1,4 +1,4 @@
-"""A query by chance: its options, the rows that it is to have, and the ways in which it is read, as Spark's tasks read it."""
+"""A query by chance: its options, its expected rows, and the ways of reading it, as Spark's tasks read it."""
 
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
@@ -145,7 +145,7 @@ _SLOW_BYTES = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a query is read; what comes of it is to be the same."""
+    """Way of reading a query; the result is the same for all ways."""
 
     way: Way
     split_bytes: int
@@ -197,7 +197,7 @@ def _batches(options: dict[str, str], filters: Sequence[Any]) -> Iterator[Any]:
 
 
 def _streamed(options: dict[str, str]) -> Iterator[Any]:
-    """From the first message to what is there now: each batch by a query of its own, as after a restart."""
+    """Rows from the first message to the last one now: each batch by a query of its own, as after a restart."""
     at: dict[str, Any] | None = None
     while True:
         source = PulsarSource(options)

@@ -1,4 +1,4 @@
-"""What is done to one topic, by its seed: steps in phases, between which the server is killed. Pure."""
+"""Steps on one topic, by its seed: in phases, between which the server is killed. Pure."""
 
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -72,7 +72,7 @@ PHASES = 2
 
 @dataclass(slots=True)
 class _Writer:
-    """What is known while the steps are made up."""
+    """State while the steps are made up."""
 
     rng: Random
     seed: int
@@ -214,7 +214,7 @@ def _flawed(rng: Random, whole: list[Sent], deduplicates: bool) -> list[Sent]:
 
 
 def _shuffled(rng: Random, lanes: list[tuple[str, list[Sent]]]) -> _Items:
-    """In the order of each producer: lanes of one name one after the other."""
+    """Items in the order of each producer: lanes of one name one after the other."""
     by_name: dict[str, list[Sent]] = {}
     for name, lane in lanes:
         by_name.setdefault(name, []).extend(lane)
@@ -246,7 +246,7 @@ def _transaction(at: _Writer) -> Send:
 
 
 def _repeat(at: _Writer) -> Send:
-    """What was sent before, once more: in the order of each producer."""
+    """Earlier messages sent once more: in the order of each producer."""
     partition = at.rng.choice(at.sent)[0]
     some = [(name, each) for part, name, each in at.sent if part == partition]
     some = some[at.rng.randrange(len(some)) :][:20]

@@ -24,7 +24,7 @@ _DEFECTS = (AssertionError, LookupError, TypeError, ValueError, OSError, Pipelin
 
 
 class Round:
-    """Of some seeds, each a topic. `failures`: by seed, what differed; such a topic is left alone afterwards."""
+    """Round of some seeds, each a topic. `failures`: by seed, the differences; such a topic is left alone afterwards."""
 
     def __init__(
         self, seeds: Sequence[int], ways: Sequence[Way], queries: int, keys: pulsar.CryptoKeyReader | None, figures: Figures

@@ -44,7 +44,7 @@ def make_namespaces(ready: Ready, names: tuple[str, str]) -> None:
 
 
 class Standalone:
-    """Where the bookie is inside, nobody listens at its port."""
+    """Standalone with its bookie inside, which listens on no port."""
 
     ways: tuple[Way, ...] = (Way.BROKER, Way.AUTO)
 

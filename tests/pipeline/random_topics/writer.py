@@ -119,7 +119,7 @@ def finished(site: Site, topic: Topic) -> None:
 
 
 def _nothing(rng: Random) -> tuple[tuple[str, Sent], ...]:
-    """What is no row: the beginning of a message in chunks, and a marker."""
+    """Entries that are no row: the beginning of a message in chunks, and a marker."""
     about = Author("of the cluster").metadata(rng)
     about.marker_type = REPLICATED_SUBSCRIPTION_SNAPSHOT_REQUEST
     marker = Sent(payload_section(about, b""), about.sequence_id, kind=Kind.NOTHING)

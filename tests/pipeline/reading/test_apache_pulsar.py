@@ -62,7 +62,7 @@ def apache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
 
 @pytest.fixture(scope="module")
 def namespace(apache: Ready) -> str:
-    """Of a tenant of its own."""
+    """Namespace of a tenant of its own."""
     tenant = f"pipeline-{uuid.uuid4().hex[:8]}"
     with urlopen(f"{apache.web_url}/admin/v2/clusters", timeout=60) as answer:
         clusters = json.load(answer)
@@ -95,7 +95,7 @@ def test_rows_that_are_written_once_are_read_from_broker_and_bookie(
 
 
 def test_apache_does_not_know_the_route_that_tells_of_bookies_inside(apache: Ready) -> None:
-    """Which is what a plan takes for none."""
+    """A plan takes the refusal for no bookies inside."""
     with pytest.raises(HTTPError) as refused:
         urlopen(f"{apache.web_url}/admin/v2/bookies/local-reads", timeout=60)
     with refused.value as answer:

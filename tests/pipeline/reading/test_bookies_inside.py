@@ -1,4 +1,4 @@
-"""Bookies inside a broker: asked for once a plan, read by their files or through the broker, and taken for nobody else.
+"""Bookies inside a broker: asked for once a plan, read by their files or through the broker, and confused with no other.
 
 The broker that tells of them is a server of a few lines, the files are a real bookie's.
 """
@@ -41,14 +41,14 @@ FOREIGN = {(7, each): stored(7, each, batch([single(b"another's")], each)) for e
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody was asked, nobody vouched for, and windows are small."""
+    """Forgets all answers and checks, and makes windows small."""
     monkeypatch.setattr(bookies_inside, "_remembered", {})
     monkeypatch.setattr(witness, "_known", {})
     monkeypatch.setattr(bookie_reader, "_WINDOW_ENTRIES_MAX", 50)
 
 
 class Admin:
-    """What the route answers, of the ledgers' bookies and state, and what was asked."""
+    """Admin REST with answers about bookies inside and the ledgers, and the requests that it got."""
 
     def __init__(self, status: int = 200, told: Any = None, bookie: str = NAME, state: str = "CLOSED") -> None:
         self.status, self.told, self.bookie, self.state = status, {} if told is None else told, bookie, state
@@ -232,7 +232,7 @@ def test_files_that_end_in_the_middle_are_replaced_by_the_broker_from_there_on(t
 
 
 def test_files_of_another_process_are_not_believed(tmp_path: Path) -> None:
-    """As where `admin.url` is another standalone's than `service.url`."""
+    """The `admin.url` may be of another standalone than `service.url`."""
     theirs = {place: data[36:] for place, data in FOREIGN.items()}
     with RealBookie(tmp_path) as bookie, served(Admin(told={NAME: offer_of(bookie)})) as url, ScriptedBroker(theirs) as broker:
         filled(bookie)

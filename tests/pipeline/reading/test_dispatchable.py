@@ -41,7 +41,7 @@ def looked_at(admin_url: str) -> bool:
 def test_a_broker_without_transactions_has_nothing_left_behind_its_last_message(
     newest: Place, is_nothing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is after it are markers. What is before it is still to come."""
+    """Markers come after the last message. Messages before it are still to come."""
     monkeypatch.setattr(dispatchable, "_last_message", lambda *_: newest)
     with answering_503("This Broker is not configured with transactionCoordinatorEnabled=true.") as url:
         assert looked_at(url) == is_nothing

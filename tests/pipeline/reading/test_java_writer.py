@@ -1,4 +1,4 @@
-"""Topics that Apache's client for Java wrote, as tables: each row is what a reader in Java gets of it (`JavaTopics.java`)."""
+"""Topics that Apache's client for Java wrote, as tables: each row is what a reader in Java gets (`JavaTopics.java`)."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ Told = dict[str, list[dict[str, Any]]]
 
 @pytest.fixture(scope="module")
 def told(standalone: Ready, tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """What the reader in Java got, by topic."""
+    """Messages that the reader in Java got, by topic."""
     scratch = tmp_path_factory.mktemp("java")
     command = ["java", "-Xmx256m", *QUICK_JAVA, "-cp", maven_classpath(POM, scratch), str(SOURCE)]
     output = run_tool([*command, standalone.broker_url, PREFIX], scratch, 600)
@@ -48,7 +48,7 @@ def milliseconds(time: datetime | None) -> int:
 
 
 def as_java_tells(row: dict[str, Any]) -> dict[str, Any]:
-    """What every message has, whatever its value is."""
+    """Columns that every message has, whatever its value is."""
     place = row["message_id"]
     return {
         "properties": row["properties"],
@@ -62,7 +62,7 @@ def as_java_tells(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """As JSON has it: bytes in base 64."""
+    """Value as JSON has it: bytes in base 64."""
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     if isinstance(value, dict):
@@ -129,7 +129,7 @@ def test_what_is_encrypted_is_told_and_its_bytes_are_those_that_java_reads_witho
 def test_what_is_encrypted_in_batches_and_chunks_is_a_row_each_and_leaves_all_others_as_they_are(
     spark: SparkProcess, options: dict[str, str], told: Told
 ) -> None:
-    """Of a batch nobody without the key knows where its messages are: it is one row, as in Java."""
+    """Messages of an encrypted batch cannot be found without the key: the batch is one row, as in Java."""
     java = told["encrypted-among"]
     found = rows(spark, options, "encrypted-among", mode="PERMISSIVE")
     assert [as_java_tells(each) for each in found] == [{name: each[name] for name in as_java_tells(found[0])} for each in java]

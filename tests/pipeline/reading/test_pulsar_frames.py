@@ -25,7 +25,7 @@ pytestmark = pytest.mark.clients
 
 
 class Order(Record):  # type: ignore[misc]  # the client has no types
-    """What is written."""
+    """Record that is written."""
 
     number = Integer(required=True)
     city = String()

@@ -1,4 +1,4 @@
-"""Topics by chance on the standalone that these tests share: read by all ways and by Apache's client, they have the same rows.
+"""Topics by chance on the standalone that these tests share: all ways of reading and Apache's client have the same rows.
 
 A few seeds of what `python -m tests.pipeline.random_topics` does with hundreds, and without killing the server.
 """
@@ -50,7 +50,7 @@ def test_spark_has_the_same_rows(spark: SparkProcess, standalone: Ready, options
 
 
 def as_plain(row: dict[str, Any]) -> dict[str, Any]:
-    """As of an Arrow batch: ids are tuples, times milliseconds."""
+    """Row in the form of an Arrow batch: ids are tuples, times milliseconds."""
     times = {name: value and round(value.timestamp() * 1000) for name, value in row.items() if name.endswith("_time")}
     return row | times | {"message_id": tuple(row["message_id"].values())}
 

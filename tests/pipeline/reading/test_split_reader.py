@@ -31,7 +31,7 @@ ENTRIES = {(ledger, each): entry(ledger, each) for ledger, count in LEDGERS.item
 
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
-    """What the admin REST says of the topic; no topic where a test empties it. Nobody waits long before it is looked at."""
+    """Ledgers in the admin REST; no topic where a test empties it. The reader waits only briefly before it asks."""
     ledgers = dict(LEDGERS)
 
     def ledgers_of(topic: str, access: Access) -> list[Ledger]:

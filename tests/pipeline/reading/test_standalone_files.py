@@ -48,7 +48,7 @@ GUARDED = (
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody was asked who has a bookie inside."""
+    """Forgets all answers about bookies inside."""
     monkeypatch.setattr(bookies_inside, "_remembered", {})
 
 
@@ -74,7 +74,7 @@ def where(server: ServerProcess, **more: str) -> dict[str, str]:
 
 
 def values(given: dict[str, str]) -> Iterator[str]:
-    """As the tasks of a query read a topic."""
+    """Values, read as the tasks of a query read a topic."""
     options = parse_options(given, is_stream=False)
     [topic] = options.topics
     ledgers = ledgers_of(topic, options.access, options.reads_bookies)
@@ -84,7 +84,7 @@ def values(given: dict[str, str]) -> Iterator[str]:
 
 
 def told_entries(server: ServerProcess) -> int:
-    """Where in files somebody was told they are."""
+    """Number of entries whose places in files the bookie has told."""
     assert server.ready is not None
     with urllib.request.urlopen(f"{server.ready.web_url}/metrics", timeout=60) as answer:
         [found] = re.findall(r"^bookie_local_read_entries\{.*\} (\d+)$", answer.read().decode(), re.MULTILINE) or ["0"]
@@ -169,7 +169,7 @@ def test_who_is_no_super_user_reads_through_the_broker(tmp_path: Path) -> None:
 
 
 def grant(ready: Ready, role: str) -> None:
-    """To consume, in public/default."""
+    """Permits the role to consume in public/default."""
     request = urllib.request.Request(
         f"{ready.web_url}/admin/v2/namespaces/public/default/permissions/{role}",
         b'["consume"]',

@@ -1,4 +1,4 @@
-"""What a task holds is bounded by its blocks whatever the topic: counted in bytes that are held, of topics of several sizes."""
+"""Memory of a task is bounded by its blocks whatever the topic: bytes that are held, counted for topics of several sizes."""
 
 import numpy
 import pytest
@@ -30,7 +30,7 @@ def access(url: str = "pulsar://unused") -> Access:
 
 @pytest.fixture
 def received(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How much a connection to a broker held, each time that it had received more."""
+    """Bytes that a connection to a broker held, each time that it had received more."""
     held: list[int] = []
     receive = Connection._receive
 

@@ -1,4 +1,4 @@
-"""Attempts of tasks of the sink for tests, without Spark: their options, their rows, and those that die or are held up."""
+"""Attempts of tasks of the sink for tests, without Spark: their options, their rows, and attempts that die or are held up."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +14,7 @@ from tests.clients.server_process import Ready
 
 
 class Died(Exception):
-    """What the test ends an attempt with."""
+    """Error with which the test ends an attempt."""
 
 
 def options(server: Ready, topic: str, guarantee: str, **more: str) -> SinkOptions:
@@ -44,7 +44,7 @@ def numbers(count: int) -> list[str]:
 
 
 class Attempt:
-    """In a thread of its own: writes `rows`, then waits until `go_on` for the end of its rows."""
+    """Attempt in a thread of its own: writes `rows`, then waits until `go_on` for the end of its rows."""
 
     def __init__(self, chosen: SinkOptions, place: TaskPlace, *frames: Any) -> None:
         self._wrote, self._goes_on = Event(), Event()

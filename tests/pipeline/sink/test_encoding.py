@@ -1,4 +1,4 @@
-"""What the sink writes, read again by the pipeline's own decoder, by Avro's library and by json; routing by known hashes."""
+"""Output of the sink, read again by the pipeline's own decoder, by Avro's library and by json; routing by known hashes."""
 
 import base64
 import io
@@ -98,7 +98,7 @@ def test_a_slice_of_a_batch_is_its_rows(written: list[dict[str, Any]], start: in
 
 
 def test_texts_and_bytes_with_large_offsets_are_the_usual_ones() -> None:
-    """As Spark hands them over with spark.sql.execution.arrow.useLargeVarTypes."""
+    """Spark hands over large offsets with spark.sql.execution.arrow.useLargeVarTypes."""
 
     def fields(text: Any, octets: Any) -> Any:
         inner = pyarrow.struct([("text", text), ("number", pyarrow.int32())])

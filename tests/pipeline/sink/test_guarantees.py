@@ -1,4 +1,4 @@
-"""What each guarantee of the sink is worth, against a real standalone: attempts die, drivers come back, brokers go.
+"""Guarantees of the sink against a real standalone: attempts die, drivers come back, brokers go.
 
 Without Spark: tasks and commits are functions of their options, their place and their rows.
 """
@@ -160,7 +160,7 @@ def test_a_second_attempt_waits_for_the_first_one_and_sends_nothing_again(standa
 def test_an_attempt_whose_name_was_taken_over_ends_and_loses_nothing(
     standalone: Ready, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its broker let it go, as it does when it answers no pings; the other one cut the rows elsewhere."""
+    """The broker dropped the producer, as it does when a producer answers no pings; the other one cut the rows elsewhere."""
     publishers: list[Publisher] = []
     begin: Any = Publisher.__init__
 

@@ -1,4 +1,4 @@
-"""Transactions that tasks leave open, killed or second: nobody who reads waits for them longer than the write takes."""
+"""Transactions that tasks leave open, killed or second: no reader waits for them longer than the write takes."""
 
 from contextlib import suppress
 
@@ -62,7 +62,7 @@ def is_noted(server: Ready, name: str) -> bool:
 def test_a_write_without_a_name_leaves_no_transaction_open_and_no_topic(
     standalone: Ready, topic: str, commits_it: bool
 ) -> None:
-    """Of tasks that were killed it knows by their notes alone: readers do not wait until their time is up."""
+    """Notes alone tell of killed tasks: readers do not wait until the transactions time out."""
     chosen, name = options(standalone, made(standalone, topic), "transactions"), f"unnamed-{topic.rpartition('/')[2]}"
     killed = Attempt(chosen, TaskPlace("", 0, 0, name), frame(0, 20))
     killed.wrote()

@@ -43,7 +43,7 @@ class _Daemon(StartedProcess):
 
 @contextmanager
 def spark_cluster(directory: Path, workers: int = 1) -> Iterator[str]:
-    """Its URL, `spark://...`, when its master listens; whoever connects waits for the workers.
+    """URL of the cluster, `spark://...`, when its master listens; drivers wait for the workers.
 
     Each worker has a host of its own: Spark has two attempts of a task on two hosts.
     """

@@ -1,4 +1,4 @@
-"""What a query takes of topics, on Spark: which ones, between which places, times and indexes; and a batch of a stream."""
+"""Limits of a query on Spark: topics, places, times and indexes; and a batch of a stream."""
 
 from contextlib import closing
 
@@ -44,7 +44,7 @@ def test_a_batch_is_of_one_topic_of_several_or_of_a_pattern_between_places_times
 def test_exactly_the_messages_that_a_shared_subscription_has_not_acknowledged_are_rows(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
-    """Of batches too, some messages of which are acknowledged."""
+    """Some messages of batches are acknowledged, too."""
     with closing(quiet_client(standalone.broker_url)) as client:
         consumer = client.subscribe(topic, "work", pulsar.ConsumerType.Shared, batch_index_ack_enabled=True)
         publish(client, topic, 10, batching=True)

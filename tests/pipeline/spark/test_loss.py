@@ -1,4 +1,4 @@
-"""Data that are deleted under a query, on Spark: told by topic, positions and count, or gone on without."""
+"""Data that are deleted under a query, on Spark: an error with topic, positions and count, or a warning."""
 
 import json
 import re
@@ -123,7 +123,7 @@ def test_a_stream_says_that_its_topic_was_deleted_and_made_again(
 
 
 def newest_offset(checkpoint: Path) -> str:
-    """Of a stream of one topic."""
+    """Newest offset of a stream of one topic."""
     newest = max((each for each in (checkpoint / "offsets").iterdir() if each.name.isdigit()), key=lambda each: int(each.name))
     [place] = json.loads(newest.read_text().splitlines()[-1])["topics"].values()
     return str(place)

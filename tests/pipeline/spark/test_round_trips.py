@@ -128,7 +128,7 @@ def test_pairs_of_key_and_value_are_there_and_back(
 
 
 class Item(Record):  # type: ignore[misc]  # the client has no types
-    """As `struct<name: string, number: bigint>` is registered."""
+    """Record that is registered for `struct<name: string, number: bigint>`."""
 
     _avro_name = "value"
     name = String()
@@ -152,7 +152,7 @@ def test_apaches_client_reads_what_spark_wrote_by_its_schema(
 
 
 class First(Record):  # type: ignore[misc]
-    """As the topic's schema was first."""
+    """First schema of the topic."""
 
     _avro_name = "Evolving"
     kept = Long()
@@ -168,7 +168,7 @@ class Second(Record):  # type: ignore[misc]
 
 
 class Third(Record):  # type: ignore[misc]
-    """What no reader of the others' can read."""
+    """Record that no reader of the others can read."""
 
     _avro_name = "Evolving"
     kept = String(required=True)

@@ -14,7 +14,7 @@ JOBS = "tests.pipeline.spark_jobs"
 
 
 class Order(Record):  # type: ignore[misc]  # the client has no types
-    """As it was first."""
+    """First schema of the topic."""
 
     id = Long()
     name = String()
@@ -83,7 +83,7 @@ class Swapped(Record):  # type: ignore[misc]
 
 
 class Pair(Record):  # type: ignore[misc]
-    """As a topic's schema was before the topic was deleted."""
+    """Schema of the topic before the topic was deleted."""
 
     number = Integer(required=True)
     text = String(required=True)
@@ -92,7 +92,7 @@ class Pair(Record):  # type: ignore[misc]
 def test_a_topic_that_was_deleted_and_made_again_is_read_by_its_own_schema(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
-    """Whose version has the number that the other one had, in a session that knows that."""
+    """The new schema has the version number of the old one, in a session that knows the old one."""
     asked, path = {**options, "topic": topic, "columns": "value"}, topic.replace("://", "/")
     for kind, number in ((Pair, 1), (Swapped, 2)):
         client = quiet_client(standalone.broker_url)

@@ -51,7 +51,7 @@ def test_topics_and_partitions_that_come_while_a_stream_runs_are_read_from_their
 def test_filters_on_topic_time_and_index_leave_unread_what_cannot_pass(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
-    """What must not be read ends the query when it is: the last chunk of a message without the others."""
+    """The query would fail on data that it must not read: the last chunk of a message without the others."""
     published(standalone, f"{topic}-a", 10)
     published(standalone, f"{topic}-b", 1)
     send_chunks(standalone, f"{topic}-b", [b"one", b"two"], first=1)
@@ -65,7 +65,7 @@ def test_filters_on_topic_time_and_index_leave_unread_what_cannot_pass(
 def test_a_stream_begins_at_a_time_or_an_index_and_at_a_place_for_all_partitions(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Not at the end of the topic, where a stream without any of them begins."""
+    """A stream without any of these options begins at the end of the topic."""
     ask(standalone, f"{topic.replace('://', '/')}/partitions", 2, "PUT")
     published(standalone, f"{topic}-partition-0", 10)
     for more, count in (

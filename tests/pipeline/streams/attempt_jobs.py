@@ -1,4 +1,4 @@
-"""Streams of which a task has two attempts at once: what tests ask of Spark for it (see `spark_process`).
+"""Streams of which a task has two attempts at once: jobs that tests run on Spark (see `spark_process`).
 
 Each file is a task. Each attempt of one of them waits amid its rows, after it left a mark, until it is told to go on.
 """
@@ -46,7 +46,7 @@ def _mark(marks: Path, name: str, text: str) -> None:
 
 
 def _wait(marks: Path, name: str) -> None:
-    """For `NAME.go`."""
+    """Waits for `NAME.go`."""
     until = time.monotonic() + _WAIT_SECONDS_MAX
     while not (marks / f"{name}.go").exists() and time.monotonic() < until:
         time.sleep(_LOOK_SECONDS)

@@ -28,7 +28,7 @@ class KilledStream:
         }
 
     def batches(self) -> int:
-        """That Spark's sink has written down as done, the newest one's number and all before it."""
+        """Number of batches that Spark's sink has written down as done."""
         found = [each.name.split(".")[0] for each in (self._table / "_spark_metadata").glob("[0-9]*")]
         return max((int(each) + 1 for each in found), default=0)
 

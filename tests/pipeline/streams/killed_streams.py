@@ -88,7 +88,7 @@ class KilledStreams:
 
 
 def _files_in(checkpoint: Path) -> int:
-    """As many as Spark's newest committed batch ends after: the last line of its offsets is `{"logOffset": 3}` after four."""
+    """Number of files in committed batches: the last line of a batch's offsets is `{"logOffset": 3}` after four files."""
     batches = [int(each.name) for each in (checkpoint / "commits").glob("[0-9]*")]
     if not batches:
         return 0

@@ -49,7 +49,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 class Stream:
-    """Of one guarantee: files, marks, checkpoint and topic."""
+    """Stream with one guarantee: files, marks, checkpoint and topic."""
 
     def __init__(self, server: Ready, topic: str, directory: Path, guarantee: str) -> None:
         self.server, self.guarantee, self._directory = server, guarantee, directory
@@ -73,12 +73,12 @@ class Stream:
         assert all((self.marks / each).exists() for each in attempts), spark.result()
 
     def go_on(self, batch: int, first: int) -> None:
-        """From this attempt on."""
+        """Lets this attempt and later ones go on."""
         for attempt in range(first, ATTEMPTS_MAX):
             (self.marks / f"{batch}-{attempt}.go").touch()
 
     def daemon(self, attempt: str) -> int:
-        """Of Python's workers where the attempt runs."""
+        """Process id of the daemon of Python's workers that runs the attempt."""
         return int((self.marks / attempt).read_text())
 
     def check(self) -> None:
@@ -107,7 +107,7 @@ def is_there(process: int) -> bool:
 def test_a_task_that_has_two_attempts_at_once_and_one_whose_executor_is_killed_then_write_each_row_once(
     cluster: str, standalone: Ready, topic: str, tmp_path: Path, guarantee: str
 ) -> None:
-    """In the first batch Spark ends the slower attempt, in the second one its executor is killed with -9."""
+    """Spark ends the slower attempt in the first batch; in the second one its executor is killed with -9."""
     from tests.pipeline.spark.local_cluster import SETTINGS
 
     stream = Stream(standalone, topic, tmp_path, guarantee)

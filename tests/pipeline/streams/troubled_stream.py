@@ -114,7 +114,7 @@ class TroubledStream:
 
     @contextmanager
     def _stream(self) -> Iterator[SparkProcess]:
-        """It is killed at the end."""
+        """Stream that is killed at the end."""
         self._runs += 1
         with SparkProcess(self._directory / f"driver-{self._runs}") as spark:
             spark.begin(f"{_JOBS}:stream_until", **self._job, rows=sys.maxsize)
@@ -125,7 +125,7 @@ class TroubledStream:
         return max((int(each) + 1 for each in found), default=0)
 
     def _grown(self, spark: SparkProcess) -> None:
-        """By some batches."""
+        """Waits for some more batches."""
         wanted, since = self.batches() + self._chance.randint(1, 3), time.monotonic()
         while self.batches() < wanted:
             if spark.has_answered_within(0.1):
@@ -154,7 +154,7 @@ class TroubledStream:
         return topic.replace("://", "/")
 
     def check(self, writer: Writer) -> None:
-        """What is left is read, and then all is compared."""
+        """Reads the rest, and then compares all rows."""
         names = [f"{self.kept}-partition-{each}" for each in range(self._partitions)]
         expected = {
             (topic, row["message_id"]["ledger_id"], row["message_id"]["entry_id"]): row["value"].decode()

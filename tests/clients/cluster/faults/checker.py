@@ -1,4 +1,4 @@
-"""What producers were told and what consumers saw of one topic, and whether the two agree.
+"""Comparison of what producers were told with what consumers saw of one topic.
 
 Pure: `told` and `saw` are called in any order by those who publish and receive; `faults_of` judges at the end.
 """
@@ -12,7 +12,7 @@ SHOWN_MAX = 5
 
 
 class Message(NamedTuple):
-    """Which producer's, and the number that the producer gave it: from 0, each one more than the one before."""
+    """Message by its producer and the number that the producer gave it: from 0, each one more than the one before."""
 
     producer: str
     number: int
@@ -48,7 +48,7 @@ class Topic:
         return sum(self.sent.values()) - len(self.acknowledged) - len(self.refused)
 
     def faults(self) -> list[str]:
-        """What is wrong, a line each; empty when nothing is."""
+        """Faults, a line each; empty when there are none."""
         found = [line for reader, seen in self.seen.items() for line in faults_of(reader, self.acknowledged, seen, self.sent)]
         ids: dict[str, Message] = {}
         for message, message_id in self.acknowledged.items():
@@ -59,7 +59,7 @@ class Topic:
 
 
 def faults_of(reader: str, acknowledged: Collection[Message], seen: Iterable[Message], sent: Mapping[str, int]) -> list[str]:
-    """Of one reader: lost, never sent, or out of order after duplicates are dropped."""
+    """Faults of one reader: lost, never sent, or out of order after duplicates are dropped."""
     first_coming = list(dict.fromkeys(seen))
     lost = sorted(set(acknowledged) - set(first_coming))
     strange = [each for each in first_coming if not 0 <= each.number < sent.get(each.producer, 0)]

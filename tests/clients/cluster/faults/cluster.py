@@ -1,4 +1,4 @@
-"""A cluster to hurt: three ZooKeepers, four bookies on disks of their own, three brokers (E3 Qw3 Qa2) and an autorecovery.
+"""A cluster for faults: three ZooKeepers, four bookies on disks of their own, three brokers (E3 Qw3 Qa2), an autorecovery.
 
 Owns the members, their network and their disks; `with` ends and removes all of it.
 """
@@ -44,7 +44,7 @@ class FaultCluster:
         return "pulsar://" + ",".join(f"{broker.address}:6650" for broker in self.brokers)
 
     def start(self) -> None:
-        """In the order of who needs whom."""
+        """Starts the members, each after those that it needs."""
         for each in self.zookeepers.values():
             each.launch()
         for each in self.zookeepers.values():

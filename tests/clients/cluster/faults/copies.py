@@ -17,14 +17,14 @@ SHOWN_MAX = 5
 
 
 class Copies:
-    """Of one cluster. A closed ledger that was whole once is not looked at again: no schedule takes a disk away."""
+    """Copies of one cluster's ledgers. A closed ledger that was whole once is not checked again: no schedule removes a disk."""
 
     def __init__(self, servers: str) -> None:
         self._servers = servers
         self._whole: set[int] = set()
 
     def lacking(self, seconds_max: float) -> list[str]:
-        """What is still not as it should be after so long; empty as soon as nothing is."""
+        """Faults that are left after so long; empty as soon as there are none."""
         return asyncio.run(self._until_whole(seconds_max))
 
     async def _until_whole(self, seconds_max: float) -> list[str]:
@@ -65,7 +65,7 @@ class Copies:
 
 
 async def _lacking_in(observer: Observer, ledger_id: int, metadata: LedgerMetadata, index: int) -> Sequence[str]:
-    """Of one segment. With Qw = E each entry is at each of its bookies."""
+    """Faults of one segment. With Qw = E each entry is at each of its bookies."""
     assert metadata.write_quorum == metadata.ensemble_size
     segment = metadata.segments[index]
     ends = [each.first_entry_id for each in metadata.segments[index + 1 :]] + [metadata.last_entry_id + 1]
@@ -86,6 +86,6 @@ async def _lacking_in(observer: Observer, ledger_id: int, metadata: LedgerMetada
 
 
 def _missing(runs: Sequence[tuple[int, int]], first: int, end: int) -> int:
-    """How many entries from `first` to before `end` are in no run (first, last)."""
+    """Number of entries from `first` to before `end` that are in no run (first, last)."""
     there = sum(max(0, min(last + 1, end) - max(begin, first)) for begin, last in runs)
     return max(0, end - first) - there

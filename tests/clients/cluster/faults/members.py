@@ -64,7 +64,7 @@ class Member(StartedProcess):
                     raise
 
     def stop(self) -> int:
-        """As of any process, with a longer bound: ZooKeeper may be away meanwhile."""
+        """Stops the process with a longer bound than others have: ZooKeeper may be away meanwhile."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
         try:
@@ -77,7 +77,7 @@ class Member(StartedProcess):
 
     @property
     def pid(self) -> int:
-        """Of the server; ZooKeeper's is the child of its launcher."""
+        """Process id of the server; ZooKeeper's is the child of its launcher."""
         return int(str(self.told["pid"]))
 
     def pause(self) -> None:

@@ -23,7 +23,7 @@ _GATEWAY = "169.254.1.1"
 
 
 def run(*command: str) -> str:
-    """Its output; AssertionError with all of it when it fails."""
+    """Output of a command; AssertionError with all of it when the command fails."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS_MAX, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout
@@ -110,7 +110,7 @@ class Network:
         run(*ip, "route", "add", reached, *via, "dev", device, *(("onlink",) if via else ()))
 
     def part(self, one: str, other: str) -> None:
-        """From now on neither hears the other. Twice is an error."""
+        """Parts two members: no packet goes between them from now on. Twice is an error."""
         for rule in self._rules(one, other):
             run("ip", "-n", self._router, "rule", "add", *rule)
         self._parted.add((one, other))
@@ -134,7 +134,7 @@ class Network:
         return len(killed.splitlines())
 
     def close(self) -> None:
-        """What is not there is no loss: making may have failed in the middle."""
+        """Removes all namespaces; absent ones are no error, since making them may have failed in the middle."""
         for name in [*(each for each in self.addresses if each != HERE), "router"]:
             subprocess.run(
                 ["ip", "netns", "del", self.namespace(name)], capture_output=True, timeout=TOOL_SECONDS_MAX, check=False

@@ -1,4 +1,4 @@
-"""What an operator asks of the brokers of a cluster under faults."""
+"""Requests of an operator to the brokers of a cluster under faults."""
 
 import http.client
 import json

@@ -18,7 +18,7 @@ HEALED_SECONDS_MAX = 300.0
 
 @dataclass(slots=True)
 class Verdict:
-    """Of one run. It was survived when nothing is wrong."""
+    """Verdict on one run. The cluster survived when nothing is wrong."""
 
     wrong: list[str] = field(default_factory=list)
     story: list[str] = field(default_factory=list)

@@ -1,6 +1,6 @@
-"""What goes wrong with a cluster, when, and for how long: data that a seed makes, that can be printed, read again and replayed.
+"""Faults of a cluster, their times and lengths: data that a seed makes, and that can be printed, read again and replayed.
 
-Pure. Whoever performs it is `performer`.
+Pure. `performer` performs a schedule.
 """
 
 import random
@@ -15,7 +15,7 @@ FIRST_MS = 500
 
 
 class Kind(Enum):
-    """Of fault; what they do is told in `performer`."""
+    """Kinds of faults; `performer` says what each does."""
 
     KILL = "kill"
     STOP = "stop"
@@ -64,7 +64,7 @@ class Fault:
 
     @property
     def held(self) -> frozenset[str]:
-        """What no other fault may touch meanwhile: a process that is killed cannot be stopped too."""
+        """Names that no other fault may touch meanwhile: a process that is killed cannot be stopped too."""
         match self.kind:
             case Kind.PARTITION | Kind.RESET:
                 return frozenset({f"{self.kind.value} {' '.join(self.targets)}"})
@@ -78,7 +78,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Of the cluster: its members' names."""
+    """Members' names of the cluster."""
 
     brokers: tuple[str, ...]
     bookies: tuple[str, ...]

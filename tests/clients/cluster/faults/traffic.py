@@ -29,7 +29,7 @@ class Hangs(Exception):
 
 
 class Publisher:
-    """Of one topic, by a name that its messages carry."""
+    """Publisher on one topic, under a name that its messages carry."""
 
     def __init__(self, client: pulsar.Client, topic: str, name: str, record: Topic) -> None:
         self._client, self._topic, self.name, self._record = client, topic, name, record
@@ -83,7 +83,7 @@ class Publisher:
 
 
 class Consumer:
-    """Of one topic: everything that comes is written down and acknowledged."""
+    """Consumer of one topic: everything that comes is written down and acknowledged."""
 
     def __init__(self, client: pulsar.Client, topic: str, subscription: str, record: Topic) -> None:
         self._client, self._topic, self._subscription, self._record = client, topic, subscription, record

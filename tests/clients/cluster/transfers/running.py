@@ -112,7 +112,7 @@ class Program:
                 self._moved.notify_all()
 
     def until_more(self, count: int, seconds_max: float = STILL_SECONDS_MAX) -> bool:
-        """So many transactions more are committed; False: not within that time."""
+        """Waits until so many more transactions are committed; False: not within that time."""
         with self._moved:
             wanted = self.told["committed"] + count
             return (
@@ -168,7 +168,7 @@ class Fire:
         until(is_dealt, DEALT_SECONDS_MAX)
 
     def _system_bundles(self) -> list[str]:
-        """Where coordinators are."""
+        """Bundles of the coordinators' topics."""
         edges = get(self.brokers[0], f"{SYSTEM}/bundles")["boundaries"]
         return [f"{low}_{high}" for low, high in itertools.pairwise(edges)]
 
