@@ -16,7 +16,7 @@ from wire.run import AckRun, EntryRun
 from wire.transactions import TxnId
 
 from .contract import Acknowledgement, ConsumerSink, ConsumerStats, LastMessage, SubscribeRequest, SubscriptionType
-from .rates import DeliveryCounters, DeliveryRates
+from .rates import DeliveryCounters, DeliveryRates, payload_bytes_at
 
 if TYPE_CHECKING:
     from .subscription import Subscription
@@ -271,15 +271,3 @@ class TopicConsumer(ConsumerRow):
         """In messages, by the mean size of the batches that it got: exact without batches, and close to it with them."""
         counters = self.counters
         counters.acknowledged += entries * counters.messages // max(counters.entries, 1)
-
-
-def payload_bytes_at(run: EntryRun, indexes: range | Sequence[int]) -> int:
-    """Bytes as clients sent them; without a Python statement per entry."""
-    if not indexes:
-        return 0
-    offsets = run.offsets
-    if isinstance(indexes, range) and indexes.step == 1:
-        sealed = offsets[indexes.stop] - offsets[indexes.start]
-    else:
-        sealed = sum(map(offsets[1:].__getitem__, indexes)) - sum(map(offsets.__getitem__, indexes))
-    return sealed - len(indexes) * run.header_bytes

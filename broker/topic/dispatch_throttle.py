@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 
 from broker.subscription.contract import Deliver, Read
 
-from .consumer import payload_bytes_at
 from .policies import DispatchRate
-from .rates import PublishRates
+from .rates import PublishRates, payload_bytes_at
 from .token_buckets import RateLimiter
 from .unacked_limit import BrokerUnacked
 

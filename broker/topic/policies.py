@@ -11,6 +11,8 @@ from enum import StrEnum
 from wire.record import record
 
 MEGABYTE = 1 << 20
+SUBSCRIPTION_TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
+"""Names of the subscription types in settings and policies, in the order of PulsarApi.CommandSubscribe.SubType."""
 
 
 class QuotaType(StrEnum):
@@ -146,7 +148,7 @@ class TopicPolicies:
     max_unacked_per_subscription: int | None = None
     max_message_size: int | None = None
     subscription_types: tuple[str, ...] | None = None
-    """Names as in SUBSCRIPTION_TYPE_NAMES."""
+    """Names out of SUBSCRIPTION_TYPES."""
     encryption_required: bool | None = None
     auto_subscription_creation: bool | None = None
     inactive: InactiveTopicPolicy | None = None

@@ -9,6 +9,7 @@ from typing import Any
 from broker.errors import BrokerError, ServerError
 
 from .policies import (
+    SUBSCRIPTION_TYPES,
     AutoTopicCreation,
     BacklogQuota,
     DispatchRate,
@@ -21,7 +22,6 @@ from .policies import (
     RetentionPolicy,
     SubscribeRate,
 )
-from .settings import SUBSCRIPTION_TYPE_NAMES
 
 _STRATEGIES = ("ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL",
                "BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE")  # fmt: skip
@@ -36,7 +36,7 @@ _OF_AUTO_UPDATE = {
     "FullTransitive": "FULL_TRANSITIVE",
 }
 """SchemaAutoUpdateCompatibilityStrategy, the older of a namespace's two policies; the newer one is before it."""
-_SUBSCRIPTION_TYPES = {name.lower(): name for name in SUBSCRIPTION_TYPE_NAMES.values()}
+_SUBSCRIPTION_TYPES = {name.lower(): name for name in SUBSCRIPTION_TYPES}
 
 
 def parse_object(value: Any, name: str) -> Mapping[str, Any]:

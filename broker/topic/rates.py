@@ -1,7 +1,10 @@
 """Counters of what goes in and out, and rates over the last sampling period. Counting is a few additions per run."""
 
+from collections.abc import Sequence
+
 from wire.kernels.delivery_rows import DeliveriesRow
 from wire.kernels.rows import CountersRow
+from wire.run import EntryRun
 
 
 class Rate:
@@ -76,3 +79,15 @@ class DeliveryRates:
         self.bytes.sample(counters.payload_bytes, seconds)
         self.redelivered.sample(counters.redelivered, seconds)
         self.acknowledged.sample(counters.acknowledged, seconds)
+
+
+def payload_bytes_at(run: EntryRun, indexes: range | Sequence[int]) -> int:
+    """Bytes as clients sent them; without a Python statement per entry."""
+    if not indexes:
+        return 0
+    offsets = run.offsets
+    if isinstance(indexes, range) and indexes.step == 1:
+        sealed = offsets[indexes.stop] - offsets[indexes.start]
+    else:
+        sealed = sum(map(offsets[1:].__getitem__, indexes)) - sum(map(offsets.__getitem__, indexes))
+    return sealed - len(indexes) * run.header_bytes

@@ -15,9 +15,9 @@ from .policies import QuotaType
 from .producer import TopicProducer
 from .publishers import Publishers
 from .rates import DeliveryCounters
-from .settings import SUBSCRIPTION_TYPE_NAMES
 from .stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats, TopicTraffic
 from .subscription import Subscription
+from .subscription_types import SUBSCRIPTION_TYPE_NAMES
 from .transactions.buffer import TransactionBuffer
 from .upkeep import Upkeep
 

@@ -2,15 +2,7 @@
 
 from dataclasses import dataclass
 
-from .contract import SubscriptionType
-from .policies import InactiveMode, QuotaPolicy
-
-SUBSCRIPTION_TYPE_NAMES = {
-    SubscriptionType.EXCLUSIVE: "Exclusive",
-    SubscriptionType.SHARED: "Shared",
-    SubscriptionType.FAILOVER: "Failover",
-    SubscriptionType.KEY_SHARED: "Key_Shared",
-}
+from .policies import SUBSCRIPTION_TYPES, InactiveMode, QuotaPolicy
 
 SEGMENT_BYTES_MAX = 600_000
 """A transaction is counted as three bytes, and takes up to twenty: a message has to have room for all."""
@@ -41,7 +33,7 @@ class TopicSettings:
     """Producers that do not encrypt their messages are refused."""
     allow_auto_subscription_creation: bool = True
     """A consumer of a subscription that is not there makes it."""
-    subscription_types_enabled: tuple[str, ...] = tuple(SUBSCRIPTION_TYPE_NAMES.values())
+    subscription_types_enabled: tuple[str, ...] = SUBSCRIPTION_TYPES
     """Types of subscriptions that consumers may ask for."""
     acknowledgment_at_batch_index_level_enabled: bool = True
     """Single messages of a batch may be acknowledged; else a batch is delivered again until all of it is."""
@@ -147,10 +139,9 @@ class TopicSettings:
             raise ValueError("delayedDeliveryTickTimeMillis: expected at least 1")
 
     def __post_init__(self) -> None:
-        names = SUBSCRIPTION_TYPE_NAMES.values()
-        unknown = [name for name in self.subscription_types_enabled if name not in names]
+        unknown = [name for name in self.subscription_types_enabled if name not in SUBSCRIPTION_TYPES]
         if unknown:
-            raise ValueError(f"subscriptionTypesEnabled: {unknown[0]} is none of {', '.join(names)}")
+            raise ValueError(f"subscriptionTypesEnabled: {unknown[0]} is none of {', '.join(SUBSCRIPTION_TYPES)}")
         if self.stats_update_frequency_in_secs < 1:
             raise ValueError("statsUpdateFrequencyInSecs must be at least 1")
         self._check_transactions()

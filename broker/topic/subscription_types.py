@@ -13,6 +13,9 @@ from broker.subscription.dispatchers import (
 from broker.subscription.settings import DispatcherSettings
 
 from .contract import SubscribeRequest, SubscriptionType
+from .policies import SUBSCRIPTION_TYPES
+
+SUBSCRIPTION_TYPE_NAMES = dict(zip(SubscriptionType, SUBSCRIPTION_TYPES, strict=True))
 
 
 def make_dispatcher(subscription_type: SubscriptionType, settings: DispatcherSettings, partition_index: int) -> Dispatcher:

@@ -29,10 +29,11 @@ from .kinds import STORED
 from .producer import TopicProducer
 from .reporting import StatsParts, samples, topic_stats, topic_traffic
 from .scanned_runs import ScannedRuns
-from .settings import SUBSCRIPTION_TYPE_NAMES, TopicSettings
+from .settings import TopicSettings
 from .stats import TopicStats, TopicTraffic
 from .subscribe_limiter import SubscribeLimiter
 from .subscription import Subscription
+from .subscription_types import SUBSCRIPTION_TYPE_NAMES
 from .subscriptions import Subscriptions
 from .topic_operations import StoredTopicOperations
 from .transactions.facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts

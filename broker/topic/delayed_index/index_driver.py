@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from bookkeeper.ledgers import LedgerError, LedgerStore, LedgerWriter
 from broker.subscription.contract import IndexLoaded, IndexLoading
@@ -24,7 +24,7 @@ from broker.subscription.delay_buckets import (
     next_step,
 )
 from broker.subscription.settings import DispatcherSettings
-from managed_ledger.contract import ManagedCursor, ManagedLedgerError
+from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
 from managed_ledger.cursor.properties import apache_bucket_key, bucket_key, bucket_ledgers
 from managed_ledger.tasks import unbroken
 from ports.allocator import give_back_free_memory
@@ -33,7 +33,6 @@ from ports.owner import tell
 
 from ..dispatch_driver import DispatchDriver
 from ..dispatch_ports import ReadPlace
-from ..subscription_host import SubscriptionHost
 from .loading import IndexLoader
 from .stats import CREATE, DELETE, LOAD, MERGE, IndexMetric, IndexStats, OperationCounts, index_metrics
 from .storage import BucketContent, BucketTooLarge, custom_metadata
@@ -49,12 +48,26 @@ FINISH_SECONDS_MAX = 5.0
 _log = logging.getLogger(__name__)
 
 
+class IndexHost(Protocol):
+    """The topic of the subscription whose delayed messages are stored."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    @property
+    def ledger_store(self) -> LedgerStore | None:
+        """Store for the buckets; None: delayed messages are not stored."""
+
+    def storage_failed(self, error: BaseException) -> None: ...
+
+
 class DelayedIndex:
     """Of one dispatcher. `begin` before its first consumer comes, `stir` when something waits."""
 
     def __init__(
         self,
-        host: SubscriptionHost,
+        host: IndexHost,
         ledgers: LedgerStore,
         cursor: ManagedCursor,
         place: ReadPlace,
@@ -295,7 +308,7 @@ class DelayedIndex:
 
 
 def index_of(
-    host: SubscriptionHost,
+    host: IndexHost,
     cursor: ManagedCursor,
     place: ReadPlace,
     subscription: str,
