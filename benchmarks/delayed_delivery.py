@@ -28,7 +28,7 @@ sys.path.insert(0, str(ROOT))
 import pulsar  # noqa: E402
 
 from benchmarks.raw_client import process_use  # noqa: E402
-from broker.subscription.delays import Delays  # noqa: E402
+from broker.dispatchers.delays.delays import Delays  # noqa: E402
 
 PAGE = 4096
 ENTRIES_PER_LEDGER = 50_000

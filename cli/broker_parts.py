@@ -13,7 +13,9 @@ from bookkeeper.settings import BookKeeperSettings
 from broker.admin.rest.audit_settings import AuditSettings
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
+from broker.dispatchers.settings import DispatcherSettings
 from broker.metrics_settings import MetricsSettings
+from broker.policies.topic_settings import TopicSettings
 from broker.security.neighbour_settings import NeighbourSettings
 from broker.security.security import security_of
 from broker.security.settings import SecuritySettings
@@ -23,10 +25,8 @@ from broker.service.load.settings import LoadSettings
 from broker.service.lookup.addresses import Advertised
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import path_excluding
-from broker.subscription.settings import DispatcherSettings
-from broker.topic.broker_limits import nothing_refused
+from broker.topic.limits.broker_limits import nothing_refused
 from broker.topic.opening import Topics
-from broker.topic.settings import TopicSettings
 from broker.transaction.coordinators import Coordinators, initialise_coordinators
 from broker.transaction.here import ParticipantsHere
 from broker.transaction.settings import TransactionSettings

@@ -21,7 +21,7 @@ STORAGE = (
     "bookkeeper.",
     "managed_ledger.cache.",
     "metadata.tree.",
-    "broker.topic.scanned_runs.",
+    "broker.topic.dispatch.scanned_runs.",
     "wire.run.RunMetadata",
 )
 _IN_MEMTABLE = "what was stored and is not flushed yet"

@@ -20,8 +20,8 @@ from bookkeeper.recovery_driver import RecoveredEnd
 from broker.connection.producers import producers
 from broker.connection.producers.producer_handle import ProducerHandle
 from broker.connection.producers.receipts import Receipts
-from broker.topic import subscriptions
-from broker.topic.dispatch_driver import DispatchDriver
+from broker.topic.dispatch.dispatch_driver import DispatchDriver
+from broker.topic.subscription import subscriptions
 from managed_ledger import cursor_ledger, cursor_store, factory
 from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor.segments_v1 import encode_marker

@@ -17,10 +17,10 @@ from ports.slices import in_slices
 
 from ..errors import BrokerError, ServerError
 from ..meters import BrokerMeters
+from ..policies.policies import AutoTopicCreation
 from ..schema.registry import SchemaRegistry
 from ..schema.storage import SchemaStorage
 from ..topic.contract import OpenTopic, Topic
-from ..topic.policies import AutoTopicCreation
 from .bookies_inside import BookieInside
 from .catalogue.default_partitions import DefaultPartitions
 from .catalogue.gone_namespaces import GoneNamespaces

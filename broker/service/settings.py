@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from ..policies.policies import AutoTopicCreation
 from ..schema.values import Strategy
-from ..topic.policies import AutoTopicCreation
 
 _STRATEGIES = tuple(strategy.value for strategy in Strategy)
 _TOPIC_TYPES = ("non-partitioned", "partitioned")

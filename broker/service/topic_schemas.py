@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from bookkeeper.ledgers import LedgerError
 
 from ..errors import BrokerError, ServerError
+from ..policies.policies import TopicPolicies
 from ..schema.registry import SchemaRegistry
 from ..schema.storage import SchemaLost
 from ..schema.values import (
@@ -24,7 +25,6 @@ from ..schema.values import (
     version_bytes,
     version_of,
 )
-from ..topic.policies import TopicPolicies
 from .settings import BrokerSettings
 from .topic_name import TopicName
 

@@ -12,7 +12,7 @@ from itertools import compress
 
 from pyroaring import BitMap
 
-from broker.subscription.contract import BatchIndexesAcknowledged, ConsumerId, EntriesAcknowledged, Event, MarkDeleteMoved
+from broker.dispatchers.contract import BatchIndexesAcknowledged, ConsumerId, EntriesAcknowledged, Event, MarkDeleteMoved
 from managed_ledger.contract import InvalidCursorPosition, ManagedCursor, ManagedLedger
 from wire.kernels.sends import MESSAGES_PER_ENTRY_MAX
 from wire.position import Position

@@ -14,10 +14,10 @@ from wire.run import AckRun, EntryRun, SendMix, SendRun
 from wire.transactions import TxnAction, TxnId
 
 from ..errors import ServerError
-from .operations import TopicOperations, TopicUpkeep
+from .operations_contract import TopicOperations, TopicUpkeep
 from .sent_part import SentPart
-from .stats import TopicStats, TopicTraffic
-from .transactions.facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
+from .statistics.topic_stats import TopicStats, TopicTraffic
+from .statistics.transaction_facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 
 
 class AccessMode(IntEnum):

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from .policies_in_force import PoliciesInForce
-from .publishers import Publishers
-from .subscription import Subscription
+from ..policies.in_force import PoliciesInForce
+from .publish.publishers import Publishers
+from .subscription.subscription import Subscription
 
 
 @dataclass(frozen=True, slots=True)

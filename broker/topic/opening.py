@@ -2,16 +2,16 @@
 
 from collections.abc import Callable
 
+from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError
-from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedgerError, ManagedLedgers
 from ports.clock import Clock
 
-from .broker_limits import BrokerLimits
+from ..policies.topic_settings import TopicSettings
 from .contract import OpenTopic, Topic
 from .errors import broker_error
+from .limits.broker_limits import BrokerLimits
 from .non_persistent.opening import NonPersistentTopics
-from .settings import TopicSettings
 from .topic import PersistentTopic
 from .transactions.snapshot_store import SnapshotStore
 

@@ -6,20 +6,20 @@ from functools import partial
 from managed_ledger.contract import LedgerFacts, ManagedLedger
 from managed_ledger.cursor.properties import public
 
-from .backlog import backlog_bytes
-from .compaction_stats import CompactionStats
-from .consumer import TopicConsumer
-from .consumer_totals import ConsumerTotals
+from ..policies.policies import QuotaType
 from .contract import KeySharedMode, SubscriptionType
-from .policies import QuotaType
-from .producer import TopicProducer
-from .publishers import Publishers
-from .rates import DeliveryCounters
-from .stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats, TopicTraffic
-from .subscription import Subscription
-from .subscription_types import SUBSCRIPTION_TYPE_NAMES
+from .publish.producer import TopicProducer
+from .publish.publishers import Publishers
+from .statistics.compaction_stats import CompactionStats
+from .statistics.rates import DeliveryCounters
+from .statistics.topic_stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats, TopicTraffic
+from .subscription.consumer import TopicConsumer
+from .subscription.consumer_totals import ConsumerTotals
+from .subscription.subscription import Subscription
+from .subscription.subscription_types import SUBSCRIPTION_TYPE_NAMES
 from .transactions.buffer import TransactionBuffer
-from .upkeep import Upkeep
+from .upkeep.backlog import backlog_bytes
+from .upkeep.upkeep import Upkeep
 
 ACCESS_MODE_NAMES = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFencing")
 

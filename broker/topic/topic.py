@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, CompactedTopic
+from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
-from broker.subscription.settings import DispatcherSettings
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgers
 from ports.clock import Clock
 from ports.owner import ask, weakly
@@ -19,31 +19,30 @@ from ports.slices import do_in_slices, in_slices
 from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
-from .broker_limits import BrokerLimits
-from .compaction import TopicCompaction
-from .consumer import TopicConsumer
-from .consumer_totals import ConsumerTotals
+from ..policies.topic_settings import TopicSettings
 from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest, SubscriptionType, TopicActivity
+from .dispatch.scanned_runs import ScannedRuns
 from .errors import broker_error, topic_unavailable
 from .kinds import STORED
-from .producer import TopicProducer
+from .limits.broker_limits import BrokerLimits
+from .limits.subscribe_limiter import SubscribeLimiter
+from .publish.producer import TopicProducer
 from .reporting import StatsParts, samples, topic_stats, topic_traffic
-from .scanned_runs import ScannedRuns
-from .settings import TopicSettings
-from .stats import TopicStats, TopicTraffic
-from .subscribe_limiter import SubscribeLimiter
-from .subscription import Subscription
-from .subscription_types import SUBSCRIPTION_TYPE_NAMES
-from .subscriptions import Subscriptions
-from .topic_operations import StoredTopicOperations
-from .transactions.facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
+from .statistics.topic_stats import TopicStats, TopicTraffic
+from .statistics.transaction_facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
+from .subscription.consumer import TopicConsumer
+from .subscription.consumer_totals import ConsumerTotals
+from .subscription.subscription import Subscription
+from .subscription.subscription_types import SUBSCRIPTION_TYPE_NAMES
+from .subscription.subscriptions import Subscriptions
 from .transactions.logs import LogsOfItsOwn
 from .transactions.snapshot_store import SnapshotStore
 from .transactions.topic_transactions import TopicTransactions
-from .upkeep import Upkeep
+from .upkeep.topic_compaction import TopicCompaction
+from .upkeep.topic_operations import StoredTopicOperations
+from .upkeep.upkeep import Upkeep
 
 _log = logging.getLogger(__name__)
-
 _DRAIN_SECONDS_MAX = 5.0
 """How long unloading waits for messages on their way to the log; later ones the client sends again."""
 

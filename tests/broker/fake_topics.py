@@ -4,10 +4,11 @@ import asyncio
 from array import array
 from collections.abc import Mapping, Sequence
 
+from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
-from broker.subscription.settings import DispatcherSettings
-from broker.topic.compaction_stats import CompactedLedgerFacts
-from broker.topic.compaction_status import CompactionState, CompactionStatus
+from broker.policies.defaults import broker_defaults, effective, resolve
+from broker.policies.policies import NOTHING_SAID, TopicPolicies
+from broker.policies.topic_settings import TopicSettings
 from broker.topic.contract import (
     Acknowledgement,
     ConsumerSink,
@@ -19,13 +20,12 @@ from broker.topic.contract import (
     SubscriptionType,
     TopicActivity,
 )
-from broker.topic.operations import TopicOperations
-from broker.topic.policies import NOTHING_SAID, TopicPolicies
-from broker.topic.policy_defaults import broker_defaults, effective, resolve
+from broker.topic.operations_contract import TopicOperations
 from broker.topic.sent_part import SentPart
-from broker.topic.settings import TopicSettings
-from broker.topic.stats import TopicStats, TopicTraffic
-from broker.topic.transactions.facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
+from broker.topic.statistics.compaction_stats import CompactedLedgerFacts
+from broker.topic.statistics.compaction_status import CompactionState, CompactionStatus
+from broker.topic.statistics.topic_stats import TopicStats, TopicTraffic
+from broker.topic.statistics.transaction_facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 from metadata.store import MetadataStore
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, AckRun, EntryRun, SendMix, SendRun

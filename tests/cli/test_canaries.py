@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from broker.admin.app import admin_app
+from broker.policies.topic_settings import TopicSettings
 from broker.service.settings import BrokerSettings
-from broker.topic.settings import TopicSettings
 from cli.__main__ import main
 from cli.config_report import SETTINGS, report
 from cli.configuration import load_configuration

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.settings import BookKeeperSettings
+from broker.dispatchers.settings import DispatcherSettings
+from broker.policies.defaults import broker_defaults
+from broker.policies.policies import DispatchRate, InactiveMode, InactiveTopicPolicy, PublishRate, QuotaType
+from broker.policies.topic_settings import TopicSettings
 from broker.service.load.settings import LoadSettings
-from broker.subscription.settings import DispatcherSettings
-from broker.topic.policies import DispatchRate, InactiveMode, InactiveTopicPolicy, PublishRate, QuotaType
-from broker.topic.policy_defaults import broker_defaults
-from broker.topic.settings import TopicSettings
 from cli.autorecovery import SETTINGS as AUTORECOVERY
 from cli.bookie import SETTINGS as BOOKIE_SETTINGS
 from cli.broker import SETTINGS as BROKER_SETTINGS

@@ -5,7 +5,7 @@ import pytest
 from bookkeeper import together
 from broker.connection.consumers import consumers
 from broker.connection.producers import producers
-from broker.topic import subscriptions
+from broker.topic.subscription import subscriptions
 
 
 def decline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from broker.topic.publishers import Publishers
+from broker.topic.publish.publishers import Publishers
 from simulation.bounded import bounded, suspicious_s
 from simulation.deduplication_scenario import run_deduplication_seed
 from simulation.ledger_scenario import run_ledger_seed

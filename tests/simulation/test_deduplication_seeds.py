@@ -6,8 +6,8 @@ from unittest.mock import patch
 
 import pytest
 
-from broker.topic.deduplication import Deduplication
-from broker.topic.deduplication_driver import TopicDeduplication
+from broker.topic.publish.deduplication import Deduplication
+from broker.topic.publish.deduplication_driver import TopicDeduplication
 from simulation.deduplication_scenario import DeduplicationScenario, run_deduplication_seed
 
 SEEDS = 12

@@ -14,7 +14,7 @@ import pytest
 
 from bookkeeper.ledgers import DEFAULT_QUORUMS, LedgerReader, LedgerStore, LedgerWriter, Quorums
 from broker.topic.contract import SubscriptionType
-from broker.topic.delayed_index.index_driver import DelayedIndex, index_of
+from broker.topic.delayed.delayed_index import DelayedIndex, index_of
 from managed_ledger.contract import ManagedCursor
 from simulation.client import Client, Recorder
 from simulation.process import SimProcess
@@ -189,7 +189,7 @@ def watch(monkeypatch: pytest.MonkeyPatch, steps: Steps) -> None:
             index._ledgers = SteppedLedgers(index._ledgers, steps)
         return index
 
-    monkeypatch.setattr("broker.topic.subscription.index_of", stepped)
+    monkeypatch.setattr("broker.topic.subscription.subscription.index_of", stepped)
 
 
 def play(monkeypatch: pytest.MonkeyPatch, kind: SubscriptionType, kill_at: int, settings: Mapping[str, str]) -> Steps:

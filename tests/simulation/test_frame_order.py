@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker.connection.session import _ALWAYS, _FROM_BROKERS
-from broker.topic.consumer import TopicConsumer
+from broker.topic.subscription.consumer import TopicConsumer
 from simulation import frame_order
 from simulation.frame_order import ANSWERS, FrameOrder, OutOfOrder
 from simulation.scenario import run_seed

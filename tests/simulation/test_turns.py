@@ -8,7 +8,7 @@ import pytest
 from bookkeeper import together
 from broker.connection.consumers import consumers
 from broker.connection.producers import producers
-from broker.topic import subscriptions
+from broker.topic.subscription import subscriptions
 from simulation.scenario import run_seed
 from tests.simulation.declining import decline
 

@@ -7,7 +7,7 @@ from wire.kernels.rows import Row
 
 
 class SubscriptionsRow(Row):
-    """The subscriptions of a topic: see `broker.topic.subscriptions.Subscriptions`."""
+    """The subscriptions of a topic: see `broker.topic.subscription.subscriptions.Subscriptions`."""
 
     __slots__ = ("_by_name", "_transactions")
 
@@ -16,7 +16,7 @@ class SubscriptionsRow(Row):
 
 
 class SubscriptionRow(Row):
-    """One subscription: see `broker.topic.subscription.Subscription`."""
+    """One subscription: see `broker.topic.subscription.subscription.Subscription`."""
 
     __slots__ = (
         "_consumers",
@@ -38,7 +38,7 @@ class SubscriptionRow(Row):
 
 
 class DriverRow(Row):
-    """A dispatcher at work: see `broker.topic.dispatch_driver.DispatchDriver`."""
+    """A dispatcher at work: see `broker.topic.dispatch.dispatch_driver.DispatchDriver`."""
 
     __slots__ = (
         "_cursor",
@@ -103,7 +103,7 @@ SHARED, SINGLE_ACTIVE = 1, 2
 
 
 class MachineRow(Row):
-    """A dispatcher: see `broker.subscription.machine.Machine` and who derives from it. What one kind has not is None."""
+    """A dispatcher: see `broker.dispatchers.machine.Machine` and who derives from it. What one kind has not is None."""
 
     __slots__ = (
         "_active",
@@ -141,7 +141,7 @@ class MachineRow(Row):
 
 
 class ReaderRow(Row):
-    """Where a dispatcher reads: see `broker.subscription.reader.Reader`."""
+    """Where a dispatcher reads: see `broker.dispatchers.reading.reader.Reader`."""
 
     __slots__ = ("_backoff_ms", "_messages_per_entry", "_outstanding", "is_at_end", "position", "retry_at_ms")
 
@@ -154,7 +154,7 @@ class ReaderRow(Row):
 
 
 class EntrySetRow(Row):
-    """Entries by ledger: see `broker.subscription.entry_sets.EntrySet`."""
+    """Entries by ledger: see `broker.dispatchers.entry_sets.EntrySet`."""
 
     __slots__ = ("_by_ledger", "_spare")
 
@@ -164,7 +164,7 @@ class EntrySetRow(Row):
 
 
 class ReceiverRow(Row):
-    """A consumer of a Shared subscription: see `broker.subscription.receivers.Receiver`."""
+    """A consumer of a Shared subscription: see `broker.dispatchers.permits.Receiver`."""
 
     __slots__ = ("consumer", "is_blocked", "is_writable", "name", "pending", "permits", "priority_level", "unacked_messages")
 
@@ -179,7 +179,7 @@ class ReceiverRow(Row):
 
 
 class ReceiversRow(Row):
-    """All of them: see `broker.subscription.receivers.Receivers`."""
+    """All of them: see `broker.dispatchers.permits.Receivers`."""
 
     __slots__ = ("_by_id", "_limit", "_limit_together", "_message_counts", "is_blocked", "unacked_messages")
 
@@ -192,7 +192,7 @@ class ReceiversRow(Row):
 
 
 class LevelRow(Row):
-    """The consumers of one priority: see `broker.subscription.turns`."""
+    """The consumers of one priority: see `broker.dispatchers.turns`."""
 
     __slots__ = ("members", "next")
 
@@ -201,7 +201,7 @@ class LevelRow(Row):
 
 
 class CandidateRow(Row):
-    """A consumer that is or may become the active one: see `broker.subscription.single_active`."""
+    """A consumer that is or may become the active one: see `broker.dispatchers.single_active`."""
 
     __slots__ = ("consumer", "consumer_epoch", "is_writable", "permits", "slots")
 
@@ -213,7 +213,7 @@ class CandidateRow(Row):
 
 
 class DeliveriesRow(Row):
-    """What consumers got: see `broker.topic.rates.DeliveryCounters`."""
+    """What consumers got: see `broker.topic.statistics.rates.DeliveryCounters`."""
 
     __slots__ = ("acknowledged", "entries", "messages", "payload_bytes", "redelivered")
 
@@ -225,7 +225,7 @@ class DeliveriesRow(Row):
 
 
 class ConsumerRow(Row):
-    """One consumer: see `broker.topic.consumer.TopicConsumer`."""
+    """One consumer: see `broker.topic.subscription.consumer.TopicConsumer`."""
 
     __slots__ = (
         "_sink",

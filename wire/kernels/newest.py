@@ -2,7 +2,7 @@
 
 Steps of rows (`rows`), as in `turns`: where the case is plain, exactly what the dispatchers decide for the same entries
 (`Subscriptions.take_newest`), else nothing has changed and they are asked:
-tests/broker/subscription/test_kernel_newest.py drives both.
+tests/broker/dispatchers/test_kernel_newest.py drives both.
 """
 
 from array import array

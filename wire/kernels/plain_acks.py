@@ -1,7 +1,7 @@
 """Plain acknowledgements: of the entry right after mark-delete, by the consumer that has it.
 
 Steps of rows (`rows`), as in `turns`: what `TopicConsumer.acknowledge_entry` does, from the cursor to the dispatcher, else
-nothing has changed and that is to be called: tests/broker/subscription/test_kernel_newest.py drives both.
+nothing has changed and that is to be called: tests/broker/dispatchers/test_kernel_newest.py drives both.
 """
 
 from array import array

@@ -239,7 +239,7 @@ class AppenderRow(Row):
 
 
 class CountersRow(Row):
-    """Messages that were sent: see `broker.topic.rates.PublishCounters`."""
+    """Messages that were sent: see `broker.topic.statistics.rates.PublishCounters`."""
 
     __slots__ = ("chunks", "dropped", "messages", "payload_bytes")
 
@@ -250,7 +250,7 @@ class CountersRow(Row):
 
 
 class PublishersRow(Row):
-    """The producers of a topic: see `broker.topic.publishers.Publishers`."""
+    """The producers of a topic: see `broker.topic.publish.publishers.Publishers`."""
 
     __slots__ = ("_appends", "_throttles", "_transactions", "counters", "deduplication", "last_publish_ms")
 
@@ -263,7 +263,7 @@ class PublishersRow(Row):
 
 
 class ProducerRow(Row):
-    """One producer: see `broker.topic.producer.TopicProducer`."""
+    """One producer: see `broker.topic.publish.producer.TopicProducer`."""
 
     __slots__ = (
         "_host",

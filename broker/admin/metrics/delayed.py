@@ -5,7 +5,7 @@ All are gauges, as Apache's text says; `pulsar_delayed_message_index_loaded` cou
 
 from collections.abc import Sequence
 
-from ...topic.delayed_index.stats import IndexMetric
+from ...topic.statistics.delayed_stats import IndexMetric
 from .table import Table
 from .text import escaped
 

@@ -12,10 +12,10 @@ from ports.slices import in_slices
 
 from ...metrics_settings import MetricsSettings
 from ...service.topic_name import TopicName
-from ...topic.delayed_index.stats import IndexMetric, summed
-from ...topic.dispatch_throttle import LEVELS
-from ...topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
-from ...topic.transactions.facts import PendingAckCounts
+from ...topic.limits.dispatch_throttle import LEVELS
+from ...topic.statistics.delayed_stats import IndexMetric, summed
+from ...topic.statistics.topic_stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
+from ...topic.statistics.transaction_facts import PendingAckCounts
 from ..stats.compactions import COMPACTION, compaction_row
 from .cursors import CURSOR
 from .delayed import IndexTables

@@ -14,8 +14,8 @@ from ports.metric_help import head
 from wire.transactions import TxnAction
 
 from ...service.topic_name import TopicName
-from ...topic.stats import TopicStats
-from ...topic.transactions.facts import PendingAckCounts
+from ...topic.statistics.topic_stats import TopicStats
+from ...topic.statistics.transaction_facts import PendingAckCounts
 from ...transaction.coordinator_driver import Coordinator
 from ...transaction.meters import LATENCY_BOUNDS_MS, EndingCounts, EndingMeters
 from .text import family, labels

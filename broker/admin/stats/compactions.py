@@ -7,7 +7,7 @@ are gauges, and there only for topics that were compacted since they were loaded
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...topic.compaction_stats import CompactedLedgerFacts, CompactionStats
+from ...topic.statistics.compaction_stats import CompactedLedgerFacts, CompactionStats
 from ..metrics.text import LATENCY_ENDS
 
 COMPACTION = tuple(

@@ -14,8 +14,8 @@ from managed_ledger.contract import HoleStats, LedgerFacts, ManagedCursor, Manag
 from metadata.paths import decode_name
 from ports.slices import in_slices
 
-from ...topic.compaction_stats import CompactedLedgerFacts
-from ...topic.stats import SubscriptionStats
+from ...topic.statistics.compaction_stats import CompactedLedgerFacts
+from ...topic.statistics.topic_stats import SubscriptionStats
 from .compactions import compacted_ledger_json
 
 _RANGES_SHOWN_MAX = 10_000

@@ -18,10 +18,10 @@ from ports.slices import in_slices
 
 from ...errors import BrokerError
 from ...service.lookup.addresses import Advertised, broker_id
-from ...topic.compaction_stats import CompactionStats
 from ...topic.contract import Topic
-from ...topic.delayed_index.stats import IndexMetric
-from ...topic.stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
+from ...topic.statistics.compaction_stats import CompactionStats
+from ...topic.statistics.delayed_stats import IndexMetric
+from ...topic.statistics.topic_stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
 from ..rest.endpoints import Query
 from .compactions import compaction_json
 

@@ -16,8 +16,8 @@ from wire.record import record
 
 from ...errors import BrokerError, ServerError
 from ...meters import BrokerMeters
+from ...policies.policies import InactiveMode, InactiveTopicPolicy, RetentionPolicy
 from ...topic.contract import Topic, TopicActivity
-from ...topic.policies import InactiveMode, InactiveTopicPolicy, RetentionPolicy
 from ..settings import BrokerSettings
 from ..topic_name import TopicName
 

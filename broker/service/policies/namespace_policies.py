@@ -14,8 +14,8 @@ from metadata.store import BadVersion, Change, MetadataError, MetadataStore, Not
 from ports.logs import line
 
 from ...errors import BrokerError, ServerError
-from ...topic.policies import TopicPolicies
-from ...topic.policy_documents import from_namespace_document
+from ...policies.documents import from_namespace_document
+from ...policies.policies import TopicPolicies
 from ..catalogue.namespaces import policies_path, to_json
 from ..errors import NamespaceNotFound
 from ..topic_name import NamespaceName

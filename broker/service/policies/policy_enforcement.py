@@ -13,9 +13,9 @@ from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 
 from ...errors import BrokerError, ServerError
+from ...policies.documents import from_topic_document
+from ...policies.policies import EXEMPT, NOTHING_GOES, NOTHING_SAID, TopicPolicies
 from ...topic.contract import Topic
-from ...topic.policies import EXEMPT, NOTHING_GOES, NOTHING_SAID, TopicPolicies
-from ...topic.policy_documents import from_topic_document
 from ..catalogue.gone_namespaces import GoneNamespaces
 from ..topic_name import NamespaceName, TopicName
 from .namespace_policies import NamespacePolicies

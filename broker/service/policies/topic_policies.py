@@ -1,7 +1,7 @@
 """The policies of topics: Apache's TopicPolicies documents, as they stand in `__change_events` of each namespace.
 
 Owns what is known of the namespaces that have topics here; each is read whole before `load` returns and followed from then on.
-What a policy does is not decided here (`broker.topic.policies`). Names are TopicPolicies' fields (maxProducerPerTopic, ...).
+What a policy does is not decided here (`broker.policies.policies`). Names are TopicPolicies' fields (maxProducerPerTopic, ...).
 """
 
 import asyncio

@@ -2,12 +2,12 @@
 
 from dataclasses import replace
 
+from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
-from broker.subscription.settings import DispatcherSettings
 from ports.clock import Clock
 
-from ..broker_limits import BrokerLimits
-from ..settings import TopicSettings
+from ...policies.topic_settings import TopicSettings
+from ..limits.broker_limits import BrokerLimits
 from .topic import NonPersistentTopic
 
 

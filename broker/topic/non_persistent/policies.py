@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from ..policies import BacklogQuota, DispatchRate, QuotaType, SubscribeRate, TopicPolicies
-from ..policies_in_force import PoliciesInForce
+from ...policies.in_force import PoliciesInForce
+from ...policies.policies import BacklogQuota, DispatchRate, QuotaType, SubscribeRate, TopicPolicies
 
 _NOTHING_STORED = {
     "message_ttl_seconds": 0,

@@ -4,11 +4,11 @@ from ports.clock import Clock
 from wire.kernels.metadata import scan
 from wire.run import EntryRun, SendRun
 
-from ..broker_limits import BrokerLimits
-from ..policies_in_force import PoliciesInForce
-from ..producer import TopicProducer
-from ..publishers import Publishers, PublishersHost
-from ..settings import TopicSettings
+from ...policies.in_force import PoliciesInForce
+from ...policies.topic_settings import TopicSettings
+from ..limits.broker_limits import BrokerLimits
+from ..publish.producer import TopicProducer
+from ..publish.publishers import Publishers, PublishersHost
 
 
 class PassingPublishers(Publishers):

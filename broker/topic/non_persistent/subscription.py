@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from broker.dispatchers.contract import MarkDeleteMoved
 from broker.errors import BrokerError, ServerError
-from broker.subscription.contract import MarkDeleteMoved
 from wire.position import Position
 
 from ..contract import LastMessage
-from ..rates import Rate
-from ..subscription import Subscription
+from ..statistics.rates import Rate
+from ..subscription.subscription import Subscription
 
 NO_LAST_MESSAGE = "getLastMessageId is not supported on non-persistent topic"
 

@@ -8,22 +8,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
+from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
-from broker.subscription.settings import DispatcherSettings
 from ports.clock import Clock
 from ports.owner import tell
 from wire.position import Position
 from wire.run import EntryRun
 
-from ..broker_limits import BrokerLimits
-from ..consumer import TopicConsumer
+from ...policies.topic_settings import TopicSettings
 from ..contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest
 from ..kinds import TopicKind
-from ..producer import TopicProducer
+from ..limits.broker_limits import BrokerLimits
+from ..publish.producer import TopicProducer
 from ..reporting import StatsParts
-from ..settings import TopicSettings
-from ..stats import PublisherStats, SubscriptionStats, TopicStats
-from ..subscription import Subscription
+from ..statistics.topic_stats import PublisherStats, SubscriptionStats, TopicStats
+from ..subscription.consumer import TopicConsumer
+from ..subscription.subscription import Subscription
 from ..topic import PersistentTopic
 from .passing_log import PassingLog
 from .policies import PassingPolicies

@@ -14,7 +14,7 @@ from pyroaring import BitMap
 from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
-from .facts import AckPlace
+from ..statistics.transaction_facts import AckPlace
 
 _WORD = (1 << 64) - 1
 _ENDED_KEPT_MAX = 10_000

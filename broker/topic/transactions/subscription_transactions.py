@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from broker.dispatchers.contract import EntriesReturned, Event
 from broker.errors import BrokerError, ServerError
-from broker.subscription.contract import EntriesReturned, Event
 from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedgerError, ManagedLedgerFenced
 from ports.clock import Clock
 from ports.logs import line
@@ -21,7 +21,7 @@ from wire.transactions import TxnAction, TxnId
 from ..acknowledging import impossible
 from ..contract import Acknowledgement
 from ..errors import broker_error
-from .facts import AckPlace, InPendingAckFacts, PendingAckCounts, PendingAckFacts
+from ..statistics.transaction_facts import AckPlace, InPendingAckFacts, PendingAckCounts, PendingAckFacts
 from .logs import LogsOfItsOwn
 from .other_end import require_same_end
 from .pending_ack_log import PendingAckLog

@@ -1,9 +1,9 @@
 """Snapshots: of all topics of a broker. Owns each namespace's topics of snapshots, and that these have their schemas."""
 
+from broker.policies.topic_settings import TopicSettings
 from broker.service.broker_service import BrokerService
 from broker.service.system_topics.event_log import EventLog
 from broker.service.topic_name import NamespaceName, TopicName
-from broker.topic.settings import TopicSettings
 from broker.topic.transactions.snapshot_store import SnapshotStore
 from ports.clock import Clock
 

@@ -7,13 +7,13 @@ from typing import Any
 from urllib.parse import unquote
 
 from broker.admin.app import admin_app
+from broker.dispatchers.settings import DispatcherSettings
+from broker.policies.topic_settings import TopicSettings
 from broker.service.broker_service import BrokerService
 from broker.service.lookup.addresses import Advertised
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName
-from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import Topics
-from broker.topic.settings import TopicSettings
 from broker.transaction.snapshots.snapshots import Snapshots
 from metadata.memory import MemoryStore
 from ports.clock import RealClock

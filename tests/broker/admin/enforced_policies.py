@@ -15,9 +15,9 @@ from broker.errors import BrokerError
 from broker.schema.values import SchemaData, SchemaType
 from broker.service.lifecycle.housekeeping import Inactivity, SeenTopic, Standing
 from broker.service.topic_name import TopicName
-from broker.topic.consumer import TopicConsumer
 from broker.topic.contract import SubscriptionType
-from broker.topic.producer import TopicProducer
+from broker.topic.publish.producer import TopicProducer
+from broker.topic.subscription.consumer import TopicConsumer
 from tests.broker.admin.admin_world import NAME, AdminWorld
 from tests.broker.topic.topic_world import PRODUCER, SUBSCRIBE, ConsumerEnd, ProducerEnd, payload, send_run, settle
 from wire.generated.pulsar_api_pb2 import MessageMetadata

@@ -14,10 +14,10 @@ from tests.broker.admin.route_world import prepare
 
 NAMESPACE, TOPIC = "/admin/v2/namespaces/public/default", "/admin/v2/persistent/public/default/t"
 PASSED = TOPIC.replace("persistent", "non-persistent")
-_SNAPSHOTS = "broker/topic/test_deduplicated_topic.py::test_snapshots_are_taken_by_time_where_the_policies_say_so"
+_SNAPSHOTS = "broker/topic/publish/test_deduplicated_topic.py::test_snapshots_are_taken_by_time_where_the_policies_say_so"
 SHOWN_ELSEWHERE: Mapping[str, str] = {
     "deduplicationSnapshotInterval": _SNAPSHOTS,
-    "subscriptionExpirationTime": "broker/topic/test_subscribe_rates.py::"
+    "subscriptionExpirationTime": "broker/topic/limits/test_subscribe_rates.py::"
     "test_a_subscription_that_nobody_uses_expires_and_one_that_somebody_uses_does_not",
     "subscriptionAuthMode": "broker/security/test_guarded_connections.py::test_a_consumer_that_is_denied_leaves_nothing_behind",
     "schemaAutoUpdateCompatibilityStrategy": "broker/service/test_topic_schemas.py::"

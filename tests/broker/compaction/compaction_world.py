@@ -4,14 +4,14 @@ import asyncio
 from typing import Any
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR
-from broker.subscription.settings import DispatcherSettings
-from broker.topic.compaction_status import CompactionState
+from broker.dispatchers.settings import DispatcherSettings
+from broker.policies.topic_settings import TopicSettings
 from broker.topic.opening import PersistentTopics
-from broker.topic.settings import TopicSettings
+from broker.topic.statistics.compaction_status import CompactionState
 from managed_ledger.contract import EARLIEST
 from tests.broker.compaction.messages import Seen, seen_in, single
 from tests.broker.topic.topic_world import TOPIC, ConsumerEnd, World
-from tests.broker.topic.transaction_world import SnapshotsHere
+from tests.broker.topic.transactions.transaction_world import SnapshotsHere
 from tests.managed_ledger.fake_ledgers import FakeLedger
 from tests.managed_ledger.ledger_world import NAME, trimming
 from tests.managed_ledger.ledger_world import World as Storage

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from broker.topic.compaction_status import CompactionState
+from broker.topic.statistics.compaction_status import CompactionState
 from tests.broker.compaction.compaction_world import CompactedWorld, newest
 from tests.broker.compaction.messages import Single, batched, single
 from tests.broker.topic.topic_world import run, send_run
-from tests.broker.topic.transaction_world import ONE, THREE, TWO
+from tests.broker.topic.transactions.transaction_world import ONE, THREE, TWO
 from wire.transactions import TxnAction, TxnId
 
 

@@ -9,11 +9,11 @@ import pytest
 from broker.connection.listener import Listener, serve
 from broker.connection.liveness import Liveness
 from broker.connection.settings import ConnectionSettings
+from broker.dispatchers.settings import DispatcherSettings
+from broker.policies.topic_settings import TopicSettings
 from broker.service.broker_service import BrokerService
 from broker.service.settings import BrokerSettings
-from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import PersistentTopics
-from broker.topic.settings import TopicSettings
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from tests.broker.admin.admin_world import StoredMemoryLedgers

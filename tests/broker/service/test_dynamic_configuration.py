@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from broker.policies.topic_settings import TopicSettings
 from broker.service.dynamic_configuration import PATH, BadDynamicValue, DynamicConfiguration, NotDynamic
 from broker.service.settings import BrokerSettings
-from broker.topic.settings import TopicSettings
 from cli.broker_parts import BROKER_SETTINGS
 from cli.configuration import Configuration, load_configuration
 from cli.configuration_changes import ChangingSettings

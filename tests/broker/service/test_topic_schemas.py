@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from broker.policies.documents import from_namespace_document, from_topic_document
+from broker.policies.policies import NOTHING_SAID, TopicPolicies
 from broker.schema.values import Strategy
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName
 from broker.service.topic_schemas import TopicSchemas
-from broker.topic.policies import NOTHING_SAID, TopicPolicies
-from broker.topic.policy_documents import from_namespace_document, from_topic_document
 
 TOPIC = TopicName.parse("t")
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.subscription.settings import DispatcherSettings
-from broker.topic.consumer import TopicConsumer
+from broker.dispatchers.settings import DispatcherSettings
+from broker.policies.topic_settings import TopicSettings
 from broker.topic.contract import Acknowledgement, SubscriptionType
 from broker.topic.opening import PersistentTopics
-from broker.topic.settings import TopicSettings
+from broker.topic.subscription.consumer import TopicConsumer
 from tests.broker.topic.topic_world import TOPIC, World, ack_run, payload, run
 from tests.managed_ledger.ledger_world import NAME, small, trimming
 from tests.managed_ledger.ledger_world import World as Storage

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.dispatchers.contract import BatchIndexesAcknowledged, Event
 from broker.errors import BrokerError, ServerError
-from broker.subscription.contract import BatchIndexesAcknowledged, Event
+from broker.policies.topic_settings import TopicSettings
 from broker.topic.acknowledging import Acknowledging, by_ledger, impossible
 from broker.topic.contract import Acknowledgement, SubscriptionType
-from broker.topic.settings import TopicSettings
 from tests.broker.topic.memory_ledger import MemoryCursor, MemoryLedger
 from tests.broker.topic.topic_world import TopicWorld, ack_run, payload, run, settle
 from wire.kernels.sends import MESSAGES_PER_ENTRY_MAX
@@ -227,7 +227,7 @@ def test_markers_are_never_delivered_and_leave_no_backlog(subscription_type: Sub
 
 
 def test_a_consumer_at_its_limit_of_unacked_messages_gets_more_after_acknowledging() -> None:
-    from broker.subscription.settings import DispatcherSettings
+    from broker.dispatchers.settings import DispatcherSettings
 
     async def scenario() -> None:
         world = TopicWorld(dispatching=DispatcherSettings(max_unacked_messages_per_consumer=4))

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pyroaring import BitMap
 
-from broker.subscription.contract import ConsumerAdded, ConsumerId, Event
-from broker.subscription.entry_sets import EntrySet
-from broker.subscription.settings import DispatcherSettings
-from broker.subscription.shared import SharedDispatcher
+from broker.dispatchers.contract import ConsumerAdded, ConsumerId, Event
+from broker.dispatchers.entry_sets import EntrySet
+from broker.dispatchers.settings import DispatcherSettings
+from broker.dispatchers.shared import SharedDispatcher
 from broker.topic.acknowledging import Acknowledging
 from broker.topic.contract import Acknowledgement
 from managed_ledger.cursor.acknowledgements import Acknowledgements

@@ -1,8 +1,8 @@
 """What is published reaches consumers, and what they acknowledge does not come back."""
 
-from broker.subscription.settings import DispatcherSettings
+from broker.dispatchers.settings import DispatcherSettings
 from broker.topic.contract import SubscriptionType
-from broker.topic.dispatch_driver import READS_AT_ONCE_MAX
+from broker.topic.dispatch.dispatch_driver import READS_AT_ONCE_MAX
 from tests.broker.topic.topic_world import TopicWorld, ack_run, payload, run, send_run, settle
 from wire.position import Position
 

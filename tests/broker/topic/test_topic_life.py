@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
+from broker.dispatchers.contract import Dispatcher, Effect, EntriesRead, Event, PermitsAdded, TimerFired
+from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
-from broker.subscription.contract import Dispatcher, Effect, EntriesRead, Event, PermitsAdded, TimerFired
-from broker.subscription.settings import DispatcherSettings
+from broker.policies.topic_settings import TopicSettings
 from broker.topic.contract import OpenTopic, SubscriptionType, Topic
 from broker.topic.errors import broker_error
 from broker.topic.opening import PersistentTopics
-from broker.topic.settings import TopicSettings
 from managed_ledger.contract import (
     InvalidCursorPosition,
     ManagedLedgerError,

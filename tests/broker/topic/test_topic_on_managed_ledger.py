@@ -5,14 +5,14 @@ import random
 
 import pytest
 
+from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
-from broker.subscription.settings import DispatcherSettings
+from broker.policies.topic_settings import TopicSettings
 from broker.topic.acknowledging import REPLICATED_SUBSCRIPTION_PROPERTY
 from broker.topic.contract import AccessMode, Acknowledgement, SubscriptionType
 from broker.topic.opening import PersistentTopics
-from broker.topic.settings import TopicSettings
 from managed_ledger.contract import EARLIEST
-from tests.broker.topic.subscription_model import Model
+from tests.broker.topic.subscription.subscription_model import Model
 from tests.broker.topic.topic_world import TOPIC, World, ack_run, payload, run, send_run, settle
 from tests.managed_ledger.ledger_world import NAME, trimming
 from tests.managed_ledger.ledger_world import World as Storage

@@ -7,13 +7,13 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import ServerError
-from broker.subscription.settings import DispatcherSettings
-from broker.topic.consumer import TopicConsumer
+from broker.policies.topic_settings import TopicSettings
 from broker.topic.contract import AccessMode, KeySharedMeta, ProducerRequest, SubscribeRequest, SubscriptionType
-from broker.topic.producer import TopicProducer
+from broker.topic.publish.producer import TopicProducer
 from broker.topic.sent_part import SentPart
-from broker.topic.settings import TopicSettings
+from broker.topic.subscription.consumer import TopicConsumer
 from broker.topic.topic import PersistentTopic
 from managed_ledger.contract import ManagedLedger
 from simulation.loop import SimLoop

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from broker.topic.compaction_status import CompactionState
-from broker.topic.settings import TopicSettings
+from broker.policies.topic_settings import TopicSettings
+from broker.topic.statistics.compaction_status import CompactionState
 from broker.topic.transactions.snapshot_store import SnapshotStore
 from tests.broker.topic.topic_world import TOPIC, run
-from tests.broker.topic.transaction_world import TransactionWorld, send, text_of
+from tests.broker.topic.transactions.transaction_world import TransactionWorld, send, text_of
 from wire.transactions import TxnAction, TxnId
 
 SINGLE = TopicSettings(transaction_buffer_snapshot_max_transaction_count=3)

@@ -11,7 +11,7 @@ from ports.slices import in_slices
 from ....service.broker_service import BrokerService
 from ....service.load.loads import BrokerLoad, load_fields
 from ....service.topic_name import TopicName
-from ....topic.stats import TopicStats
+from ....topic.statistics.topic_stats import TopicStats
 from ...rest.answers import json_answer
 from ...rest.endpoints import SUPER_USER, Endpoint
 from ...stats.topic_stats import topic_stats_json

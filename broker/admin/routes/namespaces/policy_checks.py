@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ....topic.policies import QuotaType
-from ....topic.policy_members import parse_quota, parse_retention
+from ....policies.members import parse_quota, parse_retention
+from ....policies.policies import QuotaType
 from ...rest.answers import Refusal
 from ..topic_policies.bodies import check_retention_limits, check_sizes, is_conflict
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from ....topic.policies import QuotaType
-from ....topic.policy_members import parse_quota, quota_json
+from ....policies.members import parse_quota, quota_json
+from ....policies.policies import QuotaType
 from ...rest import bodies
 from ...rest.answers import BadRequest, Refusal
 from ...rest.bodies import Int, Long, Name

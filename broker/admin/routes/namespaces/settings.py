@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from metadata.store import MetadataStore
 
+from ....policies.members import parse_quota, parse_retention
+from ....policies.policies import QuotaType
 from ....security.authorization.needs import Kind
 from ....service.broker_service import BrokerService
-from ....topic.policies import QuotaType
-from ....topic.policy_members import parse_quota, parse_retention
 from ...rest.answers import Refusal, json_answer, no_content, nothing, text_answer
 from ...rest.bodies import BacklogQuota, BookieAffinity, plain
 from ...rest.endpoints import SUPER_USER, TENANT_ADMIN, Access, Endpoint, Query, Text

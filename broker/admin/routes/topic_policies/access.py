@@ -6,13 +6,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ....policies.members import parse_quota, parse_retention
+from ....policies.policies import BacklogQuota, EffectivePolicies, QuotaType, RetentionPolicy
 from ....security.authorization.needs import Kind
 from ....service.broker_service import BrokerService
 from ....service.errors import TopicNotFound
 from ....service.system_topics.system_logs import NO_TOPIC_POLICIES
 from ....service.topic_name import TopicName
-from ....topic.policies import BacklogQuota, EffectivePolicies, QuotaType, RetentionPolicy
-from ....topic.policy_members import parse_quota, parse_retention
 from ...rest.answers import Refusal, json_answer, no_content
 from ...rest.endpoints import Access, Endpoint, Handler, Query
 from ...rest.names import TOPIC, topic_of

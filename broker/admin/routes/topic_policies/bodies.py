@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, field
 
-from ....topic.policies import MEGABYTE, BacklogQuota, InactiveMode, QuotaPolicy, RetentionPolicy
+from ....policies.policies import MEGABYTE, BacklogQuota, InactiveMode, QuotaPolicy, RetentionPolicy
 from ...rest.answers import Refusal
 
 ENSEMBLE_MAX = 5

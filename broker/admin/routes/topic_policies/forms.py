@@ -9,8 +9,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ....topic.policies import BacklogQuota, QuotaPolicy, QuotaType
-from ....topic.policy_members import dispatch_rate_json, quota_json
+from ....policies.members import dispatch_rate_json, quota_json
+from ....policies.policies import BacklogQuota, QuotaPolicy, QuotaType
 from ...rest.answers import BadRequest, Refusal, json_answer, no_content
 from ...rest.endpoints import Endpoint, Handler, Query
 from .access import READ, WRITE, TopicPolicyAccess, endpoint

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ....policies.members import dispatch_rate_json, inactive_json, publish_rate_json, subscribe_rate_json
+from ....policies.policies import EffectivePolicies
 from ....schema.values import Strategy
 from ....service.topic_name import TopicName
 from ....service.topic_schemas import TopicSchemas
-from ....topic.policies import EffectivePolicies
-from ....topic.policy_members import dispatch_rate_json, inactive_json, publish_rate_json, subscribe_rate_json
 from .bodies import (
     AutoSubscriptionCreationBody,
     DelayedDeliveryBody,

@@ -10,9 +10,9 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from ....policies.policies import RetentionPolicy
 from ....service.broker_service import BrokerService
 from ....service.topic_name import TopicName
-from ....topic.policies import RetentionPolicy
 from ...rest.answers import Refusal, json_answer, no_content
 from ...rest.endpoints import Endpoint
 from .access import AUTHORITATIVE, READ, WRITE, TopicPolicyAccess, endpoint

@@ -21,7 +21,7 @@ from wire.position import Position
 from wire.run import EntryRun
 from wire.transactions import TxnId
 
-from ....topic.transactions.facts import BufferFacts, InBufferFacts
+from ....topic.statistics.transaction_facts import BufferFacts, InBufferFacts
 from ...rest.answers import Refusal
 
 _CONTROL = re.compile("[\x00-\x1f\x7f]")

@@ -12,7 +12,7 @@ from wire.transactions import TxnId
 
 from ....service.broker_service import BrokerService
 from ....topic.contract import Topic
-from ....topic.transactions.facts import SegmentFacts
+from ....topic.statistics.transaction_facts import SegmentFacts
 from ...rest.answers import Refusal, json_answer
 from ...rest.endpoints import Endpoint, Query
 from ...rest.names import topic_of

@@ -13,13 +13,13 @@ from broker.admin.metrics.operations import (
     schemas_text,
     usage_text,
 )
+from broker.policies.policies import QuotaType
 from broker.schema.values import SchemaData, SchemaRefused, SchemaType, Strategy
 from broker.security.authentication.meters import AuthenticationMeters
 from broker.security.authentication.principals import AuthenticationRefused, Principal
 from broker.service.load.leader import Moves
 from broker.service.load.loads import Usage
 from broker.service.topic_name import TopicName
-from broker.topic.policies import QuotaType
 from metadata.memory import MemoryStore, SharedTree
 from metadata.metered_store import MeteredStore
 from metadata.store import BadVersion, Delete, NoNode, Put

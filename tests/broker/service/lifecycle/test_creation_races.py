@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
+from broker.policies.topic_settings import TopicSettings
 from broker.service.broker_service import BrokerService
 from broker.service.errors import TopicConflict, TopicElsewhere
 from broker.service.ownership.owners import SoleOwner
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName, path_excluding
-from broker.subscription.settings import DispatcherSettings
 from broker.topic.opening import Topics
-from broker.topic.settings import TopicSettings
 from managed_ledger.factory import ManagedLedgerFactory
 from managed_ledger.settings import ManagedLedgerSettings
 from metadata.memory import MemoryStore, SharedTree

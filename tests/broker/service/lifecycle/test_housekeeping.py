@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import BrokerError, ServerError
+from broker.policies.policies import InactiveMode, InactiveTopicPolicy, RetentionPolicy, TopicPolicies
 from broker.service.lifecycle.housekeeping import Housekeeping, Inactivity, SeenTopic, Standing
 from broker.service.settings import BrokerSettings
 from broker.topic.contract import Topic, TopicActivity
-from broker.topic.policies import InactiveMode, InactiveTopicPolicy, RetentionPolicy, TopicPolicies
 from tests.broker.fake_topics import FakeTopic, FakeUpkeep
 from tests.simulation.worlds import run
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from broker.policies.topic_settings import TopicSettings
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName
-from broker.topic.settings import TopicSettings
 from tests.broker.admin.admin_world import AdminWorld, play
 from tests.broker.topic.topic_world import PRODUCER, ProducerEnd, send_run, settle
 

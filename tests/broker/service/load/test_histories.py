@@ -11,7 +11,7 @@ from broker.service.load.settings import LoadSettings
 from broker.service.ownership.bundles import Bundle, Bundles
 from broker.service.ownership.ownership_driver import BundleOwnership
 from broker.topic.contract import TopicActivity
-from broker.topic.stats import TopicTraffic
+from broker.topic.statistics.topic_stats import TopicTraffic
 from metadata.store import MetadataError
 from tests.broker.service.houses import TOPICS, House, a_cluster, play
 from tests.broker.service.load.test_load_drivers import cut_of, reporter, with_topics

@@ -17,7 +17,7 @@ from broker.service.load.settings import TRANSFER_SHEDDER, LoadSettings
 from broker.service.load.shedding import Move
 from broker.service.ownership.bundles import Bundle, Bundles
 from broker.service.topic_name import NamespaceName, TopicName
-from broker.topic.stats import TopicTraffic
+from broker.topic.statistics.topic_stats import TopicTraffic
 from metadata.store import MetadataError
 from ports.clock import RealClock
 from ports.machine_usage import MachineUse

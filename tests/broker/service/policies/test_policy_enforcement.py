@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from broker.errors import BrokerError, ServerError
+from broker.policies.policies import BacklogQuota, RetentionPolicy
 from broker.service.errors import TopicNotFound
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import NamespaceName, TopicName
-from broker.topic.policies import BacklogQuota, RetentionPolicy
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 
 NAMESPACE = NamespaceName("public", "default")

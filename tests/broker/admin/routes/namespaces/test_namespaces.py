@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from broker.errors import BrokerError, ServerError
+from broker.policies.policies import BacklogQuota, QuotaPolicy
 from broker.service.topic_name import NamespaceName
-from broker.topic.policies import BacklogQuota, QuotaPolicy
 from metadata.store import BadVersion
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 from tests.broker.topic.topic_world import settle

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from broker.topic.settings import TopicSettings
+from broker.policies.topic_settings import TopicSettings
 from managed_ledger.settings import BROKER_ENTRY_METADATA_INTERCEPTORS
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 from tests.broker.topic.topic_world import payload, send_run, settle

@@ -1,0 +1,1 @@
+"""Delayed messages of a dispatcher: which entries wait for their time, and which of them are to be stored."""

@@ -1,0 +1,1 @@
+"""Order of keys and of chunked messages: which consumer each key and each chunk belongs to."""

@@ -1,0 +1,56 @@
+"""How to read again what waits for redelivery or has come due: it may be scattered, and reads are of consecutive entries.
+
+Where the first that waits are the larger part of a stretch, the stretch is read. Otherwise as many entries as a read has are
+picked one by one, wherever they lie: so a round through the log takes few reads, however long the log is.
+"""
+
+from collections.abc import Iterable
+
+from pyroaring import BitMap
+
+from wire.picked_runs import Picks
+from wire.position import Position
+
+from ..contract import Read
+from .reader import Reader
+
+_SPARSE = 2
+"""A window is halved until at least one in that many of its entries is wanted."""
+
+
+def replay(reader: Reader, waiting: Iterable[tuple[int, BitMap]], entries_max: int, spread_max: int) -> Read:
+    """Up to `entries_max` of what waits, from the first one on, by ledger, ascending; of a stretch, `spread_max`."""
+    picks = first_of(waiting, entries_max)
+    ledger_id, wanted = picks[0]
+    length = window(wanted, entries_max, spread_max)
+    first = wanted.min()
+    if wanted.range_cardinality(first, first + length) < sum(len(entry_ids) for _, entry_ids in picks):
+        return reader.pick(picks)
+    return reader.replay(Position(ledger_id, first), length)
+
+
+def first_of(waiting: Iterable[tuple[int, BitMap]], count: int) -> Picks:
+    """So many, or all there are."""
+    picks: list[tuple[int, BitMap]] = []
+    for ledger_id, entry_ids in waiting:
+        if count <= 0:
+            break
+        picks.append((ledger_id, entry_ids[:count]))  # a copy: what waits may change while it is read
+        count -= len(entry_ids)
+    return picks
+
+
+def picks_in(picks: Picks, ledger_id: int) -> BitMap:
+    return next((entry_ids for each, entry_ids in picks if each == ledger_id), BitMap())
+
+
+def window(wanted: BitMap, entries_max: int, spread_max: int) -> int:
+    """Entries to read from the first wanted one on, to get up to `entries_max` wanted ones; within `spread_max` in all."""
+    first = wanted.min()
+    spread = spread_max
+    while True:
+        inside = min(wanted.range_cardinality(first, first + spread), entries_max)
+        length = wanted[inside - 1] - first + 1
+        if length <= inside * _SPARSE:
+            return length
+        spread = length // 2

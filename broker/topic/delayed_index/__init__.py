@@ -1,1 +1,0 @@
-"""What waits for its time, stored: docs/adr/0027-delayed-messages-in-a-wheel.md."""

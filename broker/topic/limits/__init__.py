@@ -1,0 +1,1 @@
+"""Limits at work: rates of publishing, dispatching and subscribing, and unacknowledged messages."""

@@ -1,0 +1,350 @@
+"""The producers of one topic: performs what `producers.ProducerAdmission` decides, and stores the topic epoch.
+
+Relies on the managed ledger's properties for the epoch (Apache's key, so that either software goes on from the other's). Writes
+of epochs are one after the other, in the order in which they were decided.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable
+from typing import Any, Protocol, assert_never
+
+from broker.errors import BrokerError, ServerError
+from managed_ledger.contract import AppendRefused, ManagedLedger, ManagedLedgerError
+from ports.clock import Clock
+from ports.owner import weakly
+from wire.kernels.rows import PublishersRow
+from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
+from wire.transactions import TxnId
+
+from ...policies.in_force import PoliciesInForce
+from ...policies.policies import PublishRate
+from ...policies.topic_settings import TopicSettings
+from ..contract import ProducerRequest, ProducerSink
+from ..errors import broker_error, no_room, topic_unavailable
+from ..limits.broker_limits import BrokerLimits
+from ..limits.publish_throttle import PublishThrottle
+from ..sent_part import SentPart
+from ..statistics.rates import PublishCounters, PublishRates
+from ..transactions.topic_transactions import TopicTransactions
+from .admission import ProducerAdmission
+from .admission_events import (
+    Admit,
+    CheckPredecessor,
+    CloseProducer,
+    Effect,
+    Enqueue,
+    EpochNotStored,
+    EpochStored,
+    PredecessorChecked,
+    ProducerArrived,
+    ProducerKey,
+    ProducerLeft,
+    Refuse,
+    ReplaceProducer,
+    StoreEpoch,
+)
+from .deduplication_driver import TopicDeduplication
+from .producer import TopicProducer
+
+TOPIC_EPOCH_PROPERTY = "pulsar.topic.epoch"
+
+_log = logging.getLogger(__name__)
+
+_DRAIN_SECONDS_MAX = 5.0
+
+
+class PublishersHost(Protocol):
+    """What the producers need of their topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    @property
+    def transactions(self) -> TopicTransactions: ...
+    def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
+    def storage_failed(self, error: BaseException) -> None: ...
+    def somebody_left(self) -> None: ...
+
+
+class Publishers(PublishersRow):
+    """All producers of a topic, also those that wait."""
+
+    counters: PublishCounters
+    deduplication: TopicDeduplication
+
+    def __init__(
+        self, host: PublishersHost, policies: PoliciesInForce, limits: BrokerLimits, settings: TopicSettings, clock: Clock
+    ) -> None:
+        self.counters = PublishCounters()
+        self.rates = PublishRates()
+        self.last_publish_ms = 0
+        self.rate_limited_times = 0
+        """Publishes that were too much for a rate (publishRateLimitedTimes)."""
+        self._host = host
+        self._transactions, self._appends = host.transactions, host.ledger.appends
+        self._policies = policies
+        self._limits = limits
+        self._clock = clock
+        self._admission = ProducerAdmission(
+            host.name, _stored_epoch(host.ledger), same_address_max=settings.max_same_address_producers_per_topic
+        )
+        self._producers: dict[ProducerKey, TopicProducer] = {}
+        self._arrivals: dict[ProducerKey, asyncio.Future[None]] = {}
+        self._keys_given = 0
+        self._epoch_turn = asyncio.Lock()
+        self._has_ended = False
+        self._is_sending_away = False
+        self._rate = PublishRate()
+        self._throttle: PublishThrottle | None = None
+        self._throttles = ()
+        """This topic's and the broker's, where there are rates."""
+        self.deduplication = TopicDeduplication(weakly(self), policies, settings, clock)
+        self.policies_changed()
+
+    @property
+    def name(self) -> str:
+        return self._host.name
+
+    @property
+    def ledger(self) -> ManagedLedger:
+        return self._host.ledger
+
+    @property
+    def all(self) -> list[TopicProducer]:
+        return list(self._producers.values())
+
+    @property
+    def count(self) -> int:
+        return len(self._producers)
+
+    @property
+    def waiting_count(self) -> int:
+        return self._admission.waiting_count
+
+    @property
+    def topic_epoch(self) -> int | None:
+        return self._admission.topic_epoch
+
+    async def add(self, request: ProducerRequest, sink: ProducerSink) -> TopicProducer:
+        """The producer, admitted or waiting; BrokerError when it is refused."""
+        await self.deduplication.ready()
+        if self._has_ended:
+            raise topic_unavailable()
+        refusal = self._limits.storage_refusal()
+        if refusal:
+            raise no_room(self.name, refusal)
+        self._keys_given += 1
+        key = ProducerKey(self._keys_given)
+        producer = TopicProducer(self, key, request, sink, self._clock.now_ms())
+        self._limit(producer)
+        arrival = asyncio.get_running_loop().create_future()
+        self._producers[key], self._arrivals[key] = producer, arrival
+        self._admission.producers_max = self._policies.current.max_producers
+        self._perform(self._admission.handle(ProducerArrived(key, request)))
+        try:
+            await arrival
+            await self.deduplication.settled(producer.name)
+        except asyncio.CancelledError:
+            producer.close()
+            raise
+        if producer.is_closed:  # between the decision and this line
+            raise topic_unavailable() if self._has_ended else BrokerError(ServerError.PRODUCER_FENCED, "Fenced out")
+        producer.is_introduced = True
+        return producer
+
+    def check_storage(self) -> None:
+        """A client that is sent away and comes back is refused by name, and fails what it has waiting; its consumers go on. A
+        SEND_ERROR would end its connection, and their work with it."""
+        refusal = self._limits.storage_refusal()
+        if refusal and not (self._is_sending_away or self._has_ended):
+            self._is_sending_away = True
+            _log.warning("%s: publishing ends until there is room: %s", self.name, refusal)
+            self._hold_introduced()
+            self._host.run_task(self._send_away_for_room(refusal))
+
+    def appends_refused(self) -> None:
+        """What was on its way is stored nowhere. Nobody may publish until all have heard of it: a later message would be stored
+        before an earlier one. Consumers stay (PersistentTopic.addFailed)."""
+        if self._hold_introduced():
+            _log.warning("%s: producers are sent away: what they had on its way found no bookies to take it", self.name)
+            self._host.run_task(self.send_away("bookies take nothing now"))
+
+    def _hold_introduced(self) -> list[TopicProducer]:
+        """Those that were not held already. One whose connection does not have it yet would stay held for ever."""
+        found = [producer for producer in self.all if producer.is_introduced and not producer.is_held]
+        for producer in found:
+            producer.hold()
+        return found
+
+    async def _send_away_for_room(self, reason: str) -> None:
+        try:
+            await self.send_away(reason)
+        finally:
+            self._is_sending_away = False
+
+    def append(self, entries: EntryBatch, txn_id: TxnId | None = None) -> "asyncio.Future[EntryRun]":
+        return self._host.transactions.append(txn_id, entries)
+
+    def take_part(self, producer: TopicProducer, part: SentPart) -> bool:
+        """As `append` and `count_published`, where nobody but the log is concerned; False: nothing has changed."""
+        if self._throttles or self._limits.storage_refusal() or self._host.transactions.is_appending_later:
+            return False
+        if self.deduplication.concerns(producer.name) or not self._host.ledger.take_part(part):
+            return False
+        messages, size = part.sends.message_counts[part.place], part.payload_bytes
+        chunks = part.count if part.sends.flags[part.place] & FLAG_CHUNK else 0
+        producer.counters.add(messages, size, chunks)
+        self.counters.add(messages, size, chunks)
+        self.last_publish_ms = self._clock.now_ms()
+        return True
+
+    def policies_changed(self) -> None:
+        """What they say of rates holds from now on; a rate that stays as it was goes on."""
+        rate = self._policies.current.publish_rate
+        if rate != self._rate:
+            self._rate = rate
+            if self._throttle is not None:
+                self._throttle.close()
+            self._throttle = PublishThrottle(rate.messages, rate.bytes) if rate.is_limited else None
+        for producer in self._producers.values():
+            self._limit(producer)
+        self._limits.refresh()
+        self._throttles = tuple(each for each in (self._throttle, self._limits.publish) if each is not None)
+
+    def _limit(self, producer: TopicProducer) -> None:
+        policies = self._policies.current
+        producer.message_size_max = max(0, policies.max_message_size)
+        producer.delay_ms_max = max(0, policies.delayed_delivery_max_delay_ms) if policies.delayed_delivery_enabled else 0
+        producer.is_encryption_required = policies.encryption_required
+
+    def count_published(self, producer: TopicProducer, run: SendRun, chunks: int) -> None:
+        self.counters.add(run.entries.message_count, run.entries.payload_bytes, chunks)
+        self.last_publish_ms = self._clock.now_ms()
+        if self._throttles:
+            self._count_against_rates(producer, run)
+
+    def _count_against_rates(self, producer: TopicProducer, run: SendRun) -> None:
+        messages, size = run.entries.message_count, run.entries.payload_bytes
+        exceeded = [each for each in self._throttles if each.published(producer, messages, size)]
+        if exceeded:
+            self.rate_limited_times += 1
+
+    def storage_failed(self, error: BaseException) -> None:
+        if not isinstance(error, AppendRefused):  # of that `appends_refused` has heard
+            self._host.storage_failed(error)
+
+    def log_ended(self, producer: TopicProducer) -> None:
+        """Sent away first, as by Apache (PersistentTopic.addFailed): its client hears why when it comes back."""
+        producer.end("the topic is terminated")
+        self.producer_left(producer)
+
+    def producer_left(self, producer: TopicProducer) -> None:
+        if self._producers.pop(producer.key, None) is None:
+            return
+        self._arrivals.pop(producer.key, None)
+        self._perform(self._admission.handle(ProducerLeft(producer.key, producer.name)))
+        self._host.somebody_left()
+
+    async def drain(self, seconds_max: float) -> None:
+        """Take nothing new on and wait for what is on its way, so that no client has to send it again elsewhere."""
+        for producer in self._producers.values():
+            producer.hold()
+        appends = self.last_appends()
+        if appends:
+            await asyncio.wait(appends, timeout=seconds_max)
+
+    def last_appends(self) -> "list[asyncio.Future[EntryRun]]":
+        """Of each producer the youngest that is on its way to the log."""
+        return [append for producer in self._producers.values() if (append := producer.last_append()) is not None]
+
+    def producer_names(self) -> Iterable[str]:
+        """Of those that publish or wait."""
+        return (producer.name for producer in self._producers.values())
+
+    async def send_away(self, reason: str) -> None:
+        """Whoever publishes now; the topic takes on those who come. What is on its way is answered first."""
+        producers = [producer for producer in self.all if producer.is_introduced]
+        for producer in producers:
+            producer.hold()
+        appends = [append for producer in producers if (append := producer.last_append()) is not None]
+        if appends:
+            await asyncio.wait(appends, timeout=_DRAIN_SECONDS_MAX)
+        for producer in producers:
+            producer.end(reason)
+            self.producer_left(producer)
+
+    def end_all(self, reason: str) -> None:
+        """The topic closes: whoever publishes is told, whoever asked is refused. Nobody is taken on any more."""
+        self._has_ended = True
+        self.deduplication.close()
+        if self._throttle is not None:
+            self._throttle.close()
+        producers, self._producers = self._producers, {}
+        arrivals, self._arrivals = self._arrivals, {}
+        for arrival in arrivals.values():
+            if not arrival.done():
+                arrival.set_exception(topic_unavailable())
+        for producer in producers.values():
+            producer.end(reason)
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in () if self._has_ended else effects:
+            match effect:
+                case Admit(key, epoch):
+                    self._admit(self._producers[key], epoch)
+                case Enqueue(key):
+                    self._arrivals.pop(key).set_result(None)
+                case Refuse(key, code, message):
+                    self._refuse(self._producers.pop(key), code, message)
+                case CheckPredecessor(key, predecessor):
+                    self._host.run_task(self._check(key, self._producers[predecessor]))
+                case StoreEpoch(key, epoch):
+                    self._host.run_task(self._store_epoch(key, epoch))
+                case CloseProducer(key, reason):
+                    _log.info("%s: producer %s closed: %s", self._host.name, self._producers[key].name, reason)
+                    self._producers.pop(key).end(reason)
+                case ReplaceProducer(key):
+                    self._producers.pop(key).replaced()
+                case _:
+                    assert_never(effect)
+
+    def _admit(self, producer: TopicProducer, epoch: int | None) -> None:
+        producer.admitted(epoch)
+        self.deduplication.producer_came(producer.name)
+        arrival = self._arrivals.pop(producer.key, None)
+        if arrival is None:
+            producer.became_ready()
+        else:
+            arrival.set_result(None)
+
+    def _refuse(self, producer: TopicProducer, code: ServerError, message: str) -> None:
+        _log.info("%s: producer %s from %s refused: %s", self._host.name, producer.name, producer.request.address, message)
+        arrival = self._arrivals.pop(producer.key, None)
+        if arrival is None:
+            producer.refused(code, message)
+        else:
+            arrival.set_exception(BrokerError(code, message))
+
+    async def _check(self, key: ProducerKey, predecessor: TopicProducer) -> None:
+        if not await predecessor.is_alive():
+            _log.warning("%s: producer %s was on a dead connection", self._host.name, predecessor.name)
+        self._perform(self._admission.handle(PredecessorChecked(key)))
+
+    async def _store_epoch(self, key: ProducerKey, epoch: int) -> None:
+        ledger = self._host.ledger
+        try:
+            async with self._epoch_turn:
+                await ledger.set_properties({**ledger.properties, TOPIC_EPOCH_PROPERTY: str(epoch)})
+        except ManagedLedgerError as error:
+            _log.warning("%s: topic epoch %d could not be stored: %s", self._host.name, epoch, error)
+            refusal = broker_error(error)
+            self._perform(self._admission.handle(EpochNotStored(key, refusal.code, refusal.message)))
+        else:
+            self._perform(self._admission.handle(EpochStored(key, epoch)))
+
+
+def _stored_epoch(ledger: ManagedLedger) -> int | None:
+    text = ledger.properties.get(TOPIC_EPOCH_PROPERTY)
+    return None if text is None else int(text)

@@ -1,0 +1,51 @@
+"""SubscriptionHost: what a subscription needs of its topic."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from bookkeeper.ledgers import LedgerStore
+from broker.compaction.compacted_topic import CompactedTopic
+from managed_ledger.contract import ManagedLedger
+
+from ..dispatch.scanned_runs import ScannedRuns
+from ..transactions.logs import LogsOfItsOwn
+from ..transactions.topic_transactions import TopicTransactions
+from .consumer_totals import ConsumerTotals
+
+if TYPE_CHECKING:
+    from .subscription import Subscription
+
+
+class SubscriptionHost(Protocol):
+    """What a subscription needs of its topic."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def ledger(self) -> ManagedLedger: ...
+    @property
+    def consumers(self) -> ConsumerTotals:
+        """All of the topic's together; told of each that comes and leaves."""
+
+    @property
+    def partition_index(self) -> int: ...
+    @property
+    def scanned(self) -> ScannedRuns: ...
+    @property
+    def compacted(self) -> CompactedTopic: ...
+    @property
+    def transactions(self) -> TopicTransactions: ...
+    @property
+    def logs_of_its_own(self) -> LogsOfItsOwn | None: ...
+    @property
+    def ledger_store(self) -> LedgerStore | None:
+        """Where delayed messages are stored beside the log; None: nowhere."""
+
+    @property
+    def takes_transactions(self) -> bool: ...
+    def storage_failed(self, error: BaseException) -> None: ...
+    def somebody_left(self) -> None: ...
+    async def drop_subscription(self, subscription: "Subscription") -> None:
+        """Delete its cursor and forget it."""
+
+    def abandoned(self, subscription: "Subscription") -> None:
+        """The last consumer of a non-durable subscription has left: it is of no use to anybody."""

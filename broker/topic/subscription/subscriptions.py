@@ -1,0 +1,380 @@
+"""The subscriptions of one topic: opening, creating and dropping them, one at a time.
+
+Owns the map. Cursors are named by the subscription's URL-encoded name, as in Apache (Codec); cursors that are not subscriptions
+(deduplication, replicators) are left alone.
+"""
+
+import asyncio
+import logging
+from bisect import bisect_right
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import accumulate, islice
+from typing import Any, Protocol
+
+from broker.compaction.compacted_topic import COMPACTION_CURSOR
+from broker.dispatchers.settings import DispatcherSettings
+from broker.errors import BrokerError, ServerError
+from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError, New, run_of
+from managed_ledger.cursor.properties import OWN_PREFIXES, internal
+from metadata.paths import decode_name, encode_name
+from ports.clock import Clock
+from ports.side_by_side import side_by_side
+from ports.slices import SLICE, do_in_slices, in_slices
+from wire.kernels.delivery_rows import SubscriptionsRow
+from wire.kernels.newest import hand_out
+from wire.position import Position
+from wire.run import EntryRun
+
+from ...policies.in_force import PoliciesInForce
+from ...policies.topic_settings import TopicSettings
+from ..contract import KeySharedMode, SubscribeRequest, SubscriptionType
+from ..dispatch.deliveries import deliveries_of
+from ..errors import broker_error, topic_unavailable
+from ..limits.broker_limits import BrokerLimits
+from ..limits.dispatch_throttle import DispatchLimit, SharedDispatchLimits
+from ..publish.deduplication_driver import CURSOR as DEDUPLICATION_CURSOR
+from ..statistics.rates import DeliveryCounters, PublishRates
+from .consumer import TopicConsumer
+from .consumer_totals import ConsumerTotals
+from .durable_cursors import DurableCursors
+from .subscription import Subscription
+from .subscription_host import SubscriptionHost
+
+REPLICATOR_PREFIX = "pulsar.repl"
+OF_COMPACTION = (
+    f"The subscription {COMPACTION_CURSOR} is where the topic is compacted up to: compaction alone moves it, or messages would"
+    " be in no compacted ledger. To compact: pulsar-admin topics compact; to give up what is compacted: delete the subscription"
+)
+
+_log = logging.getLogger(__name__)
+
+
+class SubscriptionsHost(SubscriptionHost, Protocol):
+    """What the subscriptions need of their topic, besides what each does."""
+
+    @property
+    def is_closed(self) -> bool: ...
+    def run_task(self, work: Coroutine[Any, Any, None]) -> None: ...
+
+
+class Subscriptions(SubscriptionsRow):
+    """All subscriptions of a topic by name."""
+
+    _by_name: dict[str, Subscription]
+
+    def __init__(
+        self,
+        host: SubscriptionsHost,
+        policies: PoliciesInForce,
+        limits: BrokerLimits,
+        published: PublishRates,
+        settings: TopicSettings,
+        dispatcher_settings: DispatcherSettings,
+        clock: Clock,
+        subscription_class: type[Subscription] = Subscription,
+    ) -> None:
+        self._host = host
+        self._transactions = host.transactions
+        self._deliveries = deliveries_of(asyncio.get_running_loop())
+        self._subscription_class = subscription_class
+        self._policies = policies
+        self._limits = limits
+        self._published = published
+        self._dispatch_limit = DispatchLimit()
+        self._shared = SharedDispatchLimits(self._dispatch_limit, None, published, False, limits.unacked)
+        self._settings = settings
+        self._dispatcher_settings = dispatcher_settings
+        self._clock = clock
+        self._turn = asyncio.Lock()
+        self.gone = DeliveryCounters()
+        """What consumers of subscriptions got that are there no more."""
+        self.consumers = ConsumerTotals()
+        self.durable = DurableCursors()
+        self._by_name = {}
+        self._stop_hearing_of_cursors = host.ledger.on_went_back(self._went_back)
+        self.policies_changed()
+        self._unloaded = iter(_compaction_first(host.ledger.cursors))
+        self._load(islice(self._unloaded, SLICE))
+
+    async def load(self) -> None:
+        """All that are stored, in slices, before anybody gets to see the topic; those of the first slice are there already."""
+        async for cursor_name in in_slices(self._unloaded):
+            self._load((cursor_name,))
+
+    def _load(self, cursor_names: Iterable[str]) -> None:
+        for cursor_name in cursor_names:
+            name, cursor = decode_name(cursor_name), self._host.ledger.cursors.get(cursor_name)
+            if cursor is not None and not is_reserved(name):
+                self._by_name[name] = self._subscription(name, cursor)
+
+    @property
+    def all(self) -> list[Subscription]:
+        return list(self._by_name.values())
+
+    def _went_back(self, cursor_name: str) -> None:
+        self.durable.went_back(decode_name(cursor_name))
+
+    def get(self, name: str) -> Subscription | None:
+        return self._by_name.get(name)
+
+    def take_newest(self, new: New, keep: Callable[[], None]) -> int:
+        """A run was just confirmed; `keep` it, unless all who are there got it at once. How many got it."""
+        taken = hand_out(self, new, self._clock.now_ms(), self._deliveries.by_link)
+        if taken >= 0:
+            self._deliveries.send_soon()
+            return taken
+        return self._take_run(run_of(new), keep)
+
+    def _take_run(self, run: EntryRun, keep: Callable[[], None]) -> int:
+        """As `take_newest`, of what is not plain for the kernel."""
+        host, is_kept, taken = self._host, False, 0
+        metadata = host.scanned.unremembered.metadata(run) if host.transactions.limit is None else None
+        for subscription in self.all:
+            if metadata is not None and subscription.take_newest(run, metadata):
+                taken += 1
+                continue
+            if not is_kept:
+                is_kept = True
+                keep()
+            subscription.entries_available()
+        return taken
+
+    def entries_available(self) -> None:
+        for subscription in self.all:
+            subscription.entries_available()
+
+    def policies_changed(self) -> None:
+        """What they say of deliveries holds from now on."""
+        published = self._published
+        self._dispatch_limit.apply(self._policies.current.dispatch_rate, published, asyncio.get_running_loop().time())
+        self._limits.refresh()
+        counts_batches_as_one = self._settings.dispatch_throttling_on_batch_message_enabled
+        limits = self._limits
+        self._shared = SharedDispatchLimits(
+            self._dispatch_limit, limits.dispatch, published, counts_batches_as_one, limits.unacked
+        )
+        self._do_to_each(lambda subscription: subscription.policies_changed(self._shared))
+
+    def publish_rates_sampled(self) -> None:
+        """Dispatch rates may be relative to them. Where none is, an idle topic's subscriptions are left alone."""
+        policies = self._policies.current
+        rates = (policies.dispatch_rate, policies.subscription_dispatch_rate, *policies.subscription_rates.values())
+        if not any(rate.is_relative_to_publish_rate for rate in rates):
+            return
+        self._dispatch_limit.sampled(self._published, asyncio.get_running_loop().time())
+        self._do_to_each(lambda subscription: subscription.publish_rates_sampled(self._published))
+
+    def _do_to_each(self, work: Callable[[Subscription], None]) -> None:
+        """In slices, the first at once. What is gone meanwhile is left out."""
+
+        def done(subscription: Subscription) -> None:
+            if self._by_name.get(subscription.name) is subscription:
+                work(subscription)
+
+        do_in_slices((partial(done, subscription) for subscription in self.all), lambda: None)
+
+    async def open_for(self, request: SubscribeRequest) -> Subscription:
+        """The subscription that a consumer asks for, made when it is missing and may be made."""
+        name = request.subscription
+        if not name.strip():
+            raise BrokerError(ServerError.PRODUCER_BUSY, "Empty subscription name")
+        if is_reserved(name):
+            raise BrokerError(ServerError.PRODUCER_BUSY, "Subscription with reserved subscription name attempted")
+        if name == COMPACTION_CURSOR:
+            raise BrokerError(ServerError.NOT_ALLOWED, OF_COMPACTION)
+        await self._check_predecessors(request)
+        async with self._turn:
+            self._check_open()
+            found = self._by_name.get(name)
+            if found is not None:
+                _check_same_durability(found, request.durable)
+                return found
+            self._check_room(name)
+            if not request.durable:
+                return self._open_non_durable(request)
+            if not (request.auto_create_subscription and self._policies.current.auto_subscription_creation):
+                raise BrokerError(ServerError.SUBSCRIPTION_NOT_FOUND, "Subscription does not exist")
+            return await self._create(name, request.from_earliest, request.subscription_properties)
+
+    async def _check_predecessors(self, request: SubscribeRequest) -> None:
+        """Those in the way that are there no more have left when this returns; who is still there keeps the newcomer out."""
+        found = self._by_name.get(request.subscription)
+        others = [] if found is None else in_the_way(found.consumers, request)
+        for other, is_alive in zip(others, await asyncio.gather(*(other.is_alive() for other in others)), strict=True):
+            if not is_alive:
+                _log.warning("%s: consumer %s was on a dead connection", self._host.name, other.name)
+
+    async def create(self, name: str, *, from_earliest: bool, properties: Mapping[str, str] | None = None) -> Subscription:
+        """A durable subscription without a consumer; the one there is, if there is one."""
+        async with self._turn:
+            self._check_open()
+            found = self._by_name.get(name)
+            if found is not None:
+                return found
+            self._check_room(name)
+            return await self._create(name, from_earliest, properties)
+
+    async def _create(self, name: str, from_earliest: bool, properties: Mapping[str, str] | None) -> Subscription:
+        check_properties(properties or {})
+        initial = EARLIEST if from_earliest else LATEST
+        try:
+            cursor = await self._host.ledger.open_cursor(encode_name(name), initial, properties)
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+        self._check_open()
+        subscription = self._by_name[name] = self._subscription(name, cursor)
+        subscription.transactions.is_new()
+        _log.info("%s: created subscription %s", self._host.name, name)
+        return subscription
+
+    def _open_non_durable(self, request: SubscribeRequest) -> Subscription:
+        ledger, name = self._host.ledger, request.subscription
+        cursor_name = encode_name(name)
+        while cursor_name in ledger.cursors:
+            cursor_name += "'"  # the one before is still being closed; no encoded name has this in it
+        try:
+            cursor = ledger.open_non_durable_cursor(cursor_name, start_of_reader(ledger, request))
+        except ManagedLedgerError as error:
+            raise broker_error(error) from error
+        subscription = self._by_name[name] = self._subscription(name, cursor)
+        return subscription
+
+    def _subscription(self, name: str, cursor: ManagedCursor) -> Subscription:
+        subscription = self._subscription_class(
+            self._host, name, cursor, self._policies, self._settings, self._dispatcher_settings, self._clock
+        )
+        subscription.policies_changed(self._shared)
+        if cursor.durable:
+            self.durable.add(name, cursor)
+        return subscription
+
+    def _check_open(self) -> None:
+        if self._host.is_closed:
+            raise topic_unavailable()
+
+    def _check_room(self, name: str) -> None:
+        if name != COMPACTION_CURSOR and 0 < self._policies.current.max_subscriptions <= len(self._by_name):
+            message = f"Exceed the maximum number of subscriptions of the topic: {self._host.name}"
+            raise BrokerError(ServerError.NOT_ALLOWED, message)
+
+    def check_consumer_limits(self, request: SubscribeRequest) -> None:
+        settings = self._settings
+        if 0 < self._policies.current.max_consumers <= self.consumers.count:
+            raise BrokerError(ServerError.CONSUMER_BUSY, "Topic reached max consumers limit")
+        if 0 < settings.max_same_address_consumers_per_topic <= self.consumers.count_from(request.address):
+            raise BrokerError(ServerError.CONSUMER_BUSY, "Topic reached max same address consumers limit")
+
+    async def drop(self, subscription: Subscription) -> None:
+        """Delete its cursor and forget it."""
+        async with self._turn:
+            if self._by_name.get(subscription.name) is not subscription:
+                return
+            try:
+                await subscription.transactions.delete()
+                if subscription.cursor.durable:
+                    await self._host.ledger.delete_cursor(encode_name(subscription.name))
+                else:
+                    await subscription.cursor.close()
+            except ManagedLedgerError as error:
+                raise broker_error(error) from error
+            self._remove(subscription)
+            _log.info("%s: deleted subscription %s", self._host.name, subscription.name)
+
+    def abandon_if_useless(self, subscription: Subscription) -> None:
+        """A non-durable subscription without consumers vanishes at once: its name can be used for another place."""
+        if subscription.cursor.durable or subscription.consumer_count or subscription.is_fenced:
+            return
+        if self._by_name.get(subscription.name) is subscription:
+            self._remove(subscription)
+            subscription.end_consumers(None)
+            self._host.run_task(subscription.cursor.close())
+
+    def _remove(self, subscription: Subscription) -> None:
+        del self._by_name[subscription.name]
+        self.durable.remove(subscription.name)
+        for counters in (subscription.gone, *(consumer.counters for consumer in subscription.consumers)):
+            self.gone.include(counters)
+
+    async def store_delays(self) -> None:
+        """Before a polite end: whoever loads the topic next need not read what waits for its time. Takes seconds at most."""
+        for failure in await side_by_side(each.index.finish() for each in self.all if each.index is not None):
+            if failure is not None:
+                raise failure
+
+    async def end_all(self, reason: str) -> None:
+        """The topic closes: everybody is told. Returns when no cursor is being made or deleted any more."""
+        everything = self.all
+        for subscription in everything:
+            subscription.is_fenced = True
+        async for subscription in in_slices(everything):
+            subscription.end_consumers(reason)
+        async with self._turn:
+            return
+
+    async def let_go(self) -> None:
+        """The topic has ended: they go in slices, not all at once with the topic."""
+        self._stop_hearing_of_cursors()
+        async for name in in_slices(list(self._by_name)):
+            self._by_name.pop(name, None)
+            self.durable.remove(name)
+
+
+def start_of_reader(ledger: ManagedLedger, request: SubscribeRequest) -> Position:
+    """The first position that a reader gets: the entry it names, of which it skips by itself what it has had.
+
+    A place beyond the end, or none, means what the initial position says (NonDurableCursorImpl).
+    """
+    start = request.start
+    if start is None or start > ledger.last_confirmed:
+        return EARLIEST if request.from_earliest else LATEST
+    return EARLIEST if start.ledger_id < 0 else start
+
+
+def in_the_way(consumers: Sequence[TopicConsumer], request: SubscribeRequest) -> list[TopicConsumer]:
+    """Whoever on another connection makes the subscription refuse this request, as Apache sees it: the exclusive consumer, and
+    those whose own hash ranges overlap. Pure."""
+    others = [other for other in consumers if other.type is request.type and other.request.address != request.address]
+    match request.type:
+        case SubscriptionType.EXCLUSIVE:
+            return others
+        case SubscriptionType.KEY_SHARED if request.key_shared.mode is KeySharedMode.STICKY:
+            overlaps = _overlaps_with(request.key_shared.hash_ranges)
+            return [other for other in others if any(map(overlaps, other.request.key_shared.hash_ranges))]
+    return []
+
+
+def _overlaps_with(ranges: Sequence[tuple[int, int]]) -> Callable[[tuple[int, int]], bool]:
+    """Whether a range shares a slot with one of these, which may overlap each other: found by halving."""
+    ordered = sorted(ranges)
+    starts = [start for start, _ in ordered]
+    ends = list(accumulate((end for _, end in ordered), max))
+
+    def overlaps(asked: tuple[int, int]) -> bool:
+        place = bisect_right(starts, asked[1])
+        return place > 0 and ends[place - 1] >= asked[0]
+
+    return overlaps
+
+
+def is_reserved(name: str) -> bool:
+    return name == DEDUPLICATION_CURSOR or name.startswith(REPLICATOR_PREFIX + ".")
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """BrokerError(NOT_ALLOWED) where a subscriber gives one of the broker's own: these name ledgers that it will delete."""
+    for key in internal(properties):
+        message = f"Subscription property {key}: names that begin with {' or '.join(OWN_PREFIXES)} are the broker's own"
+        raise BrokerError(ServerError.NOT_ALLOWED, message)
+
+
+def _check_same_durability(subscription: Subscription, durable: bool) -> None:
+    if subscription.cursor.durable and not durable:
+        raise BrokerError(ServerError.NOT_ALLOWED, "Durable subscription with the same name already exists.")
+    if durable and not subscription.cursor.durable:
+        raise BrokerError(ServerError.NOT_ALLOWED, "NonDurable subscription with the same name already exists.")
+
+
+def _compaction_first(cursor_names: Iterable[str]) -> list[str]:
+    """In the order given otherwise: whether compaction has a place is asked before all are loaded."""
+    return sorted(cursor_names, key=COMPACTION_CURSOR.__ne__)
