@@ -1,4 +1,4 @@
-"""What the README shows works as it stands there."""
+"""Examples, commands and sources of the README work as they are."""
 
 import os
 import re
@@ -79,10 +79,14 @@ def test_every_figure_names_a_benchmark_that_there_is() -> None:
     assert [each for each in named if not (ROOT / f"{each.replace('.', '/')}.py").is_file()] == []
 
 
-def test_every_source_of_the_comparison_is_used_and_every_reference_has_one() -> None:
-    sources = re.findall(r"^\[(\w+)\]: https://", README, re.MULTILINE)
+def test_every_cell_of_the_comparison_has_a_source_and_every_source_is_used() -> None:
+    sources = dict(re.findall(r"^\[(\w\d)\]: (\S+)", README, re.MULTILINE))
+    table = README.partition("\n## Beside others\n")[2].partition("\n[")[0]
+    rows = [line.strip("|").split("|")[1:] for line in table.splitlines() if line.startswith("| ") and "---" not in line][1:]
+    assert [cell for row in rows for cell in row if cell.strip() and not re.search(r"\[\w\d\] $", cell)] == []
     assert set(re.findall(r"\[(\w\d)\](?!:)", README)) == set(sources)
-    assert len(sources) == len(set(sources))
+    ours = [source.partition("#")[0] for source in sources.values() if not source.startswith("https://")]
+    assert [page for page in ours if not (ROOT / page).is_file()] == []
 
 
 def test_the_picture_says_in_words_what_it_shows_and_has_colours_for_the_dark() -> None:
