@@ -99,7 +99,7 @@ class CompactedLedger:
         return self._last
 
     async def _index_of(self, position: Position) -> int:
-        """Of the first copy at or after `position`, by binary search."""
+        """Index of the first copy at or after `position`, by binary search."""
         known = self._next.get(position)
         if known is not None:
             self._next.move_to_end(position)

@@ -18,7 +18,7 @@ LEDGER_PROPERTY = "CompactedTopicLedger"
 
 
 class CompactedTopic:
-    """Of one topic. `cursor` gives its `__compaction`, None while there is none."""
+    """Compacted part of one topic. `cursor` gives its `__compaction`, None while there is none."""
 
     def __init__(self, ledgers: LedgerStore | None, cursor: Callable[[], ManagedCursor | None]) -> None:
         self._ledgers = ledgers

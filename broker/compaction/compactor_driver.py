@@ -49,7 +49,7 @@ class CompactionMeter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a run did. `ledger_id` None: there was nothing new."""
+    """Result of a compaction. `ledger_id` None: there was nothing new."""
 
     ledger_id: int | None
     horizon: Position | None
@@ -59,7 +59,7 @@ class Compacted:
 
 
 class Compactor:
-    """Of one topic. `sifted` says which entries of a run are to be left out (aborted transactions); `end` where to stop."""
+    """Compactor of one topic. `sifted` gives the entries of a run to leave out (aborted transactions); `end` where to stop."""
 
     def __init__(
         self,

@@ -46,10 +46,10 @@ class KeyTable:
         self.slots = slots
 
     def note(self, key: bytes, mark: int) -> None:
-        """Its newest message; mark 0: it has none any more."""
+        """Notes the newest message of a key; mark 0: the key has no message any more."""
         self.reserve(1)
         note_key(self.slots, self.counts, key, mark)
 
     def newest(self, key: bytes) -> int:
-        """Its mark, -1 for none."""
+        """Mark of the key's newest message, -1 for none."""
         return newest(self.slots, key)

@@ -120,7 +120,7 @@ class Kept:
         self._header_bytes = header_bytes
 
     def of(self, portion: Portion) -> EntryBatch:
-        """What stays of it, as entries of a compacted ledger; it may be empty."""
+        """The portion's kept messages as entries of a compacted ledger; may be empty."""
         newest, run = self._newest, portion.run
         first = newest.numbers.first_of(run)
         verdicts = choose(run, portion.skipped, newest.table.slots, first, newest.retains_null_key)

@@ -45,7 +45,7 @@ class KeySharedMode(IntEnum):
 
 @record(frozen=True, slots=True)
 class KeySharedPolicy:
-    """What all consumers of a Key_Shared subscription have in common; who comes with another one is refused."""
+    """Policy that all consumers of a Key_Shared subscription share; a consumer that comes with another one is refused."""
 
     mode: KeySharedMode = KeySharedMode.AUTO_SPLIT
     allow_out_of_order: bool = False
@@ -85,7 +85,7 @@ class PermitsAdded:
 
 @record(frozen=True, slots=True)
 class WritabilityChanged:
-    """Its connection can take more bytes, or cannot (`ConsumerSink.is_writable`). Not writable: nothing is delivered to it."""
+    """Change of `ConsumerSink.is_writable`: a consumer gets no deliveries while its connection takes no bytes."""
 
     consumer: ConsumerId
     is_writable: bool
@@ -194,7 +194,7 @@ class CursorReset:
 
 @record(frozen=True, slots=True)
 class LimitsChanged:
-    """How many messages may be unacknowledged, from now on; 0: no limit. Nothing that was delivered is taken back."""
+    """New limits on unacknowledged messages; 0: no limit. Nothing that was delivered is taken back."""
 
     unacked_per_consumer: int
     unacked_together: int
@@ -202,7 +202,7 @@ class LimitsChanged:
 
 @record(frozen=True, slots=True)
 class DelaysChanged:
-    """How messages with a delivery time are treated from now on; not enabled: as if they had none.
+    """New treatment of messages with a delivery time; not enabled: they are treated as if they had none.
 
     One is at most `tick_ms` late. Not strict: what is due within a tick when it is read comes at once, so early one may be.
     """
@@ -214,7 +214,7 @@ class DelaysChanged:
 
 @record(frozen=True, slots=True)
 class IndexLoading:
-    """What waits for its time was stored and is being read: nothing new is to be read before IndexLoaded, which comes."""
+    """Stored delayed messages are being read: nothing new is to be read before IndexLoaded, which follows."""
 
 
 @record(frozen=True, slots=True)
@@ -368,7 +368,7 @@ class Dispatcher(Protocol):
     def has_consumers(self) -> bool: ...
     @property
     def delays(self) -> Delays | None:
-        """What waits for its time; not to be changed. None where nothing ever does."""
+        """Entries that wait for their time, not to be changed; None where entries never wait."""
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
         """Take the event, return what to do, in order."""
@@ -381,7 +381,7 @@ class Dispatcher(Protocol):
 
     @property
     def consumer_epoch(self) -> int | None:
-        """Of what `take_newest` gives away."""
+        """Consumer epoch of the deliveries that `take_newest` decides."""
 
     def state(self) -> DispatcherState: ...
     def consumer_state(self, consumer: ConsumerId) -> ConsumerState | None: ...

@@ -1,4 +1,4 @@
-"""Where drivers get their dispatcher: one function for each subscription type. Holds nothing."""
+"""Dispatcher factories for drivers: one function for each subscription type. Holds nothing."""
 
 from .contract import Dispatcher
 from .key_shared import KeySharedDispatcher

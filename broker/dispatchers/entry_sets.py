@@ -42,7 +42,7 @@ class EntrySet(EntrySetRow):
         return self._by_ledger.get(ledger_id) or BitMap()
 
     def ledgers(self) -> Iterator[tuple[int, BitMap]]:
-        """In order of ledgers; a snapshot, so that the set may change meanwhile."""
+        """Bitmaps in the order of ledgers; a snapshot, so that the set may change meanwhile."""
         return iter(sorted(self._by_ledger.items(), key=_ledger_id))
 
     def _ids(self, first: int, last: int | None = None) -> Iterable[int]:
@@ -54,7 +54,7 @@ class EntrySet(EntrySetRow):
         return sorted(ledger_id for ledger_id in known if ledger_id >= first and (last is None or ledger_id <= last))
 
     def ledgers_from(self, position: Position) -> Iterator[tuple[int, BitMap]]:
-        """As `ledgers`, of what is at or after the position."""
+        """Same as `ledgers`, for entries at or after the position."""
         for ledger_id in self._ids(position.ledger_id):
             entry_ids = self._by_ledger[ledger_id]
             if ledger_id == position.ledger_id and entry_ids.min() < position.entry_id:
@@ -164,7 +164,7 @@ class EntrySet(EntrySetRow):
 
 
 def entry_set(positions: Iterable[Position]) -> EntrySet:
-    """Of single positions, as a client names them."""
+    """Set of single positions, as a client names them."""
     ids: dict[int, list[int]] = {}
     for ledger_id, entry_id in positions:
         if 0 <= entry_id <= _LARGEST_ENTRY_ID:

@@ -130,7 +130,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._keys.given_back(entries)
 
     def _take_in(self, ledger_id: int, entry_ids: BitMap) -> None:
-        """Whose they are is known when they are read: all that is not acknowledged is."""
+        """Takes in all unacknowledged entries; their owners are known when they are read."""
         self._start_again()
 
     def _drop(self, ledger_id: int, entry_ids: BitMap, had: BitMap) -> None:
@@ -159,7 +159,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._due.update(entries)
 
     def _rest(self) -> None:
-        """What waits is dealt anew: who comes next may have another policy. All of it goes before what was never read."""
+        """Deals waiting entries anew: the next consumer may have another policy. All of them go before what was never read."""
         self._due.update(self._keys.waiting())
         self._keys.clear()
 
@@ -194,7 +194,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             self._was_replay = False
 
     def _read_new(self, entries_max: int, effects: list[Effect]) -> None:
-        """What is due goes first: some of it may be older than what was never read, and of the same key."""
+        """Takes due entries first: some may be older than entries that were never read, and of the same key."""
         if self._due:
             read = self._read_again(self._due.ledgers(), entries_max)
             self._due_read = read.read_id
@@ -203,7 +203,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             effects.append(self._reader.read_on(min(self._entries_max(entries_max), self._look_ahead_left())))
 
     def _rooms(self) -> dict[int, int]:
-        """Who has room, and how much."""
+        """Consumers with room, and how much."""
         rooms: dict[int, int] = {receiver.consumer: self._receivers.room(receiver) for receiver in self._receivers}
         return {consumer: room for consumer, room in rooms.items() if room}
 
@@ -244,7 +244,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         return unowned
 
     def _note_chunks(self, answer: EntriesRead, given: "Mapping[int, array[int]]") -> None:
-        """Who has begun which message in chunks, and who has got the last chunk."""
+        """Notes which consumers have begun which chunked message, and which have got the last chunk."""
         if not answer.metadata.any_flags & FLAG_CHUNK:
             return
         run, flags = answer.run, answer.metadata.flags
@@ -295,7 +295,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._note_chunks(answer, given)
 
     def _picked(self, ledger_id: int, rooms: Mapping[int, int], start: Position, picks: BitMap) -> BitMap:
-        """Of what was picked what may go: of each consumer nothing that comes after what was not picked and waits too."""
+        """Picked entries that may go: for each consumer none that comes after an unpicked entry which waits too."""
         found = BitMap()
         for consumer in rooms:
             ready = self._keys.ready_in(ledger_id, (consumer,), start)
@@ -304,7 +304,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         return found
 
     def _unknown(self, answer: EntriesRead) -> BitMap | None:
-        """Where entries are read again after being passed over: those that are neither delivered nor waiting."""
+        """Entries neither delivered nor waiting, where entries are read again after being passed over."""
         run = answer.run
         if self._read_again_until is None:
             return None

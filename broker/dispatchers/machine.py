@@ -1,4 +1,4 @@
-"""What every dispatcher is made of: one reader, one timer, and the order in which an event is handled.
+"""Base of every dispatcher: one reader, one timer, and the order in which an event is handled.
 
 An event changes the state; then the dispatcher reads on if somebody can take more; then the timer is set. Reads that are
 outdated end here.
@@ -119,7 +119,7 @@ class Machine(MachineRow, ABC):
 
     @property
     def consumer_epoch(self) -> int | None:
-        """Of the deliveries that `take_newest` decides."""
+        """Consumer epoch of the deliveries that `take_newest` decides."""
         return None
 
     def _on_answer(self, read: Read, answer: Answer, now_ms: int, effects: list[Effect]) -> None:
@@ -139,8 +139,8 @@ class Machine(MachineRow, ABC):
                 assert_never(answer)
 
     def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int) -> bool:
-        """As `handle` of EntriesAcknowledged, of one entry, where it has no effects. False: nothing has changed, and that has
-        to come: test_single_acknowledgements.py."""
+        """Same as `handle` of EntriesAcknowledged, for one entry, where it has no effects. False: nothing has changed, and
+        `handle` has to be called: test_single_acknowledgements.py."""
         return False
 
     @property
@@ -149,7 +149,7 @@ class Machine(MachineRow, ABC):
 
     @property
     def delays(self) -> Delays | None:
-        """What waits for its time."""
+        """Entries that wait for their time."""
         return None
 
     @abstractmethod
@@ -171,7 +171,7 @@ class Machine(MachineRow, ABC):
         """Give away what can be given; the reader stands after the run already."""
 
     def _on_picked(self, read: Read, answer: EntriesPicked, effects: list[Effect]) -> None:
-        """As `_on_read`, of a read with picks."""
+        """Same as `_on_read`, for a read with picks."""
         raise AssertionError("nothing was to be picked")
 
     @abstractmethod
@@ -180,7 +180,7 @@ class Machine(MachineRow, ABC):
 
     @abstractmethod
     def _go_on(self, now_ms: int, effects: list[Effect]) -> None:
-        """What is due now; then a read, if somebody can take more."""
+        """Takes what is due now, then reads if some consumer can take more."""
 
     def _deadline_ms(self) -> int | None:
         """A time that this dispatcher waits for, reads apart."""

@@ -1,4 +1,4 @@
-"""What Shared and Key_Shared have in common: pending entries per consumer, redelivery, and reading for whoever has room.
+"""Base of Shared and Key_Shared: pending entries per consumer, redelivery, and reading for consumers with room.
 
 Entries that are to be delivered again wait in a replay set, which the two keep in their own way. Replay comes first, then new
 entries (Apache: PersistentDispatcherMultipleConsumers).
@@ -301,7 +301,7 @@ class MultipleConsumersDispatcher(Machine):
             self._reader.move_to(None)
 
     def _start_again(self) -> None:
-        """At the cursor's place, with nothing delivered: a seek, or nobody is there any more."""
+        """Starts at the cursor's position, with nothing delivered: after a seek, or when all consumers have left."""
         self._receivers.clear()
         self._redeliveries.clear()
         self._reader.move_to(None)
@@ -309,17 +309,17 @@ class MultipleConsumersDispatcher(Machine):
         self._clear()
 
     def _stay(self) -> None:
-        """Nobody is there, but very much may be held back: who comes next goes on from here; it is not read again."""
+        """Keeps the place without consumers where much may be held back: the next one goes on here, without another read."""
         self._redeliveries.clear()
         self._reader.cancel()
         self._rest()
 
     def _entries_max(self, room: int) -> int:
-        """How many to read at once for that much room."""
+        """Number of entries to read at once for that much room."""
         return self._settings.dispatcher_max_read_batch_size if self._reads_far else self._reader.entries_for(room)
 
     def _judge(self, answer: EntriesRead, wanted: BitMap | None) -> tuple[BitMap | None, BitMap | None]:
-        """Of these entries of a run (None: all): what is to be delivered, and what is held back (None: nothing)."""
+        """Splits these entries of a run (None: all) into those to deliver and those held back (None: nothing)."""
         held = self._held_back.of(answer)
         if held is None:
             return wanted, None
@@ -338,7 +338,7 @@ class MultipleConsumersDispatcher(Machine):
         return replay(self._reader, waiting, entries_max, self._settings.dispatcher_max_read_batch_size)
 
     def _forget_unread(self, read: Read, answer: EntriesRead) -> None:
-        """What was to be read again and comes before the run is not there."""
+        """Forgets entries that were to be read again and come before the run: they are not there."""
         if read.picks is None and read.position is not None:
             self._forget_gone(read.position, Position(answer.run.ledger_id, answer.run.first_entry_id))
 

@@ -56,7 +56,7 @@ class Receivers(ReceiversRow):
         self.limit(settings.max_unacked_messages_per_consumer, settings.max_unacked_messages_per_subscription)
 
     def limit(self, each: int, together: int) -> None:
-        """From now on. Who is beyond it is blocked, whoever was blocked and is down to half of it is so no more."""
+        """Sets the limits. A consumer beyond them is blocked; a blocked one that is down to half of its limit is freed."""
         self._limit, self._limit_together = each or UNLIMITED, together or UNLIMITED
         for receiver in self._by_id.values():
             receiver.is_blocked = _is_blocked(receiver.is_blocked, receiver.unacked_messages, self._limit)
@@ -79,20 +79,20 @@ class Receivers(ReceiversRow):
         self._by_id[receiver.consumer] = receiver
 
     def remove(self, receiver: Receiver) -> EntrySet:
-        """What it had pending."""
+        """Removes a receiver; returns its pending entries."""
         del self._by_id[receiver.consumer]
         for ledger_id, entry_ids in receiver.pending.ledgers():
             self._uncount(receiver, ledger_id, entry_ids)
         return receiver.pending
 
     def room(self, receiver: Receiver) -> int:
-        """How many messages it may get now; 0 or more."""
+        """Number of messages that the receiver may get now; 0 or more."""
         if self.is_blocked or receiver.is_blocked or not receiver.is_writable:
             return 0
         return max(0, min(receiver.permits, self._limit - receiver.unacked_messages, self.room_together()))
 
     def room_together(self) -> int:
-        """How many messages all of them may get now."""
+        """Number of messages that all receivers may get now."""
         return 0 if self.is_blocked else max(0, self._limit_together - self.unacked_messages)
 
     def delivered(self, receiver: Receiver, ledger_id: int, entry_ids: BitMap, costs: Sequence[int] | None, total: int) -> None:
@@ -107,7 +107,7 @@ class Receivers(ReceiversRow):
         self.is_blocked = self.is_blocked or self.unacked_messages >= self._limit_together
 
     def delivered_run(self, receiver: Receiver, run: EntryRun, metadata: RunMetadata) -> None:
-        """As `delivered`, of all entries of a run."""
+        """Same as `delivered`, for all entries of a run."""
         messages, first, count = metadata.message_count, run.first_entry_id, len(run.offsets) - 1
         receiver.pending.add_range(run.ledger_id, first, first + count)
         receiver.permits -= messages
@@ -130,7 +130,7 @@ class Receivers(ReceiversRow):
         return found
 
     def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int) -> bool:
-        """As `acknowledged`, of one entry that this consumer has. False: it has not, and nothing has changed."""
+        """Same as `acknowledged`, for one entry. False: the consumer does not have it, and nothing has changed."""
         receiver = self._by_id.get(consumer)
         if receiver is None or not receiver.pending.remove_entry(ledger_id, entry_id):
             return False

@@ -1,4 +1,4 @@
-"""How often each entry was redelivered, in memory, for the entries that were (Apache: InMemoryRedeliveryTracker).
+"""Redelivery counts per entry, in memory, for the entries that were redelivered (Apache: InMemoryRedeliveryTracker).
 
 A negative acknowledgement or timeout counts; a consumer that leaves does not (observed with Apache 4.0.8); when all consumers
 have left, or the cursor is reset, it starts again. Entries are forgotten when they are acknowledged.
@@ -35,7 +35,7 @@ class Redeliveries:
             counts[entry_id] = min(counts.get(entry_id, 0) + 1, _LARGEST)
 
     def of(self, run: EntryRun, indexes: range | Sequence[int]) -> list[int] | None:
-        """For the entries at these indexes; None when all are 0."""
+        """Counts for the entries at these indexes; None when all are 0."""
         counts = self._by_ledger.get(run.ledger_id)
         if not counts:
             return None

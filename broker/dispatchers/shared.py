@@ -74,7 +74,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         self._replay.update(entries)
 
     def _rest(self) -> None:
-        """What was pending waits in the replay set already."""
+        """Pending entries wait in the replay set already."""
 
     def _clear(self) -> None:
         self._replay.clear()
@@ -109,7 +109,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         return receiver.consumer
 
     def _receiver_of_all(self, entries: int, messages: int) -> Receiver | None:
-        """Who gets them together: whose turn it is gets one entry, who is alone all that there is room for."""
+        """Receiver of all entries together: the next in turn takes one entry, a single consumer all that there is room for."""
         receivers = self._receivers
         if entries == 1:
             turn = self._turns.take(receivers.room)
@@ -118,7 +118,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         return receiver if receiver is not None and messages <= receivers.room(receiver) else None
 
     def _first(self) -> Position | None:
-        """Where to read again."""
+        """First position to read again."""
         if self._picked_to is not None:
             first = self._replay.first_from(self._picked_to)
             if first is not None:
@@ -166,7 +166,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         self._hold(answer, held, found, read)
 
     def _hold(self, answer: EntriesRead, held: BitMap | None, found: Readable, read: Read) -> None:
-        """Of a run that could not be given away as a whole, the rest is read again: what is held back there too."""
+        """Holds the rest of a run that could not be delivered as a whole, for another read: held-back entries too."""
         if not read.is_replay:
             self._reads_far = held is not None and 2 * len(held) > answer.run.count
         if held is None:
@@ -209,7 +209,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
                 self._replay.remove(found.run.ledger_id, entry_ids)
 
     def _hand_out_singly(self, found: Readable, flags: Sequence[int], effects: list[Effect], *, is_replay: bool) -> int:
-        """As `_hand_out`, of a run with chunks among it: one by one, and each of those where the rest of its message is."""
+        """Same as `_hand_out`, for a run with chunks: one entry at a time, each chunk to the receiver of its message."""
         place = 0
         spans: dict[Receiver, list[Span]] = {}
         room = {receiver: self._receivers.room(receiver) for receiver in self._receivers}

@@ -265,7 +265,7 @@ class SingleActiveDispatcher(Machine):
         self._tell_all(effects)
 
     def _tell_all(self, effects: list[Effect]) -> None:
-        """Whom it concerns: the newcomer and those for whom it changed. A successor hears of it when it begins."""
+        """Notifies the new consumer and those whose state changed. A successor is notified when it begins."""
         for candidate in self._candidates.values() if self._is_failover else ():
             is_active = candidate is self._active
             if candidate.was_told is not is_active and candidate is not self._successor:

@@ -1,4 +1,4 @@
-"""What stats and CONSUMER_STATS ask of a dispatcher. Pure data."""
+"""State of a dispatcher as stats and CONSUMER_STATS need it. Pure data."""
 
 from typing import NewType
 
@@ -11,7 +11,7 @@ ConsumerId = NewType("ConsumerId", int)
 
 @record(frozen=True, slots=True)
 class ConsumerState:
-    """What stats and CONSUMER_STATS ask of a consumer. `hash_ranges`: inclusive, Key_Shared only."""
+    """State of a consumer for stats and CONSUMER_STATS. `hash_ranges`: inclusive, Key_Shared only."""
 
     consumer: ConsumerId
     name: str
@@ -25,7 +25,7 @@ class ConsumerState:
 
 @record(frozen=True, slots=True)
 class DispatcherState:
-    """What stats ask of a subscription. `draining_hashes`: Key_Shared slots that wait for a former owner."""
+    """State of a subscription for stats. `draining_hashes`: Key_Shared slots that wait for a former owner."""
 
     unacked_messages: int
     is_blocked_on_unacked: bool

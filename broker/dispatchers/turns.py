@@ -1,4 +1,4 @@
-"""Whose turn it is among the consumers of a Shared subscription: by priority level, and round about within one.
+"""Turns of the consumers of a Shared subscription: by priority level, and round robin within one.
 
 Levels 0, 1, ... are served in order: the next one only while nobody above has room. With few permits a turn is one message, so
 that C1, C2, C3 with 2, 1, 1 permits get C1, C2, C3, C1; with plenty it is a span of up to

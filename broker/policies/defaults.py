@@ -1,4 +1,4 @@
-"""What holds for a topic: its own policies before its namespace's before the broker's settings, member by member. Pure."""
+"""Resolution of policies: a topic's own before its namespace's before the broker's settings, member by member. Pure."""
 
 from dataclasses import fields
 from typing import Any
@@ -27,7 +27,7 @@ _MEMBERS = tuple(each.name for each in fields(EffectivePolicies))
 
 
 def broker_defaults(settings: TopicSettings, dispatchers: DispatcherSettings) -> EffectivePolicies:
-    """Where neither a namespace nor a topic says anything."""
+    """Policies where neither a namespace nor a topic sets any."""
     quota = _default_quota(settings)
     return EffectivePolicies(
         message_ttl_seconds=settings.ttl_duration_default_in_seconds,
@@ -86,7 +86,7 @@ def _resolved(name: str, levels: tuple[TopicPolicies, TopicPolicies, EffectivePo
 
 
 def effective(policies: TopicPolicies, settings: TopicSettings) -> EffectivePolicies:
-    """Of a namespace whose topics say nothing, with the dispatchers' settings as they come."""
+    """Policies of a namespace whose topics set none, with the dispatchers' default settings."""
     return resolve(broker_defaults(settings, DispatcherSettings()), policies)
 
 

@@ -55,7 +55,7 @@ class _Document:
 
 
 def from_namespace_document(document: Mapping[str, Any], cluster: str) -> TopicPolicies:
-    """Of /admin/policies/{tenant}/{namespace}, for a broker of this cluster."""
+    """Reads a document of /admin/policies/{tenant}/{namespace}, for a broker of this cluster."""
     given = _Document(document)
     return TopicPolicies(
         message_ttl_seconds=given.get("message_ttl_in_seconds", parse_number),
@@ -91,7 +91,7 @@ def from_namespace_document(document: Mapping[str, Any], cluster: str) -> TopicP
 
 
 def from_topic_document(document: Mapping[str, Any]) -> TopicPolicies:
-    """Of a PulsarEvent's topicPoliciesEvent.policies."""
+    """Reads a PulsarEvent's topicPoliciesEvent.policies."""
     given = _Document(document)
     return TopicPolicies(
         message_ttl_seconds=given.get("messageTTLInSeconds", parse_number),

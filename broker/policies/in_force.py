@@ -25,7 +25,7 @@ class SharedPolicies:
 
 
 class PoliciesInForce:
-    """By the broker's settings until the namespace's policies are known."""
+    """Policies of one topic now: the broker's settings until the namespace's policies are known."""
 
     def __init__(self, settings: TopicSettings, dispatchers: DispatcherSettings, shared: SharedPolicies) -> None:
         self._settings = settings
@@ -35,5 +35,5 @@ class PoliciesInForce:
         self.apply(NOTHING_SAID, NOTHING_SAID)
 
     def apply(self, namespace: TopicPolicies, topic: TopicPolicies) -> None:
-        """From now on, with the broker's settings as they are now."""
+        """Applies these policies from now on, with the broker's settings as they are now."""
         self.current = self._shared.one(resolve(broker_defaults(self._settings, self._dispatchers), namespace, topic))

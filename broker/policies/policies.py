@@ -1,4 +1,4 @@
-"""What is said of topics at three levels: the broker's settings, a namespace's policies, a topic's own. Pure data.
+"""Policies of topics at three levels: the broker's settings, a namespace's policies, a topic's own. Pure data.
 
 Names are Apache's (Policies, TopicPolicies, HierarchyTopicPolicies). A member that is None says nothing, and the level above it
 holds. A quota's limit of -1 is none; of a rate 0 or less is none; a maximum of 0 is none.
@@ -129,7 +129,7 @@ class PersistencePolicy:
 
 @record(frozen=True, slots=True)
 class TopicPolicies:
-    """Of one level, a namespace's or a topic's."""
+    """Policies of one level, a namespace's or a topic's."""
 
     message_ttl_seconds: int | None = None
     retention: RetentionPolicy | None = None
@@ -202,7 +202,7 @@ EXEMPT = TopicPolicies(
 
 @record(frozen=True, slots=True)
 class EffectivePolicies:
-    """What holds for a topic. Of `message_ttl_seconds` 0: nothing expires; `persistence` None: as ledgers are by default."""
+    """Policies in force for a topic. `message_ttl_seconds` 0: nothing expires; `persistence` None: the ledgers' defaults."""
 
     message_ttl_seconds: int
     retention: RetentionPolicy

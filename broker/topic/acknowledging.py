@@ -214,5 +214,5 @@ def _properties_of_mark(old: Mapping[str, int], given: Mapping[str, int]) -> dic
 
 
 def _unacknowledged(ack_set: Sequence[int] | None, batch_size: int) -> int:
-    """How many messages of a batch are unacknowledged; None: all."""
+    """Number of unacknowledged messages of a batch; None: all."""
     return batch_size if ack_set is None else sum((word & 0xFFFF_FFFF_FFFF_FFFF).bit_count() for word in ack_set)

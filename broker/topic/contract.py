@@ -66,14 +66,14 @@ class ProducerSink(Protocol):
         """The whole run is durable; called in the order of publish."""
 
     def part_stored(self, part: SentPart) -> None:
-        """As `receipts`, of what `Producer.take_part` has taken."""
+        """Same as `receipts`, for a part that `Producer.take_part` has taken."""
 
     def send_failed(self, run: SendRun, code: ServerError, message: str) -> None:
         """The whole run was not stored; called in the same order as receipts."""
 
     def hold_reading(self) -> None:
-        """It has published more than a rate allows: read nothing from its connection until `resume_reading`, which comes also
-        when the producer ends. What was read already is published all the same."""
+        """Read nothing from the producer's connection until `resume_reading`: it has published more than a rate allows. That
+        comes also when the producer ends. Messages that were read already are published all the same."""
 
     def resume_reading(self) -> None: ...
     def ready(self, topic_epoch: int) -> None:
@@ -107,18 +107,18 @@ class Producer(Protocol):
 
     @property
     def message_size_max(self) -> int:
-        """In bytes, with metadata, as the topic's policies say; 0: as the broker does."""
+        """Bytes with metadata, by the topic's policies; 0: the broker's maximum."""
 
     @property
     def delay_ms_max(self) -> int:
-        """How long after it was published a message may be delivered (delayedDeliveryMaxDelayInMillis); 0: however late."""
+        """Longest delay of a delivery after the publish (delayedDeliveryMaxDelayInMillis); 0: no limit."""
 
     @property
     def is_encryption_required(self) -> bool:
-        """Of each message, as the topic's policies say."""
+        """Whether each message has to be encrypted, by the topic's policies."""
 
     def take_part(self, sends: SendMix, place: int, now: float) -> SentPart | None:
-        """As `publish`, of a part of what a read brought; the caller hands all of them to `bookkeeper.together.send`.
+        """Same as `publish`, for a part of one read; the caller hands all parts to `bookkeeper.together.send`.
 
         `now`: the loop's time. None: nothing has changed, `publish` has to be called.
         """
@@ -180,7 +180,7 @@ class ConsumerSink(Protocol):
         """False while the peer does not read what was sent; the dispatcher then pauses this consumer."""
 
     async def is_alive(self) -> bool:
-        """As a producer's."""
+        """Same as a producer's."""
 
     def deliver(
         self,
@@ -222,7 +222,7 @@ class LastMessage:
 
 @record(frozen=True, slots=True)
 class ConsumerStats:
-    """What CONSUMER_STATS and the admin's stats need of a consumer; rates are per second over the last minute."""
+    """Values of a consumer for CONSUMER_STATS and the admin's stats; rates are per second over the last minute."""
 
     message_rate_out: float
     byte_rate_out: float
@@ -250,14 +250,15 @@ class Consumer(Protocol):
     def flow(self, permits: int) -> None: ...
     def acknowledge_run(self, run: AckRun) -> None: ...
     def acknowledge_entry(self, ledger_id: int, entry_id: int) -> None:
-        """As `acknowledge_run`, of one entry."""
+        """Same as `acknowledge_run`, for one entry."""
 
     def acknowledge(self, acknowledgement: Acknowledgement) -> None:
         """BrokerError(NOT_ALLOWED) for a cumulative one on Shared and Key_Shared."""
 
     async def acknowledge_in(self, txn_id: TxnId, acknowledgement: Acknowledgement) -> None:
-        """In a transaction: counts when that is committed. It is stored when this returns. BrokerError(TRANSACTION_CONFLICT)
-        when one of the messages is acknowledged already, or by another transaction: then none of them is by this one."""
+        """Acknowledges in a transaction: counts when that is committed. The acknowledgement is stored when this returns.
+        BrokerError(TRANSACTION_CONFLICT) when one of the messages is acknowledged already, or by another transaction: then
+        none of them is acknowledged by this one."""
 
     async def acknowledgements_stored(self) -> None:
         """Return when what the subscription has acknowledged until now would survive a crash (if it is durable)."""
@@ -278,7 +279,7 @@ class Consumer(Protocol):
 
 @record(frozen=True, slots=True)
 class TopicActivity:
-    """What decides whether a topic is inactive (brokerDeleteInactiveTopicsMode). Cursors of readers do not count."""
+    """Values that decide whether a topic is inactive (brokerDeleteInactiveTopicsMode). Cursors of readers do not count."""
 
     producers: int
     consumers: int
@@ -337,11 +338,11 @@ class Topic(Protocol):
         """SUBSCRIPTION_NOT_FOUND; CONSUMER_BUSY while consumers are connected and not `force`."""
 
     async def end_transaction(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
-        """What was published in it is durably committed or aborted when it returns, also if it was before. What is open of
-        transactions of its coordinator up to `low_water_mark` is aborted. TRANSACTION_CONFLICT: it has ended the other way."""
+        """Commits or aborts the messages that were published in it: durably done when this returns, also if it was before. Open
+        transactions of its coordinator up to `low_water_mark` are aborted. TRANSACTION_CONFLICT: it has ended the other way."""
 
     async def end_acknowledgements(self, subscription: str, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
-        """As `end_transaction`, of what was acknowledged in it on a subscription; nothing happens when that is not there."""
+        """Same as `end_transaction`, for acknowledgements on a subscription; nothing happens when that is not there."""
 
     async def terminate(self) -> None:
         """No more messages, for ever; whoever has acknowledged all gets REACHED_END_OF_TOPIC."""

@@ -1,4 +1,4 @@
-"""What topics are made of that store what they get, and what others put in its place (`non_persistent`)."""
+"""Parts of a topic that stores its messages, and their replacements in `non_persistent`."""
 
 from dataclasses import dataclass
 

@@ -20,7 +20,7 @@ SnapshotsOf = Callable[[str], SnapshotStore | None]
 
 
 def no_snapshots(topic: str) -> SnapshotStore | None:
-    """Nobody takes transactions."""
+    """No store of snapshots: the broker takes no transactions."""
     return None
 
 

@@ -15,7 +15,7 @@ from .statistics.compaction_status import CompactionStatus
 
 @dataclass(frozen=True, slots=True)
 class BacklogAnalysis:
-    """What was counted by reading; `is_whole` False: the bound came first (AnalyzeSubscriptionBacklogResult.aborted)."""
+    """Counts made by reading; `is_whole` False: the bound came first (AnalyzeSubscriptionBacklogResult.aborted)."""
 
     first: Position | None
     last: Position | None
@@ -31,7 +31,7 @@ class TopicUpkeep(Protocol):
     @property
     def policies(self) -> EffectivePolicies: ...
     def apply(self, namespace: TopicPolicies, topic: TopicPolicies = NOTHING_SAID) -> None:
-        """What its namespace and it itself say, from now on."""
+        """Applies the policies of its namespace and its own, from now on."""
 
     async def expire(self) -> None:
         """Acknowledge what is older than the time to live."""
@@ -59,7 +59,7 @@ class TopicOperations(Protocol):
 
     @property
     def log(self) -> ManagedLedger:
-        """For looking at, not for writing."""
+        """The topic's log, for looking at, not for writing."""
 
     def has_subscription(self, subscription: str) -> bool: ...
     def subscription_names(self) -> list[str]: ...
@@ -100,7 +100,7 @@ class TopicOperations(Protocol):
         """Bytes from that entry on, about (`backlog_bytes`)."""
 
     async def earliest_publish_time_ms(self, subscription: str) -> int:
-        """Of the first message that is not acknowledged; 0 when all are."""
+        """Publish time of the first unacknowledged message; 0 when all are acknowledged."""
 
     async def oldest_in_backlog(self) -> tuple[str, int] | None:
         """The durable subscription that is furthest behind, and how many seconds ago its next message was published."""

@@ -27,7 +27,7 @@ ACCESS_MODE_NAMES = ("Shared", "Exclusive", "WaitForExclusive", "ExclusiveWithFe
 def samples(
     publishers: Publishers, subscriptions: Iterable[Subscription], consumers: ConsumerTotals, seconds: float
 ) -> Iterator[Callable[[], None]]:
-    """What takes the rates of the time since the last call, a part for each producer, subscription and consumer."""
+    """Steps that sample the rates since the last call, a step for each producer, subscription and consumer."""
     yield partial(publishers.rates.sample, publishers.counters, seconds)
     for producer in publishers.all:
         yield partial(producer.rates.sample, producer.counters, seconds)
@@ -60,7 +60,7 @@ class StatsParts:
         self._ledgers = ledgers
 
     def works(self, subscriptions: Iterable[Subscription], producers: Iterable[TopicProducer]) -> Iterator[Callable[[], None]]:
-        """What adds them, a work for each."""
+        """Steps that add up the stats, one for each subscription and producer."""
         yield from (partial(self.add_subscription, each) for each in subscriptions)
         yield from (partial(self.add_publisher, each) for each in producers)
 

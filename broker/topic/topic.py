@@ -335,7 +335,7 @@ class PersistentTopic:
             raise broker_error(error) from error
 
     async def _delete_beside(self) -> None:
-        """What cursors name. No other broker can have the log any more: nothing is taken from it, nor left without an owner."""
+        """Deletes the ledgers that cursors name. No other broker can have the log any more: no ledger is needed or lost."""
         await self.compaction.delete()
         async for subscription in in_slices(self.subscriptions.all):
             await subscription.transactions.delete()
@@ -377,7 +377,7 @@ class PersistentTopic:
         self._last_active_ms = self._now_ms()
 
     def _now_ms(self) -> int:
-        """Of the loop: no step of the wall clock makes a topic look unused for longer than it was (Apache: System.nanoTime)."""
+        """Loop time: no step of the wall clock makes a topic look unused for longer than it was (Apache: System.nanoTime)."""
         return int(self._loop.time() * 1000)
 
     async def drop_subscription(self, subscription: Subscription) -> None:
@@ -387,7 +387,7 @@ class PersistentTopic:
         self.subscriptions.abandon_if_useless(subscription)
 
     def run_task(self, work: Coroutine[Any, Any, None]) -> None:
-        """For as long as the topic lives. A failure in it is ours: the topic closes."""
+        """Runs the work while the topic lives. A failure in it is a bug of ours: the topic closes."""
         task = self._loop.create_task(work)
         self._tasks[task] = None
         task.add_done_callback(self._task_ended)

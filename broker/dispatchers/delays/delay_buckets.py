@@ -1,4 +1,4 @@
-"""Which parts of what waits are to be stored, which stored ones are put together, and which are of no use any more. Pure.
+"""Choice of the delayed entries to store in buckets, of the buckets to merge, and of those to delete. Pure.
 
 A bucket says of some entries when they may be delivered: true for ever, so that none is ever wrong, only superfluous. It is
 superfluous when nothing waits any more between its first entry and its last one. Entries are stored in the order of the log,
@@ -45,7 +45,7 @@ class Bucket:
 
 @record(frozen=True, slots=True)
 class Store:
-    """What waits in [start, end), instead of these buckets."""
+    """Store the entries that wait in [start, end), instead of these buckets."""
 
     start: Position
     end: Position
@@ -77,7 +77,7 @@ def next_step(
     *,
     is_quiet: bool,
 ) -> Store | Drop | None:
-    """What is to be done now. `is_quiet`: nothing new has come to wait for long, and what there is is stored."""
+    """Returns the next step. `is_quiet`: no new entry has begun to wait for long; then what there is is stored."""
     waiting = Waiting(delays.waiting())
     useless = [bucket for bucket in buckets if not waiting.between(bucket.first, bucket.end)]
     if useless:
@@ -108,7 +108,7 @@ def _store(waiting: "Waiting", start: Position, reached: Position, count_min: in
 
 
 def _lost(buckets: Sequence[Bucket], waiting: "Waiting", count_min: int, count_max: int) -> Store | None:
-    """What no bucket is about, before one that is there: the one that was could not be read."""
+    """A bucket for waiting entries that no bucket covers, before a bucket that is there: the former one could not be read."""
     at = START
     for bucket in sorted(buckets, key=lambda bucket: bucket.first):
         found = _store(waiting, at, bucket.first, count_min, count_max) if at < bucket.first else None
@@ -119,7 +119,7 @@ def _lost(buckets: Sequence[Bucket], waiting: "Waiting", count_min: int, count_m
 
 
 def _merge(buckets: Sequence[Bucket], waiting: "Waiting", rule: BucketRule) -> Store | None:
-    """Of neighbours those of which least is left."""
+    """Merges those neighbours of which the fewest entries are left."""
     ordered = sorted(buckets, key=lambda bucket: bucket.first)
     best, least = None, rule.count_max + 1
     for start in range(len(ordered) - MERGED_MAX + 1):
@@ -132,14 +132,14 @@ def _merge(buckets: Sequence[Bucket], waiting: "Waiting", rule: BucketRule) -> S
 
 
 class Waiting:
-    """What waits, for counting: there may be very many ledgers."""
+    """Waiting entries, for counting: there may be very many ledgers."""
 
     def __init__(self, entries: EntrySet) -> None:
         self._ledgers = list(entries.ledgers())
         self._ids = [ledger_id for ledger_id, _ in self._ledgers]
 
     def between(self, start: Position, end: Position) -> int:
-        """How much waits in [start, end)."""
+        """Number of entries that wait in [start, end)."""
         count = 0
         for ledger_id, entry_ids in self._ledgers[
             bisect_left(self._ids, start.ledger_id) : bisect_right(self._ids, end.ledger_id)

@@ -31,7 +31,7 @@ _ITEM_BYTES = 8
 
 
 class Delays:
-    """Of one subscription. `tick_ms`: how exact it is."""
+    """Delayed entries of one subscription. `tick_ms`: how exact their times are."""
 
     def __init__(self, tick_ms: int) -> None:
         self._tick_ms = tick_ms
@@ -58,7 +58,7 @@ class Delays:
 
     @property
     def size_bytes(self) -> int:
-        """Of the items; the rest is small beside them."""
+        """Bytes of the items; the rest is small beside them."""
         return self._items * _ITEM_BYTES
 
     @property
@@ -66,15 +66,15 @@ class Delays:
         return len(self._buckets)
 
     def known_in(self, ledger_id: int) -> BitMap:
-        """What waits in a ledger; not to be changed."""
+        """Entries that wait in a ledger; not to be changed."""
         return self._waiting.in_ledger(ledger_id)
 
     def waiting(self) -> EntrySet:
-        """Not to be changed."""
+        """All waiting entries; not to be changed."""
         return self._waiting
 
     def next_ms(self) -> int | None:
-        """When to call `take_due` again."""
+        """Time of the next call of `take_due`."""
         if not self._count:
             return None
         starts = [(key & 0xFFFFFFFF) << 8 * level for level, key in enumerate(self._keys_min) if key is not None]
@@ -127,7 +127,7 @@ class Delays:
             self._base_ms = now_ms - now_ms % self._tick_ms
 
     def part(self, start: Position, end: Position) -> DelayedPart:
-        """What waits in [start, end) now, by time. In one go: a few nanoseconds for each that waits anywhere."""
+        """Entries that wait in [start, end) now, by time. One step: a few nanoseconds for each entry that waits anywhere."""
         wanted = self._waiting.between(start, end)
         is_wanted, ledger_of, high_of = bytearray(_NUMBERS_MAX), array("Q", [0]) * _NUMBERS_MAX, array("I", [0]) * _NUMBERS_MAX
         for ledger_id, entry_ids in wanted.ledgers():
@@ -148,7 +148,7 @@ class Delays:
         self._keep(in_buckets(items, now_tick))
 
     def _make_room(self, now_ms: int, numbers: int) -> int:
-        """For so many numbers more, if there can be, and for ticks; which tick it is now."""
+        """Makes room for so many numbers more, if possible, and for ticks; returns the present tick."""
         now_tick = self._tick(now_ms)
         are_numbers_used_up = len(self._places) + len(self._spent) + numbers > _NUMBERS_MAX - 2
         if not are_numbers_used_up and 0 <= now_tick <= TICKS_MAX // 2:
@@ -188,7 +188,7 @@ class Delays:
         return (now_ms - self._base_ms) // self._tick_ms
 
     def _unfold(self, key: int, now_tick: int) -> None:
-        """Its items go to buckets of lower levels; piece by piece, so that they are not in memory twice."""
+        """Moves the items of a bucket to buckets of lower levels, piece by piece: they are never in memory twice."""
         items = self._pop(key)
         while items:
             piece = items[-_PIECE:]
@@ -230,14 +230,14 @@ class Delays:
         return number
 
     def _forget_ledger(self, ledger_id: int) -> None:
-        """Its numbers may be given again one day, if nothing in it waits."""
+        """Gives up the ledger's numbers, if no entry in it waits; other ledgers may get them one day."""
         if not self._waiting.in_ledger(ledger_id):
             for number in self._numbers.pop(ledger_id, {}).values():
                 del self._places[number]
                 self._spent.add(number)
 
     def set_tick(self, tick_ms: int) -> None:
-        """How exact it is from now on; what waits already is no more exact than it was."""
+        """Sets the exactness of entries to come; entries that wait already become no more exact."""
         if self._count and tick_ms != self._tick_ms:
             buckets, self._buckets = self._buckets, {}
             self._keys_min = [None] * LEVELS

@@ -24,7 +24,7 @@ class _Begun(NamedTuple):
 
 
 class BegunSlots:
-    """Of one subscription. Bounded as what is unacknowledged is."""
+    """Begun slots of one subscription. Bounded by the number of unacknowledged entries."""
 
     def __init__(self) -> None:
         self._begun: dict[str, _Begun] = {}
@@ -55,7 +55,7 @@ class BegunSlots:
             self._forget(self._uuids[Position(ledger_id, entry_id)])
 
     def left(self, consumer: ConsumerId) -> None:
-        """What it had begun is begun anew by somebody else."""
+        """Messages that the consumer had begun are begun anew by another consumer."""
         for uuid in [uuid for uuid, each in self._begun.items() if each.consumer == consumer]:
             self._forget(uuid)
 

@@ -21,7 +21,7 @@ from ..permits import Receiver
 
 
 class Chunk(NamedTuple):
-    """Which message, and its place in it."""
+    """A chunk: its message, and its place in it."""
 
     uuid: str
     number: int
@@ -40,7 +40,7 @@ def chunk_of(run: EntryRun, entry_id: int) -> Chunk | None:
 
 
 class _Message:
-    """Its chunks that were read and are not acknowledged."""
+    """Chunks of one message that were read and are not acknowledged."""
 
     __slots__ = ("owner", "positions")
 
@@ -50,7 +50,7 @@ class _Message:
 
 
 class ChunkedMessages:
-    """Of one subscription. Bounded as what is unacknowledged and what waits to be delivered are."""
+    """Chunked messages of one subscription. Bounded by the unacknowledged entries and those that wait to be delivered."""
 
     def __init__(self) -> None:
         self._messages: dict[str, _Message] = {}
@@ -63,7 +63,7 @@ class ChunkedMessages:
         return bool(self._uuids)
 
     def read(self, chunk: Chunk, position: Position) -> Receiver | None:
-        """It was read; who is to get it. None: whose turn it is, as also when the first one is delivered again."""
+        """Notes a chunk that was read; returns its receiver. None: the next in turn, also for a first chunk delivered again."""
         is_again = position in self._uuids
         message = self._note(chunk, position)
         return message.owner if chunk.number or not is_again else None
@@ -90,7 +90,7 @@ class ChunkedMessages:
         return False
 
     def begun(self, chunk: Chunk, receiver: Receiver) -> None:
-        """It was given to this one, and so is the rest."""
+        """The chunk was given to this receiver, and so is the rest of its message."""
         self._messages[chunk.uuid].owner = receiver
 
     def wait(self, receiver: Receiver, position: Position) -> None:
@@ -103,12 +103,12 @@ class ChunkedMessages:
         return union(self._waiting.values())
 
     def take_ready(self, room: Callable[[Receiver], int]) -> EntrySet:
-        """What has waited for somebody who has room now."""
+        """Takes the entries that have waited for a receiver which has room now."""
         ready = [receiver for receiver in self._waiting if room(receiver)]
         return union([self._waiting.pop(receiver) for receiver in ready])
 
     def left(self, receiver: Receiver) -> EntrySet:
-        """What was this one's is nobody's; what has waited for it."""
+        """Releases the receiver's messages; returns the entries that have waited for it."""
         for message in self._messages.values():
             if message.owner is receiver:
                 message.owner = None

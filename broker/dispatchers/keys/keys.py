@@ -1,4 +1,4 @@
-"""Which entries of which keys are held or wait, and for whom: what keeps the order of a key.
+"""Order of keys: which entries of which keys are held or wait, and for which consumer.
 
 The rules. A slot (a hashed key) has one holder at a time: who has unacknowledged entries of it. Its entries go to its owner
 only while nobody else holds it, and never past an entry of that slot which waits. So an entry waits for its owner (in
@@ -49,11 +49,11 @@ class Keys:
         return self._waiting_entries - len(self._ready.get(NOBODY, ()))
 
     def slot(self, ledger_id: int, entry_id: int) -> int:
-        """Of one that is delivered or waits."""
+        """Slot of an entry that is delivered or waits."""
         return self._slots[ledger_id][entry_id]
 
     def known_in(self, ledger_id: int) -> BitMap:
-        """What is delivered or waits."""
+        """Entries of a ledger that are delivered or wait."""
         return BitMap(list(self._slots.get(ledger_id, ())))
 
     def first_ready(self, consumers: Iterable[int]) -> Position | None:
@@ -72,7 +72,7 @@ class Keys:
         return any(consumer not in self._ready for consumer in consumers)
 
     def next_ready(self, entries_max: Mapping[int, int]) -> EntrySet:
-        """What waits for nothing but these consumers; of each one the first few."""
+        """Entries that wait only for these consumers; the first few of each consumer."""
         found = EntrySet()
         for consumer, limit in entries_max.items():
             if consumer in self._ready:
@@ -80,7 +80,7 @@ class Keys:
         return found
 
     def ready_in(self, ledger_id: int, consumers: Iterable[int], start: Position) -> BitMap:
-        """What waits in a ledger for nothing but these consumers; leaving out who has something that waits before `start`."""
+        """Entries of a ledger that wait only for these consumers, but for consumers with an entry waiting before `start`."""
         found = BitMap()
         for consumer in consumers:
             theirs = self._ready.get(consumer)
@@ -198,7 +198,7 @@ class Keys:
             self._blocked.setdefault(slot, EntrySet()).add(ledger_id, BitMap((entry_id,)))
 
     def _unblock(self, slots: Sequence[int]) -> None:
-        """Nobody holds these slots any more: what waited for that is the owner's now."""
+        """Gives these slots, which no consumer holds any more, to their owners, with the entries that have waited for that."""
         for slot in slots:
             entries = self._blocked.pop(slot, None)
             if entries is not None:

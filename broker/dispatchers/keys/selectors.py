@@ -1,4 +1,4 @@
-"""Whose a key is: the slots 0..65535 of hashed keys, shared out among the consumers of a Key_Shared subscription.
+"""Owners of keys: the slots 0..65535 of hashed keys, shared out among the consumers of a Key_Shared subscription.
 
 Three ways, as in Apache: consistent hashing (the default), ranges split in halves, and ranges that the consumers bring. Which
 consumer gets which slot is nobody's contract in the first two; that few slots move when one comes or goes is.
@@ -62,7 +62,7 @@ class Selector(Protocol):
 
 
 def _assignment(pieces: Iterable[tuple[int, ConsumerId]]) -> Assignment:
-    """From (last slot, owner), ascending, with neighbours of one owner joined."""
+    """Assignment made of ascending (last slot, owner) pairs; neighbours of one owner are joined."""
     bounds, owners = array("I"), array("q")
     for bound, owner in pieces:
         if owners and owners[-1] == owner:

@@ -1,4 +1,4 @@
-"""What a dispatcher holds back because its time has not come: which entries of a run those are, by the policies in force.
+"""Entries of a run that a dispatcher holds back because their time has not come, by the policies in force.
 
 Owns the policies and when to be woken; `delays` keeps the entries. Entries are judged by their metadata whenever they are read,
 also when they come back: so a clock that was set back holds them again, and nothing else has to be exact.
@@ -18,7 +18,7 @@ _PARTS_OF_TICK = 10
 
 
 class HeldBack:
-    """Of one subscription."""
+    """Held-back entries of one subscription."""
 
     def __init__(self) -> None:
         self.delays = Delays(1)
@@ -30,7 +30,7 @@ class HeldBack:
         return len(self.delays) > 0
 
     def change(self, event: DelaysChanged) -> EntrySet:
-        """From now on; what waits no longer, because nothing does."""
+        """Changes the policy; returns the entries that wait no longer when delays are turned off."""
         self.is_enabled = event.is_enabled
         self._ahead_ms = 0 if event.is_strict else event.tick_ms
         self.delays.set_tick(max(1, event.tick_ms // _PARTS_OF_TICK))
@@ -55,7 +55,7 @@ class HeldBack:
         self.delays.add(answer.run.ledger_id, first, answer.deliver_times, indexes, answer.wall_ms)
 
     def take_known(self, event: IndexFound, ledger_id: int, gone: BitMap) -> None:
-        """What was stored of a ledger, but for what is gone. Nothing, when nothing waits."""
+        """Takes in a ledger's stored entries, without those that are gone; does nothing where delays are off."""
         if self.is_enabled and not self.delays.is_full:
             known, entry_ids, times = event.found[ledger_id]
             self.delays.add_known(ledger_id, known, entry_ids, times, event.acknowledged[ledger_id] | gone, event.wall_ms)

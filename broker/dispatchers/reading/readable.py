@@ -1,4 +1,4 @@
-"""What of a read can be delivered at all, and what it costs. Decides nothing about who gets it.
+"""Entries of a read that can be delivered at all, and their costs. Does not decide which consumer gets them.
 
 Not deliverable is what is acknowledged already, markers, and in a replay what nobody waits for. The common case (nothing of
 that, no batches) costs nothing per entry: the indexes are a range, the costs are None.

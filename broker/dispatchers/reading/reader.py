@@ -49,7 +49,7 @@ class Reader(ReaderRow):
         return (self.is_at_end or self._outstanding is not None) and self.retry_at_ms is None
 
     def entries_for(self, messages: int) -> int:
-        """How many entries to read for that many permits, going by the batches seen lately."""
+        """Number of entries to read for that many permits, by the batches seen lately."""
         wanted = -int(-messages // self._messages_per_entry)
         return max(1, min(wanted, self._settings.dispatcher_max_read_batch_size))
 
@@ -121,7 +121,7 @@ class Reader(ReaderRow):
         self._was_told_of_more = True
 
     def stay_at(self, position: Position | None) -> None:
-        """Not all that was read could be given away: read on from here."""
+        """Sets where to read on: not all entries that were read could be delivered."""
         self.position = position
         self.is_at_end = False
 
@@ -131,7 +131,7 @@ class Reader(ReaderRow):
         self.stay_at(position)
 
     def cancel(self) -> None:
-        """What is under way is outdated."""
+        """Marks the read under way as outdated."""
         if self._outstanding is not None and not self._outstanding.is_replay:
             self.is_at_end = False
         self._outstanding = None

@@ -1,4 +1,4 @@
-"""How to read again what waits for redelivery or has come due: it may be scattered, and reads are of consecutive entries.
+"""Reads of entries that wait for redelivery or are due: they may be scattered, and reads are of consecutive entries.
 
 Where the first that waits are the larger part of a stretch, the stretch is read. Otherwise as many entries as a read has are
 picked one by one, wherever they lie: so a round through the log takes few reads, however long the log is.
@@ -30,7 +30,7 @@ def replay(reader: Reader, waiting: Iterable[tuple[int, BitMap]], entries_max: i
 
 
 def first_of(waiting: Iterable[tuple[int, BitMap]], count: int) -> Picks:
-    """So many, or all there are."""
+    """The first `count` waiting entries, or all there are."""
     picks: list[tuple[int, BitMap]] = []
     for ledger_id, entry_ids in waiting:
         if count <= 0:

@@ -63,7 +63,7 @@ class IndexHost(Protocol):
 
 
 class DelayedIndex:
-    """Of one dispatcher. `begin` before its first consumer comes, `stir` when something waits."""
+    """Stored delayed messages of one dispatcher. `begin` before its first consumer comes, `stir` when an entry waits."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class DelayedIndex:
         return not working.cancelled() and working.exception() is None and working.result()
 
     def close(self) -> None:
-        """What is being written is given up at the next occasion. Closing twice is fine."""
+        """Ends the index: a write under way is given up at the next occasion. Closing twice is fine."""
         self._is_closed = True
         self._cancel_timer()
         if self._is_loading and self._working is not None:
@@ -180,7 +180,7 @@ class DelayedIndex:
             self._look_in(CHECK_SECONDS)
 
     def _work(self, work: Coroutine[Any, Any, bool]) -> None:
-        """It says whether it went well."""
+        """Runs the work, which returns whether it succeeded."""
         self._working = self._loop.create_task(work)
         self._working.add_done_callback(self._worked)
 
@@ -259,7 +259,7 @@ class DelayedIndex:
         return writer
 
     async def _stored(self, step: Store, bucket: Bucket) -> None:
-        """It counts. What it replaces is deleted next."""
+        """Adds the new bucket. Buckets that it replaces are deleted next."""
         self.buckets = [known for known in self.buckets if known not in step.replaced]
         self._useless |= {replaced.key: replaced.ledger_id for replaced in step.replaced}
         if not step.replaced:
@@ -268,7 +268,7 @@ class DelayedIndex:
         _log.info(line("delayed messages stored", of=self._label, ledger=bucket.ledger_id, bytes=bucket.size_bytes))
 
     async def _named_as_apache_does(self, step: Store, bucket: Bucket) -> Bucket:
-        """Where it can be."""
+        """Renames the bucket by Apache's scheme, where possible."""
         key = apache_bucket_key(bucket.first.ledger_id, bucket.last.ledger_id)
         others = [known for known in self.buckets if known is not bucket]
         is_taken = key in self._cursor.cursor_properties
@@ -316,7 +316,7 @@ def index_of(
     settings: DispatcherSettings,
     wall_ms: Callable[[], int],
 ) -> DelayedIndex | None:
-    """Of a new dispatcher; it is being loaded. None where there is nowhere to store it."""
+    """Index of a new dispatcher, with its load begun. None where there is no store for it."""
     if host.ledger_store is None or not cursor.durable:
         return None
     index = DelayedIndex(host, host.ledger_store, cursor, place, subscription, driver, settings, wall_ms)

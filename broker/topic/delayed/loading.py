@@ -59,7 +59,7 @@ class IndexLoader:
         self._failures = 0
 
     async def load(self, names: Mapping[str, int]) -> None:
-        """What is late goes first."""
+        """Loads the buckets, entries that are due already first."""
         opened = [bucket for key, ledger_id in names.items() if (bucket := await self._open(key, ledger_id)) is not None]
         failed: set[str] = set()
         for until in (self._wall_ms(), None):
@@ -90,7 +90,7 @@ class IndexLoader:
         return None
 
     def _limit(self) -> asyncio.Timeout:
-        """What cannot be had soon is done without: others wait for it, too. After some failures nothing is tried."""
+        """Time limit for one read: other dispatchers wait, too. After some failures no read is tried."""
         return asyncio.timeout(_STEP_SECONDS_MAX if self._failures < _FAILURES_MAX else 0)
 
     def _tell(self, key: str, error: Exception) -> None:
@@ -127,7 +127,7 @@ class IndexLoader:
         await asyncio.sleep(0)
 
     async def _load_acknowledged(self, ledger_id: int, first: int, last: int) -> None:
-        """Where that fails, entries that are acknowledged are looked at once more."""
+        """Loads acknowledged entries; where that fails, they are looked at once more."""
         if self._place.is_loaded(ledger_id, first, last):
             return
         try:
@@ -136,7 +136,7 @@ class IndexLoader:
             _log.warning(line("holes not loaded", of=self._label, ledger=ledger_id, error=error))
 
     def _acknowledged(self, ledger_id: int) -> BitMap:
-        """Of a ledger; up to mark-delete all."""
+        """Acknowledged entries of a ledger; up to mark-delete all."""
         mark = self._place.mark_delete
         if ledger_id > mark.ledger_id:
             return self._place.acknowledged_in(ledger_id)
@@ -161,7 +161,7 @@ class IndexLoader:
         return max((bucket.end for bucket in self.good), default=START)
 
     async def unacknowledged(self) -> list[tuple[int, BitMap]]:
-        """Of all entries before `end`."""
+        """Unacknowledged entries before `end`."""
         found: list[tuple[int, BitMap]] = []
         if self.end is None:
             return found

@@ -24,15 +24,15 @@ _READ_ENTRIES_MAX = 1000
 
 
 class DamagedBucket(Exception):
-    """It is not whole, or not what it should be: it will not be better another time."""
+    """The bucket is incomplete or malformed: another attempt will not help."""
 
 
 class BucketTooLarge(Exception):
-    """What names its entries does not fit an entry."""
+    """The names of the bucket's entries do not fit an entry."""
 
 
 def custom_metadata(key: str, topic: str, subscription: str) -> Mapping[str, bytes]:
-    """Who finds the ledger knows whose it is. Apache: LedgerMetadataUtils.buildMetadataForDelayedIndexBucket."""
+    """Metadata that names the ledger's owner. Apache: LedgerMetadataUtils.buildMetadataForDelayedIndexBucket."""
     return {
         "application": b"pulsar",
         "component": b"delayed-index-bucket",
@@ -43,7 +43,7 @@ def custom_metadata(key: str, topic: str, subscription: str) -> Mapping[str, byt
 
 
 class BucketContent:
-    """What is to be written of a part. Gathered piece by piece, with others having their turn in between."""
+    """Content of a part to write. Gathered piece by piece; other tasks have their turn in between."""
 
     def __init__(self, part: DelayedPart, segment_count: int) -> None:
         self.first, self.last = part.first, part.last

@@ -1,4 +1,4 @@
-"""How a consumer that reads what is compacted finds its way: the compacted ledger through the horizon, then the log.
+"""Reading of a consumer that reads compacted: the compacted ledger through the horizon, then the log.
 
 (Apache: CompactedTopicUtils, ServerCnx.handleGetLastMessageId.) Owns nothing but where the consumer began. A place in ledgers
 that are trimmed is known to the compacted ledger alone; a cursor cannot be there, so a consumer that has acknowledged nothing
@@ -18,7 +18,7 @@ _NO_MESSAGE = Position(-1, -1)
 
 
 class CompactedReading:
-    """Of one consumer; `start` is the first place it asked for, None: whatever comes next."""
+    """Compacted reading of one consumer; `start` is the first position it asked for, None: the first that comes."""
 
     def __init__(self, topic: CompactedTopic, log: ManagedLedger, cursor: ManagedCursor, start: Position | None) -> None:
         self._topic = topic
@@ -27,7 +27,7 @@ class CompactedReading:
         self._start = start
 
     def place(self, position: Position | None) -> Position | None:
-        """Where to go on in what is compacted; None: in the log. `position` None: at the first that is not acknowledged."""
+        """Next position in the compacted ledger; None: in the log. `position` None: at the first unacknowledged entry."""
         horizon = self._topic.horizon
         if horizon is None:
             return None
@@ -43,7 +43,7 @@ class CompactedReading:
         return await self._topic.read(position, entries_max, bytes_max)
 
     def after_horizon(self) -> Position:
-        """Where to go on in the log."""
+        """Next position in the log."""
         horizon = self._topic.horizon
         return self._log.first_position() if horizon is None else self._log.next_position(horizon)
 
@@ -56,7 +56,7 @@ class CompactedReading:
 
 
 def compacted_start(request: SubscribeRequest) -> Position | None:
-    """Where a consumer that reads what is compacted wants to begin: a reader where it says, others as the first time."""
+    """Start of a consumer that reads compacted: a reader's named position, others as the first time."""
     if request.start is not None:
         return EARLIEST if request.start.ledger_id < 0 else request.start
     return EARLIEST if request.from_earliest else None

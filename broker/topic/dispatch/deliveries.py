@@ -27,7 +27,7 @@ class Reader(Protocol):
     """A consumer that was given something."""
 
     def delivered(self) -> None:
-        """It is written; its connection may take no more now."""
+        """The delivery is written; the connection may take no more now."""
 
 
 Given: TypeAlias = tuple[ConsumerHandleRow, PartRow, int | None, Reader]
@@ -35,7 +35,7 @@ Given: TypeAlias = tuple[ConsumerHandleRow, PartRow, int | None, Reader]
 
 
 class Deliveries:
-    """Of one loop."""
+    """Deliveries of one loop."""
 
     __slots__ = ("_is_due", "_turn", "by_link")
 
@@ -45,7 +45,7 @@ class Deliveries:
         self.by_link: dict[Link, list[Given]] = {}
 
     def send_soon(self) -> None:
-        """At the end of the turn."""
+        """Schedules a send at the end of the turn."""
         if not self._is_due and self.by_link:
             self._is_due = True
             self._turn.at_end(self._send)

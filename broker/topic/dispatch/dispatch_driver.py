@@ -138,7 +138,7 @@ class DispatchDriver(DriverRow):
         return True
 
     def limit(self, throttle: DispatchThrottle | None) -> None:
-        """By these rates from now on; what waited for others is looked at anew."""
+        """Sets the rates from now on; reads that waited for others are looked at anew."""
         self._throttle = throttle
         self._go_on_reading()
 
@@ -168,7 +168,7 @@ class DispatchDriver(DriverRow):
         return refusal
 
     def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int) -> None:
-        """As `handle` of EntriesAcknowledged, of one entry; at a part of the cost where nothing follows from it."""
+        """Same as `handle` of EntriesAcknowledged, for one entry; at a part of the cost where it has no effect."""
         dispatcher = self.dispatcher
         if self._is_handling or self._is_closed or not dispatcher.entry_acknowledged(consumer, ledger_id, entry_id):
             self.handle(EntriesAcknowledged(ledger_id, BitMap((entry_id,)), consumer))
@@ -236,7 +236,7 @@ class DispatchDriver(DriverRow):
         self.handle(WallClockRead(self._wall_ms()))
 
     def _start_reading(self, read: Read) -> None:
-        """What is in memory is read at once: its receipts and its deliveries then leave in one write."""
+        """Starts a read. Entries in memory are read at once: their receipts and deliveries then leave in one write."""
         if self._reading is not None:
             self._reading.cancel()
             self._reading = None
@@ -287,8 +287,8 @@ class DispatchDriver(DriverRow):
         return self._cursor.is_loaded(run.ledger_id, run.first_entry_id, run.last_entry_id)
 
     def _place_of(self, read: Read) -> Position:
-        """Of what was acknowledged meanwhile up to mark-delete nothing is read, however much that is (Apache: the cursor's read
-        position goes with its mark-delete position)."""
+        """Start of the read: entries acknowledged meanwhile up to mark-delete are not read, however many they are (Apache: the
+        cursor's read position goes with its mark-delete position)."""
         if read.is_replay and read.position is not None:
             return read.position
         first = self._cursor.first_unacknowledged()

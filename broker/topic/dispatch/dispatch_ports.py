@@ -1,4 +1,4 @@
-"""What a dispatch driver needs of those around it: the log, the cursor, the consumers, and the index of what is delayed."""
+"""Ports of a dispatch driver: the log, the cursor, the consumers, and the index of delayed messages."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -20,13 +20,13 @@ class DispatchTarget(Protocol):
         """Hand it to the connection; whether that can take more."""
 
     def deliver_run(self, run: EntryRun, message_count: int, consumer_epoch: int | None) -> bool:
-        """As `deliver`, of a whole run that nobody had before."""
+        """Same as `deliver`, for a whole run that no consumer had before."""
 
     def active_changed(self, is_active: bool) -> None: ...
 
 
 class ReadableLog(Protocol):
-    """As much of a managed ledger as there is to dispatch (`transactions.read_committed`)."""
+    """Part of a managed ledger that dispatching uses (`transactions.read_committed`)."""
 
     @property
     def last_confirmed(self) -> Position: ...
@@ -38,7 +38,7 @@ class ReadableLog(Protocol):
 
 
 class StoredIndex(Protocol):
-    """As much of `delayed.delayed_index.DelayedIndex` as it takes."""
+    """Part of `delayed.delayed_index.DelayedIndex` that the driver uses."""
 
     def stir(self) -> None: ...
     def metrics(self) -> Sequence[IndexMetric]: ...
@@ -47,7 +47,7 @@ class StoredIndex(Protocol):
 
 
 class ReadPlace(Protocol):
-    """As much of a cursor as it takes (`transactions.pending_cursor`); the methods are `ManagedCursor`'s."""
+    """Part of a cursor that the driver uses (`transactions.pending_cursor`); the methods are `ManagedCursor`'s."""
 
     @property
     def mark_delete(self) -> Position: ...

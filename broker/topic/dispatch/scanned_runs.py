@@ -1,4 +1,4 @@
-"""What was found in the metadata of the runs read lately, so that many subscriptions at the tail scan each run once.
+"""Metadata of the runs read lately, so that many subscriptions at the tail scan each run once.
 
 Entries never change, so what was found stays true; only the number of runs kept is bounded.
 """
@@ -18,7 +18,7 @@ _RUNS_MAX = 16
 
 
 class ScannedRuns:
-    """Of one topic. `decided` is given runs with messages of transactions, all of them decided, and has the last word."""
+    """Scanned runs of one topic. `decided` has the last word on runs with messages of transactions, all of them decided."""
 
     __slots__ = ("__weakref__", "_decided", "_deliver_times", "_key_hashes", "_metadata", "unremembered")
 
@@ -47,7 +47,7 @@ class ScannedRuns:
 
 
 class UnrememberedRuns:
-    """As `ScannedRuns`, and keeps nothing."""
+    """Same as `ScannedRuns`, without a memory."""
 
     __slots__ = ("metadata",)
 

@@ -1,4 +1,4 @@
-"""What all topics of a broker share: rates of publishing and dispatching, a maximum of unacknowledged messages, and disks."""
+"""Limits of all topics of a broker: rates of publishing and dispatching, a maximum of unacknowledged messages, and disks."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ def nothing_refused() -> str:
 
 
 class BrokerLimits:
-    """What is None is not limited. `refresh` before `publish` and `dispatch` are looked at; on the loop."""
+    """Limits of a broker; None: not limited. Call `refresh` before a look at `publish` and `dispatch`; on the loop."""
 
     def __init__(self, settings: TopicSettings) -> None:
         self._settings = settings

@@ -23,13 +23,13 @@ class DispatchLimit:
         self._rate = DispatchRate()
 
     def apply(self, rate: DispatchRate, published: PublishRates, now: float) -> None:
-        """From now on. One that stays as it was goes on."""
+        """Applies a rate from now on. An unchanged rate keeps its state."""
         if rate != self._rate:
             self._rate = rate
             self.limiter = RateLimiter(*self._amounts(published), rate.period_seconds, now) if rate.is_limited else None
 
     def sampled(self, published: PublishRates, now: float) -> None:
-        """What is published, and so a relative rate, is another one now."""
+        """Takes the new publish rate, on which a relative rate depends."""
         if self.limiter is not None and self._rate.is_relative_to_publish_rate:
             self.limiter.change(*self._amounts(published), now)
 
@@ -42,14 +42,14 @@ class DispatchLimit:
 
 
 class ThrottledTimes:
-    """How often reads had to wait, by what (dispatchThrottled{Msg,Bytes}EventsBy{Subscription,Topic,Broker}Limit)."""
+    """Counts of reads that had to wait, by cause (dispatchThrottled{Msg,Bytes}EventsBy{Subscription,Topic,Broker}Limit)."""
 
     def __init__(self) -> None:
         self.by_messages = dict.fromkeys(LEVELS, 0)
         self.by_bytes = dict.fromkeys(LEVELS, 0)
 
     def counts(self) -> tuple[int, ...]:
-        """By messages in the order of LEVELS, then by bytes."""
+        """Counts for messages in the order of LEVELS, then for bytes."""
         return (*self.by_messages.values(), *self.by_bytes.values())
 
 
@@ -58,7 +58,7 @@ LEVELS = ("subscription", "topic", "broker")
 
 @dataclass(frozen=True, slots=True)
 class SharedDispatchLimits:
-    """What the subscriptions of a topic have in common."""
+    """Dispatch limits that the subscriptions of a topic share."""
 
     topic: DispatchLimit
     broker: RateLimiter | None
@@ -68,7 +68,7 @@ class SharedDispatchLimits:
 
 
 class DispatchThrottle:
-    """Of one subscription."""
+    """Throttle of one subscription."""
 
     def __init__(
         self, limiters: Sequence[RateLimiter | None], times: ThrottledTimes, *, counts_batches_as_one: bool = False
@@ -90,7 +90,7 @@ class DispatchThrottle:
         return wait
 
     def cut(self, read: Read, now: float) -> Read:
-        """To what is left; after `wait_seconds` was 0."""
+        """Cuts the read to what is left; call after `wait_seconds` was 0."""
         entries_max, bytes_max = read.entries_max, read.bytes_max
         for limiter in self.limiters.values():
             if limiter.messages is not None:

@@ -11,7 +11,7 @@ from .token_buckets import RateLimiter
 
 
 class Publishing(Protocol):
-    """Whoever may have to wait, known by itself."""
+    """A producer that may have to wait, compared by identity."""
 
     def hold_reading(self) -> None:
         """Once more: it is read from again after as many `resume_reading`."""
@@ -20,7 +20,7 @@ class Publishing(Protocol):
 
 
 class PublishThrottle:
-    """Of one rate; `close` lets everybody go on."""
+    """Throttle of one rate; `close` lets all producers go on."""
 
     def __init__(self, messages: int, size: int) -> None:
         self._loop = asyncio.get_running_loop()
@@ -44,7 +44,7 @@ class PublishThrottle:
         return True
 
     def close(self) -> None:
-        """Its rate holds no more."""
+        """Ends the rate."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,4 @@
-"""How often one consumer may subscribe (Apache: SubscribeRateLimiter). Pure; `now` is in seconds."""
+"""Rate of one consumer's subscribe requests (Apache: SubscribeRateLimiter). Pure; `now` is in seconds."""
 
 from ...policies.policies import SubscribeRate
 

@@ -54,7 +54,7 @@ class RateLimiter:
             self.bytes.take(size, now)
 
     def change(self, messages: int, size: int, now: float) -> None:
-        """Of those that are limited."""
+        """Changes the rates of the buckets that are limited."""
         if self.messages is not None:
             self.messages.change(messages, now)
         if self.bytes is not None:

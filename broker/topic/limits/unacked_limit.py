@@ -30,7 +30,7 @@ class BrokerUnacked:
         """Only while it is reached; about as many at most as there are shares in the limit."""
 
     def count(self, sharer: Sharer, messages: int) -> None:
-        """It has so many now."""
+        """Sets the sharer's number of unacknowledged messages."""
         before = self._counts.get(sharer, 0)
         if messages == before:
             return
@@ -47,7 +47,7 @@ class BrokerUnacked:
             self._reach()
 
     def forget(self, sharer: Sharer) -> None:
-        """It serves nobody any more, and is not called for it."""
+        """Removes a sharer that dispatches no more; nothing is called for it."""
         self._held.pop(sharer, None)
         self.count(sharer, 0)
 

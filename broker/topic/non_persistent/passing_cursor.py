@@ -13,7 +13,7 @@ from wire.position import Position
 
 
 class PassingPlace(Protocol):
-    """What a cursor needs of its log."""
+    """Part of the log that a cursor needs."""
 
     @property
     def passed_through(self) -> Position: ...

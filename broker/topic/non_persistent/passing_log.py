@@ -46,7 +46,7 @@ class PassingLog:
         self._listeners: dict[Callable[[], None], None] = {}
 
     def append(self, batch: EntryBatch) -> "asyncio.Future[EntryRun]":
-        """Whoever can take it has it when this returns. The future gives less than `batch` where that was too much at once."""
+        """Hands out the batch before this returns. The future gives less than `batch` where that was too much at once."""
         run = self._numbered(batch)
         self.last_confirmed = Position(run.ledger_id, run.last_entry_id)
         self._current = run
@@ -97,7 +97,7 @@ class PassingLog:
         return lambda: self._listeners.pop(listener, None)
 
     def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Nobody can: there is nothing to have."""
+        """Registers nothing: a log that stores nothing cannot be fenced."""
         return lambda: None
 
     def on_refused(self, listener: Callable[[], None]) -> None:
@@ -138,7 +138,7 @@ class PassingLog:
     async def delete_cursor(self, name: str) -> None: ...
 
     async def set_properties(self, properties: Mapping[str, str]) -> None:
-        """For as long as the topic is loaded, as Apache keeps the topic epoch (NonPersistentTopic.incrementTopicEpoch)."""
+        """Keeps them while the topic is loaded, as Apache keeps the topic epoch (NonPersistentTopic.incrementTopicEpoch)."""
         self.properties = dict(properties)
 
     def set_persistence(self, quorums: Quorums, marks_per_second: float | None) -> None: ...

@@ -1,4 +1,4 @@
-"""What of a topic's policies holds for one that stores nothing: who may come and how fast they publish, and no more."""
+"""Policies of a topic that stores nothing: limits on clients and on the publish rate, and no others."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ _NOTHING_STORED = {
 
 
 class PassingPolicies(PoliciesInForce):
-    """As those of other topics otherwise."""
+    """Policies of a non-persistent topic: those of stored messages have no effect."""
 
     def apply(self, namespace: TopicPolicies, topic: TopicPolicies) -> None:
         super().apply(namespace, topic)

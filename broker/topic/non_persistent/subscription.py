@@ -27,7 +27,7 @@ class PassingSubscription(Subscription):
         self._given_messages = 0
 
     def passed(self, through: Position, message_count: int) -> None:
-        """That many messages were offered to its consumers; what they did not take is lost."""
+        """Notes that many messages as offered to the consumers; messages that they did not take are lost."""
         given = self.gone.messages + sum([consumer.counters.messages for consumer in self.consumers])
         self.dropped_messages += max(0, message_count - (given - self._given_messages))
         self._given_messages = given

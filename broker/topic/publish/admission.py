@@ -1,4 +1,4 @@
-"""Who may publish to a topic: the access modes, the topic epoch and the producers that wait for their turn. Pure.
+"""Admission of producers: the access modes, the topic epoch and the producers that wait for their turn. Pure.
 
 Follows AbstractTopic of Apache. Where it differs: a producer that ExclusiveWithFencing would refuse for its old epoch harms
 nobody (there it first ends the others), and an exclusive producer that comes back before its old connection was missed
@@ -172,7 +172,7 @@ class ProducerAdmission:
         return [self._stale_refusal(member)] if self._is_stale(member) else self._take_claim(member)
 
     def _take_claim(self, member: _Member) -> list[Effect]:
-        """Nobody else is there: this one gets the topic as soon as its epoch is stored."""
+        """Gives the topic to this producer, as soon as its epoch is stored: there is no other producer."""
         asked = member.request.topic_epoch
         if asked is not None and asked == self.topic_epoch and asked == self._epoch_asked:
             self._owner = member
@@ -238,7 +238,7 @@ class ProducerAdmission:
         return self._owner is not None or self._claim is not None
 
     def _is_stale(self, member: _Member) -> bool:
-        """It had the topic before, and others since (it must not go on as if it had had it all the time)."""
+        """Whether other producers had the topic after this one, which then must not go on as if it had never lost it."""
         asked = member.request.topic_epoch
         return asked is not None and asked < self._epoch_asked
 

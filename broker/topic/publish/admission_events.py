@@ -1,4 +1,4 @@
-"""What happens to the producers of a topic, and what is done about it: events and effects of `producers.ProducerAdmission`.
+"""Events of the producers of a topic, and the effects of `admission.ProducerAdmission`.
 
 A producer is known by a key that the driver gives. It hears of each arrival by exactly one of Admit, Enqueue and Refuse, after
 Enqueue by Admit or Refuse once more; before, it may have to wait for a CheckPredecessor.
@@ -59,7 +59,7 @@ Event: TypeAlias = ProducerArrived | PredecessorChecked | EpochStored | EpochNot
 
 @record(frozen=True, slots=True)
 class Admit:
-    """It may publish."""
+    """The producer may publish."""
 
     key: ProducerKey
     topic_epoch: int | None
@@ -67,14 +67,14 @@ class Admit:
 
 @record(frozen=True, slots=True)
 class Enqueue:
-    """It waits for its turn."""
+    """The producer waits for its turn."""
 
     key: ProducerKey
 
 
 @record(frozen=True, slots=True)
 class Refuse:
-    """It is not taken on, or will not have its turn; already forgotten."""
+    """The producer is refused, or will not have its turn; it is forgotten already."""
 
     key: ProducerKey
     code: ServerError

@@ -1,4 +1,4 @@
-"""What a topic knows of the sequence ids of its producers, and what becomes of each message by it. Pure.
+"""Sequence ids of a topic's producers, and the verdict on each message by them. Pure.
 
 Of each producer name the highest sequence id that was pushed (given to the log) is kept apart from the highest that is
 persisted (PIP-6, MessageDeduplication). What is not above the persisted one is a repeat; what is between the two may or may not
@@ -21,7 +21,7 @@ SLACK = 100
 
 
 class Verdict(Enum):
-    """What becomes of a message."""
+    """Verdict on a message."""
 
     STORE = "store"
     REPEATED = "it is stored: a receipt without being stored again"
@@ -31,7 +31,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Which chunk of which message: `message` tells messages with chunks apart, `index` counts from 0."""
+    """A chunk: `message` tells chunked messages apart, `index` counts from 0."""
 
     message: tuple[str, int, int]
     """The uuid, the number of chunks, the size of the whole."""
@@ -44,7 +44,7 @@ class Chunk:
 
 @dataclass(slots=True)
 class _Chunks:
-    """Of the one message of a producer that is not whole yet."""
+    """Chunks of the one message of a producer that is not complete yet."""
 
     message: tuple[str, int, int]
     pushed: int
@@ -82,7 +82,7 @@ class _Producer:
 
 @dataclass(slots=True)
 class Deduplication:
-    """Of one topic. `unsaved_entries` counts what was persisted since the last snapshot."""
+    """Deduplication of one topic. `unsaved_entries` counts the entries persisted since the last snapshot."""
 
     producers_max: int
     unsaved_entries: int = 0
@@ -117,7 +117,7 @@ class Deduplication:
         return True
 
     def judge(self, name: str, first: int, last: int, chunk: Chunk | None, now_ms: int) -> Verdict:
-        """Of one entry. STORE: the ids count as pushed, and an append is awaited (`begin_append`)."""
+        """Verdict on one entry. STORE: the ids count as pushed, and an append is awaited (`begin_append`)."""
         producer = self._producer(name, now_ms)
         if producer.is_out_of_turn(first):
             return Verdict.UNKNOWN
@@ -201,7 +201,7 @@ class Deduplication:
     # names
 
     def restore(self, snapshot: Mapping[str, int], now_ms: int) -> None:
-        """What a snapshot says."""
+        """Takes in a snapshot."""
         for name, last in snapshot.items():
             producer = self._producer(name, now_ms)
             producer.persisted = _later(producer.persisted, last)
@@ -254,7 +254,7 @@ class Deduplication:
 
 
 def _judge_chunk(producer: _Producer, last: int, chunk: Chunk) -> Verdict:
-    """Of a message that is not stored whole, nor about to be."""
+    """Verdict on a chunk of a message that is not stored completely, nor about to be."""
     known = producer.chunks
     if known is None or known.message != chunk.message:
         known = producer.chunks = _Chunks(chunk.message, NOTHING, NOTHING)

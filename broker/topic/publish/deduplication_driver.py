@@ -59,7 +59,7 @@ class Status(StrEnum):
 
 
 class DeduplicationHost(Protocol):
-    """What deduplication needs of its topic."""
+    """Part of a topic that deduplication needs."""
 
     @property
     def name(self) -> str: ...
@@ -71,7 +71,7 @@ class DeduplicationHost(Protocol):
 
 
 class TopicDeduplication:
-    """Of one topic. `is_active`: what is published has to come by here."""
+    """Deduplication of one topic. `is_active`: published messages have to pass here."""
 
     def __init__(self, host: DeduplicationHost, policies: PoliciesInForce, settings: TopicSettings, clock: Clock) -> None:
         self.status = Status.DISABLED
@@ -143,7 +143,7 @@ class TopicDeduplication:
         self._plan_purge()
 
     async def _replay(self, cursor: ManagedCursor) -> int:
-        """What came after the snapshot; how many entries."""
+        """Replays the entries after the snapshot; returns their number."""
         ledger, position, replayed = self._host.ledger, cursor.first_unacknowledged(), 0
         end = ledger.last_confirmed
         while position <= end:
@@ -210,7 +210,7 @@ class TopicDeduplication:
         self._known.refused(name, min(map(signed, run.sequence_ids)), self._clock.now_ms())
 
     def refusal(self, piece: Piece) -> tuple[ServerError, str]:
-        """Of a piece that is neither stored nor a repeat."""
+        """Error for a piece that is neither stored nor a repeat."""
         return _REFUSALS[piece.verdict]
 
     def appended(self, name: str, piece: Piece, future: "asyncio.Future[EntryRun]") -> None:
@@ -264,7 +264,7 @@ class TopicDeduplication:
         self._take_snapshot()
 
     def _take_snapshot(self) -> None:
-        """In the cursor's memory; it stores itself, at a limited rate."""
+        """Takes a snapshot in the cursor's memory; the cursor stores itself, at a limited rate."""
         if self._cursor is None or self._position is None or self.status is not Status.ENABLED:
             return
         self._snapshot_at = self._loop.time()
@@ -275,7 +275,7 @@ class TopicDeduplication:
     # names that nobody uses
 
     def producer_came(self, name: str) -> None:
-        """It is admitted. One more name may be too many."""
+        """Notes an admitted producer. One more name may be too many."""
         self._known.came(name)
         if self._known.has_too_many:
             self._purge()
@@ -291,7 +291,7 @@ class TopicDeduplication:
         self._plan_purge()
 
     def _purge(self) -> None:
-        """Whoever is in use is seen to be so at each round, so that a round more than the time allowed is waited for."""
+        """Forgets unused names. Names in use are marked at each round, so one round more than the time allowed passes first."""
         minutes = self._settings.broker_deduplication_producer_inactivity_timeout_minutes
         now_ms = self._clock.now_ms()
         before_ms = now_ms - minutes * 60_000 * 4 // 3 if minutes > 0 else 0

@@ -64,7 +64,7 @@ def noted(known: Deduplication, name: str, run: SendRun, now_ms: int) -> Piece:
 
 
 def message_of(metadata: MessageMetadata, section: Buffer) -> Message:
-    """Of an entry that is stored."""
+    """Message of a stored entry."""
     first = signed(metadata.sequence_id)
     highest = signed(metadata.highest_sequence_id)
     if not highest and not has_gaps(section, metadata):
@@ -91,8 +91,8 @@ def _chunk_of(metadata: MessageMetadata) -> Chunk | None:
 
 
 def _last_ids(run: SendRun) -> "array[int]":
-    """Of each entry. Batches of the C++ client and its kin do not say theirs: it is as many as they have messages, but for
-    batches by key, whose first id is all that is certain (Apache counts that one always)."""
+    """Last sequence id of each entry. Batches of the C++ client and its kin do not give theirs: it follows from their number of
+    messages, but for batches by key, whose first id is all that is certain (Apache counts that one always)."""
     entries = run.entries
     if entries.message_count == entries.count or all(run.highest_sequence_ids):
         return run.highest_sequence_ids
@@ -106,13 +106,13 @@ def _last_ids(run: SendRun) -> "array[int]":
 
 
 def _section(run: SendRun, index: int) -> memoryview:
-    """What was sent as this entry."""
+    """Bytes that were sent as this entry."""
     entries = run.entries
     return memoryview(entries.buffer)[entries.offsets[index] + entries.header_bytes : entries.offsets[index + 1]]
 
 
 def _messages(run: SendRun, lasts: "array[int]") -> Iterator[Message]:
-    """By their commands, which is what is answered; chunks and markers by their metadata too."""
+    """Messages by their commands, which receipts answer; chunks and markers by their metadata too."""
     for index, (word, highest) in enumerate(zip(run.sequence_ids, lasts, strict=True)):
         first = signed(word)
         last = max(first, signed(highest)) if highest else first

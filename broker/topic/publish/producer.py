@@ -27,7 +27,7 @@ from .deduplication_runs import Piece
 
 
 class ProducerHost(Protocol):
-    """What a producer needs of its topic."""
+    """Part of a topic that a producer needs."""
 
     @property
     def deduplication(self) -> TopicDeduplication: ...
@@ -44,7 +44,7 @@ class ProducerHost(Protocol):
 
     def producer_left(self, producer: "TopicProducer") -> None: ...
     def check_storage(self) -> None:
-        """Where nothing can be stored, all producers are held and then sent away."""
+        """Holds all producers and then sends them away, where no message can be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class TopicProducer(ProducerRow):
             self._answer()
 
     def _publish_once(self, run: SendRun) -> None:
-        """What of it is not stored yet."""
+        """Publishes the messages of the run that are not stored yet."""
         deduplication = self._host.deduplication
         for piece in deduplication.pieces(self.name, run):
             match piece.verdict:
@@ -305,13 +305,13 @@ class TopicProducer(ProducerRow):
             self._sink.resume_reading()
 
     def _let_go(self) -> None:
-        """It has ended; its connection has others."""
+        """Releases the sink of an ended producer; its connection has other producers."""
         self.is_closed = True
         if self._holds:
             self._sink.resume_reading()
 
     def admitted(self, topic_epoch: int | None) -> None:
-        """It may publish now; tells the client if it has waited for this."""
+        """Admits the producer; notifies the client if it has waited for this."""
         self.topic_epoch = topic_epoch
         self.is_ready = True
 
@@ -321,7 +321,7 @@ class TopicProducer(ProducerRow):
         self._sink.ready(self.topic_epoch)
 
     def refused(self, code: ServerError, message: str) -> None:
-        """Its turn will not come; it has waited in vain."""
+        """Refuses the producer after it has waited: its turn will not come."""
         self.is_closed = True
         self._sink.refused(code, message)
 
@@ -335,7 +335,7 @@ class TopicProducer(ProducerRow):
             self._host.producer_left(self)
 
     def replaced(self) -> None:
-        """Its client is on another connection already. Runs published before are answered to whoever still listens here."""
+        """Ends a producer whose client is on another connection already. Its old sink still gets answers to earlier runs."""
         self._let_go()
 
     def end(self, reason: str) -> None:
@@ -349,11 +349,11 @@ class TopicProducer(ProducerRow):
 
 
 def _nowhere(count: int) -> EntryRun:
-    """Where messages are that were stored before: the id (-1, -1)."""
+    """Position of messages that were stored before: the id (-1, -1)."""
     return EntryRun(-1, -1, b"", array("I", bytes(4 * (count + 1))))
 
 
 def _ignore(future: "asyncio.Future[EntryRun]") -> None:
-    """Nobody waits for it any more; its failure has been told, or is told to others."""
+    """Ignores the result of a future that no caller awaits any more; its failure is reported elsewhere."""
     if not future.cancelled():
         future.exception()

@@ -55,7 +55,7 @@ _DRAIN_SECONDS_MAX = 5.0
 
 
 class PublishersHost(Protocol):
-    """What the producers need of their topic."""
+    """Part of a topic that its producers need."""
 
     @property
     def name(self) -> str: ...
@@ -165,8 +165,8 @@ class Publishers(PublishersRow):
             self._host.run_task(self._send_away_for_room(refusal))
 
     def appends_refused(self) -> None:
-        """What was on its way is stored nowhere. Nobody may publish until all have heard of it: a later message would be stored
-        before an earlier one. Consumers stay (PersistentTopic.addFailed)."""
+        """Ends all producers after a refused append: no message on its way is stored. No producer may publish until all are
+        notified: a later message would be stored before an earlier one. Consumers stay (PersistentTopic.addFailed)."""
         if self._hold_introduced():
             _log.warning("%s: producers are sent away: what they had on its way found no bookies to take it", self.name)
             self._host.run_task(self.send_away("bookies take nothing now"))
@@ -188,7 +188,7 @@ class Publishers(PublishersRow):
         return self._host.transactions.append(txn_id, entries)
 
     def take_part(self, producer: TopicProducer, part: SentPart) -> bool:
-        """As `append` and `count_published`, where nobody but the log is concerned; False: nothing has changed."""
+        """Same as `append` and `count_published`, where only the log is concerned; False: nothing has changed."""
         if self._throttles or self._limits.storage_refusal() or self._host.transactions.is_appending_later:
             return False
         if self.deduplication.concerns(producer.name) or not self._host.ledger.take_part(part):
@@ -201,7 +201,7 @@ class Publishers(PublishersRow):
         return True
 
     def policies_changed(self) -> None:
-        """What they say of rates holds from now on; a rate that stays as it was goes on."""
+        """Applies the rates of the policies from now on; an unchanged rate keeps its state."""
         rate = self._policies.current.publish_rate
         if rate != self._rate:
             self._rate = rate
@@ -256,15 +256,15 @@ class Publishers(PublishersRow):
             await asyncio.wait(appends, timeout=seconds_max)
 
     def last_appends(self) -> "list[asyncio.Future[EntryRun]]":
-        """Of each producer the youngest that is on its way to the log."""
+        """Youngest append under way of each producer."""
         return [append for producer in self._producers.values() if (append := producer.last_append()) is not None]
 
     def producer_names(self) -> Iterable[str]:
-        """Of those that publish or wait."""
+        """Names of the producers that publish or wait."""
         return (producer.name for producer in self._producers.values())
 
     async def send_away(self, reason: str) -> None:
-        """Whoever publishes now; the topic takes on those who come. What is on its way is answered first."""
+        """Closes the present producers; the topic takes new ones. Runs on their way are answered first."""
         producers = [producer for producer in self.all if producer.is_introduced]
         for producer in producers:
             producer.hold()

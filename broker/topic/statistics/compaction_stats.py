@@ -1,4 +1,4 @@
-"""What is counted of a topic's compactions since it was loaded (Apache: CompactionRecord), and the compacted ledger. Pure."""
+"""Counts of a topic's compactions since it was loaded (Apache: CompactionRecord), and the compacted ledger. Pure."""
 
 from array import array
 from bisect import bisect_left
@@ -40,15 +40,15 @@ class CompactionStats:
     compacted_bytes: int = 0
 
     def read(self, size_bytes: int) -> None:
-        """By one of the phases."""
+        """Counts bytes that one of the phases read."""
         self.read_bytes += size_bytes
 
     def wrote(self, size_bytes: int) -> None:
-        """To a compacted ledger."""
+        """Counts bytes written to a compacted ledger."""
         self.written_bytes += size_bytes
 
     def stored(self, seconds: float, entries: int) -> None:
-        """What was written, so much later."""
+        """Counts the stored entries and the seconds that storing took."""
         self.write_seconds += seconds * entries
         self.write_latencies[bisect_left(LATENCY_BUCKETS_MS, seconds * 1000)] += entries
 

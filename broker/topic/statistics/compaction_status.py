@@ -1,4 +1,4 @@
-"""How the compaction of a topic stands. Pure."""
+"""State of a topic's compaction. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,7 +24,7 @@ class CompactionUnderWay(BrokerError):
 
 @dataclass(frozen=True, slots=True)
 class CompactionStatus:
-    """Of the last run, or the one under way; `error` says what went wrong, else it is empty."""
+    """Status of the last run, or the one under way; `error` describes a failure, else it is empty."""
 
     state: CompactionState = CompactionState.NOT_RUN
     error: str = ""

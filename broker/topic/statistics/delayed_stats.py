@@ -1,4 +1,4 @@
-"""What the buckets of delayed messages of a subscription are and what was done with them, as stats and metrics tell it. Pure.
+"""Buckets of delayed messages of a subscription and counts of operations on them, for stats and metrics. Pure.
 
 Kinds of operations and bounds of latencies are Apache's (BucketDelayedMessageIndexStats). Counts are of the time since the
 topic was loaded; those of latencies are not cumulative over their bounds.
@@ -15,7 +15,7 @@ BOUNDS_MS = (50, 100, 500, 1000, 5000, 30_000, 60_000)
 
 @dataclass(slots=True)
 class OperationCounts:
-    """Of one kind. What has begun and is in neither of the others is under way, or was given up."""
+    """Counts of one kind of operation. Begun ones that neither succeeded nor failed are under way, or were given up."""
 
     begun: int = 0
     succeeded: int = 0
@@ -81,7 +81,7 @@ def index_metrics(stats: IndexStats) -> list[IndexMetric]:
 
 
 def summed(parts: Iterable[Sequence[IndexMetric]]) -> list[IndexMetric]:
-    """Of several subscriptions, or topics."""
+    """Sum over several subscriptions or topics."""
     found: dict[str, IndexMetric] = {}
     for part in parts:
         for each in part:

@@ -22,7 +22,7 @@ class Rate:
 
 
 class PublishCounters(CountersRow):
-    """What a producer has sent, or what a topic was sent. `dropped`: messages, on a non-persistent topic, without room."""
+    """Counters of messages that a producer or all of a topic sent. `dropped`: on a non-persistent topic, without room."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ class PublishRates:
 
 
 class DeliveryCounters(DeliveriesRow):
-    """What a consumer got and acknowledged, or all consumers of a subscription."""
+    """Counters of deliveries and acknowledgements, of a consumer or of all consumers of a subscription."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What an administrator sees of a topic, as values. Pure data.
+"""Stats of a topic for administrators, as values. Pure data.
 
 Fields have the names of Apache's TopicStats, SubscriptionStats, ConsumerStats and PublisherStats in snake case, so that each is
 mapped to JSON by its name. Rates are per second over the last sampling period (statsUpdateFrequencyInSecs), throughput is in
@@ -113,7 +113,7 @@ class SubscriptionStats:
 
 @dataclass(frozen=True, slots=True)
 class TopicTraffic:
-    """What a topic does, as the load manager sees it: what `TopicStats` says of it, for a fraction of the work."""
+    """Traffic of a topic for the load manager: the same values as in `TopicStats`, for a fraction of the work."""
 
     msg_rate_in: float = 0.0
     msg_rate_out: float = 0.0

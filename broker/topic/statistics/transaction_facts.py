@@ -1,4 +1,4 @@
-"""What an administrator sees of the transactions on a topic, as values. Pure data; times are milliseconds since the epoch."""
+"""Transactions on a topic for administrators, as values. Pure data; times are milliseconds since the epoch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from wire.record import record
 
 @record(frozen=True, slots=True)
 class BufferFacts:
-    """Of a topic (Apache: TransactionBufferStats). `is_used`: it has had a transaction."""
+    """Transaction buffer of a topic (Apache: TransactionBufferStats). `is_used`: it has had a transaction."""
 
     is_used: bool
     max_read_position: str
@@ -25,7 +25,7 @@ class BufferFacts:
 
 @record(frozen=True, slots=True)
 class SegmentFacts:
-    """Of the segments of a topic's snapshots (SegmentsStats). `stored`: of each its last transaction and marker."""
+    """Segments of a topic's snapshots (SegmentsStats). `stored`: the last transaction and marker of each."""
 
     capacity: int
     last_stored_ms: int
@@ -35,7 +35,7 @@ class SegmentFacts:
 
 @record(frozen=True, slots=True)
 class InBufferFacts:
-    """Of one transaction on a topic (TransactionInBufferStats). `start_position` only while it is open."""
+    """One transaction on a topic (TransactionInBufferStats). `start_position` only while it is open."""
 
     start_position: str | None
     is_aborted: bool
@@ -43,7 +43,7 @@ class InBufferFacts:
 
 @record(frozen=True, slots=True)
 class PendingAckFacts:
-    """Of a subscription (TransactionPendingAckStats). `log` None: nothing was acknowledged in a transaction yet."""
+    """Pending acknowledgements of a subscription (TransactionPendingAckStats). `log` None: there were none yet."""
 
     log: ManagedLedger | None
     low_water_marks: Mapping[int, int]
@@ -52,7 +52,7 @@ class PendingAckFacts:
 
 
 class AckPlace(Enum):
-    """What a subscription knows of a message, or of one of a batch (PositionInPendingAckStats.State)."""
+    """State of a message, or of one of a batch, on a subscription (PositionInPendingAckStats.State)."""
 
     PENDING = "PendingAck"
     MARK_DELETED = "MarkDelete"
@@ -62,14 +62,14 @@ class AckPlace(Enum):
 
 @record(frozen=True, slots=True)
 class InPendingAckFacts:
-    """Of one transaction on a subscription (TransactionInPendingAckStats)."""
+    """One transaction on a subscription (TransactionInPendingAckStats)."""
 
     cumulative_position: str | None
 
 
 @dataclass(slots=True)
 class PendingAckCounts:
-    """Of transactions whose end a subscription was told, since it was loaded (PendingAckHandleStats). It goes on counting."""
+    """Counts of transactions that ended on a subscription since it was loaded (PendingAckHandleStats). They go on counting."""
 
     committed: int = 0
     aborted: int = 0
@@ -79,7 +79,7 @@ class PendingAckCounts:
     """Of those that were committed, together."""
 
     def ended(self, seconds: float, *, is_commit: bool) -> None:
-        """It took so long."""
+        """Counts an end and the seconds that it took."""
         if is_commit:
             self.committed += 1
             self.commit_seconds += seconds
@@ -87,7 +87,7 @@ class PendingAckCounts:
             self.aborted += 1
 
     def failed(self, *, is_commit: bool) -> None:
-        """It will be asked again."""
+        """Counts a failed end; the coordinator will ask again."""
         if is_commit:
             self.commits_failed += 1
         else:

@@ -8,7 +8,7 @@ _SECONDS_MAX = 60.0
 
 
 class AwaitedReturn:
-    """Of one subscription, which nothing keeps in memory when nobody is waited for. `give_up`: it did not come back."""
+    """Timer of one subscription, in memory only while a reader is awaited. `give_up`: the reader did not come back."""
 
     def __init__(self, give_up: Callable[[], None]) -> None:
         self._give_up = give_up
@@ -20,7 +20,7 @@ class AwaitedReturn:
         self._timer = asyncio.get_running_loop().call_later(_SECONDS_MAX, self._give_up)
 
     def end(self) -> None:
-        """It is back, or nobody is waited for any more."""
+        """Stops the timer: the reader is back, or is awaited no more."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

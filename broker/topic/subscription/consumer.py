@@ -104,7 +104,7 @@ class TopicConsumer(ConsumerRow):
             self._count_acknowledged(self._subscription.acknowledging.run(self.key, run))
 
     def acknowledge_entry(self, ledger_id: int, entry_id: int) -> None:
-        """As `acknowledge_run`, of one entry, at a part of the cost where the cursor takes it as a plain one."""
+        """Same as `acknowledge_run`, for one entry, at a part of the cost where the cursor takes it as a plain one."""
         subscription = self._subscription
         if self.is_closed or subscription.is_fenced:
             return
@@ -208,7 +208,7 @@ class TopicConsumer(ConsumerRow):
         return self._was_writable or not was_writable
 
     def deliver_run(self, run: EntryRun, message_count: int, consumer_epoch: int | None) -> bool:
-        """As `deliver`, of all entries of a run, for the first time."""
+        """Same as `deliver`, for all entries of a run, for the first time."""
         count, counters, sink = len(run.offsets) - 1, self.counters, self._sink
         sink.deliver(run, range(count), None, None, consumer_epoch)
         counters.messages += message_count
@@ -219,7 +219,7 @@ class TopicConsumer(ConsumerRow):
         return self._was_writable or not was_writable
 
     def delivered(self) -> None:
-        """It was given something, and its connection takes no more now."""
+        """Notes that the consumer got a delivery, and whether its connection takes no more now."""
         if self._was_writable and not self._sink.is_writable:
             self._was_writable = False
             self._subscription.handle(WritabilityChanged(self.key, False))
@@ -236,8 +236,8 @@ class TopicConsumer(ConsumerRow):
             self._sink.reached_end_of_topic()
 
     def _introduce(self) -> None:
-        """From now on it is told things, first of all what happened meanwhile. Its first permits show that the client has seen
-        SUCCESS: until then Go's knows no such consumer, and drops what comes for it."""
+        """Sends notices from now on, first those that have waited. The first permits show that the client has seen SUCCESS:
+        before that Go's client knows no such consumer, and drops frames for it."""
         if self._is_introduced:
             return
         self._is_introduced = True
@@ -268,6 +268,6 @@ class TopicConsumer(ConsumerRow):
             raise BrokerError(ServerError.METADATA, "Consumer not found")
 
     def _count_acknowledged(self, entries: int) -> None:
-        """In messages, by the mean size of the batches that it got: exact without batches, and close to it with them."""
+        """Counts acknowledged messages by the mean size of delivered batches: exact without batches, close to it with them."""
         counters = self.counters
         counters.acknowledged += entries * counters.messages // max(counters.entries, 1)

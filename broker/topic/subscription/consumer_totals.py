@@ -8,7 +8,7 @@ from .consumer import TopicConsumer
 
 
 class ConsumerTotals:
-    """Of one topic. `count` is never negative; rates are as of each consumer's last sample."""
+    """Totals of one topic. `count` is never negative; rates are those of each consumer's last sample."""
 
     def __init__(self) -> None:
         self.count = 0

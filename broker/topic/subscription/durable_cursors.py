@@ -15,7 +15,7 @@ _CORRECTED_AT_ONCE = 500
 
 
 class DurableCursors:
-    """Of one topic, by the names of their subscriptions."""
+    """Durable cursors of one topic, by the names of their subscriptions."""
 
     def __init__(self) -> None:
         self._cursors: dict[str, ManagedCursor] = {}
@@ -50,13 +50,13 @@ class DurableCursors:
         return self._slowest.name()
 
     def oldest(self) -> str | None:
-        """As `slowest`, or compaction's where that is further behind."""
+        """Same as `slowest`, or compaction's where that is further behind."""
         name, compaction = self.slowest(), self._compaction
         is_compaction = compaction is not None and (name is None or compaction.mark_delete < self._cursors[name].mark_delete)
         return COMPACTION_CURSOR if is_compaction else name
 
     def backlog_entries(self) -> int:
-        """Of the subscription that is behind all others, compaction's too; 0: none of them has a backlog."""
+        """Backlog of the subscription that is furthest behind, compaction's too; 0: none of them has a backlog."""
         name = self.oldest()
         cursor = self._compaction if name == COMPACTION_CURSOR else self._cursors.get(name or "")
         return 0 if cursor is None else cursor.backlog_entries()

@@ -37,7 +37,7 @@ async def last_message(
 
 
 async def first_published_at_or_after(ledger: ManagedLedger, publish_time_ms: int) -> Position:
-    """By binary search, which relies on publish times that do not fall; LATEST when all are older."""
+    """Position found by binary search, which relies on publish times that do not fall; LATEST when all are older."""
 
     def is_at_or_after(run: EntryRun) -> Sequence[bool]:
         return [time >= publish_time_ms for time in publish_times(run)]
@@ -59,6 +59,6 @@ async def first_with_index_at_or_after(ledger: ManagedLedger, index: int) -> Pos
 
 
 def batch_size(ack_set: Sequence[int]) -> int:
-    """Of the batch that a SEEK goes into: its last message is the highest one that is unacknowledged."""
+    """Size of the batch that a SEEK goes into: its last message is the highest one that is unacknowledged."""
     last = max(index for index, word in enumerate(ack_set) if word)
     return 64 * last + (ack_set[last] & 0xFFFF_FFFF_FFFF_FFFF).bit_length()

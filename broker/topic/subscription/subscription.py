@@ -199,7 +199,7 @@ class Subscription(SubscriptionRow):
         return LimitsChanged(max(0, policies.max_unacked_per_consumer), min(limits, default=0))
 
     def hold_to(self, messages_max: int) -> None:
-        """What the broker's limit on unacknowledged messages leaves to it (`BrokerUnacked`)."""
+        """Sets the maximum that the broker's limit on unacknowledged messages leaves to the subscription (`BrokerUnacked`)."""
         self._held_to = messages_max
         self.handle(self._limits())
 
@@ -208,7 +208,7 @@ class Subscription(SubscriptionRow):
         return DelaysChanged(policies.delayed_delivery_enabled, policies.delayed_delivery_tick_ms, is_strict)
 
     def policies_changed(self, shared: SharedDispatchLimits) -> None:
-        """What they say of deliveries holds from now on, with the rates that it shares with others."""
+        """Applies the policies on deliveries from now on, with the rates that the subscription shares with others."""
         now = self._loop.time()
         self._unacked = shared.unacked if self.counts_unacked else None
         self._dispatch_limit.apply(self._policies.current.dispatch_rate_of(self.name), shared.published, now)
@@ -225,7 +225,7 @@ class Subscription(SubscriptionRow):
         self._dispatch_limit.sampled(published, asyncio.get_running_loop().time())
 
     def consumer_left(self, consumer: TopicConsumer) -> None:
-        """It closed, or its connection broke: what it has not acknowledged is for others."""
+        """Removes a consumer that closed or lost its connection; its unacknowledged messages go to others."""
         if not self._forget(consumer):
             return
         self.last_active_s = asyncio.get_running_loop().time()
@@ -279,7 +279,7 @@ class Subscription(SubscriptionRow):
         return before - self.cursor.backlog_entries()
 
     def acknowledge_committed(self, acknowledgement: Acknowledgement) -> None:
-        """What a transaction has acknowledged that is committed now."""
+        """Acknowledges on the cursor what a committed transaction has acknowledged."""
         self.acknowledging.command(None, acknowledgement)
 
     def expire_through(self, position: Position) -> int:
@@ -303,7 +303,7 @@ class Subscription(SubscriptionRow):
                 self._awaited_return.begin()
 
     async def reset_to_time(self, publish_time_ms: int) -> None:
-        """To the first message published at that time or later; with none, to the end."""
+        """Moves to the first message published at that time or later; with none, to the end."""
         try:
             position = await first_published_at_or_after(self._host.ledger, publish_time_ms)
         except ManagedLedgerError as error:
@@ -381,7 +381,7 @@ class Subscription(SubscriptionRow):
             raise broker_error(error) from error
 
     async def last_message_of_compacted(self) -> LastMessage:
-        """For a consumer that reads what is compacted."""
+        """Last message for a consumer that reads compacted."""
         found = await self.last_message()
         try:
             return await last_message_of_compacted(self._host.compacted, found)

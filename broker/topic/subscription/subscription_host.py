@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SubscriptionHost(Protocol):
-    """What a subscription needs of its topic."""
+    """Part of a topic that a subscription needs."""
 
     @property
     def name(self) -> str: ...
@@ -38,7 +38,7 @@ class SubscriptionHost(Protocol):
     def logs_of_its_own(self) -> LogsOfItsOwn | None: ...
     @property
     def ledger_store(self) -> LedgerStore | None:
-        """Where delayed messages are stored beside the log; None: nowhere."""
+        """Store of delayed messages beside the log; None: they are not stored."""
 
     @property
     def takes_transactions(self) -> bool: ...

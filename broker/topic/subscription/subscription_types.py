@@ -1,4 +1,4 @@
-"""What differs between the types of subscription outside their dispatchers: which one, and what it hears of a consumer."""
+"""Differences between subscription types outside their dispatchers: the dispatcher itself, and its ConsumerAdded event."""
 
 from typing import assert_never
 

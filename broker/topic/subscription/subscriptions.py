@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 class SubscriptionsHost(SubscriptionHost, Protocol):
-    """What the subscriptions need of their topic, besides what each does."""
+    """Part of a topic that its subscriptions need, besides what each of them needs."""
 
     @property
     def is_closed(self) -> bool: ...
@@ -127,7 +127,7 @@ class Subscriptions(SubscriptionsRow):
         return self._take_run(run_of(new), keep)
 
     def _take_run(self, run: EntryRun, keep: Callable[[], None]) -> int:
-        """As `take_newest`, of what is not plain for the kernel."""
+        """Same as `take_newest`, for a run that is not plain for the kernel."""
         host, is_kept, taken = self._host, False, 0
         metadata = host.scanned.unremembered.metadata(run) if host.transactions.limit is None else None
         for subscription in self.all:
@@ -145,7 +145,7 @@ class Subscriptions(SubscriptionsRow):
             subscription.entries_available()
 
     def policies_changed(self) -> None:
-        """What they say of deliveries holds from now on."""
+        """Applies the policies on deliveries from now on."""
         published = self._published
         self._dispatch_limit.apply(self._policies.current.dispatch_rate, published, asyncio.get_running_loop().time())
         self._limits.refresh()
@@ -166,7 +166,7 @@ class Subscriptions(SubscriptionsRow):
         self._do_to_each(lambda subscription: subscription.publish_rates_sampled(self._published))
 
     def _do_to_each(self, work: Callable[[Subscription], None]) -> None:
-        """In slices, the first at once. What is gone meanwhile is left out."""
+        """Does the work for each subscription, in slices, the first at once. Those that are gone meanwhile are left out."""
 
         def done(subscription: Subscription) -> None:
             if self._by_name.get(subscription.name) is subscription:
@@ -332,7 +332,7 @@ def start_of_reader(ledger: ManagedLedger, request: SubscribeRequest) -> Positio
 
 
 def in_the_way(consumers: Sequence[TopicConsumer], request: SubscribeRequest) -> list[TopicConsumer]:
-    """Whoever on another connection makes the subscription refuse this request, as Apache sees it: the exclusive consumer, and
+    """Consumers of other connections that make the subscription refuse this request, as in Apache: the exclusive consumer, and
     those whose own hash ranges overlap. Pure."""
     others = [other for other in consumers if other.type is request.type and other.request.address != request.address]
     match request.type:
@@ -376,5 +376,5 @@ def _check_same_durability(subscription: Subscription, durable: bool) -> None:
 
 
 def _compaction_first(cursor_names: Iterable[str]) -> list[str]:
-    """In the order given otherwise: whether compaction has a place is asked before all are loaded."""
+    """Cursor names with compaction's first: it is asked for before all are loaded. Otherwise in the order given."""
     return sorted(cursor_names, key=COMPACTION_CURSOR.__ne__)

@@ -46,7 +46,7 @@ class AbortedSegment:
 
 
 class AbortedTransactions:
-    """Of one topic."""
+    """Aborted transactions of one topic."""
 
     def __init__(self) -> None:
         self._segments: list[AbortedSegment] = []

@@ -31,7 +31,7 @@ class _Open:
 
 
 class Ending(Enum):
-    """What has to be done to end a transaction."""
+    """Steps to end a transaction."""
 
     WRITE_MARKER = "write marker"
     NOTHING = "nothing"
@@ -40,7 +40,7 @@ class Ending(Enum):
 
 
 class TransactionBuffer:
-    """Of one topic."""
+    """Transaction buffer of one topic."""
 
     def __init__(self, aborted: AbortedTransactions | None = None) -> None:
         self.aborted = aborted or AbortedTransactions()
@@ -84,7 +84,7 @@ class TransactionBuffer:
         found.under_way += 1
 
     def stored(self, txn_id: TxnId, before: Position) -> None:
-        """That message is stored, right after `before`."""
+        """Notes that a message is stored, right after `before`."""
         found = self._open.get(txn_id)
         if found is None:
             return
@@ -107,13 +107,13 @@ class TransactionBuffer:
             self._open[txn_id] = _Open(before, is_placed=True)
 
     def count_anew(self) -> None:
-        """What was replayed has ended before: of that there is a part, as much as the last snapshot does not have."""
+        """Resets the counts after a replay: replayed transactions ended earlier, and only those after the snapshot are seen."""
         self.committed_count = self.aborted_count = 0
 
     # ---- the end of transactions
 
     def ending(self, txn_id: TxnId, action: TxnAction, *, leaves_marker: bool = True) -> Ending:
-        """What a coordinator's decision takes. With a marker to write no more messages are taken, until `still_open`.
+        """Steps that a coordinator's decision takes. With a marker to write no more messages are taken, until `still_open`.
 
         One of which nothing is here gets a marker too, once: it tells the next owner of the topic that messages which come
         late come too late, and it can only be written by who owns the topic. Without `leaves_marker` that is left out."""
@@ -128,11 +128,11 @@ class TransactionBuffer:
         return Ending.WRITE_MARKER if leaves_marker else Ending.NOTHING
 
     def ended_by(self, txn_id: TxnId) -> TxnAction | None:
-        """How it has ended; None: it has not, or that is not known any more."""
+        """End of the transaction; None: it has not ended, or that is not known any more."""
         return TxnAction.ABORT if txn_id in self.aborted else self._ended.get(txn_id)
 
     def still_open(self, txn_id: TxnId) -> None:
-        """Its marker was certainly not stored. Where none of its messages is either, nothing of it is known any more."""
+        """Reopens a transaction: its marker was certainly not stored. Where it has no message either, it is forgotten."""
         found = self._open.get(txn_id)
         if found is None:
             self._ended.pop(txn_id, None)
@@ -142,7 +142,7 @@ class TransactionBuffer:
             del self._open[txn_id]
 
     def ended(self, txn_id: TxnId, action: TxnAction, marker: Position) -> None:
-        """Its marker is stored there."""
+        """Notes that the transaction's marker is stored there."""
         was_open = self._open.pop(txn_id, None) is not None
         if action is TxnAction.ABORT:
             self.aborted.add(txn_id, marker)
@@ -157,7 +157,7 @@ class TransactionBuffer:
             self._ended.popitem(last=False)
 
     def low_water_mark(self, coordinator: int, least: int) -> list[TxnId]:
-        """What is open of transactions that the coordinator does not know any more: to be aborted. Marks do not fall."""
+        """Open transactions that the coordinator does not know any more: to be aborted. Marks do not fall."""
         mark = self.low_water_marks.get(coordinator, -1)
         if least > mark:
             mark = self.low_water_marks[coordinator] = least

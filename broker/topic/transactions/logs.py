@@ -10,7 +10,7 @@ _SUFFIX = "__transaction_pending_ack"
 
 
 class LogsOfItsOwn:
-    """Of one topic, by the name of its own managed ledger."""
+    """Logs beside one topic, by the name of the topic's own managed ledger."""
 
     def __init__(self, logs: ManagedLedgers, topic_log: str) -> None:
         self._logs = logs

@@ -38,7 +38,7 @@ def one_entry(payload: bytes, header_bytes: int) -> EntryBatch:
 
 
 def marker(txn_id: TxnId, action: TxnAction, now_ms: int, header_bytes: int) -> EntryBatch:
-    """That the transaction has ended."""
+    """Marker that the transaction has ended."""
     metadata = MessageMetadata(
         producer_name=_PRODUCER_NAME,
         sequence_id=_NO_SEQUENCE_ID,
@@ -51,7 +51,7 @@ def marker(txn_id: TxnId, action: TxnAction, now_ms: int, header_bytes: int) -> 
 
 
 def transaction_of(metadata: MessageMetadata) -> TxnId | None:
-    """Which transaction a message belongs to; it takes both words."""
+    """Transaction of a message; both words of its id are needed."""
     if not (metadata.HasField("txnid_most_bits") and metadata.HasField("txnid_least_bits")):
         return None
     return TxnId(metadata.txnid_most_bits, metadata.txnid_least_bits)

@@ -17,7 +17,7 @@ _READ_ENTRIES, _READ_BYTES = 1000, 4 << 20
 
 
 class PendingAckLog:
-    """Of one subscription, open. ManagedLedgerError where nothing else is said."""
+    """Open log of one subscription. ManagedLedgerError where nothing else is said."""
 
     def __init__(self, ledger: ManagedLedger, cursor: ManagedCursor) -> None:
         self.ledger = ledger
@@ -30,7 +30,7 @@ class PendingAckLog:
 
     @property
     def entries_needed(self) -> int:
-        """How many would be read again."""
+        """Number of entries that a recovery would read."""
         return self._cursor.backlog_entries()
 
     async def records(self) -> AsyncIterator[tuple[Position, Record]]:
@@ -50,7 +50,7 @@ class PendingAckLog:
         return self._appends.append(encode(record))
 
     def not_needed_before(self, position: Position) -> None:
-        """What comes before it says nothing that the subscription's own cursor does not say."""
+        """Releases entries before the position: the subscription's own cursor covers them."""
         before = self.ledger.previous_position(position)
         if before.entry_id >= 0 and before > self._cursor.mark_delete:
             self._cursor.acknowledge_cumulative(before)
@@ -61,5 +61,5 @@ class PendingAckLog:
         await self.ledger.close()
 
     def end(self) -> Position:
-        """Where the next record will be, or before it."""
+        """Position of the next record, or one before it."""
         return self.ledger.next_position(self.ledger.last_confirmed)

@@ -23,7 +23,7 @@ BATCH_MESSAGES_MAX = 1 << 14
 
 
 class Place(Protocol):
-    """What a cursor says is acknowledged."""
+    """Part of a cursor that says which messages are acknowledged."""
 
     @property
     def mark_delete(self) -> Position: ...
@@ -41,7 +41,7 @@ class Acked:
 
     @property
     def bits(self) -> int | None:
-        """Which messages of the batch; None: the whole entry."""
+        """Acknowledged messages of the batch; None: the whole entry."""
         return None if not any(self.ack_set) else _full(self.size) & ~number_of(self.ack_set)
 
     @property
@@ -51,7 +51,7 @@ class Acked:
 
 @dataclass(slots=True)
 class _Part:
-    """Of a batch: which messages are pending."""
+    """Pending messages of a batch."""
 
     bits: int
     size: int
@@ -59,7 +59,7 @@ class _Part:
 
 @dataclass(slots=True)
 class TransactionAcks:
-    """Of one transaction."""
+    """Acknowledgements of one transaction."""
 
     individual: list[Acked] = field(default_factory=list)
     cumulative: Acked | None = None
@@ -67,7 +67,7 @@ class TransactionAcks:
     """Of `individual`, by entry."""
 
     def entries(self) -> dict[int, BitMap]:
-        """Of `individual`, by ledger."""
+        """Entries of `individual`, by ledger."""
         found: dict[int, BitMap] = {}
         for position in self.bits:
             found.setdefault(position.ledger_id, BitMap()).add(position.entry_id)
@@ -75,7 +75,7 @@ class TransactionAcks:
 
 
 class PendingAcks:
-    """Of one subscription."""
+    """Pending acknowledgements of one subscription."""
 
     def __init__(self) -> None:
         self.low_water_marks: dict[int, int] = {}
@@ -92,7 +92,7 @@ class PendingAcks:
         return txn_id not in self._ended and txn_id.least > self.low_water_marks.get(txn_id.most, -1)
 
     def ended_by(self, txn_id: TxnId) -> TxnAction | None:
-        """How it has ended; None: it has not, or that is not known any more."""
+        """End of the transaction; None: it has not ended, or that is not known any more."""
         return self._ended.get(txn_id)
 
     def __len__(self) -> int:
@@ -124,7 +124,7 @@ class PendingAcks:
         return words_of(rest, -(-part.size // 64))
 
     def place_of(self, position: Position, batch_index: int | None) -> AckPlace:
-        """Of a batch without an index: whether any of it is pending. Of what is pending as a whole each is."""
+        """State of a message. Batch without an index: whether any of it is pending. All of a pending entry is pending."""
         part = self._parts.get(position)
         if part is not None and batch_index is not None:
             if batch_index >= part.size:
@@ -157,7 +157,7 @@ class PendingAcks:
         return part is not None and _overlap(part.bits, bits)
 
     def cumulative_conflict(self, txn_id: TxnId, acked: Acked, place: Place) -> str | None:
-        """As `conflict`: one transaction at a time may acknowledge cumulatively, each time further on."""
+        """Same as `conflict`: one transaction at a time may acknowledge cumulatively, each time further on."""
         if acked.position <= place.mark_delete:
             return (
                 f"Transaction:{txn_id} try to cumulative ack position: {_name(acked.position)} within range of cursor's "
@@ -194,7 +194,7 @@ class PendingAcks:
         self._cumulative = txn_id
 
     def take(self, txn_id: TxnId, action: TxnAction) -> TransactionAcks | None:
-        """It has ended: nothing of it is pending any more. What it had acknowledged."""
+        """Ends a transaction: none of its acknowledgements is pending any more. Returns what it had acknowledged."""
         self._ended.setdefault(txn_id, action)
         if len(self._ended) > _ENDED_KEPT_MAX:
             self._ended.popitem(last=False)
@@ -223,7 +223,7 @@ class PendingAcks:
             del self._parts[position]
 
     def low_water_mark(self, coordinator: int, least: int) -> list[TxnId]:
-        """What is open of transactions that the coordinator does not know any more. Marks do not fall."""
+        """Open transactions that the coordinator does not know any more. Marks do not fall."""
         mark = self.low_water_marks.get(coordinator, -1)
         if least > mark:
             mark = self.low_water_marks[coordinator] = least
@@ -281,7 +281,7 @@ def _has(unacknowledged: tuple[int, ...] | None, bits: int | None) -> bool:
 
 
 def _reach(acked: Acked) -> tuple[Position, float]:
-    """How far a cumulative one goes: part of a batch is less than the whole."""
+    """Reach of a cumulative acknowledgement: part of a batch is less than the whole."""
     bits = acked.bits
     return acked.position, float("inf") if bits is None else bits.bit_length()
 

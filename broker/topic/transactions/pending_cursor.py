@@ -14,7 +14,7 @@ from .pending_acks import PendingAcks
 
 
 class PendingCursor:
-    """As much of a cursor as `dispatch_driver` needs."""
+    """Part of a cursor that `dispatch_driver` needs."""
 
     def __init__(self, cursor: ManagedCursor, pending: PendingAcks) -> None:
         self._cursor = cursor

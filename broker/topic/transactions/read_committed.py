@@ -31,7 +31,7 @@ class ReadCommitted:
         return self._ledger.previous_position(position)
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
-        """As `ManagedLedger.read`; None also when nothing from there on is decided."""
+        """Same as `ManagedLedger.read`; None also when nothing from there on is decided."""
         limit = self._limit()
         if limit is not None and position > limit:
             return None
@@ -41,7 +41,7 @@ class ReadCommitted:
         return self._cut(self._ledger.read_cached(position, entries_max, bytes_max))
 
     async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
-        """As `ManagedLedger.pick`; what was read before is decided."""
+        """Same as `ManagedLedger.pick`; entries that were read before are decided."""
         return await self._ledger.pick(wanted, bytes_max)
 
     def pick_cached(self, wanted: Picks, bytes_max: int) -> Picked | None:
@@ -51,7 +51,7 @@ class ReadCommitted:
         self._ledger.keep_from(reader, position)
 
     def _cut(self, run: EntryRun | None) -> EntryRun | None:
-        """By the limit as it is after the read."""
+        """Cuts the run at the limit as it is after the read."""
         limit = self._limit()
         if run is None or limit is None or Position(run.ledger_id, run.last_entry_id) <= limit:
             return run

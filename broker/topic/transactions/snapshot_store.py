@@ -1,4 +1,4 @@
-"""What a topic asks of whoever keeps the snapshots of its aborted transactions (Apache: AbortedTxnProcessor).
+"""Store of the snapshots of a topic's aborted transactions, as the topic needs it (Apache: AbortedTxnProcessor).
 
 A snapshot spares reading the log again, and says that the topic has had transactions; nothing else depends on it. Any earlier
 one will do, with more of the log: of each message that is still there, the marker that ends its transaction is there, too.
@@ -14,14 +14,14 @@ from .aborted import AbortedTransactions
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What was aborted by markers up to `max_read`, up to where everything was decided. From there on the log is read again."""
+    """Aborted transactions with markers up to `max_read`, where everything was decided. The log is read again from there on."""
 
     aborted: AbortedTransactions
     max_read: Position
 
 
 class SnapshotStore(Protocol):
-    """Of one topic. BrokerError where nothing else is said."""
+    """Snapshot store of one topic. BrokerError where nothing else is said."""
 
     @property
     def is_segmented(self) -> bool:
@@ -33,7 +33,7 @@ class SnapshotStore(Protocol):
 
     @property
     def last_segment_ms(self) -> int:
-        """When a segment was stored last; 0: never by this loading of the topic."""
+        """Time when a segment was stored last; 0: never by this loading of the topic."""
 
     async def read(self) -> Snapshot | None:
         """The one that reaches furthest; None: the topic never had a transaction."""

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 class SubscriptionOfTransactions(Protocol):
-    """What these need of their subscription."""
+    """Part of a subscription that its transactions need."""
 
     @property
     def name(self) -> str: ...
@@ -50,7 +50,7 @@ class SubscriptionOfTransactions(Protocol):
 
 
 class SubscriptionTransactions:
-    """Of one subscription. `recover` before anybody is served."""
+    """Transactions of one subscription. Call `recover` before any client is served."""
 
     def __init__(
         self, subscription: SubscriptionOfTransactions, logs: LogsOfItsOwn | None, failed: Callable[[BaseException], None]
@@ -77,20 +77,20 @@ class SubscriptionTransactions:
     # ---- what is told of it
 
     async def facts(self) -> PendingAckFacts:
-        """Of all. BrokerError when the log cannot be read."""
+        """State of all pending acknowledgements. BrokerError when the log cannot be read."""
         await self.recover()
         log = None if self._log is None else self._log.ledger
         return PendingAckFacts(log, dict(self.pending.low_water_marks), len(self.pending), self.recovery_ms)
 
     async def place_of(self, position: Position, batch_index: int | None) -> AckPlace:
-        """As `facts`, of one message; `batch_index`: of a batch (PendingAckHandleImpl.checkPositionInPendingAckState)."""
+        """Same as `facts`, for one message; `batch_index`: of a batch (PendingAckHandleImpl.checkPositionInPendingAckState)."""
         await self.recover()
         if position <= self._subscription.cursor.mark_delete:
             return AckPlace.MARK_DELETED
         return self.pending.place_of(position, batch_index)
 
     async def facts_of(self, txn_id: TxnId) -> InPendingAckFacts:
-        """As `facts`, of one transaction."""
+        """Same as `facts`, for one transaction."""
         await self.recover()
         acks = self.pending.of(txn_id)
         at = None if acks is None or acks.cumulative is None else acks.cumulative.position
@@ -99,7 +99,7 @@ class SubscriptionTransactions:
     # ---- recovery
 
     async def recover(self) -> None:
-        """What the log says, once. BrokerError."""
+        """Replays the log, once. BrokerError."""
         if self._is_recovered:
             return
         async with self._turn:
@@ -135,7 +135,7 @@ class SubscriptionTransactions:
         log.info(line("pending acknowledgements recovered", log=name, entries=count, open=len(self.pending)))
 
     def _replay(self, record: Acknowledged, position: Position) -> None:
-        """What the cursor has already, its transaction has committed."""
+        """Replays a record. Acknowledgements that the cursor has already are of a committed transaction."""
         cursor = self._subscription.cursor
         if record.is_cumulative:
             if len(record.acked) == 1 and self.pending.cumulative_conflict(record.txn_id, record.acked[0], cursor) is None:
@@ -150,7 +150,7 @@ class SubscriptionTransactions:
     # ---- acknowledgements
 
     async def acknowledge(self, txn_id: TxnId, acknowledgement: Acknowledgement) -> None:
-        """When it is in the log. BrokerError: TRANSACTION_CONFLICT, with which nothing is acknowledged."""
+        """Acknowledges in a transaction, durably when this returns. TRANSACTION_CONFLICT: nothing is acknowledged."""
         await self.recover()
         await self._open()
         acked = _acked(acknowledgement)
@@ -222,7 +222,7 @@ class SubscriptionTransactions:
     # ---- the end of transactions
 
     async def end(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
-        """When it returns, what it acknowledged is durably so, or durably not. BrokerError."""
+        """Ends the transaction; its acknowledgements are durably made, or durably dropped, when this returns. BrokerError."""
         await self.recover()
         await self._counted_end(txn_id, action)
         for leftover in self.pending.low_water_mark(txn_id.most, low_water_mark):
@@ -244,8 +244,8 @@ class SubscriptionTransactions:
         counts.ended(loop.time() - began, is_commit=is_commit)
 
     async def _end(self, txn_id: TxnId, action: TxnAction) -> None:
-        """Whoever asks for the same meanwhile hears the same, who asks for the other end TRANSACTION_CONFLICT. Whoever asks may
-        give up: it goes on."""
+        """Ends the transaction. Callers that ask for the same meanwhile get the same answer, those that ask for the other end
+        TRANSACTION_CONFLICT. The work goes on when a caller gives up."""
         under_way = self._ending.get(txn_id)
         if under_way is None:
             under_way = self._begin_end(txn_id, action)
@@ -340,7 +340,7 @@ def _acked(acknowledgement: Acknowledgement) -> list[Acked]:
 
 
 def _acknowledgements(acks: TransactionAcks) -> list[Acknowledgement]:
-    """What a committed transaction does to the cursor."""
+    """Acknowledgements of a committed transaction, for the cursor."""
     found = []
     if acks.individual:
         found.append(_of(acks.individual, is_cumulative=False))

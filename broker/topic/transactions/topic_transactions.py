@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class TransactionsHost(Protocol):
-    """What transactions need of their topic."""
+    """Part of a topic that its transactions need."""
 
     @property
     def name(self) -> str: ...
@@ -55,7 +55,7 @@ class TransactionsHost(Protocol):
 
 
 class TopicTransactions:
-    """Of one topic. `recover` before anybody reads."""
+    """Transactions of one topic. Call `recover` before any read."""
 
     def __init__(self, host: TransactionsHost, snapshots: SnapshotStore | None, settings: TopicSettings, clock: Clock) -> None:
         self.buffer = TransactionBuffer()
@@ -94,7 +94,7 @@ class TopicTransactions:
         return self.buffer.limit()
 
     def decided(self, run: EntryRun, metadata: RunMetadata) -> RunMetadata:
-        """Of a run that may be read: messages of aborted transactions are shown as markers."""
+        """Metadata of a run that may be read, with messages of aborted transactions as markers."""
         return without_aborted(run, metadata, self.buffer.aborted.__contains__)
 
     def require_none_open(self) -> None:
@@ -108,7 +108,7 @@ class TopicTransactions:
     # ---- what is told of it
 
     def facts(self) -> BufferFacts:
-        """Of all."""
+        """State of all transactions."""
         buffer = self.buffer
         last = self.committed.last_confirmed
         return BufferFacts(
@@ -133,7 +133,7 @@ class TopicTransactions:
         )
 
     def facts_of(self, txn_id: TxnId) -> InBufferFacts:
-        """Of one transaction."""
+        """State of one transaction."""
         limit = self.buffer.limit_of(txn_id)
         start = None if limit is None else self._host.ledger.next_position(limit)
         return InBufferFacts(None if start is None else f"{start.ledger_id}:{start.entry_id}", txn_id in self.buffer.aborted)
@@ -179,7 +179,7 @@ class TopicTransactions:
         return self._waiting > 0
 
     def append(self, txn_id: TxnId | None, entries: EntryBatch) -> "asyncio.Future[EntryRun]":
-        """As the log's; of a transaction that has ended: BrokerError. None: of no transaction."""
+        """Appends to the log. BrokerError for a transaction that has ended. None: no transaction."""
         if txn_id is not None and not self._host.takes_transactions:
             return _refused("Transactions are not enabled.")
         if self._waiting or (txn_id is not None and not self._is_used):
@@ -188,7 +188,7 @@ class TopicTransactions:
         return self._append(txn_id, entries)
 
     async def _append_later(self, txn_id: TxnId | None, entries: EntryBatch) -> EntryRun:
-        """In the order of the calls: the lock is fair."""
+        """Appends in the order of the calls: the lock is fair."""
         try:
             async with self._turn:
                 if txn_id is not None:
@@ -237,7 +237,7 @@ class TopicTransactions:
     # ---- the end of transactions
 
     async def end(self, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
-        """When it returns the marker is stored, or nothing was to do. BrokerError."""
+        """Ends the transaction; its marker is stored when this returns, where one was needed. BrokerError."""
         await self._end(txn_id, action)
         for leftover in self.buffer.low_water_mark(txn_id.most, low_water_mark):
             log.warning(line("a transaction that its coordinator does not know is aborted", topic=self._host.name, id=leftover))
@@ -256,7 +256,7 @@ class TopicTransactions:
             self._check_ended(txn_id, action)
 
     async def _can_leave_marker(self, txn_id: TxnId) -> bool:
-        """Of one without a message here. BrokerError."""
+        """Whether a transaction without a message here may get a marker. BrokerError."""
         if self.buffer.limit_of(txn_id) is not None or self._snapshots is None or self._host.ledger.is_terminated:
             return False
         await self._open()  # or nobody would look for it

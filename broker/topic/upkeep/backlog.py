@@ -18,7 +18,7 @@ REDUCTION = 0.9
 
 
 def backlog_bytes(ledgers: Sequence[LedgerFacts], mark_delete: Position) -> int:
-    """Of a reader whose mark-delete is there; holes are not subtracted."""
+    """Backlog of a reader with this mark-delete, in bytes; holes are not subtracted."""
     total = 0
     for ledger, first in entries_after(ledgers, mark_delete):
         total += ledger.size_bytes * (ledger.entries - first) // ledger.entries
@@ -40,7 +40,7 @@ def closed_before(ledgers: Sequence[LedgerFacts], mark_delete: Position, before_
 
 
 def entries_to_evict(backlog: int, limit_bytes: int, entries: int) -> int:
-    """How many of the slowest reader's entries go, so that the backlog comes down to REDUCTION of its limit."""
+    """Number of the slowest reader's entries to evict, so that the backlog comes down to REDUCTION of its limit."""
     target = REDUCTION * limit_bytes
     return int(entries * (backlog - target) / backlog) if backlog > target else 0
 

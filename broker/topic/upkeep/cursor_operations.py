@@ -1,4 +1,4 @@
-"""What topics and operators do to a subscription's place besides acknowledging: skip, expire, look ahead, count.
+"""Changes of a subscription's cursor besides acknowledging: skip, expire, look ahead, count.
 
 Each moves mark-delete forward as a cumulative acknowledgement does, so that the dispatcher hears of it and consumers stay
 connected (Apache: PersistentSubscription.skipMessages, clearBacklog, PersistentMessageExpiryMonitor). Going back is a reset,
@@ -37,7 +37,7 @@ class CursorOperations:
         return 0 if target is None else subscription.acknowledge_through(target)
 
     async def expire(self, subscription: Subscription, older_than_ms: int) -> int:
-        """What was published before that time, as far as it comes first: an older message behind a younger one stays.
+        """Acknowledges messages published before that time, from the first on: an older message behind a younger one stays.
 
         A ledger that was closed before is skipped without reading it. The oldest entry is read first: mostly it is all there is
         to see.
@@ -61,7 +61,7 @@ class CursorOperations:
         return run is not None and 0 <= publish_times(run)[0] < time_ms
 
     async def published_ms(self, position: Position) -> int | None:
-        """When the entry at `position`, or the first one after it, was; None: there is none, or it does not say."""
+        """Publish time of the entry at `position`, or the first one after it; None: there is none, or it gives no time."""
         try:
             run = await self._ledger.read(position, 1, 1)
         except ManagedLedgerError as error:

@@ -1,4 +1,4 @@
-"""When to look at a topic whose messages have a time to live: when its oldest one that is not acknowledged has outlived it.
+"""Timer for topics whose messages have a time to live: due when the oldest unacknowledged message has outlived it.
 
 What is published after a look cannot be due before a whole time to live has passed, so that an idle topic is looked at once in
 that time, a topic without a time to live never, and no publish or acknowledgement has anything to do with it. What is published
@@ -29,7 +29,7 @@ def look_after_seconds(now_ms: int, ttl_seconds: float, oldest_ms: int | None) -
 
 
 class ExpiryTimer:
-    """Of one topic. `look` lets go of what has expired, and tells when what is the oldest then was published."""
+    """Timer of one topic. `look` acknowledges expired messages, and returns the publish time of the oldest one left."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ExpiryTimer:
         self._is_closed = False
 
     def set_ttl(self, seconds: int) -> None:
-        """From now on; 0 or less: nothing expires."""
+        """Sets the time to live from now on; 0 or less: nothing expires."""
         if seconds != self._ttl_seconds:
             self._ttl_seconds = seconds
             self._look_after(SLACK_SECONDS)

@@ -36,7 +36,7 @@ _FAILURES = (BrokerError, LedgerError, ManagedLedgerError, ValueError)
 
 
 class CompactionHost(Protocol):
-    """What it needs of its topic."""
+    """Part of a topic that its compaction needs."""
 
     @property
     def name(self) -> str: ...
@@ -53,7 +53,7 @@ class CompactionHost(Protocol):
 
 
 class TopicCompaction:
-    """Of one topic. `ledgers` None: it is not compacted."""
+    """Compaction of one topic. `ledgers` None: the topic is not compacted."""
 
     def __init__(self, host: CompactionHost, ledgers: LedgerStore | None, settings: TopicSettings, clock: Clock) -> None:
         self.topic = CompactedTopic(ledgers, ask(self._cursor))
@@ -91,7 +91,7 @@ class TopicCompaction:
 
     @property
     def lacks_its_cursor(self) -> bool:
-        """What comes may be trimmed before a compaction sees it."""
+        """Whether the cursor is missing: then new messages may be trimmed before a compaction reads them."""
         return self._ledgers is not None and self._subscription() is None
 
     async def keep_what_comes(self) -> None:
@@ -212,7 +212,7 @@ class TopicCompaction:
         )
 
     def _end(self) -> Position:
-        """What is decided: compaction never passes an open transaction."""
+        """End of what is decided: compaction never passes an open transaction."""
         return self._host.transactions.committed.last_confirmed
 
     def _sifted(self, run: EntryRun) -> Portion:
@@ -224,7 +224,7 @@ class TopicCompaction:
 
 
 def unreadable(error: Exception) -> BrokerError:
-    """For whoever asked for what is compacted and cannot be read."""
+    """Error for a client whose read of the compacted ledger failed."""
     if isinstance(error, ManagedLedgerError):
         return broker_error(error)
     return BrokerError(ServerError.PERSISTENCE, f"the compacted ledger cannot be read: {type(error).__name__}: {error}")

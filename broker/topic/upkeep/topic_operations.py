@@ -26,7 +26,7 @@ from .cursor_operations import CursorOperations
 
 
 class OperatedTopic(Protocol):
-    """What operations need of their topic."""
+    """Part of a topic that operations need."""
 
     @property
     def ledger(self) -> ManagedLedger: ...
@@ -35,7 +35,7 @@ class OperatedTopic(Protocol):
 
 
 class StoredTopicOperations:
-    """Of one topic."""
+    """Operations on one topic."""
 
     def __init__(self, topic: OperatedTopic, settings: TopicSettings, clock: Clock) -> None:
         self._topic = topic
@@ -112,7 +112,7 @@ class StoredTopicOperations:
         )
 
     async def examine(self, number: int, *, from_earliest: bool) -> EntryRun | None:
-        """As Apache: a number below 1 is 1 (PersistentTopicsBase.internalExamineMessageAsync)."""
+        """Entry of that number; a number below 1 is 1, as in Apache (PersistentTopicsBase.internalExamineMessageAsync)."""
         log = self._topic.ledger
         if not log.entry_count:
             return None
@@ -190,7 +190,7 @@ class StoredTopicOperations:
 
 
 def _nth_of(log: ManagedLedger, number: int) -> Position:
-    """Of all entries there are, of which there are so many."""
+    """Position of the `number`-th of all entries; there are at least so many."""
     for ledger in log.ledgers():
         if number <= ledger.entries:
             return Position(ledger.ledger_id, number - 1)

@@ -50,7 +50,7 @@ _EVICTIONS_MAX = 1000
 
 
 class UpkeepHost(Protocol):
-    """What upkeep needs of its topic."""
+    """Part of a topic that upkeep needs."""
 
     @property
     def name(self) -> str: ...
@@ -66,7 +66,7 @@ class UpkeepHost(Protocol):
 
 
 class Upkeep:
-    """Of one topic."""
+    """Upkeep of one topic."""
 
     def __init__(self, host: UpkeepHost, policies: PoliciesInForce, settings: TopicSettings, clock: Clock) -> None:
         self._host = host
@@ -90,7 +90,7 @@ class Upkeep:
         return self._policies.current
 
     def apply(self, namespace: TopicPolicies, topic: TopicPolicies = NOTHING_SAID) -> None:
-        """From now on, and for what goes on by itself at once."""
+        """Applies the policies from now on, also to work that goes on by itself."""
         old = self._policies.current
         self._policies.apply(namespace, topic)
         new = self._policies.current
@@ -159,7 +159,7 @@ class Upkeep:
     # compaction
 
     def _keep_for_compaction(self) -> None:
-        """Where a policy has topics compacted, nothing is trimmed before that."""
+        """Keeps the log untrimmed before the first compaction, where a policy has topics compacted."""
         if self.policies.compaction_threshold_bytes > 0 and self._host.compaction.lacks_its_cursor:
             self._host.run_task(self._host.compaction.keep_what_comes())
 
@@ -211,7 +211,7 @@ class Upkeep:
         return next((each.closed_at_ms for each in self._host.ledger.ledgers() if each.ledger_id == first.ledger_id), 0) or None
 
     def backlog_age_seconds(self) -> int:
-        """Of the oldest message that is not acknowledged, as far as the last check of quotas knew; -1: not known, or none."""
+        """Age of the oldest unacknowledged message at the last check of quotas; -1: not known, or none."""
         if self._oldest_ms is None:
             return -1
         slowest = self._slowest()
@@ -235,7 +235,7 @@ class Upkeep:
         return self._closed_before(slowest, before_ms) is not None
 
     def _backlog_bytes(self) -> int:
-        """Of the slowest durable subscription; without one there is no backlog."""
+        """Backlog of the slowest durable subscription; without one there is no backlog."""
         slowest = self._slowest()
         return 0 if slowest is None else backlog_bytes(self._host.ledger.ledgers(), slowest.cursor.mark_delete)
 
@@ -256,7 +256,7 @@ class Upkeep:
             await self._evict_to_age(quota)
 
     async def _send_producers_away(self) -> None:
-        """Whoever comes back is refused until the backlog is small enough."""
+        """Sends the producers away. Returning producers are refused until the backlog is small enough."""
         await self._host.publishers.send_away("the backlog quota is exceeded")
 
     async def _evict_to_size(self, quota: BacklogQuota) -> None:
