@@ -25,8 +25,8 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from cli.configuration import CONF, Configuration, load_configuration
-from cli.standalone import Standalone
+from cli.configuration.loading import CONF, Configuration, load_configuration
+from cli.standalone.server import Standalone
 from managed_ledger.contract import EARLIEST
 from managed_ledger.cursor.state import CursorState, encode_position
 from managed_ledger.cursor_driver import DurableCursor

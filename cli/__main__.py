@@ -6,18 +6,19 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cli import autorecovery_options, config_options, devcluster_options, interpreter, own_parser_commands, tokens_options
+from cli.command_line import autorecovery_options, config_options, devcluster_options, own_parser_commands, tokens_options
+from cli.command_line.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND, add_command, add_coordinator_command
+from cli.command_line.metadata_copy_options import EXPORT, IMPORT, add_commands
+from cli.command_line.processes_options import STANDALONE_REFUSAL, add_options
+from cli.command_line.suggesting_parser import SuggestingParser
 from cli.data_place import DATA_HELP
-from cli.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND, add_command, add_coordinator_command
-from cli.metadata_copy_options import EXPORT, IMPORT, add_commands
-from cli.processes.options import STANDALONE_REFUSAL, add_options
-from cli.suggesting_parser import SuggestingParser
+from cli.serving import interpreter
 
 _SERVERS = {
-    "bookie": ("cli.bookie_main", "run_bookie"),
-    "broker": ("cli.broker_main", "run_broker"),
-    "proxy": ("cli.proxy_main", "run_proxy"),
-    autorecovery_options.COMMAND: ("cli.autorecovery_main", "run_autorecovery"),
+    "bookie": ("cli.bookie.main", "run_bookie"),
+    "broker": ("cli.broker.main", "run_broker"),
+    "proxy": ("cli.proxy.main", "run_proxy"),
+    autorecovery_options.COMMAND: ("cli.autorecovery.main", "run_autorecovery"),
 }
 """Module and function, which is given --config, --set and --json-ready."""
 _PREPARING = {COMMAND: "run_initialize_cluster", COORDINATOR_COMMAND: "run_initialize_coordinators"}
@@ -40,33 +41,33 @@ def _run(options: argparse.Namespace) -> int:
     if options.command in _CONFIGURED and not _take_environment(options):
         return 1
     if options.command == "zookeeper":
-        from cli.zookeeper_main import run_zookeeper
+        from cli.zookeeper.main import run_zookeeper
 
         return run_zookeeper(options.data_dir, options.set, options.json_ready)
     if options.command in _SERVERS or getattr(options, "processes", None) is not None:
         return _run_server(options)
     if options.command == devcluster_options.COMMAND:
-        from cli.devcluster_main import run_devcluster
+        from cli.devcluster.main import run_devcluster
 
         return run_devcluster(options)
     if options.command == config_options.COMMAND:
-        from cli.config_main import run_config
+        from cli.configuration.main import run_config
 
         return run_config(options)
     if options.command == tokens_options.COMMAND:
-        from cli.tokens_main import run_tokens
+        from cli.tokens import run_tokens
 
         return run_tokens(options)
     if options.command in _PREPARING:
-        run = getattr(importlib.import_module("cli.initialize_cluster_main"), _PREPARING[options.command])
+        run = getattr(importlib.import_module("cli.initialize_cluster.main"), _PREPARING[options.command])
         return int(run(options))
     if options.command in (EXPORT, IMPORT):
-        from cli.metadata_copy_main import run_export, run_import
+        from cli.metadata_copy.main import run_export, run_import
 
         if options.command == EXPORT:
             return run_export(options.data_dir, options.file)
         return run_import(options.file, options.metadata_store, options.data_dir)
-    from cli.standalone_main import run_standalone
+    from cli.standalone.main import run_standalone
 
     given = (options.data_dir, options.config, options.set, options.json_ready)
     return run_standalone(*given, options.throwaway, options.end_with)
@@ -97,7 +98,7 @@ def _take_environment(options: argparse.Namespace) -> bool:
     """Puts what the environment sets before what the command line does; False: refused, and told."""
     if not options.from_env and not any(name.startswith("PULSAR_PREFIX_") for name in os.environ):
         return True
-    from cli.environment import environment_settings
+    from cli.configuration.environment import environment_settings
     from ports.settings import BadSetting
 
     try:

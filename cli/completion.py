@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from cli.admin.groups import GROUPS
 from cli.admin.table import Command, Option, options
 from cli.admin.tool import OWN_OPTIONS
-from cli.bookkeeper_shell.commands import COMMANDS as SHELL_COMMANDS
+from cli.bookkeeper_shell.table import COMMANDS as SHELL_COMMANDS
 from cli.client.commands import COMMANDS as CLIENT_COMMANDS
 from cli.client.commands import OWN
 from cli.client.commands import TEXTS as CLIENT_TEXTS
-from cli.option_texts import OptionTexts
+from cli.command_line.option_texts import OptionTexts
 from cli.perf.options import COMMANDS as PERF_COMMANDS
 from cli.perf.options import TEXTS as PERF_TEXTS
 

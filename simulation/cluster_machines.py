@@ -1,4 +1,4 @@
-"""Brokers and bookies of a simulated cluster: the very compositions of `cli.broker` and `cli.bookie` on simulated ports.
+"""Brokers and bookies of a simulated cluster: the compositions of `cli.broker` and `cli.bookie` on simulated ports.
 
 A machine is a host with its deaths; it outlives its processes, as its disk and its name do. What the brokers really have opened
 is told to the cluster's truth. A process that cannot start, or has to end, ends; it is started again when somebody looks.
@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from bookie.errors import BookieStartError
 from bookie.settings import BookieSettings
 from bookkeeper.ledgers import LedgerError
-from cli.bookie import BookieFailed, BookieServer
-from cli.broker import BrokerFailed, BrokerServer
-from cli.configuration import Configuration, known_keys
+from cli.bookie.server import BookieFailed, BookieServer
+from cli.broker.server import BrokerFailed, BrokerServer
+from cli.configuration.loading import Configuration, known_keys
 from managed_ledger.contract import ManagedLedger
 from managed_ledger.factory import ManagedLedgerFactory
 from metadata.store import MetadataError

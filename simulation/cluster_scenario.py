@@ -14,8 +14,8 @@ from unittest.mock import patch
 
 from broker.service.topic_name import TopicName
 from broker.topic.contract import SubscriptionType
-from cli import broker_load
-from cli.initialize_cluster import ClusterMetadata, NewCluster
+from cli.broker import load as broker_load
+from cli.initialize_cluster.metadata import ClusterMetadata, NewCluster
 from managed_ledger.contract import ManagedLedger
 from metadata.zookeeper.store import ZooKeeperStore
 from simulation.bounded import bounded

@@ -9,8 +9,8 @@ import random
 from collections.abc import Mapping
 
 from broker.service.topic_name import TopicName
-from cli.configuration import CONF, load_configuration
-from cli.standalone import Standalone
+from cli.configuration.loading import CONF, load_configuration
+from cli.standalone.server import Standalone
 from metadata.memory import MemoryStore, SharedTree
 from metadata.store import MetadataStore
 from metadata.tree import Tree

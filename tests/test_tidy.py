@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from cli.configuration import known_keys
-from cli.standalone import SETTINGS
+from cli.configuration.loading import known_keys
+from cli.standalone.server import SETTINGS
 from ports.settings import fold
 from tests import docstring_openings
 

@@ -14,7 +14,7 @@ from cli.admin.request import built, filled_sentence
 from cli.admin.table import Command, Option, options, positionals
 from cli.admin.usage import command_usage, group_usage, tool_usage
 from cli.client_configuration import ClientConfiguration, ConfigurationError, load_client_configuration
-from cli.suggestions import did_you_mean
+from cli.command_line.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from cli.admin.context import Asking, Context
@@ -177,7 +177,7 @@ def perform(call: _Call, connection: "Asking", write: Callable[[str], None]) -> 
     try:
         if call.command.run:
             module, _, function = call.command.run.partition(":")
-            getattr(importlib.import_module(f"cli.admin.{module}"), function)(context)
+            getattr(importlib.import_module(f"cli.admin.commands.{module}"), function)(context)
         else:
             _plainly(call.command, context)
         return 0

@@ -10,11 +10,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cli.bookkeeper_shell.commands import COMMANDS, FAILED, REFUSED, Command
 from cli.bookkeeper_shell.context import LEDGER_ID_FORMATS, CommandFailed, Shell
 from cli.bookkeeper_shell.options import HELP, Option, WrongUsage, parse, parse_leading
-from cli.configuration import CONF, load_configuration
-from cli.suggestions import did_you_mean
+from cli.bookkeeper_shell.table import COMMANDS, FAILED, REFUSED, Command
+from cli.command_line.suggestions import did_you_mean
+from cli.configuration.loading import CONF, load_configuration
 from cli.version import version_text
 from ports.settings import BadSetting
 
@@ -107,7 +107,7 @@ def _shell(own: Mapping[str, str], sets: Sequence[str]) -> Shell:
 def _run(command: Command, shell: Shell, words: Sequence[str]) -> int:
     from bookie.errors import BookieStartError
     from bookkeeper.ledgers import LedgerError
-    from cli.bookkeeper_shell.cluster import ClusterFailed
+    from cli.bookkeeper_cluster.cluster import ClusterFailed
     from metadata.store import MetadataError
     from wire.bookie_codes import BookieError
 
@@ -120,7 +120,7 @@ def _run(command: Command, shell: Shell, words: Sequence[str]) -> int:
             print(_usage(command))
             return 0
         module, _, function = command.where.partition(":")
-        run = getattr(importlib.import_module(f"cli.bookkeeper_shell.{module}"), function)
+        run = getattr(importlib.import_module(f"cli.bookkeeper_shell.commands.{module}"), function)
         code: int = asyncio.run(run(shell, given))
         return code
     except WrongUsage as error:

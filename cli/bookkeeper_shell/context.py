@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from cli.configuration import Configuration
+from cli.configuration.loading import Configuration
 
 if TYPE_CHECKING:
     from metadata.zookeeper.store import ZooKeeperStore
@@ -95,7 +95,7 @@ class Shell:
     def client_tls(self) -> "RenewedTls | None":
         """As the bookies of this configuration have it; None: in the clear. BadTls. Within the event loop."""
         from bookie.server.security.settings import BookieSecuritySettings
-        from cli.autorecovery import client_tls
+        from cli.autorecovery.server import client_tls
 
         return client_tls(self.settings(BookieSecuritySettings))
 

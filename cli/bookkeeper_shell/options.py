@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from cli.suggestions import did_you_mean
+from cli.command_line.suggestions import did_you_mean
 
 LONG_MAX = (1 << 63) - 1
 

@@ -14,8 +14,8 @@ from cli.admin.arguments import WrongUsage, parse
 from cli.admin.table import Option, options, positionals
 from cli.client.commands import ABOUT, COMMANDS, JSON, OWN, TEXTS
 from cli.client_configuration import ClientConfiguration, ConfigurationError, load_client_configuration
-from cli.option_texts import command_help, option_lines
-from cli.suggestions import did_you_mean
+from cli.command_line.option_texts import command_help, option_lines
+from cli.command_line.suggestions import did_you_mean
 from cli.version import version_text
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from cli.admin.table import Command, Option, options
-from cli.option_texts import OptionTexts
+from cli.command_line.option_texts import OptionTexts
 
 OWN = tuple(
     options(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from cli.admin.arguments import WrongUsage
-from cli.admin.message_ids import position
+from cli.admin.commands.message_ids import position
 from cli.client.errors import ClientError
 from cli.client.lasting import LOOK_SECONDS, Notices, attend
 from cli.client.pattern import TopicPattern

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from cli.client_configuration import ConfigurationError
 from cli.data_place import default_data
-from cli.doctor.checks import judged
+from cli.doctor.check import judged
 from cli.doctor.examination import CHECKS, Asked, facts_of
+from cli.doctor.facts.topics import OPEN_TRANSACTION_SECONDS, PATIENCE_SECONDS, TOPICS_MAX
 from cli.doctor.report import as_json, as_table, checks_table, exit_code
-from cli.doctor.topic_facts import OPEN_TRANSACTION_SECONDS, PATIENCE_SECONDS, TOPICS_MAX
 from ports.properties import MalformedProperties
 
 EPILOG = (

@@ -11,26 +11,24 @@ from typing import Any
 
 from cli.admin.http import AdminConnection, Refused, Unreachable
 from cli.client_configuration import ClientConfiguration, load_client_configuration
-from cli.configuration_verdicts import BOOKIE, BROKER
-from cli.doctor import (
-    bookie_checks,
-    cluster_checks,
-    credential_checks,
-    machine_checks,
-    settings_checks,
-    storage_checks,
-    subscription_checks,
-    topic_checks,
-)
-from cli.doctor.bookie_checks import Bookies
-from cli.doctor.checks import Facts
-from cli.doctor.cluster_facts import OF_SERVER, bookie_facts, bookies_by_rest, broker_states, server_facts
-from cli.doctor.credential_facts import certificate_facts, token_facts
-from cli.doctor.local_facts import kind_of_settings, machine_facts, settings_facts
-from cli.doctor.metadata_facts import metadata_facts, quorums_of
-from cli.doctor.network_probe import addresses_in
-from cli.doctor.storage_facts import storage_facts
-from cli.doctor.topic_facts import TOPICS_PER_BUNDLE, Topics, slow_transactions
+from cli.configuration.verdicts import BOOKIE, BROKER
+from cli.doctor.check import Facts
+from cli.doctor.checks import bookies as bookie_checks
+from cli.doctor.checks import cluster as cluster_checks
+from cli.doctor.checks import credentials as credential_checks
+from cli.doctor.checks import machine as machine_checks
+from cli.doctor.checks import settings as settings_checks
+from cli.doctor.checks import storage as storage_checks
+from cli.doctor.checks import subscriptions as subscription_checks
+from cli.doctor.checks import topics as topic_checks
+from cli.doctor.checks.bookies import Bookies
+from cli.doctor.facts.cluster import OF_SERVER, bookie_facts, bookies_by_rest, broker_states, server_facts
+from cli.doctor.facts.credentials import certificate_facts, token_facts
+from cli.doctor.facts.local import kind_of_settings, machine_facts, settings_facts
+from cli.doctor.facts.metadata import metadata_facts, quorums_of
+from cli.doctor.facts.network_probe import addresses_in
+from cli.doctor.facts.storage import storage_facts
+from cli.doctor.facts.topics import TOPICS_PER_BUNDLE, Topics, slow_transactions
 from ports.properties import parse_properties
 
 CHECKS = (

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from cli.doctor.checks import FAIL, LEVELS, OK, WARN, Check, Finding
+from cli.doctor.check import FAIL, LEVELS, OK, WARN, Check, Finding
 
 _MARKS = {OK: "ok", WARN: "WARN", FAIL: "FAIL"}
 

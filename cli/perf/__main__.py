@@ -12,9 +12,9 @@ from cli.admin.arguments import WrongUsage, parse
 from cli.admin.table import options, positionals
 from cli.client.__main__ import HELP, VERSION, Interrupted, reader_is_gone, with_signals
 from cli.client_configuration import ClientConfiguration, ConfigurationError, load_client_configuration
-from cli.option_texts import command_help
+from cli.command_line.option_texts import command_help
+from cli.command_line.suggestions import did_you_mean
 from cli.perf.options import ABOUT, ABSENT, COMMANDS, JSON, TEXTS
-from cli.suggestions import did_you_mean
 from cli.version import version_text
 
 TOOL = "pulsar-perf"

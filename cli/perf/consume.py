@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cli.admin.arguments import WrongUsage
-from cli.admin.message_ids import position
+from cli.admin.commands.message_ids import position
 from cli.client.consume import CONFIRM_SECONDS_MAX, POSITIONS, TYPES, reader
 from cli.client.lasting import LOOK_SECONDS, Notices, attend
 from cli.client.subscription import Arrival, Subscription

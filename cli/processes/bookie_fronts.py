@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from bookie.web.app import app_of
-from cli.bookie import BookieServer
+from cli.bookie.server import BookieServer
 from cli.processes.local_http import served
 from cli.processes.member import Member
 from ports.tls_port import TlsPort

@@ -6,8 +6,8 @@ A bookie's own protocol has no port in front: clients know each bookie by its na
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookie.web.settings import BookieWebSettings
-from cli.configuration import Configuration
-from cli.configuration_verdicts import BOOKIE
+from cli.configuration.loading import Configuration
+from cli.configuration.verdicts import BOOKIE
 from cli.processes.plan import Front, ProcessesPlan, dealt, shifted_ports
 
 

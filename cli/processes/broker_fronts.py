@@ -10,10 +10,10 @@ from typing import Any
 
 from broker.admin.metrics.metrics import GATHER, MetricsRoutes
 from broker.admin.routes.cluster.brokers import PROCESSES
-from cli.broker import BrokerServer
+from cli.broker.server import BrokerServer
+from cli.broker.web_ports import WebPorts
 from cli.processes.local_http import served
 from cli.processes.member import Member
-from cli.web_ports import WebPorts
 from ports.tls import RenewedTls
 from ports.tls_port import TlsPort
 

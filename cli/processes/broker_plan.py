@@ -2,10 +2,10 @@
 
 from broker.security.tls_settings import TlsSettings
 from broker.service.settings import BrokerSettings
-from cli.configuration import Configuration
-from cli.configuration_verdicts import BROKER
+from cli.configuration.loading import Configuration
+from cli.configuration.server_settings import ServerSettings
+from cli.configuration.verdicts import BROKER
 from cli.processes.plan import Front, ProcessesPlan, shifted_listeners, shifted_ports
-from cli.server_settings import ServerSettings
 from ports.settings import BadSetting
 
 _PORTS = (

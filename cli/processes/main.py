@@ -18,16 +18,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from cli.configuration import Configuration, load_configuration
-from cli.configuration_verdicts import BROKER
+from cli.command_line.processes_options import PROCESS_OF
+from cli.configuration.loading import Configuration, load_configuration
+from cli.configuration.verdicts import BROKER
 from cli.processes.local_http import PATH_BYTES_MAX
 from cli.processes.member import Member
-from cli.processes.options import PROCESS_OF
 from cli.processes.place import Place, parsed_place
 from cli.processes.plan import ProcessesPlan, checked_count
 from cli.processes.supervisor import Supervisor
-from cli.ready_file import write_whole
-from cli.start_failures import start_failure
+from cli.serving.ready_file import write_whole
+from cli.serving.start_failures import start_failure
 from ports.logs import configure_logs, line
 from ports.settings import BadSetting
 
@@ -67,9 +67,9 @@ def member_of(kind: str, text: str) -> Member | None:
 
 def _plan(kind: str, configuration: Configuration, count: int) -> ProcessesPlan:
     if kind == BROKER:
-        from cli.broker import advertised_host
+        from cli.broker.server import advertised_host
+        from cli.configuration.server_settings import ServerSettings
         from cli.processes.broker_plan import broker_plan
-        from cli.server_settings import ServerSettings
 
         return broker_plan(configuration, advertised_host(configuration.settings(ServerSettings)), count)
     from cli.processes.bookie_plan import bookie_plan
@@ -81,7 +81,7 @@ def _port_settings(kind: str) -> Sequence[type]:
     """Those that name a port, for a failure to listen."""
     if kind == BROKER:
         from broker.security.tls_settings import TlsSettings
-        from cli.server_settings import ServerSettings
+        from cli.configuration.server_settings import ServerSettings
 
         return (ServerSettings, TlsSettings)
     from bookie.server.settings import BookieServerSettings

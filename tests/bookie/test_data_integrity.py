@@ -19,9 +19,9 @@ from bookkeeper.placement import AnyPlace
 from bookkeeper.ports import BookieClient
 from bookkeeper.quarantine import Quarantine
 from bookkeeper.registry import LedgerRegistry, RegisteredLedger
-from cli.bookie_integrity import DataIntegrity
-from cli.bookie_ledgers import ledgers_of_bookie
-from cli.bookie_replicas import BookieReplicas
+from cli.bookie.integrity import DataIntegrity
+from cli.bookie.ledgers import ledgers_of_bookie
+from cli.bookie.replicas import BookieReplicas
 from metadata.memory import MemoryStore
 from simulation.disk import SimDisk
 from simulation.rng import stream
@@ -103,7 +103,7 @@ class World:
                 await self.bookies[ensemble[index]].add(sealed(ledger_id, entry_id, 1, SIZE), KEY)
 
     async def start(self) -> DataIntegrity:
-        """As `cli.bookie` does."""
+        """As `cli.bookie.server` does."""
         bookie = self.bookies[LOST] = await self.machine.start()
         if bookie.needs_limbo:
             await bookie.enter_limbo(await ledgers_of_bookie(self.store, self.registry.layout, LOST))

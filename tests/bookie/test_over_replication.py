@@ -11,7 +11,7 @@ from bookkeeper.metadata_codec import LedgerMetadata, Segment, encode_ledger_met
 from bookkeeper.paths import ledger_path
 from bookkeeper.registry import LedgerRegistry
 from bookkeeper.underreplication import encode_lock, lock_path
-from cli.bookie_places import LedgerPlaces
+from cli.bookie.places import LedgerPlaces
 from metadata.memory import MemoryStore
 from metadata.store import ANY_VERSION, MetadataError, OutcomeUnknown, Stat
 from simulation.rng import stream

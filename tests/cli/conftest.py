@@ -7,7 +7,7 @@ import pytest
 
 from bookie.web.settings import PROMETHEUS
 from cli.bookkeeper_shell.__main__ import main
-from tests.cli.shell_cluster import TICK_MS, Cluster, Result, Shell
+from tests.cli.bookkeeper_shell.shell_cluster import TICK_MS, Cluster, Result, Shell
 from tests.clients.bookie_process import BookieProcess
 from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.started_process import free_port

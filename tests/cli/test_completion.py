@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cli.completion import SHELLS, admin_tree, main
-from tests.cli.shells import fish_offers, zsh_with
+from tests.cli.bookkeeper_shell.shells import fish_offers, zsh_with
 
 
 def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:

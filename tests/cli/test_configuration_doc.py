@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from bookkeeper.repair.settings import RepairSettings
-from cli.config_report import SETTINGS as PROCESSES
-from cli.configuration import known_keys
+from cli.configuration.loading import known_keys
+from cli.configuration.notes import DIFFERENT, form_of, note_of
+from cli.configuration.report import SETTINGS as PROCESSES
 from cli.configuration_doc import PAGE, page
-from cli.setting_notes import DIFFERENT, form_of, note_of
-from cli.standalone import SETTINGS
+from cli.standalone.server import SETTINGS
 from ports.settings import fold
 
 

@@ -11,7 +11,7 @@ from bookie.web.metrics import counters_text
 from bookkeeper.repair.counters import RepairCounters
 from broker.proxy.counts import Counts
 from ports.metric_help import FILE, head, help_of
-from tests.cli.shell_cluster import Cluster
+from tests.cli.bookkeeper_shell.shell_cluster import Cluster
 from tests.clients.python_client import publish, quiet_client, receive
 from tests.clients.server_process import ServerProcess
 from tests.prometheus_text import Family, NotPrometheus, families

@@ -25,7 +25,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
 
 
 def test_its_settings_are_keys_that_are_read() -> None:
-    from cli.configuration import known_keys
+    from cli.configuration.loading import known_keys
 
     blocks = re.findall(r"```properties\n(.*?)```", (ROOT / "docs" / "security.md").read_text(), re.DOTALL)
     keys = {line.partition("=")[0] for block in blocks for line in block.splitlines()}

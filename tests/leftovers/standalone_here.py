@@ -7,9 +7,9 @@ from pathlib import Path
 
 from bookie.garbage import GarbageCollector
 from bookkeeper.paths import ROOT, ledger_path
-from cli.configuration import CONF, load_configuration
-from cli.standalone import Standalone
-from cli.web_ports import bound_web_ports
+from cli.broker.web_ports import bound_web_ports
+from cli.configuration.loading import CONF, load_configuration
+from cli.standalone.server import Standalone
 from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataStore
 from ports.clock import RealClock

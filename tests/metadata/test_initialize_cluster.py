@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cli.__main__ import main
-from cli.initialize_cluster import ClusterMetadata, ClusterRefused, NewCluster
+from cli.initialize_cluster.metadata import ClusterMetadata, ClusterRefused, NewCluster
 from metadata.embedded import EmbeddedStore
 from metadata.memory import MemoryStore, SharedTree
 from metadata.store import MetadataError, MetadataStore

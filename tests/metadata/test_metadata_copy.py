@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bookie.server.registration import BookieIdentity, check_cookie
 from bookkeeper.ledger_ids import LedgerIds
-from cli.metadata_copy import BadCopy, BookieOfCopy, CopyTarget, MetadataCopy, read_copy, write_copy
+from cli.metadata_copy.copy import BadCopy, BookieOfCopy, CopyTarget, MetadataCopy, read_copy, write_copy
 from metadata.embedded import EmbeddedStore
 from metadata.memory import MemoryStore, SharedTree
 from metadata.store import MetadataError, MetadataStore, Put

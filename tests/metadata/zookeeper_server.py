@@ -11,7 +11,7 @@ from typing import Self
 
 import pytest
 
-from cli.zookeeper import find_classpath
+from cli.zookeeper.java import find_classpath
 from tests.started_process import ROOT, StartedProcess, free_port
 from tests.toolchain import fetching
 

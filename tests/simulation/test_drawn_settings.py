@@ -3,8 +3,8 @@
 import dataclasses
 from collections import Counter
 
-from cli.configuration import known_keys
-from cli.standalone import SETTINGS
+from cli.configuration.loading import known_keys
+from cli.standalone.server import SETTINGS
 from ports.settings import build_settings, fold
 from simulation.drawn_settings import DRAWN, NOT_DRAWN, draw
 from simulation.plan import QUIET_SETTINGS, draw_plan

@@ -28,8 +28,8 @@ COMMANDS = (
         "--tls-factory-plugin-params:string --listener-name:string --cluster-config-file:string",
         run="cluster_data:update",
     ),
-    Command("delete", "CLUSTER -a/--all", run="cluster_commands:delete"),
-    Command("list", "-c/--current", run="cluster_commands:list_clusters"),
+    Command("delete", "CLUSTER -a/--all", run="clusters:delete"),
+    Command("list", "-c/--current", run="clusters:list_clusters"),
     Command("update-peer-clusters", "CLUSTER --peer-clusters:list!", "POST clusters/{cluster}/peers", body="{peer-clusters}"),
     Command("get-cluster-migration", "CLUSTER", "GET clusters/{cluster}/migrate", output="json"),
     Command(

@@ -74,9 +74,7 @@ COMMANDS = (
     ),
     Command("get-bookie-affinity-group", "NAMESPACE", "GET namespaces/{namespace}/persistence/bookieAffinity", output="json"),
     Command("delete-bookie-affinity-group", "NAMESPACE", "DELETE namespaces/{namespace}/persistence/bookieAffinity"),
-    Command(
-        "get-topic-positions", "NAMESPACE --bundle/-b:string --topic-list/-tl:texts", run="cluster_commands:topic_positions"
-    ),
+    Command("get-topic-positions", "NAMESPACE --bundle/-b:string --topic-list/-tl:texts", run="clusters:topic_positions"),
     Command(
         "set-encryption-required",
         "NAMESPACE --enable/-e --disable/-d",

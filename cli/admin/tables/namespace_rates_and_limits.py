@@ -133,11 +133,9 @@ COMMANDS = (
     Command(
         "remove-max-unacked-messages-per-consumer", "NAMESPACE", "DELETE namespaces/{namespace}/maxUnackedMessagesPerConsumer"
     ),
-    Command("get-offload-threshold", "NAMESPACE", run="cluster_commands:get_offload_threshold"),
-    Command(
-        "set-offload-threshold", "NAMESPACE --size/-s:bytes! --time/-t:seconds=-1", run="cluster_commands:set_offload_threshold"
-    ),
-    Command("get-offload-deletion-lag", "NAMESPACE", run="cluster_commands:get_offload_deletion_lag"),
+    Command("get-offload-threshold", "NAMESPACE", run="clusters:get_offload_threshold"),
+    Command("set-offload-threshold", "NAMESPACE --size/-s:bytes! --time/-t:seconds=-1", run="clusters:set_offload_threshold"),
+    Command("get-offload-deletion-lag", "NAMESPACE", run="clusters:get_offload_deletion_lag"),
     Command(
         "set-offload-deletion-lag",
         "NAMESPACE --lag/-l:millis!",
@@ -154,7 +152,7 @@ COMMANDS = (
     Command(
         "set-schema-autoupdate-strategy",
         "NAMESPACE --compatibility/-c:string --disabled/-d",
-        run="cluster_commands:set_schema_autoupdate_strategy",
+        run="clusters:set_schema_autoupdate_strategy",
     ),
     Command(
         "get-schema-compatibility-strategy",

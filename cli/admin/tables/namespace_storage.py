@@ -7,7 +7,7 @@ COMMANDS = (
     Command(
         "set-backlog-quota",
         "NAMESPACE -l/--limit:bytes -lt/--limitTime:seconds -p/--policy! -t/--type:string=destination_storage",
-        run="quota_commands:of_namespace",
+        run="quotas:of_namespace",
     ),
     Command(
         "remove-backlog-quota",
@@ -52,9 +52,7 @@ COMMANDS = (
         body={"retentionTimeInMinutes": "{time}", "retentionSizeInMB": "{size}"},
     ),
     Command("remove-retention", "NAMESPACE", "DELETE namespaces/{namespace}/retention"),
-    Command(
-        "clear-backlog", "NAMESPACE --sub/-s:string --bundle/-b:string --force/-force", run="cluster_commands:clear_backlog"
-    ),
+    Command("clear-backlog", "NAMESPACE --sub/-s:string --bundle/-b:string --force/-force", run="clusters:clear_backlog"),
     Command(
         "set-delayed-delivery",
         "NAMESPACE --enable/-e --disable/-d --time/-t:millis=1 --maxDelay/-md:millis=0",

@@ -4,7 +4,7 @@ from cli.admin.table import Command
 
 COMMANDS = (
     Command("list", "TENANT", "GET namespaces/{tenant}", output="lines"),
-    Command("list-cluster", "TARGET", run="cluster_commands:list_namespaces_of_cluster", hidden=True),
+    Command("list-cluster", "TARGET", run="clusters:list_namespaces_of_cluster", hidden=True),
     Command(
         "topics",
         "NAMESPACE -m/--mode:choice(PERSISTENT|NON_PERSISTENT|ALL) -ist/--include-system-topic",
@@ -14,7 +14,7 @@ COMMANDS = (
     Command("bundles", "NAMESPACE", "GET namespaces/{namespace}/bundles", output="json"),
     Command("destinations", "NAMESPACE", "GET namespaces/{namespace}/topics", output="lines", hidden=True),
     Command("policies", "NAMESPACE", "GET namespaces/{namespace}", output="json"),
-    Command("create", "NAMESPACE --clusters/-c:list --bundles/-b:int=0", run="cluster_commands:create_namespace"),
+    Command("create", "NAMESPACE --clusters/-c:list --bundles/-b:int=0", run="clusters:create_namespace"),
     Command("delete", "NAMESPACE -f/--force", "DELETE namespaces/{namespace}?force={force}"),
     Command("permissions", "NAMESPACE", "GET namespaces/{namespace}/permissions", output="map"),
     Command(
@@ -45,7 +45,7 @@ COMMANDS = (
         "split-bundle",
         "NAMESPACE --bundle/-b:string --bundle-type/-bt:choice(LARGEST|HOT) --unload/-u "
         "--split-algorithm-name/-san:string --split-boundaries/-sb:texts",
-        run="cluster_commands:split_bundle",
+        run="clusters:split_bundle",
     ),
     Command("unsubscribe", "NAMESPACE --sub/-s! --bundle/-b:string", "POST namespaces/{namespace}/{bundle}/unsubscribe/{sub}"),
     Command("update-migration-state", "NAMESPACE --migrated", "POST namespaces/{namespace}/migration", body="{migrated}"),

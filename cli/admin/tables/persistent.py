@@ -18,7 +18,7 @@ COMMANDS = (
     Command(
         "create-subscription",
         "TOPIC -s/--subscription! --messageId/-m:string=latest --property/-p:pairs",
-        run="topic_commands:create_subscription",
+        run="topics:create_subscription",
     ),
     Command(
         "stats",
@@ -64,13 +64,11 @@ COMMANDS = (
     ),
     Command("get-partitioned-topic-metadata", "TOPIC", "GET {topic}/partitions", output="json"),
     Command("delete-partitioned-topic", "TOPIC --force", "DELETE {topic}/partitions?force={force}"),
-    Command("peek-messages", "TOPIC -s/--subscription! -n/--count:int=1", run="message_commands:peek"),
-    Command("get-message-by-id", "TOPIC -l/--ledgerId:long! -e/--entryId:long!", run="message_commands:by_id"),
+    Command("peek-messages", "TOPIC -s/--subscription! -n/--count:int=1", run="messages:peek"),
+    Command("get-message-by-id", "TOPIC -l/--ledgerId:long! -e/--entryId:long!", run="messages:by_id"),
     Command("last-message-id", "TOPIC", "GET {topic}/lastMessageId", output="json"),
-    Command(
-        "reset-cursor", "TOPIC -s/--subscription! --time/-t:millis --messageId/-m:string", run="topic_commands:reset_cursor"
-    ),
-    Command("terminate", "TOPIC", run="topic_commands:terminate"),
+    Command("reset-cursor", "TOPIC -s/--subscription! --time/-t:millis --messageId/-m:string", run="topics:reset_cursor"),
+    Command("terminate", "TOPIC", run="topics:terminate"),
     Command("compact", "TOPIC", "PUT {topic}/compaction", output="says:Topic compaction requested for {topic}"),
     Command("compaction-status", "TOPIC -w/--wait-complete", run="long_running:compaction_status"),
 )

@@ -13,7 +13,7 @@ COMMANDS = (
     Command(
         "set-backlog-quota",
         "TOPIC -l/--limit:bytes -lt/--limitTime:seconds -p/--policy! -t/--type:string=destination_storage",
-        run="quota_commands:of_topic",
+        run="quotas:of_topic",
         hidden=True,
     ),
     Command(

@@ -61,18 +61,18 @@ COMMANDS = (
     Command(
         "get-subscription-dispatch-rate",
         "TOPIC -ap/--applied --global/-g --subscription/-s:string",
-        run="topic_commands:get_subscription_dispatch_rate",
+        run="topics:get_subscription_dispatch_rate",
     ),
     Command(
         "set-subscription-dispatch-rate",
         "TOPIC --msg-dispatch-rate/-md:int=-1 --byte-dispatch-rate/-bd:long=-1 "
         "--dispatch-rate-period/-dt:int=1 --relative-to-publish-rate/-rp --global/-g --subscription/-s:string",
-        run="topic_commands:set_subscription_dispatch_rate",
+        run="topics:set_subscription_dispatch_rate",
     ),
     Command(
         "remove-subscription-dispatch-rate",
         "TOPIC --global/-g --subscription/-s:string",
-        run="topic_commands:remove_subscription_dispatch_rate",
+        run="topics:remove_subscription_dispatch_rate",
     ),
     Command(
         "get-replicator-dispatch-rate",

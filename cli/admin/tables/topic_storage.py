@@ -51,7 +51,7 @@ COMMANDS = (
     Command(
         "set-backlog-quota",
         "TOPIC -l/--limit:bytes -lt/--limitTime:seconds -p/--policy! -t/--type:string=destination_storage --global/-g",
-        run="quota_commands:of_topic",
+        run="quotas:of_topic",
     ),
     Command(
         "remove-backlog-quota",

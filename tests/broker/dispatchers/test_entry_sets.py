@@ -12,7 +12,7 @@ from broker.dispatchers.entry_sets import EntrySet, entry_set
 from broker.dispatchers.reading.readable import readable
 from broker.dispatchers.reading.replays import window
 from broker.dispatchers.settings import DispatcherSettings
-from cli.configuration import known_keys
+from cli.configuration.loading import known_keys
 from ports.settings import fold
 from wire.position import Position
 from wire.run import FLAG_MARKER, EntryRun, RunMetadata

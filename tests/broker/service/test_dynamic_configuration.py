@@ -9,11 +9,11 @@ import pytest
 from broker.policies.topic_settings import TopicSettings
 from broker.service.dynamic_configuration import PATH, BadDynamicValue, DynamicConfiguration, NotDynamic
 from broker.service.settings import BrokerSettings
-from cli.broker_parts import BROKER_SETTINGS
-from cli.configuration import Configuration, load_configuration
-from cli.configuration_changes import ChangingSettings
-from cli.configuration_keys import apache_broker_keys
-from cli.configuration_verdicts import BROKER, Verdict, effective_keys, judge
+from cli.broker.parts import BROKER_SETTINGS
+from cli.configuration.changes import ChangingSettings
+from cli.configuration.keys import apache_broker_keys
+from cli.configuration.loading import Configuration, load_configuration
+from cli.configuration.verdicts import BROKER, Verdict, effective_keys, judge
 from metadata.memory import MemoryStore, SharedTree
 from ports.clock import RealClock
 from ports.settings import MASK, BadSetting

@@ -1,7 +1,7 @@
 """What doctor says of several processes behind the port that it asked."""
 
-from cli.doctor.checks import FAIL, OK, WARN
-from cli.doctor.cluster_checks import Process, processes_serve
+from cli.doctor.check import FAIL, OK, WARN
+from cli.doctor.checks.cluster import Process, processes_serve
 
 
 def test_a_process_that_waits_for_its_next_start_is_a_warning_by_its_number() -> None:

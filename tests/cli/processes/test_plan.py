@@ -2,7 +2,7 @@
 
 import pytest
 
-from cli.configuration import load_configuration
+from cli.configuration.loading import load_configuration
 from cli.processes.bookie_plan import bookie_plan
 from cli.processes.broker_plan import broker_plan
 from cli.processes.plan import PROCESSES_MAX, Front, ProcessesPlan, checked_count, dealt, shifted_ports

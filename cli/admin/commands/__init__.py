@@ -1,0 +1,1 @@
+"""Commands that need code beside their line in `cli.admin.tables`, by subject."""

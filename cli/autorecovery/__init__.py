@@ -1,0 +1,1 @@
+"""`interpulse autorecovery`: an auditor and a replication worker."""

@@ -1,0 +1,1 @@
+"""`interpulse bookie`: a storage node, and its work as one of several."""

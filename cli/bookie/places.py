@@ -1,0 +1,76 @@
+"""LedgerPlaces: where the metadata says that ledgers are, and the lock of their repairs: `bookie.over_replication.Places`."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from bookkeeper.ledgers import LedgerError, NoSuchLedger
+from bookkeeper.metadata_codec import LedgerState
+from bookkeeper.registry import LedgerRegistry
+from bookkeeper.underreplication import MalformedUnderreplication, decode_lock, encode_lock, lock_path
+from cli.bookie.missing_entries import is_named
+from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, OutcomeUnknown
+from ports.logs import line
+
+log = logging.getLogger("bookie.garbage")
+
+
+class LedgerPlaces:
+    """As seen by the bookie called `bookie_id`."""
+
+    def __init__(self, store: MetadataStore, registry: LedgerRegistry, bookie_id: str) -> None:
+        self._store, self._registry, self._bookie_id = store, registry, bookie_id
+        self._owner = f"{bookie_id} (garbage collection)"
+        self._held: set[str] = set()
+        """Locks that are ours, also those of which nobody knows whether they are released."""
+
+    async def is_elsewhere(self, ledger_id: int) -> bool:
+        """An open ledger never is: its next ensemble may have this bookie."""
+        try:
+            metadata = (await self._registry.read(ledger_id)).metadata
+        except NoSuchLedger:
+            return False  # that is for garbage collection to prove
+        except LedgerError as error:
+            if isinstance(error.__cause__, MetadataError):
+                raise MetadataError(f"ledger {ledger_id}: {error}") from error
+            log.warning(line("metadata of a ledger makes no sense, it is kept", ledger=ledger_id, reason=error))
+            return False
+        return metadata.state == LedgerState.CLOSED and not is_named(metadata, self._bookie_id)
+
+    @asynccontextmanager
+    async def repair_lock(self, ledger_id: int) -> AsyncIterator[bool]:
+        """The lock that replication workers take, Apache's and ours."""
+        for path in sorted(self._held):
+            await self._release(path)
+        path = lock_path(ledger_id)
+        if not await self._take(path):
+            yield False
+            return
+        self._held.add(path)
+        try:
+            yield True
+        finally:
+            await self._release(path)
+
+    async def _take(self, path: str) -> bool:
+        try:
+            await self._store.put(path, encode_lock(self._owner), MUST_NOT_EXIST, ephemeral=True)
+        except BadVersion:
+            return False
+        except OutcomeUnknown:
+            found = await self._store.get(path)
+            return found is not None and self._is_mine(found.value)
+        return True
+
+    def _is_mine(self, value: bytes) -> bool:
+        try:
+            return decode_lock(value) == self._owner
+        except MalformedUnderreplication:
+            return False
+
+    async def _release(self, path: str) -> None:
+        try:
+            await self._store.delete(path)
+        except NoNode:
+            log.info(line("a lock was gone already", path=path))
+        self._held.discard(path)

@@ -1,0 +1,73 @@
+"""What the shell and a bookie's HTTP say and change of repair: ledgers that lack copies, the audit, the auditor's checks.
+
+Nodes and values are Apache's; all but the checks' are `bookkeeper.repair`'s. Repairs nothing.
+"""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from bookkeeper.repair.auditor_votes import elected_auditor
+from bookkeeper.repair.underreplication_store import UnderreplicationStore
+from bookkeeper.underreplication import LOST_BOOKIE_RECOVERY_DELAY, UNDERREPLICATION, UnderreplicatedLedger
+from cli.bookkeeper_cluster.cluster import ClusterFailed, NotThere
+from metadata.store import MetadataStore
+from ports.clock import RealClock
+
+CHECKS = {
+    "calc": ("CheckAllLedgersCTime", "checkallledgersctime", "checkAllLedgersCTime"),
+    "ppc": ("PlacementPolicyCheckCTime", "placementpolicycheckctime", "placementPolicyCheckCTime"),
+    "rc": ("ReplicasCheckCTime", "replicascheckctime", "replicasCheckCTime"),
+}
+"""The auditor's checks: what Apache calls the time of the last run, its node, and the field in it (text form)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A ledger that lacks copies, and whose it is to repair: None, nobody's yet."""
+
+    ledger_id: int
+    what: UnderreplicatedLedger
+    worker: str | None
+
+
+def marks_in(store: MetadataStore) -> UnderreplicationStore:
+    """For whoever takes no locks."""
+    return UnderreplicationStore(store, RealClock(), "bookkeeper shell")
+
+
+async def lacking(store: MetadataStore, missing: str = "", excluding: str = "") -> AsyncGenerator[Lacking, None]:
+    """Ascending; of those that miss `missing`, and none that miss `excluding`; empty: whichever. MetadataError."""
+    marks = marks_in(store)
+    async for ledger_id in marks.ledger_ids():
+        what = await marks.marked(ledger_id)
+        if what is None:
+            continue
+        replicas = what.missing_replicas
+        if (not missing or missing in replicas) and (not excluding or excluding not in replicas):
+            yield Lacking(ledger_id, what, await marks.lock_owner(ledger_id))
+
+
+async def recovery_delay_seconds(store: MetadataStore) -> int:
+    """NotThere until an auditor or an operator has set it; MetadataError, RepairError."""
+    seconds = await marks_in(store).lost_bookie_recovery_delay()
+    if seconds is None:
+        raise NotThere(f"{LOST_BOOKIE_RECOVERY_DELAY} is not there: no auditor has run yet, and nobody has set it")
+    return seconds
+
+
+async def trigger_audit(store: MetadataStore) -> None:
+    """Writes the delay again as it is, which the auditor watches (BookKeeperAdmin.triggerAudit). ClusterFailed."""
+    marks = marks_in(store)
+    if not await marks.is_enabled():
+        raise ClusterFailed("Autorecovery is disabled. So giving up! `autorecovery -enable` turns it on")
+    if await elected_auditor(store) is None:
+        raise ClusterFailed(
+            "No auditor elected, though Autorecovery is enabled. So giving up. `interpulse autorecovery` runs one"
+        )
+    await marks.set_lost_bookie_recovery_delay(await recovery_delay_seconds(store))
+
+
+async def reset_check(store: MetadataStore, check: str, at_ms: int) -> None:
+    """So that the auditor believes that `check` (of CHECKS) ran last at that time. MetadataError."""
+    _, name, field = CHECKS[check]
+    await store.put(f"{UNDERREPLICATION}/{name}", f"{field}: {at_ms}\n".encode())

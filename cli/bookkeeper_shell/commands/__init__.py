@@ -1,0 +1,1 @@
+"""Commands of the shell, by subject; `cli.bookkeeper_shell.table` names them."""

@@ -1,0 +1,1 @@
+"""Command lines: parsers, options, help texts and suggestions. Imports nothing that takes time."""

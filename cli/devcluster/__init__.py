@@ -1,0 +1,1 @@
+"""`interpulse devcluster`: a whole cluster of processes on one machine, for developers."""

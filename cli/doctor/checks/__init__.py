@@ -1,0 +1,1 @@
+"""Checks of the doctor: pure functions from facts to verdicts."""

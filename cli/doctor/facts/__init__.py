@@ -1,0 +1,1 @@
+"""Facts that the doctor gathers from servers, directories, files and this machine. Changes nothing."""

@@ -1,0 +1,1 @@
+"""`interpulse initialize-cluster-metadata`: the metadata of a new cluster."""

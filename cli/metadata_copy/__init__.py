@@ -1,0 +1,1 @@
+"""`interpulse export-metadata` and `import-metadata`: a standalone's metadata moved into a cluster."""

@@ -1,0 +1,1 @@
+"""`interpulse proxy`: a way to brokers that clients cannot reach themselves."""

@@ -1,0 +1,1 @@
+"""`interpulse standalone`: broker, bookie and metadata in one process."""

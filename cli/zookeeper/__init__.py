@@ -1,0 +1,1 @@
+"""`interpulse zookeeper`: Apache ZooKeeper as a child process."""

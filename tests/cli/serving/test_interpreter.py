@@ -1,0 +1,163 @@
+"""What a server asks of its interpreter: the cycle collector off while it starts, never at work on all that it holds later."""
+
+import asyncio
+import gc
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cli.serving import interpreter
+from cli.serving.interpreter import GROWTH_OBJECTS, RUNS_BETWEEN_COUNTS, SettingAside
+
+
+@pytest.fixture
+def _as_before() -> Iterator[None]:
+    threshold, seconds, callbacks = gc.get_threshold(), sys.getswitchinterval(), list(gc.callbacks)
+    yield
+    gc.callbacks[:] = callbacks
+    gc.set_threshold(*threshold)
+    gc.unfreeze()
+    gc.enable()
+    sys.setswitchinterval(seconds)
+
+
+async def _settled() -> None:
+    interpreter.settle()
+
+
+class Cycle:
+    """Refers to itself."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.mark.usefixtures("_as_before")
+def test_it_is_off_until_the_server_is_ready_and_on_then() -> None:
+    interpreter.off_while_starting()
+    assert not gc.isenabled()
+    asyncio.run(_settled())
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 10_000
+    assert gc.get_threshold()[0] == interpreter.YOUNG_OBJECTS
+
+
+@pytest.mark.usefixtures("_as_before")
+def test_a_thread_that_waits_for_the_interpreter_asks_for_it_ten_times_sooner_than_by_default() -> None:
+    asyncio.run(_settled())
+    assert sys.getswitchinterval() == pytest.approx(interpreter.SWITCH_SECONDS)
+
+
+@pytest.mark.usefixtures("_as_before")
+def test_what_outlives_two_runs_is_not_looked_at_again() -> None:
+    asyncio.run(_settled())
+    before = gc.get_freeze_count()
+    kept = [[number] for number in range(3 * interpreter.YOUNG_OBJECTS * interpreter.YOUNG_RUNS)]
+    assert gc.get_freeze_count() > before + interpreter.YOUNG_OBJECTS * interpreter.YOUNG_RUNS
+    assert len(gc.get_objects()) < len(kept), "what is set aside is not among them"
+
+
+@pytest.mark.usefixtures("_as_before")
+def test_garbage_that_is_young_is_found_at_once() -> None:
+    asyncio.run(_settled())
+    for _ in range(2 * interpreter.YOUNG_OBJECTS):
+        Cycle()
+    left = sum(isinstance(each, Cycle) for each in gc.get_objects())
+    assert left <= interpreter.YOUNG_OBJECTS
+
+
+class FakeCollector:
+    """Counts of objects: new ones, those that are set aside, and which of these are garbage."""
+
+    def __init__(self) -> None:
+        self.new = self.aside = self.garbage_aside = self.looked_at = self.counts = 0
+
+    def collect(self) -> int:
+        self.looked_at = self.new
+        found, self.garbage_aside = self.garbage_aside, 0
+        self.new -= found
+        return found
+
+    def freeze(self) -> None:
+        self.aside, self.new = self.aside + self.new, 0
+
+    def unfreeze(self) -> None:
+        self.aside, self.new = 0, self.new + self.aside
+
+    def get_freeze_count(self) -> int:
+        self.counts += 1
+        return self.aside
+
+
+def aside_with(
+    objects: int, ended: Callable[[], int] | None = None
+) -> tuple[FakeCollector, SettingAside, list[Callable[[], None]]]:
+    collector, asked = FakeCollector(), list[Callable[[], None]]()
+    aside = SettingAside(collector, asked.append, ended)
+    collector.new = objects
+    aside.look_at_all()
+    return collector, aside, asked
+
+
+def grow(collector: FakeCollector, aside: SettingAside, objects: int) -> None:
+    for _ in range(RUNS_BETWEEN_COUNTS):
+        collector.new += objects // RUNS_BETWEEN_COUNTS
+        for phase in ("start", "stop"):
+            aside(phase, {"generation": 1})
+
+
+def test_garbage_that_was_set_aside_is_found_when_there_is_half_as_much_again() -> None:
+    collector, aside, asked = aside_with(2_000_000)
+    grow(collector, aside, 400_000)
+    assert asked == []
+    grow(collector, aside, 200_000)
+    assert asked == [aside.look_at_all]
+    collector.garbage_aside = 500_000
+    asked.pop()()
+    assert (collector.looked_at, collector.aside) == (2_600_000, 2_100_000)
+    grow(collector, aside, 400_000)
+    assert asked == [], "counted from what was left"
+
+
+def test_little_growth_is_no_reason_to_look_at_all_however_small_the_process() -> None:
+    collector, aside, asked = aside_with(1000)
+    grow(collector, aside, GROWTH_OBJECTS // 2)
+    assert asked == []
+    grow(collector, aside, 1000)
+    assert asked == [aside.look_at_all]
+
+
+def test_growth_without_an_end_of_anything_is_no_garbage_and_is_not_even_counted() -> None:
+    """Topics are loaded."""
+    ended = [0]
+    collector, aside, asked = aside_with(200_000, lambda: ended[0])
+    counts = collector.counts
+    grow(collector, aside, 1_000_000)
+    ended[0] = 2_000
+    grow(collector, aside, 1_000_000)
+    assert (asked, collector.counts) == ([], counts)
+    ended[0] = 2_500
+    grow(collector, aside, 10)
+    assert asked == [aside.look_at_all]
+    asked.pop()()
+    ended[0] = 3_000
+    grow(collector, aside, 1_000_000)
+    assert asked == [], "counted from then on"
+
+
+def test_what_has_ended_and_gone_by_itself_is_counted_once() -> None:
+    ended = [0]
+    collector, aside, asked = aside_with(200_000, lambda: ended[0])
+    counts = collector.counts
+    ended[0] = 3_000
+    grow(collector, aside, 1000)
+    assert (asked, collector.counts) == ([], counts + 1)
+
+
+def test_the_youngest_are_not_set_aside() -> None:
+    collector, aside, _ = aside_with(1000)
+    collector.new = 10
+    aside("stop", {"generation": 0})
+    aside("start", {"generation": 1})
+    assert (collector.new, collector.aside) == (10, 1000)
