@@ -55,7 +55,7 @@ class CompactedWorld(World):
         return [each.ledger_id for each in self.storage.shared.ledgers.values() if is_compacted(each)]
 
     async def read(self, *, compacted: bool = True, start: Position = EARLIEST) -> list[Seen]:
-        """What a reader gets from there on, until nothing more comes."""
+        """Messages that a reader gets from there on, until no more come."""
         reader, sink = await self.consumer(
             subscription="reader", durable=False, start=start, from_earliest=False, read_compacted=compacted
         )
@@ -74,7 +74,7 @@ def is_compacted(ledger: FakeLedger) -> bool:
 
 
 def newest(seen: list[Seen]) -> dict[str | None, bytes]:
-    """What a table of keys has after these."""
+    """Newest value of each key, as a table of keys has it after these."""
     found: dict[str | None, bytes] = {}
     for each in seen:
         if each.body:
@@ -85,7 +85,7 @@ def newest(seen: list[Seen]) -> dict[str | None, bytes]:
 
 
 async def published(world: CompactedWorld, *sections: bytes) -> dict[Position, bytes]:
-    """In ledgers of ten."""
+    """Publishes the messages in ledgers of ten entries."""
     found: dict[Position, bytes] = {}
     for start in range(0, len(sections), 10):
         some = sections[start : start + 10]

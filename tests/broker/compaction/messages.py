@@ -54,7 +54,7 @@ def run_of(ledger_id: int, first: int, sections: Sequence[bytes], header_bytes: 
 
 
 def seen_in(position: Position, section: bytes | memoryview) -> list[Seen]:
-    """What a consumer gets of one entry: nothing of markers, nor of what is compacted out."""
+    """Messages that a consumer gets of one entry: none of markers, nor those that are compacted out."""
     parts = split_section(section)
     metadata = message_metadata(parts)
     if metadata.HasField("marker_type"):

@@ -78,7 +78,7 @@ MOVES: dict[str, Callable[[StoredTopicOperations, Position], Awaitable[object]]]
 def test_no_command_moves_the_place_up_to_which_a_topic_is_compacted(
     move: Callable[[StoredTopicOperations, Position], Awaitable[object]],
 ) -> None:
-    """What lies between would be in no compacted ledger, and in none of the log once that is trimmed."""
+    """Messages between would be in no compacted ledger, and in none of the log once that is trimmed."""
 
     async def scenario() -> None:
         world = CompactedWorld()

@@ -1,4 +1,4 @@
-"""What an administrator is told of compactions: stats, internal stats and metrics, under Apache's names."""
+"""Stats, internal stats and metrics of compactions, under Apache's names."""
 
 import asyncio
 from typing import Any
@@ -16,13 +16,13 @@ from tests.broker.topic.topic_world import TOPIC, run
 
 
 async def _told(world: CompactedWorld) -> tuple[dict[str, Any], dict[str, Any]]:
-    """As stats and internal stats have it."""
+    """Compaction in stats and in internal stats."""
     internal = await internal_stats_json(world.log, await world.topic.upkeep.compacted_ledger())
     return (await topic_stats_json(world.topic))["compaction"], internal["compactedLedger"]
 
 
 async def _metrics(world: CompactedWorld, settings: MetricsSettings | None = None) -> dict[str, float]:
-    """Of compaction, by name; all are gauges."""
+    """Metrics of compaction, by name; all are gauges."""
     tables = Tables("c", settings or MetricsSettings(), 1)
     await tables.add(TopicName.parse(TOPIC), world.topic.stats(), None)
     tables.finish()

@@ -32,7 +32,7 @@ Delivery = tuple[Position, ConsumerId, int, int]
 
 @dataclass
 class NaiveConsumer:
-    """What a twin knows of a consumer."""
+    """A consumer as a twin knows it."""
 
     consumer: ConsumerId
     name: str
@@ -47,7 +47,7 @@ class NaiveConsumer:
 
 
 def is_there(read: EntriesRead, index: int) -> bool:
-    """Of a pick the entries that were not asked for are empty."""
+    """Whether the entry was asked for: entries that a pick did not ask for are empty."""
     run = read.run
     return run.header_bytes > 0 or run.offsets[index + 1] > run.offsets[index]
 
@@ -133,7 +133,7 @@ class NaiveSingleActive:
 
 
 class NaiveMultiple:
-    """What Shared and Key_Shared have in common."""
+    """Base of the twins of Shared and Key_Shared."""
 
     def __init__(self, settings: DispatcherSettings) -> None:
         self.settings = settings
@@ -303,7 +303,7 @@ class NaiveKeyShared(NaiveMultiple):
         )
 
     def is_ready(self, position: Position) -> bool:
-        """It waits for nothing but room."""
+        """Whether the entry waits for nothing but room."""
         owner = self.owner(position)
         return owner is not None and not self.is_held_by_another(position, owner)
 

@@ -103,7 +103,7 @@ class Schedule:
         return ConsumerAdded(consumer, name, self.rng.choice((0, 0, 1)), None, True, KeySharedPolicy())
 
     def holding(self) -> dict[Position, ConsumerId]:
-        """Who may acknowledge what."""
+        """Consumers that may acknowledge each position."""
         raise NotImplementedError
 
     def judge_delivery(self, effect: Deliver, delivery: Delivery) -> None:
@@ -338,7 +338,7 @@ class Schedule:
         return found
 
     def judge_one(self, effect: Deliver, delivery: Delivery) -> None:
-        """What holds for every delivery of every dispatcher."""
+        """Checks that every delivery of every dispatcher has to pass."""
         position, consumer, cost, _ = delivery
         assert position not in self.log.acked, f"{position} is acknowledged"
         assert not self.log.entry(position).is_marker, f"{position} is a marker"

@@ -28,7 +28,7 @@ from wire.position import Position
 
 
 class SingleActiveSchedule(Schedule):
-    """In order and without a gap since the active consumer began or the cursor went back."""
+    """Deliveries in order and without a gap since the active consumer began or the cursor went back."""
 
     is_failover = True
 
@@ -289,7 +289,7 @@ class KeySharedSchedule(MultipleSchedule):
             assert holder is not None or at > position, f"{position} overtook {at}"
 
     def could_go(self) -> list[Position]:
-        """What an owner with room waits for; unless the look-ahead is used up and it was never read."""
+        """Entries that an owner with room waits for; unless the look-ahead is used up and they were never read."""
         rooms = {consumer for consumer in self.joined if self.has_room(consumer)}
         if not rooms:
             return []

@@ -1,4 +1,4 @@
-"""What the kernel hands out and acknowledges leads where the dispatcher's own ways lead: both, by the same schedules."""
+"""Deliveries and acknowledgements of the kernel lead to the same state as the dispatcher's own, by the same schedules."""
 
 from array import array
 from collections import deque
@@ -156,7 +156,7 @@ def step(rng: Random, sides: tuple[Side, KernelSide], consumers: list[int]) -> N
 
 
 def acknowledgements(rng: Random, sides: tuple[Side, KernelSide], consumer: ConsumerId) -> list[Event]:
-    """Of single entries, in their order or not."""
+    """Acknowledgements of single entries, in their order or not."""
     given = [first for who, first, _, _ in sides[0].singly() if who == consumer and first not in sides[0].acknowledged]
     chosen = sorted(set(given))[: rng.randint(0, 3)] if rng.random() < 0.8 else rng.sample(given, min(len(given), 2))
     for side in sides:

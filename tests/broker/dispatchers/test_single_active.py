@@ -158,7 +158,7 @@ def test_a_standby_cannot_rewind_the_cursor() -> None:
 
 
 def test_an_exclusive_consumer_that_names_hash_ranges_gets_their_keys_alone() -> None:
-    """What readers ask for by `keyHashRange`: the others are passed over, and cost no permits."""
+    """Readers ask for this by `keyHashRange`: other entries are passed over, and cost no permits."""
     dispatcher = exclusive_dispatcher(DispatcherSettings())
     dispatcher.handle(ConsumerAdded(ONE, "one", hash_ranges=((0, 9), (20, 29))), 0)
     needed = [dispatcher.needs_key_hashes]

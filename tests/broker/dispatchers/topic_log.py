@@ -84,7 +84,7 @@ class TopicLog:
         return [entry for entry in self.entries if entry.position not in self.acked and not entry.is_marker]
 
     def answer(self, read: Read, entries_max: int) -> EntriesRead | EntriesPicked | NothingToRead:
-        """As a driver answers: consecutive entries of one ledger, looked up now."""
+        """Answers as a driver does: consecutive entries of one ledger, looked up now."""
         mark_delete = self.mark_delete()
         if read.picks is not None:
             parts = [

@@ -1,4 +1,4 @@
-"""What holds for a topic of what is said at three levels, and Apache's JSON of two of them."""
+"""Policies in force for a topic out of three levels, and Apache's JSON of two of them."""
 
 from dataclasses import fields, replace
 from typing import Any

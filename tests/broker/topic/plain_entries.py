@@ -1,4 +1,4 @@
-"""Which acknowledgement of one entry a cursor in memory takes as a plain one: as the real cursor."""
+"""Acknowledgements of one entry that a cursor in memory takes as plain ones, as the real cursor does."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ class PlainEntries:
         raise NotImplementedError
 
     def acknowledge_entry(self, ledger_id: int, entry_id: int) -> bool:
-        """Of the newest ledger, with mark-delete in it, and no batch in parts."""
+        """Takes an entry of the newest ledger, with mark-delete in it, and no batch in parts."""
         last = self._ledger.last_confirmed
         if self._batches or entry_id > last.entry_id or not ledger_id == last.ledger_id == self.mark_delete.ledger_id:
             return False

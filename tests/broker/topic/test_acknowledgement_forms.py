@@ -46,7 +46,7 @@ class StoredWorld(World):
         return [(await self.publish(payload(batch=batch)))[0] for _ in range(count)]
 
     def left(self, positions: Sequence[Position], name: str = "s") -> list[int]:
-        """Which of these are not wholly acknowledged."""
+        """Positions of these that are not wholly acknowledged."""
         subscription = self.topic.subscriptions.get(name)
         assert subscription is not None
         return [place for place, position in enumerate(positions) if not subscription.cursor.is_acknowledged(position)]
@@ -199,7 +199,7 @@ def test_what_does_not_exist_is_refused_and_logged_and_the_rest_of_the_command_c
 
 
 class Twin:
-    """For every entry, the messages of its batch that are not acknowledged. Each form: what is sent, and what that does."""
+    """Unacknowledged messages of every entry's batch. Each form: the command, and its effect."""
 
     def __init__(self, positions: Sequence[Position]) -> None:
         self.positions = positions

@@ -1,4 +1,4 @@
-"""What is published reaches consumers, and what they acknowledge does not come back."""
+"""Published messages reach consumers, and acknowledged ones do not come back."""
 
 from broker.dispatchers.settings import DispatcherSettings
 from broker.topic.contract import SubscriptionType

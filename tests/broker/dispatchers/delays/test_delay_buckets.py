@@ -1,4 +1,4 @@
-"""What is stored of entries that wait, and taken in again: nothing is early or lost by it. When a bucket is stored."""
+"""Buckets of delayed entries, stored and taken in again: no entry is early or lost by it. Conditions for storing a bucket."""
 
 from array import array
 
@@ -113,7 +113,7 @@ def test_many_that_are_acknowledged_already_leave_no_items_behind() -> None:
 
 
 def waits(counts: dict[int, int]) -> Delays:
-    """So many in each ledger, for an hour."""
+    """Delays with so many entries in each ledger, for an hour."""
     delays = Delays(100)
     for ledger_id, count in counts.items():
         times = array("q", [START_MS + 3_600_000]) * count

@@ -40,7 +40,7 @@ class Restarted(Wait):
         self._end: Position | None = None
 
     def store(self, start: Position = START) -> None:
-        """What waits from there on, as far as the dispatcher has read."""
+        """Stores the entries that wait from there on, as far as the dispatcher has read."""
         reached = self.machine.state().read_position
         if reached is None or start >= reached:
             return
@@ -181,7 +181,7 @@ def test_shared_gets_what_is_late_before_all_is_loaded_and_no_second_time() -> N
 
 
 def test_key_shared_gets_nothing_before_all_is_loaded() -> None:
-    """Of two messages of one key the older one may not have been stored."""
+    """The older one of two messages of a key may not have been stored."""
     wait, positions = stored_and_restarted(KINDS[1], 20, soon=20)
     wait.parts[0] = [fact for fact in wait.parts[0] if fact[2] != positions[0].entry_id]
     wait.wall_ms += SOON_MS + 1000

@@ -150,7 +150,7 @@ def test_more_ledgers_than_there_are_numbers_make_it_full_and_room_comes_back() 
 
 
 def test_an_item_that_was_left_behind_makes_no_later_entry_early() -> None:
-    """Its number is given again one day, to another entry: 65,536 of them last for billions of messages, not for ever."""
+    """The item's number is given to another entry one day: 65,536 of them last for billions of messages, not for ever."""
     delays = Delays(100)
     hour, two_hours = array("q", [START_MS + 3_600_000]), array("q", [START_MS + 7_200_000])
     ledgers = 70_000

@@ -109,7 +109,7 @@ class Group:
         del self.clients[consumer]
 
     def acknowledge(self, consumer: ConsumerId, entries: list[int]) -> None:
-        """And room for as many messages more."""
+        """Acknowledges the entries, and gives permits for as many messages more."""
         self.acknowledged |= BitMap(entries)
         self._feed(EntriesAcknowledged(LEDGER, BitMap(entries), consumer))
         self._feed(PermitsAdded(consumer, 1))
@@ -171,7 +171,7 @@ class Group:
 
 
 def interleaved(chance: random.Random, messages: int) -> list[Piece]:
-    """As several producers publish them: chunks of one message in their order, those of others between them."""
+    """Pieces as several producers publish them: chunks of one message in their order, those of others between them."""
     counts = chance.choices((1, 1, 2, 5), k=messages)
     waiting = [[(uuid, index, count) for index in range(count)] for count in counts for uuid in (f"{chance.random()}",)]
     pieces = []

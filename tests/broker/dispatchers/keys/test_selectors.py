@@ -1,4 +1,4 @@
-"""Whose a slot is: every slot has one owner, few move, ranges are shared out as Apache documents."""
+"""Owners of slots: every slot has one owner, few move, ranges are shared out as Apache documents."""
 
 from array import array
 from collections.abc import Callable

@@ -21,7 +21,7 @@ STUCK_SECONDS = 5.0
 
 
 class SlowLedger(MemoryLedger):
-    """Whose reads take up to two seconds, and which counts the entries that it gave out."""
+    """Ledger whose reads take up to two seconds, and which counts the entries that it returned."""
 
     def __init__(self, chance: random.Random) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What is acknowledged up to mark-delete is not read to be thrown away.
+"""Reads pass over entries that are acknowledged up to mark-delete.
 
 One message at the beginning was acknowledged last, with ten thousands behind it: a consumer with permits and backlog was given
 nothing for 20 s while the broker read through those.

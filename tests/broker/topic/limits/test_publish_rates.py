@@ -34,7 +34,7 @@ async def a_producer(world: TopicWorld, name: str = "p") -> tuple[TopicProducer,
 
 
 async def publish_as_it_may(producer: TopicProducer, end: HeldEnd, runs: int, each: int) -> float:
-    """As a connection does it; how long it took."""
+    """Publishes as a connection does, and returns the time that it took."""
     loop = asyncio.get_running_loop()
     began = loop.time()
     for place in range(runs):

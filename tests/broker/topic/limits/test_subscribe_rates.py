@@ -1,4 +1,4 @@
-"""How often one consumer may subscribe; how large a message may be; when a subscription that nobody uses goes."""
+"""Rates of subscribing, the largest message, and the expiry of unused subscriptions."""
 
 import asyncio
 

@@ -41,7 +41,7 @@ def payload_of(ids: Sequence[int], *, tells: bool = True) -> bytes:
 def batch(
     ids: Sequence[int], compression: "CompressionType" = NONE, *, tells: bool = True, cut: int = 0, **fields: object
 ) -> bytes:
-    """As the C++ client sends it: the first id, and no highest."""
+    """A batch as the C++ client sends it: with the first id, and no highest."""
     payload = payload_of(ids, tells=tells)
     metadata = MessageMetadata(producer_name="p", sequence_id=ids[0], publish_time=1, **fields)  # type: ignore[arg-type]
     metadata.num_messages_in_batch, metadata.partition_key = len(ids), "k"

@@ -197,7 +197,7 @@ class Naive:
 
 @given(st.lists(st.tuples(st.sampled_from(("send", "stored", "failed")), st.integers(0, 12), st.integers(0, 3)), max_size=60))
 def test_each_id_is_stored_once_and_never_called_stored_when_it_is_not(steps: list[tuple[str, int, int]]) -> None:
-    """Of one producer, whose ids may go back and whose log answers in order."""
+    """One producer, whose ids may go back and whose log answers in order."""
     known, naive = machine(), Naive()
     for what, first, more in steps:
         last = first + more

@@ -19,7 +19,7 @@ from wire.run import FLAG_CHUNK
 
 
 async def held() -> tuple[TopicWorld, TopicProducer, ProducerEnd]:
-    """Its log stores nothing until it is told to."""
+    """A topic whose log stores nothing until the test releases it."""
     world = TopicWorld()
     world.ledger.hold = True
     return world, *await world.producer()

@@ -1,4 +1,4 @@
-"""What is told of stored delayed messages: Apache's names, keys, labels and bounds, in stats and as metrics."""
+"""Stats and metrics of stored delayed messages: Apache's names, keys, labels and bounds."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What a topic does for each of its subscriptions by itself is done some at a time: others on the loop have their turn."""
+"""Work for each subscription of a topic is done in slices: other tasks of the loop have their turn."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -43,7 +43,7 @@ class Peer:
         self.answer = asyncio.get_running_loop().create_future()
 
     def is_gone(self) -> None:
-        """What the connection does: it closes everything, then answers."""
+        """Acts as a connection that is gone: closes everything, then answers."""
         assert self.answer is not None
         self.member.close()
         self.answer.set_result(False)

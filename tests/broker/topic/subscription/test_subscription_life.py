@@ -1,4 +1,4 @@
-"""What becomes of a subscription: consumers leave and are paused, it is deleted, reads fail."""
+"""A subscription's life: consumers leave and are paused, it is deleted, reads fail."""
 
 import asyncio
 

@@ -356,7 +356,7 @@ def test_what_there_cannot_be_is_refused_with_all_that_came_with_it(ledger_id: i
 
 @pytest.mark.parametrize("steps", range(12))
 def test_no_log_is_made_for_a_subscription_that_is_deleted_meanwhile(steps: int) -> None:
-    """It was made after the subscription was gone, and stayed when the topic was deleted, too."""
+    """The log was made after the subscription was gone, and stayed when the topic was deleted, too."""
 
     async def scenario() -> None:
         world, consumer, sink = await opened()

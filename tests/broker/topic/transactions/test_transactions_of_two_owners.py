@@ -32,7 +32,7 @@ async def second_owner(first: TransactionWorld) -> TransactionWorld:
 def test_a_message_that_comes_after_its_transaction_has_ended_without_one_is_refused_by_the_next_owner_too(
     action: TxnAction, was_used: bool
 ) -> None:
-    """It would be open for ever: its coordinator has forgotten it, and nothing behind it would be read."""
+    """The transaction would be open for ever: its coordinator has forgotten it, and nothing behind it would be read."""
 
     async def scenario() -> None:
         world = TransactionWorld()
@@ -59,7 +59,7 @@ def test_a_message_that_comes_after_its_transaction_has_ended_without_one_is_ref
 
 
 def test_an_owner_of_before_does_not_say_that_there_is_nothing_to_end() -> None:
-    """What is of the transaction, the second owner has; told otherwise, the coordinator would forget it."""
+    """The second owner has the acknowledgements; told that there is nothing to end, the coordinator would forget them."""
 
     async def scenario() -> None:
         first = TransactionWorld()

@@ -76,7 +76,7 @@ class TransactionWorld(World):
         self.log = self.topic.ledger
 
     async def kill(self) -> None:
-        """And start again: what was not stored is lost."""
+        """Kills the broker and starts it again: what was not stored is lost."""
         self.topic.transactions.stop()
         await self.storage.restart()
         await self.open()
@@ -98,6 +98,6 @@ def send(producer: TopicProducer, text: str, txn_id: TxnId | None = None, sequen
 
 
 def text_of(payload: bytes) -> str:
-    """What `body` was made of."""
+    """Text from which `body` was made."""
     size = int.from_bytes(payload[6:10])
     return payload[10 + size :].decode()

@@ -62,7 +62,7 @@ async def let_the_subscription_expire(world: StoredWorld) -> None:
 
 
 async def read(world: StoredWorld) -> None:
-    """Nobody but a reader is there, and it leaves."""
+    """Reads with a single reader, which leaves."""
     await unsubscribe(world)
     reader, sink = await world.consumer(durable=False, subscription="reader", start=EARLIEST)
     await asyncio.sleep(1)
@@ -71,7 +71,7 @@ async def read(world: StoredWorld) -> None:
 
 
 async def load_anew(world: StoredWorld) -> None:
-    """Its policies are not known at once."""
+    """Loads the topic anew; its policies are not known at once."""
     await clear(world)
     await world.topic.close()
     await world.open()

@@ -1,4 +1,4 @@
-"""What expires, which quota is exceeded, and what a topic does about it: the three policies, by size and by age."""
+"""Expiry, exceeded quotas, and what a topic does about them: the three policies, by size and by age."""
 
 import asyncio
 from typing import Any
