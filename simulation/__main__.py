@@ -7,19 +7,19 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from simulation.cluster_scenario import run_cluster_seed
-from simulation.deduplication_scenario import run_deduplication_seed
-from simulation.full_bookie_scenario import run_full_bookie_seed
-from simulation.full_disk_scenario import run_full_disk_seed
-from simulation.ledger_scenario import run_ledger_seed
-from simulation.log_scenario import run_log_seed
-from simulation.memory import watched
-from simulation.outcome import Outcome
+from simulation.checks.memory import watched
+from simulation.cluster.full_bookie_scenario import run_full_bookie_seed
+from simulation.cluster.scenario import run_cluster_seed
+from simulation.ledgers.ledger_scenario import run_ledger_seed
+from simulation.ledgers.log_scenario import run_log_seed
 from simulation.planted import PLANTED, Run
-from simulation.quorum_scenario import run_quorum_seed
-from simulation.scenario import run_seed
-from simulation.steps import counted
-from simulation.transfer_scenario import run_transfer_seed
+from simulation.quorum.scenario import run_quorum_seed
+from simulation.standalone.deduplication_scenario import run_deduplication_seed
+from simulation.standalone.full_disk_scenario import run_full_disk_seed
+from simulation.standalone.scenario import run_seed
+from simulation.transfers.scenario import run_transfer_seed
+from simulation.world.outcome import Outcome
+from simulation.world.steps import counted
 
 SCENARIOS: dict[str, Run] = {
     "standalone": run_seed,

@@ -9,7 +9,7 @@ import dataclasses
 import random
 from collections.abc import Mapping, Sequence
 
-from simulation.consumer import ConsumerShape
+from simulation.clients.consumer import ConsumerShape
 
 BOOKIE: Mapping[str, Sequence[str]] = {
     "journalMaxSizeMB": ("1", "16"),

@@ -29,19 +29,16 @@ from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
 from managed_ledger.cursor_saves import CursorSaves
 from managed_ledger.cursor_store import CursorStore
 from managed_ledger.slowest_cursor import SlowestCursor
-from simulation.cluster_plants import CLUSTER_PLANTS
-from simulation.cluster_scenario import run_cluster_seed
-from simulation.full_disk_plants import FULL_DISK_PLANTS
-from simulation.full_disk_scenario import run_full_disk_seed
-from simulation.ledger_scenario import run_ledger_seed
-from simulation.log_scenario import run_log_seed
-from simulation.outcome import Outcome
-from simulation.quorum_plants import QUORUM_PLANTS
-from simulation.quorum_scenario import run_quorum_seed
-from simulation.scenario import run_seed
-from simulation.transfer_plants import TRANSFER_PLANTS
-from simulation.transfer_scenario import run_transfer_seed
-from simulation.turn_plants import (
+from simulation.cluster.plants import CLUSTER_PLANTS
+from simulation.cluster.scenario import run_cluster_seed
+from simulation.ledgers.ledger_scenario import run_ledger_seed
+from simulation.ledgers.log_scenario import run_log_seed
+from simulation.quorum.plants import QUORUM_PLANTS
+from simulation.quorum.scenario import run_quorum_seed
+from simulation.standalone.full_disk_plants import FULL_DISK_PLANTS
+from simulation.standalone.full_disk_scenario import run_full_disk_seed
+from simulation.standalone.scenario import run_seed
+from simulation.standalone.turn_plants import (
     handed_out_and_not_sent,
     id_given_twice_in_a_read,
     log_skipped_in_a_pass,
@@ -49,6 +46,9 @@ from simulation.turn_plants import (
     receipt_to_another_connection,
     receipts_of_parts_out_of_order,
 )
+from simulation.transfers.plants import TRANSFER_PLANTS
+from simulation.transfers.scenario import run_transfer_seed
+from simulation.world.outcome import Outcome
 from wire.kernels.entries import checksum
 from wire.run import EntryRun
 

@@ -29,7 +29,7 @@ from typing import Any
 from google.protobuf.message import Message
 from pyroaring import BitMap
 
-from simulation.loop import SimLoop
+from simulation.world.loop import SimLoop
 
 SEES_OPERANDS = sys.version_info[:2] == (3, 11) and sys.implementation.name == "cpython"
 

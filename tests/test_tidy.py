@@ -150,7 +150,7 @@ def test_pages_that_are_named_exist_and_decisions_are_numbered_once() -> None:
 
 def test_tests_sleep_in_virtual_time_only() -> None:
     counts = {path: len(list(_sleeps(module))) for path, module in modules().items() if path.startswith("tests/")}
-    real = {path: count for path, count in counts.items() if count and "simulation/loop.py" not in imported(path)}
+    real = {path: count for path, count in counts.items() if count and "simulation/world/loop.py" not in imported(path)}
     assert real == SLEEPS_IN_REAL_TIME
 
 

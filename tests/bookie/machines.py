@@ -8,12 +8,12 @@ from typing import Any
 from bookie.bookie import Bookie
 from bookie.errors import BookieStartError
 from bookie.settings import BookieSettings
-from simulation.disk import SimDisk
-from simulation.loop import SimLoop
-from simulation.network import SimNetwork
-from simulation.process import SimProcess
-from simulation.rng import stream
-from simulation.trace import Trace
+from simulation.disks.disk import SimDisk
+from simulation.world.loop import SimLoop
+from simulation.world.network import SimNetwork
+from simulation.world.process import SimProcess
+from simulation.world.rng import stream
+from simulation.world.trace import Trace
 
 SMALL = BookieSettings(
     ("/data/journal",),

@@ -13,7 +13,7 @@ from bookie.disk_watch import Room
 from bookie.storage.block_v1 import LOG_ALIGNMENT
 from bookie.storage.compaction_plan import DEAD_BYTES_MIN, LogUse, choose_logs
 from bookie.storage.span import Span
-from simulation.file import SimFile
+from simulation.disks.file import SimFile
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError

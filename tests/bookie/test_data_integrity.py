@@ -23,8 +23,8 @@ from cli.bookie.integrity import DataIntegrity
 from cli.bookie.ledgers import ledgers_of_bookie
 from cli.bookie.replicas import BookieReplicas
 from metadata.memory import MemoryStore
-from simulation.disk import SimDisk
-from simulation.rng import stream
+from simulation.disks.disk import SimDisk
+from simulation.world.rng import stream
 from tests.bookie.machines import SMALL, Machine, SimClock
 from tests.bookie.runs import entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError

@@ -12,7 +12,7 @@ from bookie.journal.format_v1 import FRAME_MAGIC
 from bookie.journal.mark import JournalMark
 from bookie.storage.files_v1 import encode_checkpoint
 from bookie.storage.storage import CHECKPOINT
-from simulation.sectors import SECTOR_BYTES
+from simulation.disks.sectors import SECTOR_BYTES
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError

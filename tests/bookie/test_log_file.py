@@ -13,10 +13,10 @@ from bookie.storage.log_reader import LogReader
 from bookie.storage.small_files import read_file
 from bookie.storage.span import Span
 from ports.disk import DIRECT_ALIGNMENT
-from simulation.disk import SimDisk
-from simulation.loop import SimLoop
-from simulation.rng import stream
-from simulation.trace import Trace
+from simulation.disks.disk import SimDisk
+from simulation.world.loop import SimLoop
+from simulation.world.rng import stream
+from simulation.world.trace import Trace
 from tests.bookie.runs import entries_of, sealed
 from wire.run import EntryRun
 

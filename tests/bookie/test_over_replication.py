@@ -14,7 +14,7 @@ from bookkeeper.underreplication import encode_lock, lock_path
 from cli.bookie.places import LedgerPlaces
 from metadata.memory import MemoryStore
 from metadata.store import ANY_VERSION, MetadataError, OutcomeUnknown, Stat
-from simulation.rng import stream
+from simulation.world.rng import stream
 from tests.bookie.machines import Machine, SimClock, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError

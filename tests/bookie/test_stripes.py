@@ -12,12 +12,12 @@ from bookie.errors import WrongDirectory
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import StripedBookie, is_in_use, make_bookie
 from bookie.stripes import stripe_settings
-from simulation.disk import SimDisk
-from simulation.loop import SimLoop
-from simulation.network import SimNetwork
-from simulation.process import SimProcess
-from simulation.rng import stream
-from simulation.trace import Trace
+from simulation.disks.disk import SimDisk
+from simulation.world.loop import SimLoop
+from simulation.world.network import SimNetwork
+from simulation.world.process import SimProcess
+from simulation.world.rng import stream
+from simulation.world.trace import Trace
 from tests.bookie.machines import SMALL, SimClock, StepDisk
 from tests.bookie.runs import KEY, entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError

@@ -15,7 +15,7 @@ from bookkeeper.ensemble_change import RecoveryEnsembles
 from bookkeeper.metadata_codec import LedgerMetadata, Segment, decode_ledger_metadata, encode_ledger_metadata
 from bookkeeper.placement import AnyPlace
 from bookkeeper.quarantine import Quarantine
-from simulation.rng import stream
+from simulation.world.rng import stream
 from wire.bookie_codes import BookieCode
 
 QUORUMS = st.sampled_from([(1, 1, 1), (2, 2, 1), (2, 2, 2), (3, 3, 2), (3, 2, 1), (3, 2, 2), (4, 3, 2), (5, 2, 2), (5, 3, 3)])

@@ -11,8 +11,8 @@ from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerReader
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
-from simulation.clock import SimClock
-from simulation.process import SimProcess
+from simulation.world.clock import SimClock
+from simulation.world.process import SimProcess
 from tests.bookie.machines import SMALL
 from tests.bookkeeper.fake_bookies import batch, payloads_of
 from tests.simulation.worlds import World, run

@@ -16,7 +16,7 @@ from bookkeeper.network_link import AWAY
 from bookkeeper.network_pending import PendingRead
 from bookkeeper.reader import ABSENT_CODES
 from ports.read_buffer import SharedRoom
-from simulation.rng import stream
+from simulation.world.rng import stream
 from tests.bookie.machines import Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
 from wire.bookie_codes import BookieCode, BookieError

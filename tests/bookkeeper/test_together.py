@@ -15,7 +15,7 @@ from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerReader, LedgerWr
 from bookkeeper.parts import Part
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
-from simulation.clock import SimClock
+from simulation.world.clock import SimClock
 from tests.bookie.machines import Machine, on_machine
 from tests.bookkeeper.fake_bookies import payloads_of
 from wire.run import EntryBatch, EntryMix, EntryRun, batch_of

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-from simulation.wire_format import take_frames
+from simulation.clients.wire_format import take_frames
 from tests.wire.frame_samples import frame
 from wire.frames import PONG
 from wire.generated.pulsar_api_pb2 import BaseCommand

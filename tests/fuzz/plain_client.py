@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any, cast
 
-from simulation.wire_format import take_frames
+from simulation.clients.wire_format import take_frames
 from tests.wire.frame_samples import frame
 from wire.frames import PONG
 from wire.generated import pulsar_api_pb2 as api

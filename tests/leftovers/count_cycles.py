@@ -18,7 +18,7 @@ from pathlib import Path
 
 import uvloop
 
-from simulation.census import OURS
+from simulation.checks.census import OURS
 from tests.fuzz.admin import Admin, path_of
 from tests.fuzz.plain_client import PlainClient, Refused
 from tests.leftovers.standalone_here import StandaloneHere, standalone_here

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from metadata.store import MetadataStore
-from simulation.census import census, growth
+from simulation.checks.census import census, growth
 from tests.fuzz.admin import Admin
 from tests.leftovers.standalone_here import StandaloneHere, standalone_here
 from tests.leftovers.used_topics import Place, use_and_delete

@@ -15,8 +15,8 @@ from pyroaring import BitMap
 from managed_ledger.contract import EARLIEST
 from managed_ledger.cursor_driver import DurableCursor
 from managed_ledger.errors import ManagedLedgerError
-from simulation.loop import SimLoop
-from simulation.rng import stream
+from simulation.world.loop import SimLoop
+from simulation.world.rng import stream
 from wire.position import Position
 
 from .cursor_segment_model import tiny

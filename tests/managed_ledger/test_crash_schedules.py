@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pyroaring import BitMap
 
 from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedgerError
-from simulation.loop import SimLoop
-from simulation.rng import stream
+from simulation.world.loop import SimLoop
+from simulation.world.rng import stream
 from wire.position import Position
 from wire.run import EntryRun
 

@@ -13,7 +13,7 @@ from managed_ledger.cursor.saving import Segment
 from managed_ledger.cursor_driver import DurableCursor
 from managed_ledger.cursor_holes_driver import StoredHoles
 from managed_ledger.errors import ManagedLedgerError
-from simulation.loop import SimulationFailure
+from simulation.world.loop import SimulationFailure
 
 from .cursor_segment_model import tiny
 from .cursor_segment_schedule import play

@@ -14,7 +14,7 @@ from metadata.claim import Hold
 from metadata.claim_driver import Claim
 from metadata.store import BadVersion, Change, MetadataError, NoNode, Notification, OutcomeUnknown, SessionExpired
 from metadata.zookeeper.store import ZooKeeperStore
-from simulation.loop import SimLoop
+from simulation.world.loop import SimLoop
 from tests.metadata.fake_zookeeper import FakeZooKeeper
 
 SEEDS = range(60)

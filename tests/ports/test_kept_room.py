@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ports.kept_room import BYTES_MAX, SHARE, KeptRoom
-from simulation.disk import SimDisk
-from simulation.loop import SimLoop
+from simulation.disks.disk import SimDisk
+from simulation.world.loop import SimLoop
 
 KILOBYTE = 1024
 

@@ -7,14 +7,14 @@ from typing import TypeVar
 from broker.service.topic_name import TopicName
 from broker.topic.contract import SubscriptionType, Topic
 from managed_ledger.contract import ManagedCursor
-from simulation.checker import Checker
-from simulation.client import Client, Connection, Recorder
-from simulation.history import Event, Message, MessageKey, Stop
-from simulation.plan import QUIET_SETTINGS
-from simulation.process import SimProcess
-from simulation.scenario import TOPIC
-from simulation.standalone import ServerMachine
-from simulation.wire_format import ack_set_of, decode_entry, encode_entry, indexes_of, payload_for, signed
+from simulation.checks.checker import Checker
+from simulation.checks.history import Event, Message, MessageKey, Stop
+from simulation.clients.client import Client, Connection, Recorder
+from simulation.clients.wire_format import ack_set_of, decode_entry, encode_entry, indexes_of, payload_for, signed
+from simulation.standalone.machine import ServerMachine
+from simulation.standalone.plan import QUIET_SETTINGS
+from simulation.standalone.scenario import TOPIC
+from simulation.world.process import SimProcess
 from wire.generated import pulsar_api_pb2 as pb
 from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.position import Position

@@ -7,8 +7,8 @@ from cli.configuration.loading import known_keys
 from cli.standalone.server import SETTINGS
 from ports.settings import build_settings, fold
 from simulation.drawn_settings import DRAWN, NOT_DRAWN, draw
-from simulation.plan import QUIET_SETTINGS, draw_plan
-from simulation.rng import stream
+from simulation.standalone.plan import QUIET_SETTINGS, draw_plan
+from simulation.world.rng import stream
 
 NAMED = [key for keys in NOT_DRAWN.values() for key in keys]
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from simulation.cluster_plants import CLUSTER_PLANTS
-from simulation.full_disk_plants import FULL_DISK_PLANTS
+from simulation.cluster.plants import CLUSTER_PLANTS
 from simulation.planted import PLANTED
-from simulation.quorum_plants import QUORUM_PLANTS
-from simulation.transfer_plants import TRANSFER_PLANTS
+from simulation.quorum.plants import QUORUM_PLANTS
+from simulation.standalone.full_disk_plants import FULL_DISK_PLANTS
+from simulation.transfers.plants import TRANSFER_PLANTS
 
 SEEDS_MAX = {"ack-before-fsync": 120, "ack-before-fsync-when-full": 120, "torn-frame-accepted": 600, "deletion-forgotten": 150}
 """Where it takes a crash at the right moment. Elsewhere 40."""

@@ -4,11 +4,11 @@ import io
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from simulation.disk import SimDisk
-from simulation.loop import SimLoop
-from simulation.network import SimNetwork
-from simulation.rng import stream
-from simulation.trace import Trace
+from simulation.disks.disk import SimDisk
+from simulation.world.loop import SimLoop
+from simulation.world.network import SimNetwork
+from simulation.world.rng import stream
+from simulation.world.trace import Trace
 
 
 class World:

@@ -2,7 +2,7 @@
 
 Each function takes a list, steps the rows of what is plain (`rows`), and stops before the first that is not: nothing of that
 one has changed, and the classes that own the rows take it, one call after the other. What is plain here goes the same way
-there: seeds drive both (tests/simulation/test_turns.py). Nothing that a function calls comes back to it.
+there: seeds drive both (tests/simulation/standalone/test_turns.py). Nothing that a function calls comes back to it.
 """
 
 from array import array

@@ -16,7 +16,7 @@ from broker.topic.sent_part import SentPart
 from broker.topic.subscription.consumer import TopicConsumer
 from broker.topic.topic import PersistentTopic
 from managed_ledger.contract import ManagedLedger
-from simulation.loop import SimLoop
+from simulation.world.loop import SimLoop
 from tests.broker.topic.memory_ledger import MemoryLedger
 from wire.generated.pulsar_api_pb2 import MessageMetadata
 from wire.position import Position

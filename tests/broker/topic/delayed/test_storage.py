@@ -13,9 +13,9 @@ from broker.dispatchers.delays.delay_buckets import START
 from broker.dispatchers.delays.delays import Delays
 from broker.topic.delayed.loading import IndexLoader
 from broker.topic.delayed.storage import BucketContent, DamagedBucket, StoredBucket, open_bucket
-from simulation.loop import SimLoop
-from simulation.rng import stream
-from simulation.trace import Trace
+from simulation.world.loop import SimLoop
+from simulation.world.rng import stream
+from simulation.world.trace import Trace
 from tests.broker.topic.memory_ledger import MemoryLedger
 from tests.managed_ledger.fake_ledgers import FakeLedgers, FakeLedgerStore, batch
 from wire.generated.delayed_index_pb2 import SnapshotMetadata, SnapshotSegment

@@ -1,0 +1,78 @@
+"""Memory: what a simulated server holds at the end of a seed against its start, when all that was done is done.
+
+Between the two are the plan's messages, consumers, producers and faults; what is kept of each of them is a leak, however small.
+Counted are objects and the members of containers, not bytes: so a leak has a name, and the same seed counts the same.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from simulation.checks.census import growth, reached_from
+from simulation.checks.history import Violation
+
+ALLOWED = 12
+"""More of one class, or in one kind of container."""
+ALLOWED_OF_STORAGE = 100
+"""What is kept for a while: in caches by their bounds, of each ledger until it is deleted or flushed."""
+STORAGE = (
+    "bookie.",
+    "bookkeeper.",
+    "managed_ledger.cache.",
+    "metadata.tree.",
+    "broker.topic.dispatch.scanned_runs.",
+    "wire.run.RunMetadata",
+)
+_IN_MEMTABLE = "what was stored and is not flushed yet"
+KNOWN = {
+    "wire.run.EntryRun": _IN_MEMTABLE,
+    "wire.run.EntryRun.buffer": _IN_MEMTABLE,
+    "bookie.ranges.Ranges._firsts": _IN_MEMTABLE,
+    "bookie.ranges.Ranges._parts": _IN_MEMTABLE,
+    "bookie.storage.span.Span": "where the entries of open ledgers are",
+    "wire.position.Position": "where cursors and caches are",
+}
+"""Left out: how much of it there may be at the end of a seed, the bytes of a buffer say and not its number."""
+_WATCH: ContextVar["MemoryWatch | None"] = ContextVar("WATCH", default=None)
+
+
+class MemoryWatch:
+    """The memory of one run at a time. `grown`: by class and container how much more there is at the end."""
+
+    def __init__(self) -> None:
+        self.grown: dict[str, int] = {}
+        self._before: Mapping[str, int] = {}
+
+    def begin(self, server: Iterable[object]) -> None:
+        """`server`: the objects that hold all others of it."""
+        self._before = reached_from(server)
+
+    def end(self, server: Iterable[object]) -> None:
+        """Violation when there is too much more."""
+        self.grown = growth(self._before, reached_from(server))
+        kept = sorted(((count, name) for name, count in self.grown.items() if count > allowed(name)), reverse=True)
+        if kept:
+            raise Violation("left in memory: " + ", ".join(f"{count} more of {name}" for count, name in kept))
+
+
+def allowed(name: str) -> float:
+    """How much more there may be."""
+    if name in KNOWN:
+        return math.inf
+    return ALLOWED_OF_STORAGE if name.startswith(STORAGE) else ALLOWED
+
+
+@contextmanager
+def watched() -> Iterator[MemoryWatch]:
+    """Runs within compare what their server holds."""
+    watch = MemoryWatch()
+    token = _WATCH.set(watch)
+    try:
+        yield watch
+    finally:
+        _WATCH.reset(token)
+
+
+def watch_in_force() -> MemoryWatch | None:
+    return _WATCH.get()

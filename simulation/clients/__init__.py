@@ -1,0 +1,1 @@
+"""Simulated clients: connections, producers, consumers, and the wire format that they speak."""

@@ -1,0 +1,1 @@
+"""Lives of a whole cluster: brokers, bookies, ZooKeeper and clients."""

@@ -1,0 +1,1 @@
+"""Simulated disks: files, page cache, power cuts, and disks without room."""

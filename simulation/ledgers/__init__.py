@@ -1,0 +1,1 @@
+"""Lives of a ledger, and of a managed ledger with its cursors, on one bookie."""

@@ -1,0 +1,1 @@
+"""The ledger protocol, explored exhaustively within small bounds."""

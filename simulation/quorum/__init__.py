@@ -1,0 +1,1 @@
+"""Lives of one replicated ledger on three to five bookies."""

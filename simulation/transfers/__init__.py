@@ -1,0 +1,1 @@
+"""Lives of clients that move tokens in transactions."""
