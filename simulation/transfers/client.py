@@ -1,8 +1,8 @@
 """A client program that moves tokens in transactions: takes one from a topic, publishes it to two others, acknowledges it.
 
-Speaks the wire over the connection of `simulation.clients`. After anything that fails it begins anew with a new connection, as a
-program that was started again; one that had acknowledged everything goes on to end its transaction over the new one, as
-Apache's clients do. What it was told goes into the books (`simulation.transfers.books`).
+Speaks the wire over the connection of `simulation.clients`. After a failure the client begins anew with a new connection, like
+a program that was started again; a client that had acknowledged everything ends its transaction over the new connection, as
+Apache's clients do. The books (`simulation.transfers.books`) record each answer.
 """
 
 import asyncio
