@@ -50,7 +50,7 @@ class Publisher:
 
     @contextmanager
     def during(self, told: Told, part: str) -> Iterator[WebClient]:
-        command = [sys.executable, "-m", "benchmarks.one_at_a_time", self._ready.broker_url, QUIET, str(RATE)]
+        command = [sys.executable, "-m", "benchmarks.cluster.one_at_a_time", self._ready.broker_url, QUIET, str(RATE)]
         with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None

@@ -163,7 +163,7 @@ def _scrapes(ready: Ready, times: int) -> dict[str, Any]:
 
 def _published_during(ready: Ready, work: Callable[[], object]) -> dict[str, float]:
     """One message at a time meanwhile, by another process: milliseconds that a publish took."""
-    command = [sys.executable, "-m", "benchmarks.one_at_a_time", ready.broker_url, TOPIC]
+    command = [sys.executable, "-m", "benchmarks.cluster.one_at_a_time", ready.broker_url, TOPIC]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as publisher:
         assert publisher.stdin is not None
         assert publisher.stdout is not None

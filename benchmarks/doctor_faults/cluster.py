@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from benchmarks.cluster_members import Command, sets
+from benchmarks.cluster.members import Command, sets
 from benchmarks.doctor_faults.fault import FAIL, PULSAR, WARN, Fault, Injected
 from benchmarks.doctor_faults.members import QUORUMS, SESSION_MS, TOPIC, Members
 from benchmarks.doctor_faults.metadata_faults import METADATA_FAULTS, Row, ledger_of, ledgers_of, marked_as_lacking

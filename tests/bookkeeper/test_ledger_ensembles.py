@@ -193,7 +193,7 @@ def refusing_at_once(bookie: FakeBookie) -> None:
 
 
 def test_a_replacement_that_fails_while_the_change_to_it_ends_is_replaced_too() -> None:
-    """Nobody did, and nothing of the ledger was confirmed any more: a broker did not stop (benchmarks/cluster_faults.py)."""
+    """Nobody did, and nothing of the ledger was confirmed any more: a broker did not stop (benchmarks/cluster/faults.py)."""
 
     async def scenario() -> None:
         cluster = Cluster(3, 3, 2, bookies=6)

@@ -201,7 +201,7 @@ def test_the_writer_of_an_open_ledger_has_its_grace_and_then_is_stopped() -> Non
 
 
 def test_a_session_that_was_held_to_be_lost_and_lives_on_leaves_no_lock_behind() -> None:
-    """Found by schedule 2 of benchmarks/cluster_faults.py: ledgers stayed marked and locked as long as the process lived."""
+    """Found by schedule 2 of benchmarks/cluster/faults.py: ledgers stayed marked and locked as long as the process lived."""
 
     async def scenario() -> None:
         world = RepairWorld(6, RepairSettings(open_ledger_rereplication_grace_period=30_000))

@@ -13,7 +13,7 @@ from tests.clients.bookies_under_fire import under_fire
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 
 SPIKE_SECONDS_MAX = 20.0
-"""On a machine that may be busy; how long it is on a quiet one is measured by benchmarks/bookies_under_fire.py."""
+"""On a machine that may be busy; how long it is on a quiet one is measured by benchmarks/bookies/under_fire.py."""
 TIMEOUT_SECONDS = 20.0
 STOPPED_SECONDS = 1.0
 """An answer that comes late; for one that does not come see test_bookies_and_network_client.py."""

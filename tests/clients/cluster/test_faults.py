@@ -1,6 +1,6 @@
 """A whole cluster under five short schedules of faults, and two brokers that both believe they own a topic.
 
-Longer ones are a command: benchmarks/cluster_faults.py. Results: docs/results/2026-11-21-cluster-faults.md.
+Longer ones are a command: benchmarks/cluster/faults.py. Results: docs/results/2026-11-21-cluster-faults.md.
 """
 
 import uuid

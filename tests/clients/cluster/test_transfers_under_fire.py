@@ -1,6 +1,6 @@
 """Transfers in transactions while brokers and bookies are killed: the books balance, and readers see all of one or nothing.
 
-A short form of `benchmarks/transfers_under_fire.py`; what is checked is said in `tests/clients/cluster/transfers/running.py`.
+A short form of `benchmarks/cluster/transfers_under_fire.py`; `tests/clients/cluster/transfers/running.py` lists the checks.
 """
 
 import shutil

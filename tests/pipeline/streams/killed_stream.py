@@ -1,5 +1,5 @@
 """A stream from a topic to Parquet that is killed with -9 and comes back: how a test and a benchmark
-(`benchmarks.pipeline_source_kills`) do it.
+(`benchmarks.spark.source_kills`) do it.
 
 Each time it is killed when its table has grown by some batches since it began, and a moment after that, which chance says.
 """

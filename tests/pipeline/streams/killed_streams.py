@@ -1,4 +1,4 @@
-"""Streams into topics that are killed with -9 and come back: how a test and a benchmark (`benchmarks.pipeline_kills`) do it."""
+"""Streams into topics that are killed with -9 and come back: how a test and a benchmark (`benchmarks.spark.kills`) do it."""
 
 import json
 import random

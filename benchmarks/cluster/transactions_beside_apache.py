@@ -1,4 +1,4 @@
-"""Transactions of ours, then of Apache's cluster of the same shape: `python -m benchmarks.transactions_beside_apache`.
+"""Transactions of ours, then of Apache's cluster of the same shape: `python -m benchmarks.cluster.transactions_beside_apache`.
 
 Three bookies and a broker each, E3 Qw3 Qa2, one ZooKeeper, everything on this machine, one cluster after the other; the client
 is Apache's for Java (`TransactionRate.java`), with some threads that each do one transaction after the other: publish so many
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from benchmarks.cluster_members import Members, apaches_cluster, our_cluster
+from benchmarks.cluster.members import Members, apaches_cluster, our_cluster
 from tests.clients.apache_broker_process import apache_classpath
 
 CLUSTERS: dict[str, Callable[..., AbstractContextManager[Members]]] = {"ours": our_cluster, "apache": apaches_cluster}

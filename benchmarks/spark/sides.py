@@ -17,7 +17,7 @@ from tests.started_process import ROOT
 from tests.toolchain import maven_classpath
 
 _HEAP = "2g"
-_SOURCES = Path(__file__).parent / "spark_kafka"
+_SOURCES = Path(__file__).parent / "kafka"
 _OPENED = (
     *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
     *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs"),
@@ -66,7 +66,7 @@ class OurSpark:
         for name, value in settings.items():
             builder = builder.config(name, value)
         self._session: Any = builder.getOrCreate()
-        from benchmarks.memory_source import MemorySource
+        from benchmarks.spark.memory_source import MemorySource
 
         self._session.dataSource.register(MemorySource)
 

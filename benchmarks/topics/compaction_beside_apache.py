@@ -1,4 +1,4 @@
-"""Compaction of a topic, Apache's server and ours in turn: `python -m benchmarks.compaction_beside_apache`.
+"""Compaction of a topic, Apache's server and ours in turn: `python -m benchmarks.topics.compaction_beside_apache`.
 
 `--apache-url`, `--apache-web-url` and `--apache-pid` name an Apache Pulsar that runs; without them ours is measured alone.
 `--messages` of 1 KB with random ones of `--keys` keys, by themselves and in batches of 50, not compressed; from the request
@@ -18,8 +18,8 @@ from urllib.request import urlopen
 
 import crc32c
 
-from benchmarks.delay_and_dedup_beside_apache import WINDOW, Server, topic_in
 from benchmarks.raw_client import frame, process_use
+from benchmarks.topics.delay_and_dedup_beside_apache import WINDOW, Server, topic_in
 from tests.clients.server_process import ServerProcess
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandSubscribe, MessageMetadata, SingleMessageMetadata
 

@@ -1,4 +1,4 @@
-"""A cluster under seeded schedules of faults: `python -m benchmarks.cluster_faults [--schedules N] [--from SEED]`.
+"""A cluster under seeded schedules of faults: `python -m benchmarks.cluster.faults [--schedules N] [--from SEED]`.
 
 Three ZooKeepers, four bookies (E3 Qw3 Qa2), three brokers and an autorecovery, each a process with an address of its own, and
 publishers and consumers that write down what they were told. One line for each schedule; the logs of the cluster in which one
@@ -66,7 +66,7 @@ def run_some(
 
 def _reconcile(cluster: FaultCluster, directory: Path, verdict: Verdict) -> None:
     """Adds to what is wrong, and says what it saw."""
-    from benchmarks.reconciled_faults import reconciled
+    from benchmarks.cluster.reconciled_faults import reconciled
 
     directory.mkdir()
     address = cluster.brokers[0].address

@@ -1,4 +1,4 @@
-"""Transfers in transactions while brokers and bookies are killed: `python -m benchmarks.transfers_under_fire [--kills N]`.
+"""Transfers in transactions under kills: `python -m benchmarks.cluster.transfers_under_fire [--kills N]`.
 
 A ZooKeeper, three bookies and some brokers (E3 Qw3 Qa2), each a process; the client is Apache's for Java
 (`tests/clients/cluster/transfers/Transfers.java`): each transaction takes a command, acknowledges it, and books it on two

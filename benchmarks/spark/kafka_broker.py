@@ -1,4 +1,4 @@
-"""Apache Kafka's broker (KRaft, one node) in a process of its own, from the jars that `spark_kafka/broker.xml` names."""
+"""Apache Kafka's broker (KRaft, one node) in a process of its own, from the jars that `kafka/broker.xml` names."""
 
 import socket
 import subprocess
@@ -11,7 +11,7 @@ from typing import Self
 from tests.started_process import READY_SECONDS_MAX, DidNotStart, StartedProcess, free_port
 from tests.toolchain import maven_classpath
 
-POM = Path(__file__).parent / "spark_kafka" / "broker.xml"
+POM = Path(__file__).parent / "kafka" / "broker.xml"
 PARTITIONS = 2
 """Of a topic that is made by writing to it: one for each core."""
 _HEAP = "-Xmx1g"

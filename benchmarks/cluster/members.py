@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.bookie_servers import ApacheBookie, OurBookie
+from benchmarks.bookies.servers import ApacheBookie, OurBookie
 from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
 from tests.clients.broker_process import BrokerProcess
 from tests.metadata.zookeeper_server import ZooKeeperProcess

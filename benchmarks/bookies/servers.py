@@ -1,4 +1,4 @@
-"""The two bookies of benchmarks/bookies.py as processes: ours, and Apache's with the settings that Pulsar gives it."""
+"""The two bookies of benchmarks/bookies/__main__.py as processes: ours, and Apache's with the settings that Pulsar gives it."""
 
 import contextlib
 import shutil
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from kazoo.client import KazooClient
 
-from benchmarks.raw_bookie_client import READ
+from benchmarks.bookies.raw_client import READ
 from tests.started_process import ROOT, StartedProcess, free_port
 from tests.toolchain import maven_classpath
 from wire.bookie.version2 import packet_header

@@ -1,7 +1,8 @@
-"""Publishes one message at a time until its stdin ends: `python -m benchmarks.one_at_a_time pulsar://host:port TOPIC [RATE]`.
+"""Single messages, published one after the other until stdin ends.
 
-A process of its own, so that what it waited is the server's doing and not that of whoever works beside it. Writes `ready`, and
-at the end one line: how many publishes, and milliseconds that they took. With RATE at most so many begin in a second.
+`python -m benchmarks.cluster.one_at_a_time pulsar://host:port TOPIC [RATE]`. Runs in a process of its own, so that work beside
+it does not lengthen its waits. Writes `ready`, and at the end one line: the count of publishes and their milliseconds. With
+RATE at most so many begin in a second.
 """
 
 import json

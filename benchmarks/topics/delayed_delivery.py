@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How late delayed messages come, and what those cost that wait: `.venv/bin/python benchmarks/delayed_delivery.py`.
+"""How late delayed messages come, and what those cost that wait: `.venv/bin/python benchmarks/topics/delayed_delivery.py`.
 
 Over the wire: `--messages` messages that are due within `--seconds`, on one Shared subscription, of a server of our own, or of
 the one at `--url` (Apache's). In process: `--tracked` entries with delays of up to `--spread` seconds in the tracker, and what
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import pulsar  # noqa: E402

@@ -1,4 +1,4 @@
-"""How long publishers wait when a broker or a bookie goes: `python -m benchmarks.failover [--faults kill,stop,bookie]`.
+"""How long publishers wait when a broker or a bookie goes: `python -m benchmarks.cluster.failover [--faults kill,stop,bookie]`.
 
 A ZooKeeper, four bookies and two brokers (E3 Qw3 Qa2), each a process. A client publishes at a paced rate to topics in all
 bundles; all are moved to the second broker before that is hit, and the client knows the first one's address (or, with `--both`,
@@ -18,8 +18,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cluster_members import Command, sets
-from benchmarks.failover_publishers import GoPublisher, JavaPublisher, Kept, Publisher, PythonPublisher
+from benchmarks.cluster.failover_publishers import GoPublisher, JavaPublisher, Kept, Publisher, PythonPublisher
+from benchmarks.cluster.members import Command, sets
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import NAMESPACE, owner_of, put, ranges

@@ -1,6 +1,6 @@
 """Whether a cluster holds, after a schedule of faults, what its publishers were told that it does: by the pipeline's reconcile.
 
-The second judge of `benchmarks.cluster_faults --reconcile`, which knows nothing of the first one: Parquet of what was
+The second judge of `benchmarks.cluster.faults --reconcile`, which knows nothing of the first one: Parquet of what was
 acknowledged beside the topics as Spark reads them, from the bookies. Needs what `bin/prepare --dev --spark` installs.
 """
 

@@ -1,4 +1,4 @@
-"""Holes of one cursor on real storage: `.venv/bin/python -m benchmarks.cursor_holes [--entries N]`.
+"""Holes of one cursor on real storage: `.venv/bin/python -m benchmarks.topics.cursor_holes [--entries N]`.
 
 A process of its own appends N entries to one ledger, acknowledges every second one, then 1,000 more, each time waiting until
 that is stored (what a receipt waits for), and is killed with SIGKILL. A second one recovers, finds the first entry to deliver,
@@ -296,7 +296,7 @@ ROLES: dict[str, Callable[[Path, int], Coroutine[Any, Any, None]]] = {
 
 
 def lines_of(role: str, directory: Path, entries: int) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
-    command = [sys.executable, "-m", "benchmarks.cursor_holes", "--role", role, "--directory", str(directory)]
+    command = [sys.executable, "-m", "benchmarks.topics.cursor_holes", "--role", role, "--directory", str(directory)]
     with subprocess.Popen([*command, "--entries", str(entries)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for line in process.stdout:

@@ -1,4 +1,4 @@
-"""One broker process and two, under the same raw publishers: `python -m benchmarks.several_processes --load LOAD_TOOL`.
+"""One broker process and two, under the same raw publishers: `python -m benchmarks.cluster.several_processes --load LOAD_TOOL`.
 
 A ZooKeeper, two bookies (`bookie --processes 2`), and `broker --processes N` for N = 1, 2, 1, 2. Two namespaces of one bundle
 each, which two processes share and one has alone; on each the load tool's `rawproduce`, which costs little. Printed for

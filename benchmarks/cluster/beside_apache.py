@@ -1,4 +1,4 @@
-"""Three bookies and a broker of ours, then Apache's of the same shape: `python -m benchmarks.cluster_beside_apache`.
+"""Three bookies and a broker of ours, then Apache's of the same shape: `python -m benchmarks.cluster.beside_apache`.
 
 E3 Qw3 Qa2, one ZooKeeper, everything on this machine and its one disk, one cluster after the other. Printed for each: memory of
 each process idle; unbatched and batched publish of 1 KB, end to end at 1,000 messages a second, catch-up: rate, CPU seconds per
@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cluster_members import Members, apaches_cluster, our_cluster
+from benchmarks.cluster.members import Members, apaches_cluster, our_cluster
 
 CLUSTERS: dict[str, Callable[[Path], AbstractContextManager[Members]]] = {"ours": our_cluster, "apache": apaches_cluster}
 TOPIC = "persistent://public/default/beside"

@@ -1,7 +1,7 @@
 """What a batch read of a topic on Spark costs, beside the same rows in Parquet and beside Spark's Kafka source, in one run.
 
-    python -m benchmarks.pipeline_read                      10 million rows of 100 B, then 1 million of 1 KB
-    python -m benchmarks.pipeline_read --sizes 1000000x100  another size; commas between several
+    python -m benchmarks.spark.read                      10 million rows of 100 B, then 1 million of 1 KB
+    python -m benchmarks.spark.read --sizes 1000000x100  another size; commas between several
 
 Everything is started and ended here: a broker with a bookie, Apache's Kafka broker, PySpark with our source, Spark 4.0.0 with
 Kafka's; Maven keeps their jars. Values are random bytes, which no format makes smaller. Our sink fills a topic, whose ledger
@@ -23,10 +23,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.kafka_broker import KafkaBroker
+from benchmarks.bookies.one_bookie import OneBookie
 from benchmarks.measured_runs import Run, measured, table
-from benchmarks.one_bookie import OneBookie
-from benchmarks.spark_sides import NOOP, KafkasSpark, OurSpark, Spark, Table
+from benchmarks.spark.kafka_broker import KafkaBroker
+from benchmarks.spark.sides import NOOP, KafkasSpark, OurSpark, Spark, Table
 
 _SETTINGS = ("brokerDeleteInactiveTopicsEnabled=false", "defaultRetentionTimeInMinutes=-1", "defaultRetentionSizeInMB=-1")
 _TOPIC = "persistent://public/default/rows"

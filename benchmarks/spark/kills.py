@@ -1,4 +1,4 @@
-"""Streams into topics, killed with -9 many times, by hand: python -m benchmarks.pipeline_kills --kills 50
+"""Streams into topics, killed with -9 many times, by hand: python -m benchmarks.spark.kills --kills 50
 
 One standalone; both guarantees at the same time; at the end nothing may be lost and nothing twice. Prints a line for each kill.
 """

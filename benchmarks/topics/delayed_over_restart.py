@@ -1,4 +1,4 @@
-"""Delayed messages over kill -9 and a polite stop, each counted: `.venv/bin/python -m benchmarks.delayed_over_restart`.
+"""Delayed messages over kill -9 and a polite stop, each counted: `.venv/bin/python -m benchmarks.topics.delayed_over_restart`.
 
 One Shared subscription, strict, unbatched, every message with a number of its own. Of `--messages` every tenth is
 acknowledged by its id before it was ever delivered, `--due` come due evenly over `--seconds`, the others one to eleven hours

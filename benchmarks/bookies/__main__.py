@@ -1,7 +1,7 @@
 """Our bookie beside Apache's, in turn, in one run: `.venv/bin/python -m benchmarks.bookies [WORKLOAD ...] [--repetitions N]`.
 
 Both on one ZooKeeper and one disk, each with 512 MB of heap or less, each acknowledging after fsync; the same raw client
-(benchmarks/raw_bookie_client.py), version 2, one connection. A fresh bookie for each workload and repetition; Apache's gets the
+(`raw_client.py`), version 2, one connection. A fresh bookie for each workload and repetition; Apache's gets the
 same work once before, to be compiled. Prints a JSON line for each, then a table.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks.bookie_servers import ApacheBookie, OurBookie, Server, classpath_of_apache
-from benchmarks.raw_bookie_client import RawBookieClient, add_frames, read_frames
+from benchmarks.bookies.raw_client import RawBookieClient, add_frames, read_frames
+from benchmarks.bookies.servers import ApacheBookie, OurBookie, Server, classpath_of_apache
 from benchmarks.raw_client import process_use
 from tests.metadata.zookeeper_server import ZooKeeperProcess
 from wire.run import HEADER_BYTES_CRC32C

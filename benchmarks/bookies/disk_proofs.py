@@ -1,4 +1,4 @@
-"""Disks that fail, many times: `python -m benchmarks.bookie_disk_proofs [--cuts N] [--flips N] [--seed S]`. Needs root.
+"""Disks that fail, many times: `python -m benchmarks.bookies.disk_proofs [--cuts N] [--flips N] [--seed S]`. Needs root.
 
 Power cuts of a bookie process on a disk that forgets what was not flushed, ten after one another on the same disk; then
 damage to the files of a bookie, kind by kind, and to entry logs that a scrub heals from replicas. Prints what became of each;

@@ -1,6 +1,6 @@
 """A stream from a topic to Parquet killed at many moments: nothing lost and nothing twice in its table.
 
-python -m benchmarks.pipeline_source_kills --kills 50
+python -m benchmarks.spark.source_kills --kills 50
 
 Prints a line for each kill, and at the end what was found as JSON; exit code 1 when anything is lost or twice.
 """

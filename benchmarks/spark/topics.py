@@ -1,6 +1,6 @@
 """A Spark query over very many topics by a pattern, as a batch and as a stream that takes up new ones: what planning costs.
 
-    python -m benchmarks.pipeline_topics                 1,000 topics, and 50 that come while the stream runs
+    python -m benchmarks.spark.topics                 1,000 topics, and 50 that come while the stream runs
 
 A standalone and PySpark (`local[2]`, 512 MB of heap) are started and ended here. Every message is counted. Times are by the
 clock; memory is the largest sum over Spark's processes (JVM, driver, workers) of what is theirs alone (PSS).

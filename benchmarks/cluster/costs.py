@@ -1,4 +1,4 @@
-"""CPU seconds per million messages of each process of a cluster: `python -m benchmarks.cluster_costs --load LOAD_TOOL`.
+"""CPU seconds per million messages of each process of a cluster: `python -m benchmarks.cluster.costs --load LOAD_TOOL`.
 
 Three bookies and a broker of ours (E3 Qw3 Qa2) with a ZooKeeper, everything on this machine and its one disk. Messages travel
 alone: one topic at a rate, then a thousand topics at the same rate in all, then flat out; published, delivered, acknowledged
@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cluster_beside_apache import IDLE_SECONDS, Load, resident_mb, value_of
-from benchmarks.cluster_members import Members, our_cluster
+from benchmarks.cluster.beside_apache import IDLE_SECONDS, Load, resident_mb, value_of
+from benchmarks.cluster.members import Members, our_cluster
 
 TICKS = os.sysconf("SC_CLK_TCK")
 QUANTILES = (

@@ -1,10 +1,10 @@
 """Rows a second of the pipeline's sink beside Spark's Kafka sink, in one run, and what a task's encoding alone makes.
 
-    python -m benchmarks.pipeline_write
-    python -m benchmarks.pipeline_write --sizes 1000000x100
-    python -m benchmarks.pipeline_write --encode-only
+    python -m benchmarks.spark.write
+    python -m benchmarks.spark.write --sizes 1000000x100
+    python -m benchmarks.spark.write --encode-only
 
-Everything is started and ended here, as by `benchmarks.pipeline_read`. Both sinks are given the same file of Parquet, random
+Everything is started and ended here, as by `benchmarks.spark.read`. Both sinks are given the same file of Parquet, random
 bytes with keys; what reading that costs alone stands beside them (noop). Kafka's producer is measured with its own size
 of batches, 16 KB, and with ours. Kafka's broker acknowledges what is in memory; ours what its journal has on the disk.
 """
@@ -21,10 +21,10 @@ from pathlib import Path
 import numpy
 import pyarrow
 
-from benchmarks.kafka_broker import KafkaBroker
 from benchmarks.measured_runs import Run, measured, table
-from benchmarks.pipeline_read import Bench, generated
-from benchmarks.spark_sides import NOOP, KafkasSpark, OurSpark, Spark, Table
+from benchmarks.spark.kafka_broker import KafkaBroker
+from benchmarks.spark.read import Bench, generated
+from benchmarks.spark.sides import NOOP, KafkasSpark, OurSpark, Spark, Table
 from pipeline.pyspark_pulsar.sink.entries import COMPRESSIONS, Limits, Stamp, entries_of
 from pipeline.pyspark_pulsar.sink.frame_rows import outgoing
 from pipeline.pyspark_pulsar.sink.options import BATCH_BYTES, BATCH_MESSAGES

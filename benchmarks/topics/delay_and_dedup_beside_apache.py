@@ -1,4 +1,4 @@
-"""Delayed delivery and deduplication, Apache's server and ours in turn: `python -m benchmarks.delay_and_dedup_beside_apache`.
+"""Delayed delivery and deduplication beside Apache's: `python -m benchmarks.topics.delay_and_dedup_beside_apache`.
 
 `--apache-url`, `--apache-web-url` and `--apache-pid` name an Apache Pulsar that runs; without them ours is measured alone.
 Delayed: `--messages` with times in random order within `--seconds`, one Shared consumer that acknowledges; how late they come,
