@@ -78,7 +78,7 @@ class PartRow(Row):
     place: int
 
 
-OUTSTANDING_ENTRIES_MAX = 10_000
+OUTSTANDING_ENTRIES_MAX = 50_000
 OUTSTANDING_BYTES_MAX = 32 * 1024 * 1024
 """Sent to bookies and not confirmed, of one ledger. One run may be larger."""
 
