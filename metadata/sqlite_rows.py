@@ -2,9 +2,9 @@
 
 A `write` is one transaction, and returns after SQLite has synced its log (WAL with synchronous=FULL): all of it is there after
 a power cut, or nothing. The file is held exclusively, so that a second process is refused. Never decides what a node is.
-On a full disk the log is moved into the database and written from its beginning again. For that room is kept in the files
-themselves, from the first start on: free pages in the database, and a log that keeps its length, also over a clean stop. The last
-of the free pages are for writes that add no node.
+On a full disk the log is moved into the database and written from its beginning again. Room for that is kept in the files
+themselves, from the first start on: free pages in the database, and a log that keeps its length, also over a clean stop. The
+last of the free pages are for writes that add no node.
 """
 
 import asyncio

@@ -125,8 +125,7 @@ def test_calls_are_committed_in_their_order_after_a_refusal() -> None:
         store = EmbeddedStore(NoGrowthRows(), LoadedRows([("/a", Node(b"", 0, 0, 0))], {}), RealClock())
         works = [store.put("/new", b"")] + [store.put("/a", b"%d" % number, number) for number in range(50)]
         tasks = [asyncio.ensure_future(work) for work in works]
-        while not tasks[0].done():
-            await asyncio.sleep(0)
+        await asyncio.wait(tasks[:1])
         tasks += [asyncio.ensure_future(store.put("/a", b"%d" % number, number)) for number in range(50, 100)]
         refused, *stats = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(refused, StoreFull)
@@ -256,9 +255,14 @@ def test_a_disk_that_is_filled_right_after_the_first_start_lets_nodes_change_and
         await asyncio.gather(*(store.put(f"/ledger{number}", b"x" * 200) for number in range(50)))
         fill(mount / "filler")
         made = 0
-        with pytest.raises(StoreFull, match="room that is kept is for"):
+
+        async def make() -> None:
+            nonlocal made
             for made in range(10_000):
                 await store.put(f"/made{made}", b"x" * 3000)
+
+        with pytest.raises(StoreFull, match="room that is kept is for"):
+            await make()
         assert made >= 10
         for number in range(400):
             fill(mount / "filler")
