@@ -13,40 +13,40 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bookie.admission import SMALL_RECORD_BYTES, Admission
-from bookie.cookie import claim_directories
-from bookie.flusher import Flusher
-from bookie.full_disk import FullDisk
-from bookie.health import FORCED, JOURNAL, LOST, STOPPED, STORAGE, Health
+from bookie.adds.admission import SMALL_RECORD_BYTES, Admission
+from bookie.adds.flusher import Flusher
+from bookie.adds.stored_again import StoredAgain
+from bookie.disk_space.full_disk import FullDisk
+from bookie.disk_space.health import FORCED, JOURNAL, LOST, STOPPED, STORAGE, Health
+from bookie.disk_space.small_disk import fitted
 from bookie.journal.format_v1 import LedgerFenced, Record
 from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers, LedgerState
-from bookie.limbo import find_loss, forget_loss
-from bookie.log_reads import LogReads
-from bookie.placed_entries import PlacedEntries, placed_entries
 from bookie.ranges import joined_ranges
-from bookie.read_failures import unreadable
-from bookie.reading import GATHER_BYTES, is_what_it_says, last_add_confirmed, pick_tables, read_tables
-from bookie.replaying import replay
+from bookie.reads.log_reads import LogReads
+from bookie.reads.placed_entries import PlacedEntries, placed_entries
+from bookie.reads.read_failures import unreadable
+from bookie.reads.reading import GATHER_BYTES, is_what_it_says, last_add_confirmed, pick_tables, read_tables
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.sizes import Sizes
-from bookie.small_disk import fitted
+from bookie.start.cookie import claim_directories
+from bookie.start.limbo import find_loss, forget_loss
+from bookie.start.replaying import replay
 from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.storage import CHECKPOINT, LedgerStorage
-from bookie.stored_again import StoredAgain
-from bookie.upkeep import Upkeep
+from bookie.upkeep.upkeep import Upkeep
 from ports.clock import Clock
-from ports.disk import Disk, DiskUsage
+from ports.disk.disk import Disk, DiskUsage
 from ports.logs import line
-from ports.promise import promises
+from ports.loop.promise import promises
 from ports.rng import Rng
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryMix, EntryRun
 from wire.run_parts import join
 
 if TYPE_CHECKING:
-    from bookie.compactor import Compactor
-    from bookie.scrub import Scrub
+    from bookie.upkeep.compactor import Compactor
+    from bookie.upkeep.scrub import Scrub
 
 log = logging.getLogger("bookie")
 
@@ -108,7 +108,7 @@ class Bookie:
         for state in self._ledgers.all():
             state.suspect = self._storage.suspect
         if settings.local_consistency_check_on_startup:
-            from bookie.scrub import check_consistency
+            from bookie.upkeep.scrub import check_consistency
 
             await check_consistency(self._storage, settings.ledger_directory)
         journal_at = (self._disk, settings.journal_directory, cookie.secret)

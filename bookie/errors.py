@@ -1,4 +1,4 @@
-"""Why a bookie does not start, or does not know. What a client gets is `wire.bookie_codes.BookieError`."""
+"""Why a bookie does not start, or does not know. What a client gets is `wire.bookie.codes.BookieError`."""
 
 
 class BookieStartError(Exception):

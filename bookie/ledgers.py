@@ -8,7 +8,7 @@ A ledger that was fenced and then deleted stays fenced for a week (apache/bookke
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from wire.bookie_codes import BookieCode
+from wire.bookie.codes import BookieCode
 
 TOMBSTONE_MS = 7 * 24 * 3600 * 1000
 
@@ -25,7 +25,7 @@ class LedgerState:
     suspect: bool = False
     """Some of its entries may be in a file that cannot be read: a miss is no promise. Not stored."""
     limbo: bool = False
-    """Some of its entries may have been lost (`bookie.limbo`): a miss is no promise."""
+    """Some of its entries may have been lost (`bookie.start.limbo`): a miss is no promise."""
     may_return: bool = False
     """It is deleted because others have it: a recovery may bring it back."""
     fence_is_durable: bool = False

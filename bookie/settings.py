@@ -38,7 +38,7 @@
 | local_scrub_interval | localScrubInterval (s) | 0: none, as Apache |
 | local_scrub_rate_limit | localScrubRateLimit | 10 (60): blocks a second, not entries |
 | local_consistency_check_on_startup | localConsistencyCheckOnStartup | |
-| data_integrity_checking | dataIntegrityChecking | with the next one only: `bookie.limbo` |
+| data_integrity_checking | dataIntegrityChecking | with the next one only: `bookie.start.limbo` |
 | data_integrity_stamp_missing_cookies | dataIntegrityStampMissingCookies | |
 | compaction_rate_by_bytes | compactionRateByBytes (bytes/s) | the only throttle; 0: none |
 | allow_local_reads | none: our own allowLocalReads | |

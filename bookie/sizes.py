@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from bookie.storage.compaction_plan import LogUse
+from bookie.upkeep.compaction_plan import LogUse
 
 
 class Sizes(NamedTuple):

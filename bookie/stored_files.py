@@ -7,7 +7,6 @@ their formats are others.
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
 
-from bookie.cookie import VERSION_FILE, Cookie, decode_cookie
 from bookie.errors import JournalDamaged, StorageDamaged, WrongDirectory
 from bookie.journal import format_v1 as journal_form
 from bookie.journal.files import SUFFIX, file_name, journal_ids
@@ -15,6 +14,7 @@ from bookie.journal.format_v1 import Record
 from bookie.journal.mark import JournalMark
 from bookie.ledgers import LedgerState
 from bookie.settings import BookieSettings
+from bookie.start.cookie import VERSION_FILE, Cookie, decode_cookie
 from bookie.storage import files_v1 as form
 from bookie.storage.block_v1 import BLOCK_HEADER_BYTES, LOG_ALIGNMENT, DamagedBlock, block_size, decode_block
 from bookie.storage.files_v1 import Checkpoint, LogExtent
@@ -23,7 +23,7 @@ from bookie.storage.small_files import read_file
 from bookie.storage.span import Span
 from bookie.storage.storage import CHECKPOINT, ledgers_name
 from bookie.stripes import stripe_settings
-from ports.disk import Disk, File
+from ports.disk.disk import Disk, File
 from wire.run import EntryRun
 
 LANE = "tools"

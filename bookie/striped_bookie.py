@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 
 from bookie.bookie import Bookie
 from bookie.errors import WrongDirectory
-from bookie.placed_entries import PlacedEntries
+from bookie.reads.placed_entries import PlacedEntries
 from bookie.settings import BookieSettings
 from bookie.storage.storage import CHECKPOINT
 from bookie.stripes import stripe_settings
 from ports.clock import Clock
-from ports.disk import Disk, DiskUsage
+from ports.disk.disk import Disk, DiskUsage
 from ports.rng import Rng
 from wire.run import EntryRun
 

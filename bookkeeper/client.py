@@ -7,22 +7,22 @@ import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from bookkeeper.candidates import Candidates
-from bookkeeper.ensemble_change import WriterEnsembles
-from bookkeeper.ledger_recovery import recover_ledger
+from bookkeeper.ledger_end.ledger_recovery import recover_ledger
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment
+from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.ledgers import DEFAULT_QUORUMS, LedgerError, LedgerReader, LedgerWriter, NoSuchEntry, Quorums
-from bookkeeper.made_without import KEY, AwayBookies
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
-from bookkeeper.open_ledger import OpenLedger
-from bookkeeper.passwords import master_key
-from bookkeeper.placement import Placement
+from bookkeeper.placement.candidates import Candidates
+from bookkeeper.placement.quarantine import Quarantine
+from bookkeeper.placement.rack_placement import Placement
 from bookkeeper.ports import BookieClient
-from bookkeeper.quarantine import Quarantine
-from bookkeeper.reader import EntryReader, ReadPolicy
-from bookkeeper.registry import LedgerRegistry, RegisteredLedger
-from bookkeeper.scattered_reads import pick
+from bookkeeper.read.open_ledger import OpenLedger
+from bookkeeper.read.reader import EntryReader, ReadPolicy
+from bookkeeper.read.scattered_reads import pick
+from bookkeeper.repair.underreplication.made_without import KEY, AwayBookies
 from bookkeeper.settings import BookKeeperSettings
-from bookkeeper.writer import BookieLedgerWriter
+from bookkeeper.write.ensemble_change import WriterEnsembles
+from bookkeeper.write.writer import BookieLedgerWriter
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 from ports.rng import Rng

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from bookkeeper.parts import Part
+from bookkeeper.write.parts import Part
 from wire.run import EntryBatch, EntryRun
 
 

@@ -8,7 +8,7 @@ from wire.run import EntryMix, EntryRun
 
 
 class BookieClient(Protocol):
-    """One bookie. Errors are `wire.bookie_codes.BookieError`."""
+    """One bookie. Errors are `wire.bookie.codes.BookieError`."""
 
     def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
         """Store a run; done when its journal record is on disk. Futures of one ledger complete in call order.

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ports.tls import RenewedTls, TlsFile, TlsFiles
+from ports.network.tls import RenewedTls, TlsFile, TlsFiles
 
 TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 

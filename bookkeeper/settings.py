@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bookkeeper.disk_weights import DiskWeights
-from bookkeeper.isolation import IsolationGroups
-from bookkeeper.placement import AnyPlace, Placement, SpreadPlacement
+from bookkeeper.placement.disk_weights import DiskWeights
+from bookkeeper.placement.isolation import IsolationGroups
+from bookkeeper.placement.quarantine import QuarantineRule
+from bookkeeper.placement.rack_data import DEFAULT_REGION_AND_RACK, DEFAULT_ZONE_AND_UPGRADE_DOMAIN, RackData
+from bookkeeper.placement.rack_placement import AnyPlace, Placement, SpreadPlacement
+from bookkeeper.placement.zone_placement import ZoneawarePlacement
 from bookkeeper.ports import BookieClient
-from bookkeeper.quarantine import QuarantineRule
-from bookkeeper.rack_data import DEFAULT_REGION_AND_RACK, DEFAULT_ZONE_AND_UPGRADE_DOMAIN, RackData
-from bookkeeper.zone_placement import ZoneawarePlacement
 from metadata.store import MetadataStore
 from ports.rng import Rng
-from wire.digests import DigestType
+from wire.bookie.digests import DigestType
 
 DIGEST_TYPES = {
     "CRC32": DigestType.CRC32,

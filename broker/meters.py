@@ -6,8 +6,8 @@ from typing import Protocol
 
 from managed_ledger.meters import CursorFacts, LedgerMeters, SharedMeters
 from metadata.metered_store import MetadataMeters
-from ports.histogram import Histogram
-from ports.op_stats import OpStats
+from ports.metrics.histogram import Histogram
+from ports.metrics.op_stats import OpStats
 
 from .metrics_settings import MetricsSettings
 

@@ -13,14 +13,18 @@ from typing import Protocol
 from pyroaring import BitMap
 
 from bookkeeper.ledgers import LedgerStore, Quorums
-from bookkeeper.parts import Part
+from bookkeeper.write.parts import Part
 from wire.kernels.rows import AppenderRow
 from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
-from .cursor.bits import ranges as ranges
-from .cursor.hole_stats import HoleStats as HoleStats
+from .append.answers import PartSource as PartSource
+from .append.listeners import New as New
+from .append.listeners import Taker as Taker
+from .append.listeners import run_of as run_of
+from .cursor.holes.bitmaps import ranges as ranges
+from .cursor.holes.hole_stats import HoleStats as HoleStats
 from .errors import AppendRefused as AppendRefused
 from .errors import InvalidCursorPosition as InvalidCursorPosition
 from .errors import ManagedLedgerError as ManagedLedgerError
@@ -28,10 +32,6 @@ from .errors import ManagedLedgerExcluded as ManagedLedgerExcluded
 from .errors import ManagedLedgerFenced as ManagedLedgerFenced
 from .errors import ManagedLedgerNotFound as ManagedLedgerNotFound
 from .errors import ManagedLedgerTerminated as ManagedLedgerTerminated
-from .ledger.answers import PartSource as PartSource
-from .ledger.listeners import New as New
-from .ledger.listeners import Taker as Taker
-from .ledger.listeners import run_of as run_of
 
 EARLIEST = Position(-1, -1)
 LATEST = Position((1 << 63) - 1, (1 << 63) - 1)
@@ -226,7 +226,7 @@ class ManagedLedger(Protocol):
         """What `turns.take_parts` appends parts to, as `take_part` does; None: `take_part` has to be asked."""
 
     def take_part(self, part: Part) -> bool:
-        """Append it together with others: whoever gets True hands it to `bookkeeper.together.send` before anything else is
+        """Append it together with others: the caller that gets True hands it to `together.send` before anything else is
         appended; its `source` (a `PartSource`) hears of the end. False: nothing has changed, `append` has to be called."""
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:

@@ -12,15 +12,15 @@ from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Put, Stat, Versioned, absent
 from ports.clock import Clock
 
+from .append.entry_metadata import EntryMetadata
 from .cache.entry_cache import EntryCache
 from .cache.reads_in_flight import ReadsInFlight
 from .contract import ManagedLedger
-from .cursor_driver import DurableCursor
+from .cursor.cursor_driver import DurableCursor
 from .errors import ManagedLedgerError, ManagedLedgerExcluded, ManagedLedgerNotFound, NonRecoverableLedger
-from .ledger.entry_metadata import EntryMetadata
-from .ledger.info import ListedLedger, decode_info
-from .ledger.metadata_driver import ROOT, LogMetadata
-from .ledger.sequence import LedgerSequence
+from .ledgers.info import ListedLedger, decode_info
+from .ledgers.metadata_driver import ROOT, LogMetadata
+from .ledgers.sequence import LedgerSequence
 from .managed_ledger_driver import StoredManagedLedger
 from .meters import CursorFacts, LedgerMeters, SharedMeters
 from .settings import MEGABYTE, ManagedLedgerSettings

@@ -13,33 +13,33 @@ from itertools import chain
 from pyroaring import BitMap
 
 from bookkeeper.ledgers import LedgerReader, Quorums
-from bookkeeper.parts import Part
+from bookkeeper.write.parts import Part
 from metadata.store import Delete, MetadataError, Operation, Versioned
 from ports.logs import line
-from ports.owner import ask, tell, weakly
+from ports.loop.owner import ask, tell, weakly
 from wire.kernels.rows import AppenderRow
 from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 
+from .append.append_driver import Appender
+from .append.creation_driver import LedgerCreation
+from .append.entry_metadata import EntryMetadata
+from .append.listeners import ConfirmedListeners, New, RefusedListener, Taker
+from .append.rollover import rollover_limits
 from .cache.entry_cache import CachedLog
 from .contract import LATEST, LedgerFacts, ManagedCursor, Skipped
-from .cursor_driver import MemoryCursor
-from .cursors_driver import LedgerCursors
+from .cursor.cursor_driver import MemoryCursor
+from .cursor.cursors_driver import LedgerCursors
 from .errors import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
-from .ledger.append_driver import Appender
-from .ledger.creation_driver import LedgerCreation
-from .ledger.deletion_driver import LedgerDeletion
-from .ledger.entry_metadata import EntryMetadata
-from .ledger.listeners import ConfirmedListeners, New, RefusedListener, Taker
-from .ledger.metadata_driver import LogMetadata
-from .ledger.read_driver import LedgerReads
-from .ledger.rollover import rollover_limits
-from .ledger.search import find_first, last_readable
-from .ledger.sequence import LedgerSequence
-from .ledger.trim_driver import Trimming
-from .ledger.trimming import Retention, retention
+from .ledgers.deletion_driver import LedgerDeletion
+from .ledgers.metadata_driver import LogMetadata
+from .ledgers.sequence import LedgerSequence
+from .ledgers.trim_driver import Trimming
+from .ledgers.trimming import Retention, retention
 from .meters import LedgerMeters
+from .read.read_driver import LedgerReads
+from .read.search import find_first, last_readable
 from .surroundings import Surroundings
 from .tasks import all_tried, take_error, unbroken
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ports.op_stats import OpStats
+from ports.metrics.op_stats import OpStats
 from wire.kernels.rows import MetersRow
 
 LATENCY_BUCKETS_MS = (0.5, 1, 5, 10, 20, 50, 100, 200, 1000)

@@ -16,7 +16,7 @@ from wire.position import Position
 
 from .contract import Skipped
 from .errors import BrokenMetadata
-from .ledger.metadata_driver import ROOT
+from .ledgers.metadata_driver import ROOT
 from .settings import ManagedLedgerSettings
 
 CURSOR_ENTRIES_MAX = 100

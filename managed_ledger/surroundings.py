@@ -7,8 +7,8 @@ from metadata.store import MetadataStore
 from ports.clock import Clock
 
 from .cache.entry_cache import EntryCache
-from .cursor.hole_cache import HoleCache
-from .cursor_saves import CursorSaves
+from .cursor.cursor_saves import CursorSaves
+from .cursor.holes.segment_cache import HoleCache
 from .meters import SharedMeters
 from .settings import MEGABYTE, ManagedLedgerSettings
 from .skipping import Skipping

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-from ports.side_by_side import side_by_side
+from ports.loop.side_by_side import side_by_side
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ async def unbroken(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def all_tried(work: Iterable[Coroutine[Any, Any, None]]) -> list[BaseException]:
-    """Do all of it, some at a time (`ports.side_by_side`); what failed, in the order given."""
+    """Do all of it, some at a time (`ports.loop.side_by_side`); what failed, in the order given."""
     return [result for result in await side_by_side(work) if isinstance(result, BaseException)]
 
 

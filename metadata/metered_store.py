@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
-from ports.histogram import Histogram
+from ports.metrics.histogram import Histogram
 
 from .store import ANY_VERSION, MetadataStore, Notification, Operation, Put, Stat, Versioned
 

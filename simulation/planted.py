@@ -15,20 +15,22 @@ from pyroaring import BitMap
 from bookie.journal import format_v1
 from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers
-from bookkeeper import ledger_recovery, together
-from bookkeeper.recovery_driver import RecoveredEnd
+from bookkeeper.ledger_end import ledger_recovery
+from bookkeeper.ledger_end.recovery_driver import RecoveredEnd
+from bookkeeper.write import together
 from broker.connection.producers import producers
 from broker.connection.producers.producer_handle import ProducerHandle
 from broker.connection.producers.receipts import Receipts
 from broker.topic.dispatch.dispatch_driver import DispatchDriver
 from broker.topic.subscription import subscriptions
-from managed_ledger import cursor_ledger, cursor_store, factory
+from managed_ledger import factory
+from managed_ledger.cursor import cursor_ledger, cursor_store
 from managed_ledger.cursor.acknowledgements import Acknowledgements
-from managed_ledger.cursor.segments_v1 import encode_marker
-from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
-from managed_ledger.cursor_saves import CursorSaves
-from managed_ledger.cursor_store import CursorStore
-from managed_ledger.slowest_cursor import SlowestCursor
+from managed_ledger.cursor.cursor_driver import DurableCursor, MemoryCursor
+from managed_ledger.cursor.cursor_saves import CursorSaves
+from managed_ledger.cursor.cursor_store import CursorStore
+from managed_ledger.cursor.holes.segment_format_v1 import encode_marker
+from managed_ledger.cursor.slowest_cursor import SlowestCursor
 from simulation.cluster.plants import CLUSTER_PLANTS
 from simulation.cluster.scenario import run_cluster_seed
 from simulation.ledgers.ledger_scenario import run_ledger_seed

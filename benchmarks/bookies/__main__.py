@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.bookies.raw_client import RawBookieClient, add_frames, read_frames
 from benchmarks.bookies.servers import ApacheBookie, OurBookie, Server, classpath_of_apache
 from benchmarks.raw_client import process_use
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 from wire.run import HEADER_BYTES_CRC32C
 
 Row = dict[str, Any]

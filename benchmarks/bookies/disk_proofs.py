@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.bookie.disk_proofs.bit_flips import heal, on_files
 from tests.bookie.disk_proofs.power_cuts import Round, power_cuts, run_rounds
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 
 CUTS_OF_A_DISK = 10
 KINDS = ("*.journal", "*.log", "*.index", "*.ledgers", "checkpoint", "VERSION")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.bookies_under_fire import ENSEMBLE, Fire, under_fire
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 
 BOOKIES = 5
 QUIET_SECONDS = 3.0

@@ -24,7 +24,7 @@ from tests.clients.bookie_process import BookieProcess
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import NAMESPACE, owner_of, put, ranges
 from tests.clients.python_client import until
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 
 BOOKIES = 4
 AROUND_SECONDS = 2.0

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.bookies.servers import ApacheBookie, OurBookie
 from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_classpath
 from tests.clients.broker_process import BrokerProcess
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 from tests.started_process import ROOT, StartedProcess, free_port
 
 BOOKIES = 3

@@ -22,7 +22,7 @@ from benchmarks.measured_runs import cpu_seconds
 from tests.clients.bookies.test_several_bookies import SeveralBookies
 from tests.clients.cluster_admin import owner_of, put
 from tests.clients.several_processes import SeveralBrokers
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 
 WORKS: Mapping[str, Sequence[str]] = {
     "1 KB, in long runs": ("-size", "1024", "-window", "2000"),

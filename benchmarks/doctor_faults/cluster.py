@@ -18,7 +18,7 @@ from benchmarks.doctor_faults.members import QUORUMS, SESSION_MS, TOPIC, Members
 from benchmarks.doctor_faults.metadata_faults import METADATA_FAULTS, Row, ledger_of, ledgers_of, marked_as_lacking
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.broker_process import BrokerProcess
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 from tests.started_process import free_port
 
 TICK_MS = 1_000

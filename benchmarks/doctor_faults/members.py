@@ -9,11 +9,11 @@ import pulsar
 from kazoo.client import KazooClient
 
 from benchmarks.doctor_faults.fault import Injected
-from bookkeeper.metadata_codec import decode_ledger_metadata
-from bookkeeper.paths import ledger_path
+from bookkeeper.ledger_metadata.codec import decode_ledger_metadata
+from bookkeeper.ledger_metadata.paths import ledger_path
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.broker_process import BrokerProcess
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 
 SESSION_MS = 6_000
 GONE_SECONDS_MAX = 30.0

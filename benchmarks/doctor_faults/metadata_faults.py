@@ -7,11 +7,11 @@ from typing import Any
 
 from benchmarks.doctor_faults.fault import FAIL, WARN, Injected
 from benchmarks.doctor_faults.members import TOPIC, Members
-from bookkeeper.metadata_codec import decode_ledger_metadata, encode_ledger_metadata
-from bookkeeper.paths import LAYOUT
-from bookkeeper.paths import ledger_path as path_of_ledger
-from bookkeeper.underreplication import UnderreplicatedLedger, encode_ledger, ledger_path
-from managed_ledger.ledger.info import decode_info
+from bookkeeper.ledger_metadata.codec import decode_ledger_metadata, encode_ledger_metadata
+from bookkeeper.ledger_metadata.paths import LAYOUT
+from bookkeeper.ledger_metadata.paths import ledger_path as path_of_ledger
+from bookkeeper.repair.underreplication.tree import UnderreplicatedLedger, encode_ledger, ledger_path
+from managed_ledger.ledgers.info import decode_info
 
 LIST = "/managed-ledgers/public/default/persistent/orders"
 OWNED = "/namespace/public/other/0x00000000_0xffffffff"

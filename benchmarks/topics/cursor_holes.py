@@ -28,13 +28,13 @@ from pyroaring import BitMap
 from cli.configuration.loading import CONF, Configuration, load_configuration
 from cli.standalone.server import Standalone
 from managed_ledger.contract import EARLIEST
+from managed_ledger.cursor.cursor_driver import DurableCursor
 from managed_ledger.cursor.state import CursorState, encode_position
-from managed_ledger.cursor_driver import DurableCursor
 from managed_ledger.factory import ManagedLedgerFactory
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from metadata.embedded import EmbeddedStore
 from ports.clock import RealClock
-from ports.real_disk import RealDisk
+from ports.disk.real_disk import RealDisk
 from ports.rng import RealRng
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch
 

@@ -11,8 +11,8 @@ import logging
 
 from bookie.journal.format_v1 import NO_FRAME_YET, FileHeader, encode_file_header, file_key
 from bookie.settings import MEGABYTE, BookieSettings
-from ports.disk import Disk, File
-from ports.kept_room import NO_ROOM, TIMES_FREE_MIN, KeptRoom
+from ports.disk.disk import Disk, File
+from ports.disk.kept_room import NO_ROOM, TIMES_FREE_MIN, KeptRoom
 from ports.logs import line
 
 SMALL_BYTES = 256 * 1024

@@ -14,8 +14,8 @@ from bookie.journal import format_v1 as form
 from bookie.journal.files import JournalFiles
 from bookie.journal.format_v1 import Record
 from bookie.settings import MEGABYTE, BookieSettings
-from ports.disk import Buffer, File
-from ports.kept_room import NO_ROOM
+from ports.disk.disk import Buffer, File
+from ports.disk.kept_room import NO_ROOM
 from ports.logs import line
 from wire.run import EntryMix, EntryRun
 

@@ -24,11 +24,11 @@ from bookie.journal.mark import JournalMark
 from bookie.journal.replay import JournalReplay
 from bookie.journal.stats import JournalStats
 from bookie.settings import MEGABYTE, BookieSettings
-from ports.disk import Disk
-from ports.kept_room import KeptRoom
+from ports.disk.disk import Disk
+from ports.disk.kept_room import KeptRoom
 from ports.logs import line
-from ports.promise import listen
-from wire.bookie_codes import BookieCode, BookieError
+from ports.loop.promise import listen
+from wire.bookie.codes import BookieCode, BookieError
 
 FRAME_BYTES_MAX = 4 * MEGABYTE
 """Of the runs that share a frame; a larger run gets a frame of its own."""

@@ -1,14 +1,14 @@
 """JournalStats: how long adds wait for the journal and the journal for the disk, as BookKeeper's JournalStats. Pure.
 
 Measured for each write: all that share it are counted as long as the one among them that waited the longest. Writes are counted
-when somebody reads, or WRITES_MAX at a time (`ports.op_stats` says why).
+when somebody reads, or WRITES_MAX at a time (`ports.metrics.op_stats` says why).
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from bookie.journal.format_v1 import Record
-from ports.op_stats import OpStats
+from ports.metrics.op_stats import OpStats
 from wire.run import EntryMix, EntryRun
 
 WRITES_MAX = 64

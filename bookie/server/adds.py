@@ -8,16 +8,16 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from bookie.reading import last_add_confirmed
+from bookie.reads.reading import last_add_confirmed
 from bookie.server.confirmations import Confirmations
 from bookie.server.operations import Peer
 from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
 from ports.logs import line
-from ports.promise import listen
+from ports.loop.promise import listen
+from wire.bookie.codes import BookieCode, BookieError, NotAsOne
 from wire.bookie.requests import Add, Answers
 from wire.bookie.runs import AddMix, AddRun
-from wire.bookie_codes import BookieCode, BookieError, NotAsOne
 from wire.kernels.bookie_requests import take_adds, take_mix
 from wire.kernels.bookie_responses import plain_responses
 from wire.kernels.mixes import mix_responses, runs_of

@@ -24,15 +24,15 @@ from bookie.server.session import TICK_SECONDS, Session
 from bookie.server.settings import BookieServerSettings
 from bookie.striped_bookie import AnyBookie
 from ports.logs import line
-from ports.outbox import Outbox
-from ports.owner import tell
-from ports.read_buffer import ReadBuffer, SharedRoom
-from ports.rest import FRAMES_PER_TURN, Rest
+from ports.loop.owner import tell
+from ports.network.outbox import Outbox
+from ports.network.read_buffer import ReadBuffer, SharedRoom
+from ports.network.rest import FRAMES_PER_TURN, Rest
+from wire.bookie.codes import BookieCode
 from wire.bookie.frames import next_frame
 from wire.bookie.requests import Add, Answers, LongPoll, Rejected, Request, StartTls
 from wire.bookie.runs import ReadRun
 from wire.bookie.version3 import Version3Answers
-from wire.bookie_codes import BookieCode
 from wire.errors import MalformedCommand, RemoteError
 from wire.kernels.bookie_requests import take_reads
 

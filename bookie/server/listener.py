@@ -11,8 +11,8 @@ from bookie.server.security.security import Security
 from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.striped_bookie import AnyBookie
-from ports.read_buffer import SharedRoom
-from ports.server_port import ServerPort
+from ports.network.read_buffer import SharedRoom
+from ports.network.server_port import ServerPort
 
 log = logging.getLogger("bookie.server")
 

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from bookie.placed_entries import PlacedEntries
+from bookie.reads.placed_entries import PlacedEntries
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie
-from ports.local_port import LocalAnswer, LocalPeer, LocalPort, close_all, open_to_share
 from ports.logs import line
+from ports.network.local_port import LocalAnswer, LocalPeer, LocalPort, close_all, open_to_share
+from wire.bookie.codes import BookieError
 from wire.bookie.local_reads import (
     ANSWER_BYTES_MAX,
     ANSWER_HEAD_BYTES,
@@ -27,7 +28,6 @@ from wire.bookie.local_reads import (
     encode_answer,
     entries_within,
 )
-from wire.bookie_codes import BookieError
 
 log = logging.getLogger("interpulse")
 

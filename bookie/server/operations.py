@@ -12,6 +12,7 @@ from bookie.server.confirmations import Confirmations, LacRecord
 from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
 from wire.bookie.availability import encode_availability
+from wire.bookie.codes import BookieCode, BookieError
 from wire.bookie.requests import (
     LAST_ENTRY,
     Add,
@@ -32,7 +33,6 @@ from wire.bookie.requests import (
 from wire.bookie.runs import ReadRun
 from wire.bookie.version2 import BATCH_OVERHEAD_BYTES, Version2Answers
 from wire.bookie.version3 import Version3Answers
-from wire.bookie_codes import BookieCode, BookieError
 from wire.kernels.bookie_responses import plain_responses, read_responses
 from wire.run import Buffer, EntryRun
 

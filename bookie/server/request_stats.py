@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ports.op_stats import OpStats
+from ports.metrics.op_stats import OpStats
 from wire.bookie.requests import (
     Add,
     Authenticate,

@@ -1,6 +1,6 @@
 """LogFile: an entry log that is written, block by block, and its index: by the flushes of memtables, and by a compaction.
 
-Blocks go to the disk in large pieces that end where a page does, so that the page cache can be bypassed (`ports.direct_io`).
+Blocks go to the disk in large pieces that end where a page does, so that they bypass the page cache (`ports.disk.direct_io`).
 Nothing here is durable before `finish`, and nothing for good before a checkpoint names it.
 """
 
@@ -10,7 +10,7 @@ from bookie.settings import MEGABYTE
 from bookie.storage.block_v1 import LOG_ALIGNMENT, encode_block, encode_log_header
 from bookie.storage.files_v1 import LogExtent, encode_index
 from bookie.storage.span import Span
-from ports.disk import Buffer, Disk, File
+from ports.disk.disk import Buffer, Disk, File
 from wire.run import EntryRun
 
 WRITE_BYTES = 2 * MEGABYTE

@@ -9,7 +9,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from bookie.reading import is_what_it_says, stop_within
+from bookie.reads.reading import is_what_it_says, stop_within
 from bookie.storage.block_v1 import (
     BLOCK_HEADER_BYTES,
     EXTENT_BYTES,
@@ -28,7 +28,7 @@ from bookie.storage.files_v1 import LogExtent
 from bookie.storage.log_file import log_name
 from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.span import Span
-from ports.disk import Disk, File
+from ports.disk.disk import Disk, File
 from wire.run import Buffer, EntryRun
 
 LANE = "entry-log-reads"

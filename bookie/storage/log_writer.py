@@ -10,7 +10,7 @@ from bookie.storage.block_v1 import plan_blocks
 from bookie.storage.files_v1 import LogExtent
 from bookie.storage.log_file import LogFile, new_log
 from bookie.storage.span import Span
-from ports.disk import Disk
+from ports.disk.disk import Disk
 from wire.run import EntryRun
 
 LANE = "entry-log"

@@ -9,7 +9,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from bookie.reading import stop_within
+from bookie.reads.reading import stop_within
 from wire.run import Buffer
 
 READERS_MAX = 1000

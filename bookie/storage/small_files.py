@@ -1,7 +1,7 @@
 """Small files that are replaced as a whole: written beside, synced, renamed, and the directory synced."""
 
-from ports.disk import Disk
-from ports.kept_room import NO_ROOM, KeptRoom
+from ports.disk.disk import Disk
+from ports.disk.kept_room import NO_ROOM, KeptRoom
 
 LANE = "entry-log"
 TEMPORARY_SUFFIX = ".tmp"

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from bookie.adds.memtable import Memtable
 from bookie.errors import StorageDamaged
 from bookie.journal.mark import JournalMark
 from bookie.ledgers import LedgerState
-from bookie.memtable import Memtable
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.storage import files_v1 as form
 from bookie.storage.block_v1 import BlockTable, DamagedBlock
-from bookie.storage.compaction_plan import LogUse
 from bookie.storage.files_v1 import Checkpoint, LogExtent
 from bookie.storage.index import Index
 from bookie.storage.log_file import LogFile, index_name, log_name, new_log
@@ -28,8 +27,9 @@ from bookie.storage.log_writer import LANE, LogWriter
 from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.small_files import TEMPORARY_SUFFIX, read_file, replace_file
 from bookie.storage.span import Span
-from ports.disk import Disk
-from ports.kept_room import KeptRoom
+from bookie.upkeep.compaction_plan import LogUse
+from ports.disk.disk import Disk
+from ports.disk.kept_room import KeptRoom
 from ports.logs import line
 from wire.run import EntryRun
 
@@ -38,7 +38,7 @@ COMPACTION_LANE = "compaction"
 LEDGERS_BYTES_SLACK = 64 * 1024
 """A ledgers file is written anew when it is this much larger than twice what is live."""
 KEPT_BYTES_MAX, KEPT_SHARE = 16 << 20, 64
-"""A flush leaves so many bytes, or this part of the disk: journal and metadata go on (`ports.kept_room`)."""
+"""A flush leaves so many bytes, or this part of the disk: journal and metadata go on (`ports.disk.kept_room`)."""
 KEPT, KEPT_CHECKPOINT_BYTES_MAX = "kept-checkpoint", 1 << 20
 log = logging.getLogger("bookie.storage")
 

@@ -18,8 +18,8 @@ from bookie.web.cluster_routes import on_refused
 from bookie.web.disk_routes import on_damage, on_disk_error
 from bookie.web.requests import BadRequest, on_bad_request
 from ports.audit import Audit
-from ports.tls import RenewedTls
-from ports.tls_port import TlsPort, bound_listener
+from ports.network.tls import RenewedTls
+from ports.network.tls_port import TlsPort, bound_listener
 
 HANDLERS = {
     BadRequest: on_bad_request,

@@ -8,7 +8,7 @@ from bookie.journal.files import file_name
 from bookie.settings import BookieSettings
 from bookie.stored_files import SUFFIXES, last_marks, stored_files
 from bookie.web.requests import BadRequest, body_of
-from ports.disk import Disk
+from ports.disk.disk import Disk
 
 _NO_EXPANSION = (
     "a ledger is in one journal and one ledger directory for ever: journalDirectories and ledgerDirectories keep their number. "

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from bookie.bookie import Bookie
 from bookie.server.request_stats import RequestStats
 from bookie.sizes import Sizes
-from bookie.storage.compaction_plan import LogUse
 from bookie.storage.read_ahead import ReadAhead
 from bookie.striped_bookie import AnyBookie
-from ports.disk import DiskUsage
-from ports.metric_help import head
-from ports.op_stats import OpStats, quantile_ms
+from bookie.upkeep.compaction_plan import LogUse
+from ports.disk.disk import DiskUsage
+from ports.metrics.metric_help import head
+from ports.metrics.op_stats import OpStats, quantile_ms
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 QUANTILES = (0.5, 0.75, 0.95, 0.99, 0.999, 0.9999, 1.0)

@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from bookie.garbage import GarbageCollector
-from bookie.health import FORCED
+from bookie.disk_space.health import FORCED
 from bookie.server.request_stats import RequestStats
 from bookie.striped_bookie import AnyBookie
+from bookie.upkeep.garbage import GarbageCollector
 from bookie.web.metrics import CONTENT_TYPE, counters_text, metrics_text
 from bookie.web.requests import BadRequest, body_of, flag
 from ports.settings import shown_value

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from bookie.server.security.settings import TLS_FACTORY, BookieSecuritySettings
 from bookie.web.settings import BookieWebSettings
-from ports.tls import BadTls, RenewedTls
+from ports.network.tls import BadTls, RenewedTls
 
 
 def web_tls(web: BookieWebSettings, own: BookieSecuritySettings, now: Callable[[], float]) -> RenewedTls | None:

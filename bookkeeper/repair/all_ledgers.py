@@ -6,9 +6,9 @@ A ledger that is deleted meanwhile is passed over, one that is made meanwhile ma
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 
+from bookkeeper.ledger_metadata.paths import ROOT
+from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
-from bookkeeper.paths import ROOT
-from bookkeeper.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.repair.side_by_side import side_by_side
 from metadata.store import MetadataError, MetadataStore
 

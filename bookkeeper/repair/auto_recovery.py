@@ -8,9 +8,9 @@ import logging
 from collections.abc import Coroutine
 from typing import Any
 
+from bookkeeper.repair.auditor.election import AuditorElection
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
-from bookkeeper.repair.election import AuditorElection
 from bookkeeper.repair.worker import ReplicationWorker
 from metadata.sessions import Sessions
 from ports.logs import line

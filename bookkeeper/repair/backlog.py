@@ -9,7 +9,7 @@ Apache's ReplicationWorker. Bound: HELD_MAX locks; what comes beyond is given ba
 from dataclasses import dataclass
 from enum import Enum
 
-from bookkeeper.underreplication import HeldLedger
+from bookkeeper.repair.underreplication.tree import HeldLedger
 
 HELD_MAX = 1000
 FAILURES_REMEMBERED_MAX = 10_000

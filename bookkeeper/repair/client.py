@@ -5,21 +5,21 @@ The composition only; `interpulse autorecovery`, a bookie with autorecovery in i
 
 from collections.abc import Mapping
 
-from bookkeeper.candidates import Candidates
-from bookkeeper.ledger_layouts import LAYOUTS
+from bookkeeper.ledger_metadata.layouts import LAYOUTS
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.network_bookies import NetworkBookies
-from bookkeeper.placement import SpreadPlacement
+from bookkeeper.network.network_bookies import NetworkBookies
+from bookkeeper.placement.candidates import Candidates
+from bookkeeper.placement.quarantine import Quarantine, QuarantineRule
+from bookkeeper.placement.rack_data import RackData
+from bookkeeper.placement.rack_placement import SpreadPlacement
 from bookkeeper.ports import BookieClient
-from bookkeeper.quarantine import Quarantine, QuarantineRule
-from bookkeeper.rack_data import RackData
-from bookkeeper.registry import LedgerRegistry
 from bookkeeper.repair.settings import RepairSettings
-from bookkeeper.repair.underreplication_store import UnderreplicationStore
+from bookkeeper.repair.underreplication.store import UnderreplicationStore
 from metadata.store import MetadataError, MetadataStore
 from ports.clock import Clock
+from ports.network.tls import RenewedTls
 from ports.rng import Rng
-from ports.tls import RenewedTls
 
 TIMEOUT_SECONDS = 10.0
 """How long a bookie may leave a request without an answer."""

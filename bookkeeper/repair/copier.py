@@ -9,18 +9,18 @@ Bounds: a batch of rereplicationEntryBatchSize entries is held; every read and e
 import asyncio
 from collections.abc import Mapping, Sequence
 
+from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerUnreadable
-from bookkeeper.passwords import master_key
 from bookkeeper.ports import BookieClient
-from bookkeeper.reader import EntryReader, ReadPolicy
-from bookkeeper.registry import RegisteredLedger
+from bookkeeper.read.reader import EntryReader, ReadPolicy
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.errors import RepairError
 from bookkeeper.repair.fragments import CopyRun, Fragment, batches, copy_runs, quorum_of
 from bookkeeper.repair.rate import ByteRate
 from bookkeeper.repair.side_by_side import together
-from wire.bookie_codes import BookieError
+from wire.bookie.codes import BookieError
 from wire.run import EntryRun
 
 READ_BYTES_MAX = 1 << 20

@@ -8,10 +8,10 @@ on an empty bookie may come under its name. As BookKeeperAdmin.decommissionBooki
 import asyncio
 from collections.abc import Callable
 
+from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
-from bookkeeper.registry import RegisteredLedger
 from bookkeeper.repair.all_ledgers import for_each_ledger
-from bookkeeper.repair.auditor_votes import elected_auditor
+from bookkeeper.repair.auditor.votes import elected_auditor
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.errors import RepairError, RepairRefused
 from bookkeeper.repair.progress import RepairProgress

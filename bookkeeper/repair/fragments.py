@@ -6,8 +6,8 @@ A fragment is a segment whose end is known: every one but the last of a ledger t
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from bookkeeper.ensemble import Quorum
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState
+from bookkeeper.write.quorum_tracker import Quorum
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from bookkeeper.ledger_recovery import recover_ledger
+from bookkeeper.ledger_end.ledger_recovery import recover_ledger
+from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
-from bookkeeper.passwords import master_key
-from bookkeeper.registry import RegisteredLedger
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.copier import Copier, TargetFailed
 from bookkeeper.repair.counters import RepairCounters

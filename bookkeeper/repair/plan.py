@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from bookkeeper.metadata_codec import LedgerMetadata
+from bookkeeper.ledger_metadata.codec import LedgerMetadata
 from bookkeeper.repair.fragments import Fragment, fragments_of, open_ensemble
 
 

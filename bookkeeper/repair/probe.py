@@ -6,15 +6,15 @@ Bounds: PROBES_MAX reads at once, each with a time limit.
 import asyncio
 from collections.abc import Collection, Mapping
 
-from bookkeeper.metadata_codec import LedgerMetadata
+from bookkeeper.ledger_metadata.codec import LedgerMetadata
+from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ports import BookieClient
-from bookkeeper.reader import DamagedEntry, sound_entries
-from bookkeeper.registry import RegisteredLedger
+from bookkeeper.read.reader import DamagedEntry, sound_entries
 from bookkeeper.repair.fragments import Fragment, probed_entries, quorum_of
 from bookkeeper.repair.plan import Findings, Lack, asked_copies
 from bookkeeper.repair.side_by_side import together
 from ports.rng import Rng
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 
 PROBES_MAX = 128
 LACKING_CODES = frozenset(

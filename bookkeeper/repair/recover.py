@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from bookkeeper.ledger_metadata.codec import LedgerState
+from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
-from bookkeeper.metadata_codec import LedgerState
-from bookkeeper.registry import RegisteredLedger
 from bookkeeper.repair.all_ledgers import for_each_ledger
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters

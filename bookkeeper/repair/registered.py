@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bookkeeper.paths import AVAILABLE, READ_ONLY, ROOT
+from bookkeeper.ledger_metadata.paths import AVAILABLE, READ_ONLY, ROOT
 from metadata.store import MetadataStore, NoNode
 
 COOKIES = f"{ROOT}/cookies"

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bookkeeper.metadata_codec import LedgerMetadata
+from bookkeeper.ledger_metadata.codec import LedgerMetadata
 from bookkeeper.repair.fragments import quorum_of
 
 

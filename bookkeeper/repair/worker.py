@@ -14,7 +14,7 @@ from bookkeeper.repair.backlog import Action, Backlog, Due
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.ledger_repair import LedgerRepair, State
-from bookkeeper.underreplication import DISABLED, HeldLedger
+from bookkeeper.repair.underreplication.tree import DISABLED, HeldLedger
 from metadata.sessions import SessionEvent, Sessions
 from metadata.store import MetadataError
 from ports.logs import line

@@ -10,7 +10,7 @@ from starlette.routing import BaseRoute
 
 from metadata.store import MetadataError, MetadataStore
 from ports.audit import Audit
-from ports.web_port import WebPort
+from ports.network.web_port import WebPort
 
 from ..errors import BrokerError
 from ..security.authentication.meters import AuthenticationMeters

@@ -13,12 +13,12 @@ from itertools import chain
 from typing import Any, cast
 
 from ports.logs import line
-from ports.outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
-from ports.owner import ask, tell, weakly
-from ports.read_buffer import ReadBuffer
-from ports.rest import FRAMES_PER_TURN, Rest
-from ports.slices import do_in_slices
-from ports.turn import turn_of
+from ports.loop.owner import ask, tell, weakly
+from ports.loop.slices import do_in_slices
+from ports.loop.turn import turn_of
+from ports.network.outbox import BLOCKED_ANSWER_BYTES_MAX, Outbox
+from ports.network.read_buffer import ReadBuffer
+from ports.network.rest import FRAMES_PER_TURN, Rest
 from wire.errors import RemoteError
 from wire.frames import COMMAND_BYTES_MAX, PING, PONG, Frame, next_frame
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect

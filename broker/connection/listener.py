@@ -4,10 +4,10 @@ import logging
 import socket
 from collections import Counter
 
-from ports.read_buffer import SharedRoom
-from ports.server_port import ServerPort
-from ports.starts import Starts
-from ports.tls import RenewedTls
+from ports.loop.starts import Starts
+from ports.network.read_buffer import SharedRoom
+from ports.network.server_port import ServerPort
+from ports.network.tls import RenewedTls
 
 from ..security.security import Security
 from ..service.broker_service import BrokerService

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from ports.read_buffer import SharedRoom
-from ports.starts import Starts
+from ports.loop.starts import Starts
+from ports.network.read_buffer import SharedRoom
 
 from ..security.security import Security
 from ..service.broker_service import BrokerService

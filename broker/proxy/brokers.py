@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from bookkeeper.followed_tree import FollowedTree
+from metadata.followed_tree import FollowedTree
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 

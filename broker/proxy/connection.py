@@ -12,9 +12,9 @@ from enum import Enum
 from typing import Any, Protocol, cast
 
 from ports.logs import line
-from ports.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
-from ports.owner import tell
-from ports.rest import Rest
+from ports.loop.owner import tell
+from ports.network.outbox import HIGH_WATER_BYTES, LOW_WATER_BYTES, Outbox
+from ports.network.rest import Rest
 from wire.errors import RemoteError
 from wire.frames import PING, PONG, Frame, encode, next_frame
 from wire.generated import pulsar_api_pb2 as api

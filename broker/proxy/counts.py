@@ -4,7 +4,7 @@ is there under two of them, as its older clients of Prometheus wrote it and as t
 from collections import Counter
 from dataclasses import dataclass, field
 
-from ports.metric_help import head
+from ports.metrics.metric_help import head
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -3,8 +3,8 @@
 import logging
 from collections import Counter
 
-from ports.server_port import ServerPort
-from ports.tls import RenewedTls
+from ports.network.server_port import ServerPort
+from ports.network.tls import RenewedTls
 
 from ..security.security import Security
 from .brokers import Brokers

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ports.tls import RenewedTls, TlsFiles
+from ports.network.tls import RenewedTls, TlsFiles
 
 from ..security.own_credentials import own_certificate
 from ..security.tls_settings import TlsSettings, tls_file

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ports.tls import RenewedTls
+from ports.network.tls import RenewedTls
 
 from .clients import OwnCredentials
 

@@ -12,8 +12,8 @@ from dataclasses import replace
 from functools import partial
 
 from metadata.store import BadVersion
-from ports.aside import aside
 from ports.clock import Clock
+from ports.loop.aside import aside
 
 from .compatibility import check_compatible, check_readable, is_same_schema
 from .definitions import check_definition

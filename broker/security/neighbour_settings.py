@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ports.tls import RenewedTls, TlsFiles
+from ports.network.tls import RenewedTls, TlsFiles
 
 from ..service.neighbours.neighbours import Neighbours
 from .own_credentials import own_certificate, renewed_credentials

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ports.tls import PROTOCOLS, RenewedTls, TlsFile, TlsFiles, openssl_ciphers
+from ports.network.tls import PROTOCOLS, RenewedTls, TlsFile, TlsFiles, openssl_ciphers
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from bookkeeper.ledgers import LedgerStore
 from metadata.store import MetadataStore
 from ports.clock import Clock
 from ports.logs import line
-from ports.side_by_side import side_by_side
-from ports.slices import in_slices
+from ports.loop.side_by_side import side_by_side
+from ports.loop.slices import in_slices
 
 from ..errors import BrokerError, ServerError
 from ..meters import BrokerMeters

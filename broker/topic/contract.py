@@ -118,7 +118,7 @@ class Producer(Protocol):
         """Whether each message has to be encrypted, by the topic's policies."""
 
     def take_part(self, sends: SendMix, place: int, now: float) -> SentPart | None:
-        """Same as `publish`, for a part of one read; the caller hands all parts to `bookkeeper.together.send`.
+        """Same as `publish`, for a part of one read; the caller hands all parts to `bookkeeper.write.together.send`.
 
         `now`: the loop's time. None: nothing has changed, `publish` has to be called.
         """

@@ -1,6 +1,6 @@
 """SentPart: what one read brought of one producer, on its way to the log and back."""
 
-from bookkeeper.parts import NOT_TAKEN, Part
+from bookkeeper.write.parts import NOT_TAKEN, Part
 from managed_ledger.contract import PartSource
 from wire.run import SendMix, SendRun
 

@@ -14,8 +14,8 @@ from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgers
 from ports.clock import Clock
-from ports.owner import ask, weakly
-from ports.slices import do_in_slices, in_slices
+from ports.loop.owner import ask, weakly
+from ports.loop.slices import do_in_slices, in_slices
 from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 

@@ -11,11 +11,11 @@ from functools import partial
 
 from pyroaring import BitMap
 
+from managed_ledger.append.gathered_appends import GatheredAppends
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgers
-from managed_ledger.gathered_appends import GatheredAppends
 from ports.clock import Clock
 from ports.logs import line
-from ports.promise import Promise
+from ports.loop.promise import Promise
 from wire.position import Position
 from wire.run import EntryRun
 

@@ -35,7 +35,7 @@ from ports.rng import RealRng
 from ports.settings import BadSetting
 
 if TYPE_CHECKING:
-    from ports.tls_port import TlsPort
+    from ports.network.tls_port import TlsPort
 
 log = logging.getLogger("interpulse")
 

@@ -13,8 +13,8 @@ from cli.configuration.loading import Configuration
 from metadata.sessions import Sessions
 from metadata.store import MetadataStore
 from ports.clock import Clock
+from ports.network.tls import RenewedTls
 from ports.rng import Rng
-from ports.tls import RenewedTls
 
 SETTINGS = (BookieServerSettings, BookieSecuritySettings, BookieWebSettings, RepairSettings)
 """Of a bookie's server only where the metadata is, and whose name it goes by; its keys for TLS, as the bookies have them."""

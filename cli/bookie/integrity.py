@@ -14,13 +14,13 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Protocol
 
+from bookkeeper.ledger_metadata.codec import LedgerState
+from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.metadata_codec import LedgerState
-from bookkeeper.registry import RegisteredLedger
 from cli.bookie.missing_entries import is_named, missing_entries
 from cli.bookie.replicas import BookieReplicas, NoReplica
 from ports.logs import line
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
 
 BYTES_PER_SECOND_MAX = 50 << 20

@@ -1,10 +1,10 @@
-"""Which ledgers a bookie may hold: those whose metadata names it. For a bookie that lost something (`bookie.limbo`)."""
+"""Which ledgers a bookie may hold: those whose metadata names it. For a bookie that lost something (`bookie.start.limbo`)."""
 
 import re
 
-from bookkeeper.ledger_layouts import LedgerLayout
-from bookkeeper.metadata_codec import MalformedLedgerMetadata, decode_ledger_metadata
-from bookkeeper.paths import ROOT
+from bookkeeper.ledger_metadata.codec import MalformedLedgerMetadata, decode_ledger_metadata
+from bookkeeper.ledger_metadata.layouts import LedgerLayout
+from bookkeeper.ledger_metadata.paths import ROOT
 from metadata.store import MetadataStore
 
 _LEVEL = re.compile(r"\d+")

@@ -32,8 +32,8 @@ from cli.serving.ready_file import write_whole
 from cli.serving.start_failures import start_failure
 from metadata.store import MetadataError
 from ports.clock import RealClock
+from ports.disk.real_disk import RealDisk
 from ports.logs import configure_logs, line
-from ports.real_disk import RealDisk
 from ports.rng import RealRng
 from ports.settings import BadSetting
 

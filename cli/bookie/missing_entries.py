@@ -7,7 +7,7 @@ last segment, all of which is confirmed. Of a striped ledger a bookie has the en
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState
 
 Range = tuple[int, int]
 """First and last entry id."""

@@ -6,23 +6,23 @@ Only here, since the storage node itself knows neither ledger metadata nor other
 import asyncio
 import logging
 
-from bookie.over_replication import OverReplication
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie
-from bookkeeper.candidates import Candidates
-from bookkeeper.ledger_recovery import recover_ledger
-from bookkeeper.network_bookies import NetworkBookies
-from bookkeeper.passwords import master_key
-from bookkeeper.placement import AnyPlace
-from bookkeeper.quarantine import Quarantine
-from bookkeeper.registry import LedgerRegistry, RegisteredLedger
+from bookie.upkeep.over_replication import OverReplication
+from bookkeeper.ledger_end.ledger_recovery import recover_ledger
+from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
+from bookkeeper.network.network_bookies import NetworkBookies
+from bookkeeper.placement.candidates import Candidates
+from bookkeeper.placement.quarantine import Quarantine
+from bookkeeper.placement.rack_placement import AnyPlace
 from cli.bookie.integrity import DataIntegrity
 from cli.bookie.places import LedgerPlaces
 from cli.bookie.replicas import BookieReplicas
 from metadata.store import MetadataStore
 from ports.logs import line
+from ports.network.tls import RenewedTls
 from ports.rng import Rng
-from ports.tls import RenewedTls
 
 log = logging.getLogger("bookie.peers")
 

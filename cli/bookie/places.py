@@ -1,18 +1,18 @@
-"""LedgerPlaces: where the metadata says that ledgers are, and the lock of their repairs: `bookie.over_replication.Places`."""
+"""LedgerPlaces: bookies of each ledger by the metadata, and the locks of repairs (`bookie.upkeep.over_replication.Places`)."""
 
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from bookkeeper.ledger_metadata.codec import LedgerState
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
-from bookkeeper.metadata_codec import LedgerState
-from bookkeeper.registry import LedgerRegistry
-from bookkeeper.underreplication import MalformedUnderreplication, decode_lock, encode_lock, lock_path
+from bookkeeper.repair.underreplication.tree import MalformedUnderreplication, decode_lock, encode_lock, lock_path
 from cli.bookie.missing_entries import is_named
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, OutcomeUnknown
 from ports.logs import line
 
-log = logging.getLogger("bookie.garbage")
+log = logging.getLogger("bookie.upkeep.garbage")
 
 
 class LedgerPlaces:

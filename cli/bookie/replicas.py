@@ -1,4 +1,4 @@
-"""BookieReplicas: what other bookies have of the ledgers of one bookie. Satisfies `bookie.scrub.Replicas`.
+"""BookieReplicas: what other bookies have of the ledgers of one bookie. Satisfies `bookie.upkeep.scrub.Replicas`.
 
 Whom to ask is what the ledger's metadata says, and never the bookie itself; every digest is checked, since a bookie does not.
 Bound: one read at a time for each call, of READ_ENTRIES_MAX entries and READ_BYTES_MAX.
@@ -8,15 +8,15 @@ import logging
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from bookkeeper.ensemble import Quorum
+from bookkeeper.ledger_metadata.codec import LedgerMetadata
+from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
-from bookkeeper.metadata_codec import LedgerMetadata
 from bookkeeper.ports import BookieClient
-from bookkeeper.reader import LOST_CODES, DamagedEntry, sound_entries
-from bookkeeper.registry import LedgerRegistry, RegisteredLedger
+from bookkeeper.read.reader import LOST_CODES, DamagedEntry, sound_entries
+from bookkeeper.write.quorum_tracker import Quorum
 from ports.logs import line
-from wire.bookie_codes import BookieCode, BookieError
-from wire.digests import DigestType
+from wire.bookie.codes import BookieCode, BookieError
+from wire.bookie.digests import DigestType
 from wire.run import EntryRun
 
 READ_ENTRIES_MAX = 500
@@ -40,7 +40,7 @@ class BookieReplicas:
         self._bookie_id, self._registry, self._bookies = bookie_id, registry, bookies
 
     async def fetch(self, ledger_id: int, first_entry_id: int, last_entry_id: int) -> Iterable[EntryRun]:
-        """See `bookie.scrub.Replicas`: what can be had of these, which is a block's at most."""
+        """See `bookie.upkeep.scrub.Replicas`: what can be had of these, which is a block's at most."""
         metadata = (await self.ledger(ledger_id)).metadata
         runs: list[EntryRun] = []
         failure: NoReplica | None = None
@@ -61,7 +61,7 @@ class BookieReplicas:
         return runs
 
     async def sound(self, run: EntryRun) -> Iterable[EntryRun]:
-        """See `bookie.scrub.Replicas`. Of a ledger without digests nobody can say so."""
+        """See `bookie.upkeep.scrub.Replicas`. Of a ledger without digests nobody can say so."""
         metadata = (await self.ledger(run.ledger_id)).metadata
         return [] if metadata.digest_type == DigestType.DUMMY else list(_sound_parts(run, metadata))
 

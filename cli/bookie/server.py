@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from bookie.garbage import GarbageCollector
 from bookie.server.listener import BookieListener
 from bookie.server.local_reads import LocalReads, begun_local_reads
 from bookie.server.registration import STATE_SECONDS, BookieIdentity, Registration, check_cookie, store_cookie
@@ -19,15 +18,16 @@ from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie, is_in_use, lacks_room, make_bookie
+from bookie.upkeep.garbage import GarbageCollector
 from bookie.web.app import app_of, bookie_app, port_of, serve_bookie_web
 from bookie.web.cluster_routes import ClusterRoutes
 from bookie.web.disk_routes import DiskRoutes
 from bookie.web.routes import BookieRoutes
 from bookie.web.settings import BookieWebSettings
 from bookie.web.tls import web_tls
-from bookkeeper.ledger_layouts import LAYOUTS
-from bookkeeper.paths import INSTANCE_ID, ROOT
-from bookkeeper.registry import LedgerRegistry
+from bookkeeper.ledger_metadata.layouts import LAYOUTS
+from bookkeeper.ledger_metadata.paths import INSTANCE_ID, ROOT
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.repair.auto_recovery import AutoRecovery
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.settings import RepairSettings
@@ -37,11 +37,11 @@ from cli.configuration.loading import Configuration
 from metadata.sessions import Sessions
 from metadata.store import MetadataStore
 from ports.clock import Clock
-from ports.disk import Disk
+from ports.disk.disk import Disk
 from ports.logs import line
+from ports.network.tls import RenewedTls
+from ports.network.tls_port import TlsPort
 from ports.rng import Rng
-from ports.tls import RenewedTls
-from ports.tls_port import TlsPort
 
 if TYPE_CHECKING:
     from cli.bookkeeper_cluster.web_cluster import WebCluster

@@ -9,11 +9,11 @@ import socket
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
-from bookkeeper.ledger_layouts import LAYOUTS, UnknownLayout, parse_layout
+from bookkeeper.ledger_metadata.codec import LedgerMetadata
+from bookkeeper.ledger_metadata.layouts import LAYOUTS, UnknownLayout, parse_layout
+from bookkeeper.ledger_metadata.paths import AVAILABLE, INSTANCE_ID, LAYOUT, READ_ONLY
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
-from bookkeeper.metadata_codec import LedgerMetadata
-from bookkeeper.paths import AVAILABLE, INSTANCE_ID, LAYOUT, READ_ONLY
-from bookkeeper.registry import LedgerRegistry
 from bookkeeper.repair.all_ledgers import all_ledger_ids
 from bookkeeper.repair.registered import COOKIES, registered_bookies
 from metadata.store import MetadataStore, Versioned
@@ -75,7 +75,7 @@ class Cluster:
 
     async def address(self, bookie_id: str) -> BookieAddress:
         """Also looked up by name, so that it may take as long as the system's resolver."""
-        from bookkeeper.network_bookies import address_in, decode_address
+        from bookkeeper.network.network_bookies import address_in, decode_address
 
         info = await self.service_info(bookie_id)
         where = address_in(bookie_id) if info is None else decode_address(bookie_id, info)

@@ -4,8 +4,8 @@ import base64
 from collections.abc import Mapping
 from decimal import ROUND_DOWN, Decimal
 
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
-from wire.digests import DigestType
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState
+from wire.bookie.digests import DigestType
 
 HEX_LINE_BYTES = 16
 OMITTED = "OMITTED"

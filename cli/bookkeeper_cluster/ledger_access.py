@@ -7,22 +7,22 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from bookkeeper.ledger_recovery import recover_ledger
+from bookkeeper.ledger_end.ledger_recovery import recover_ledger
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState
+from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerUnreadable
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
-from bookkeeper.passwords import master_key
 from bookkeeper.ports import BookieClient
-from bookkeeper.reader import EntryReader
-from bookkeeper.registry import RegisteredLedger
+from bookkeeper.read.reader import EntryReader
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.settings import RepairSettings
 from cli.bookkeeper_cluster.cluster import Cluster, NotThere
 from metadata.store import MetadataStore
 from ports.clock import RealClock
+from ports.network.tls import RenewedTls
 from ports.rng import RealRng
-from ports.tls import RenewedTls
-from wire.bookie_codes import BookieCode, BookieError
-from wire.digests import HEADER_BYTES
+from wire.bookie.codes import BookieCode, BookieError
+from wire.bookie.digests import HEADER_BYTES
 from wire.run import EntryRun
 
 RUN_ENTRIES_MAX = 1000

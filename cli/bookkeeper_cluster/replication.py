@@ -6,9 +6,9 @@ Nodes and values are Apache's; all but the checks' are `bookkeeper.repair`'s. Re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
-from bookkeeper.repair.auditor_votes import elected_auditor
-from bookkeeper.repair.underreplication_store import UnderreplicationStore
-from bookkeeper.underreplication import LOST_BOOKIE_RECOVERY_DELAY, UNDERREPLICATION, UnderreplicatedLedger
+from bookkeeper.repair.auditor.votes import elected_auditor
+from bookkeeper.repair.underreplication.store import UnderreplicationStore
+from bookkeeper.repair.underreplication.tree import LOST_BOOKIE_RECOVERY_DELAY, UNDERREPLICATION, UnderreplicatedLedger
 from cli.bookkeeper_cluster.cluster import ClusterFailed, NotThere
 from metadata.store import MetadataStore
 from ports.clock import RealClock

@@ -4,14 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import Mapping
 
-from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.ports import DiskSpace, ExtendedBookie
-from bookkeeper.repair.auditor_votes import elected_auditor
+from bookkeeper.repair.auditor.votes import elected_auditor
 from cli.bookkeeper_cluster.cluster import Cluster
 from cli.bookkeeper_cluster.replication import lacking, marks_in
 from metadata.store import MetadataStore
-from ports.tls import RenewedTls
-from wire.bookie_codes import BookieError
+from ports.network.tls import RenewedTls
+from wire.bookie.codes import BookieError
 
 ANSWER_SECONDS = 30.0
 ASKED_AT_ONCE_MAX = 32

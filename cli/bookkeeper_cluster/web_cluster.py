@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from bookie.web.cluster_port import ClusterRefused
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.repair.auditor_votes import elected_auditor
+from bookkeeper.repair.auditor.votes import elected_auditor
 from bookkeeper.repair.decommission import decommission
 from bookkeeper.repair.recover import recover
 from bookkeeper.repair.registered import delete_cookie
@@ -24,8 +24,8 @@ from cli.bookkeeper_cluster.trial import ON_ONE_BOOKIE, write_trial
 from cli.bookkeeper_shell.commands.repair import progress_line
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
-from ports.tls import RenewedTls
-from wire.bookie_codes import BookieError
+from ports.network.tls import RenewedTls
+from wire.bookie.codes import BookieError
 
 P = ParamSpec("P")
 T = TypeVar("T")

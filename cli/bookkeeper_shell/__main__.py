@@ -109,7 +109,7 @@ def _run(command: Command, shell: Shell, words: Sequence[str]) -> int:
     from bookkeeper.ledgers import LedgerError
     from cli.bookkeeper_cluster.cluster import ClusterFailed
     from metadata.store import MetadataError
-    from wire.bookie_codes import BookieError
+    from wire.bookie.codes import BookieError
 
     failures = (CommandFailed, ClusterFailed, BookieStartError, LedgerError, MetadataError, BookieError, BadSetting, OSError)
     has_own_h = any(option.short == "h" for option in command.options)

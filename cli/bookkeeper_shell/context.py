@@ -15,7 +15,7 @@ from cli.configuration.loading import Configuration
 
 if TYPE_CHECKING:
     from metadata.zookeeper.store import ZooKeeperStore
-    from ports.tls import RenewedTls
+    from ports.network.tls import RenewedTls
 
 S = TypeVar("S")
 
@@ -104,7 +104,7 @@ class Shell:
         """A session with ZooKeeper. CommandFailed, MetadataError."""
         from functools import partial
 
-        from bookkeeper.paths import ROOT
+        from bookkeeper.ledger_metadata.paths import ROOT
         from metadata.zookeeper.connect_string import parse_service_uri
         from metadata.zookeeper.kazoo_session import KazooSession
         from metadata.zookeeper.store import ZooKeeperStore

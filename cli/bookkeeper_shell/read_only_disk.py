@@ -8,13 +8,13 @@ import asyncio
 import os
 from collections.abc import Sequence
 
-from ports.disk import Buffer, DiskUsage, File
+from ports.disk.disk import Buffer, DiskUsage, File
 
 _REFUSAL = "files of a bookie are only read here"
 
 
 class ReadOnlyFile:
-    """Satisfies `ports.disk.File`; PermissionError from whatever would write."""
+    """Satisfies `ports.disk.disk.File`; PermissionError from whatever would write."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -56,7 +56,7 @@ class ReadOnlyFile:
 
 
 class ReadOnlyDisk:
-    """Satisfies `ports.disk.Disk`; PermissionError from whatever would write."""
+    """Satisfies `ports.disk.disk.Disk`; PermissionError from whatever would write."""
 
     async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> File:
         if create:

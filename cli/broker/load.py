@@ -24,7 +24,7 @@ from broker.service.topic_name import NamespaceName, TopicName
 from metadata.sessions import Sessions
 from metadata.store import MetadataStore
 from ports.clock import Clock
-from ports.machine_usage import LinuxUsage
+from ports.metrics.machine_usage import LinuxUsage
 
 
 @dataclass(frozen=True, slots=True)

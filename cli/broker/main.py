@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvloop
 
-from bookkeeper.paths import ROOT
+from bookkeeper.ledger_metadata.paths import ROOT
 from broker.security.tls_settings import TlsSettings
 from broker.service.settings import BrokerSettings
 from cli.broker.process import served_urls, settle_interpreter, tell_ready

@@ -9,7 +9,7 @@ import socket
 from functools import partial
 
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.security_settings import BookKeeperSecuritySettings
 from bookkeeper.settings import BookKeeperSettings
 from broker.service.load.board import LoadBoard

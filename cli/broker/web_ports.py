@@ -14,9 +14,9 @@ from cli.broker.process import bound_socket
 from cli.configuration.server_settings import ServerSettings
 from cli.version import VERSION
 from metadata.store import MetadataStore
-from ports.request_limit import RequestLimit
-from ports.tls import RenewedTls
-from ports.tls_port import TlsPort, bound_listener
+from ports.network.request_limit import RequestLimit
+from ports.network.tls import RenewedTls
+from ports.network.tls_port import TlsPort, bound_listener
 
 
 @dataclass(slots=True)

@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 
+from bookkeeper.ledger_metadata.paths import ROOT as LEDGERS
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.paths import ROOT as LEDGERS
 from cli.command_line.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND
 from cli.initialize_cluster.metadata import ClusterMetadata, ClusterRefused, NewCluster
 from metadata.store import MetadataError

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bookkeeper.paths import ROOT as LEDGERS
-from bookkeeper.registry import LedgerRegistry
+from bookkeeper.ledger_metadata.paths import ROOT as LEDGERS
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from broker.service.catalogue.namespaces import cluster_data, default_policies, policies_path, to_json
 from broker.service.topic_name import NamespaceName, TopicName
 from cli.command_line.initialize_cluster_options import BUNDLES, COORDINATORS

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bookie.server.registration import BookieIdentity, encode_cookie
-from bookkeeper.paths import INSTANCE_ID, ROOT
+from bookkeeper.ledger_metadata.paths import INSTANCE_ID, ROOT
 from cli.command_line.metadata_copy_options import EXPORT, IMPORT
 from cli.data_place import default_data
 from cli.initialize_cluster.main import with_chroot

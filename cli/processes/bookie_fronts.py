@@ -13,8 +13,8 @@ from bookie.web.app import app_of
 from cli.bookie.server import BookieServer
 from cli.processes.local_http import served
 from cli.processes.member import Member
-from ports.tls_port import TlsPort
-from ports.web_port import WebPort
+from ports.network.tls_port import TlsPort
+from ports.network.web_port import WebPort
 
 BACKLOG = 128
 KEYS = ("httpServerPort", "prometheusStatsHttpPort")

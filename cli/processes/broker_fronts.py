@@ -14,8 +14,8 @@ from cli.broker.server import BrokerServer
 from cli.broker.web_ports import WebPorts
 from cli.processes.local_http import served
 from cli.processes.member import Member
-from ports.tls import RenewedTls
-from ports.tls_port import TlsPort
+from ports.network.tls import RenewedTls
+from ports.network.tls_port import TlsPort
 
 BACKLOG = 1024
 
@@ -58,7 +58,7 @@ class BrokerFronts:
         self._open.append(await served(Starlette(routes=routes), self._member.place.own_metrics))
 
     async def _open_web(self, key: str, tls: RenewedTls | None) -> None:
-        from ports.web_port import WebPort
+        from ports.network.web_port import WebPort
 
         listening = self._member.front(key)
         if listening is None:

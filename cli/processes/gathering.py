@@ -17,7 +17,7 @@ from cli.processes.merged_metrics import merged
 from cli.processes.place import metrics_of
 from cli.processes.supervisor import Supervisor
 from ports.logs import line
-from ports.metric_help import head
+from ports.metrics.metric_help import head
 
 log = logging.getLogger("interpulse")
 

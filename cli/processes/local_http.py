@@ -47,7 +47,7 @@ def fetched(path: str, target: str, seconds_max: float) -> bytes:
 
 async def served(app: Any, path: str) -> asyncio.Server:
     """The application listens there; a socket that one before left is taken away. OSError."""
-    from ports.web_port import WebPort  # a tenth of a second, when the server is ready
+    from ports.network.web_port import WebPort  # a tenth of a second, when the server is ready
 
     with suppress(FileNotFoundError):
         os.unlink(path)

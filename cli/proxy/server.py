@@ -20,9 +20,9 @@ from cli.configuration.loading import Configuration
 from metadata.store import MetadataStore
 from metadata.zookeeper.settings import ZooKeeperSettings
 from ports.clock import RealClock
-from ports.request_limit import RequestLimit
-from ports.tls_port import TlsPort, bound_listener
-from ports.web_port import WebPort
+from ports.network.request_limit import RequestLimit
+from ports.network.tls_port import TlsPort, bound_listener
+from ports.network.web_port import WebPort
 
 SETTINGS = (ProxySettings, SecuritySettings, ZooKeeperSettings)
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from bookie.server.settings import BookieServerSettings
-from bookkeeper.paths import ROOT
+from bookkeeper.ledger_metadata.paths import ROOT
 from metadata.zookeeper.connect_string import parse_service_uri
 from metadata.zookeeper.kazoo_session import KazooSession
 from metadata.zookeeper.store import ZooKeeperStore

@@ -26,8 +26,8 @@ from cli.standalone.throwaway import NotEmpty, stop_with, thrown_away
 from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataError
 from ports.clock import RealClock
+from ports.disk.real_disk import RealDisk
 from ports.logs import configure_logs, line
-from ports.real_disk import RealDisk
 from ports.rng import RealRng
 from ports.settings import BadSetting
 

@@ -9,19 +9,19 @@ from collections.abc import Iterator
 from functools import partial
 
 from bookie.errors import BookieStartError
-from bookie.garbage import GarbageCollector
 from bookie.server.local_reads import LocalCounts, LocalReads, begun_local_reads
 from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie, lacks_room, make_bookie
+from bookie.upkeep.garbage import GarbageCollector
+from bookkeeper.ledger_metadata.paths import AVAILABLE, INSTANCE_ID, ROOT, ledger_path
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.paths import AVAILABLE, INSTANCE_ID, ROOT, ledger_path
 from broker.service.bookies_inside import BookieInside
 from cli.broker.parts import BROKER_SETTINGS, BrokerParts
 from cli.configuration.loading import Configuration
 from cli.configuration.server_settings import ServerSettings
 from metadata.store import MetadataStore
 from ports.clock import Clock
-from ports.disk import Disk
+from ports.disk.disk import Disk
 from ports.rng import Rng
 
 SETTINGS = (ServerSettings, BookieSettings, *BROKER_SETTINGS)

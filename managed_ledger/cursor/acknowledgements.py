@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pyroaring import BitMap
 
 from managed_ledger.errors import InvalidCursorPosition
-from managed_ledger.ledger.sequence import LedgerSequence, LedgerSpan
+from managed_ledger.ledgers.sequence import LedgerSequence, LedgerSpan
 from wire.kernels.delivery_rows import AcknowledgementsRow
 from wire.position import Position
 
 from .batch_indexes import BatchIndexes, Words
-from .holes import NONE, Holes
-from .saving import Segment
+from .holes.holes import NONE, Holes
+from .holes.segment_save import Segment
 from .state import StoredSegment
 
 

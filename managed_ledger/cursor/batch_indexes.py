@@ -11,7 +11,7 @@ from sortedcontainers import SortedDict
 
 from wire.position import Position
 
-from .bits import WORD_MASK
+from .holes.bitmaps import WORD_MASK
 
 Words = tuple[int, ...]
 

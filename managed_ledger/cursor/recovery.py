@@ -7,7 +7,7 @@ that was cut short: they are passed over, back to the marker or PositionInfo bef
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .segments_v1 import EntryKind, decode_marker, kind_of
+from .holes.segment_format_v1 import EntryKind, decode_marker, kind_of
 from .state import CursorState, decode_position
 
 _READ_ENTRIES_MAX = 1024

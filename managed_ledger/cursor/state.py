@@ -24,7 +24,7 @@ from wire.int64 import signed
 from wire.position import Position
 
 from .batch_indexes import Words
-from .bits import WORD_MASK, from_words, range_count, ranges, to_words
+from .holes.bitmaps import WORD_MASK, from_words, range_count, ranges, to_words
 
 NO_LEDGER = -1
 HOLES_BYTES_MAX = 4 << 20

@@ -31,10 +31,7 @@ from metadata.store import (
 )
 from metadata.watches import Watches
 from metadata.writes import WritesByCommit
-from metadata.zookeeper.followed import FollowedTrees
-from metadata.zookeeper.order import Turn, WriteOrder
-from metadata.zookeeper.outcome import Outcome, settle
-from metadata.zookeeper.plan import Beliefs, Plan, learn, make_plan, stat_of
+from metadata.zookeeper.commit_plan import Beliefs, Plan, learn, make_plan, stat_of
 from metadata.zookeeper.requests import (
     Answer,
     Children,
@@ -49,6 +46,9 @@ from metadata.zookeeper.requests import (
     Sync,
 )
 from metadata.zookeeper.session_driver import SessionDriver
+from metadata.zookeeper.watched_trees import FollowedTrees
+from metadata.zookeeper.write_order import Turn, WriteOrder
+from metadata.zookeeper.write_outcome import Outcome, settle
 
 _log = logging.getLogger(__name__)
 

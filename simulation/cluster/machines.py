@@ -22,7 +22,7 @@ from managed_ledger.contract import ManagedLedger
 from managed_ledger.factory import ManagedLedgerFactory
 from metadata.store import MetadataError
 from metadata.zookeeper.store import ZooKeeperStore
-from ports.machine_usage import MachineUse
+from ports.metrics.machine_usage import MachineUse
 from ports.settings import build_settings, known_key
 from simulation.checks.history import Violation
 from simulation.cluster.session import SimSession
@@ -43,7 +43,7 @@ SESSION_SECONDS = 2.0
 METADATA_SECONDS_MAX = 6.0
 """That an operation on the metadata may take."""
 DISK_BYTES = 4 << 30
-"""Enough for the settings to stay as they are (`bookie.small_disk`), and others can fill it."""
+"""Enough for the settings to stay as they are (`bookie.disk_space.small_disk`), and others can fill it."""
 ASKED = "asked by an operator"
 LET_GO_SECONDS = 25.0
 """In which a process that stops has ended all that it had begun: requests outlive their connections, lookups wait for 20 s."""
@@ -81,7 +81,7 @@ def values_of(settings: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class SomeUsage:
-    """Stands in for `ports.machine_usage.LinuxUsage`: how busy a simulated machine is nobody measures."""
+    """Stands in for `ports.metrics.machine_usage.LinuxUsage`: how busy a simulated machine is nobody measures."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

@@ -10,20 +10,20 @@ from typing import Any
 from pyroaring import BitMap
 
 from bookie.ledgers import Ledgers
-from bookkeeper import ledger_recovery
-from bookkeeper.ensemble import QuorumTracker
+from bookkeeper.ledger_end import ledger_recovery
+from bookkeeper.write.quorum_tracker import QuorumTracker
 from broker.service.load.load_driver import LoadDriver
 from broker.service.ownership.bundles import Bundle
 from broker.service.ownership.namespace_bundles import NamespaceBundles
 from broker.service.ownership.ownership_driver import BundleOwnership
 from broker.service.ownership.ownership_machine import Adopted
 from managed_ledger.cursor.acknowledgements import Acknowledgements
-from managed_ledger.cursor_driver import DurableCursor, MemoryCursor
-from managed_ledger.cursor_store import CursorStore
-from managed_ledger.ledger.metadata_driver import LogMetadata
+from managed_ledger.cursor.cursor_driver import DurableCursor, MemoryCursor
+from managed_ledger.cursor.cursor_store import CursorStore
+from managed_ledger.ledgers.metadata_driver import LogMetadata
 from metadata.claim import ClaimMachine, Hold, NodeGone, SessionChanged
 from metadata.store import ANY_VERSION
-from metadata.zookeeper.followed import FollowedTrees
+from metadata.zookeeper.watched_trees import FollowedTrees
 from simulation.quorum.plants import one_ack_is_enough
 
 

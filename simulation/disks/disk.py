@@ -1,4 +1,4 @@
-"""SimDisk: `ports.disk.Disk` without a disk. This header is the fault model.
+"""SimDisk: `ports.disk.disk.Disk` without a disk. This header is the fault model.
 
 - What is written is in the page cache: readers see it, it survives the kill of its process, and at a power cut any subset of
   the 512-byte sectors that no completed sync covered is lost (`sectors`). `allocate` and `truncate` count as writes.
@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ports.disk import DiskUsage
+from ports.disk.disk import DiskUsage
 from simulation.disks.file import SimFile
 from simulation.disks.sectors import SectorFile
 from simulation.world.loop import SimLoop

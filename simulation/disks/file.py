@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ports.disk import DIRECT_ALIGNMENT, Buffer
+from ports.disk.disk import DIRECT_ALIGNMENT, Buffer
 from simulation.disks.sectors import SECTOR_BYTES, SectorFile
 from simulation.world.loop import SimulationFailure
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SimFile:
-    """`ports.disk.File` on a SimDisk, as opened by one process: dead with it."""
+    """`ports.disk.disk.File` on a SimDisk, as opened by one process: dead with it."""
 
     def __init__(self, disk: "SimDisk", path: str, data: SectorFile, lane: str, direct: bool) -> None:
         self._disk, self._path, self._data = disk, path, data

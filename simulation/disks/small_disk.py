@@ -10,7 +10,7 @@ from zlib import crc32
 
 from metadata.sqlite_rows import LoadedRows, RowsRefused
 from metadata.tree import Node
-from ports.disk import Disk, File
+from ports.disk.disk import Disk, File
 from simulation.disks.disk import CAPACITY_BYTES, SimDisk
 
 ROWS = "rows"

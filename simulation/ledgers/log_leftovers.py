@@ -7,11 +7,11 @@ is in it), a cursor's ledger.
 
 from collections.abc import Iterator
 
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, decode_ledger_metadata
-from bookkeeper.paths import ROOT as LEDGERS
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, decode_ledger_metadata
+from bookkeeper.ledger_metadata.paths import ROOT as LEDGERS
 from managed_ledger.cursor.state import NO_LEDGER, decode_node
-from managed_ledger.ledger.info import decode_info
-from managed_ledger.ledger.metadata_driver import ROOT
+from managed_ledger.ledgers.info import decode_info
+from managed_ledger.ledgers.metadata_driver import ROOT
 from metadata.tree import Tree
 from simulation.checks.history import Violation
 

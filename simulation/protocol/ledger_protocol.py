@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from bookkeeper.ensemble import Quorum
+from bookkeeper.write.quorum_tracker import Quorum
 from simulation.protocol.exhaustive import Found, search
 from simulation.protocol.recoverer import recoverer_steps
 from simulation.protocol.world import Bounds, World, first_world

@@ -5,10 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from bookkeeper import ledger_recovery
-from bookkeeper.ensemble import QuorumTracker
-from bookkeeper.metadata_codec import LedgerState
-from bookkeeper.recovery import (
+from bookkeeper.ledger_end import ledger_recovery
+from bookkeeper.ledger_end.recovery import (
     Close,
     Effect,
     EntriesFound,
@@ -27,11 +25,13 @@ from bookkeeper.recovery import (
     Rewritten,
     _Phase,
 )
-from bookkeeper.recovery_driver import RecoveredEnd
+from bookkeeper.ledger_end.recovery_driver import RecoveredEnd
+from bookkeeper.ledger_metadata.codec import LedgerState
+from bookkeeper.write.quorum_tracker import QuorumTracker
 from simulation.checks.history import Violation
 from simulation.protocol.exhaustive import Frozen
 from simulation.protocol.world import Bookie, Recoverer, Request, Stored, World, run_of
-from wire.bookie_codes import BookieCode
+from wire.bookie.codes import BookieCode
 
 OVER = Recoverer(is_over=True)
 Step = tuple[str, Callable[[], World]]

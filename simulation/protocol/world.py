@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from bookie.ledgers import Ledgers
-from bookkeeper.ensemble import Quorum, QuorumTracker
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
-from bookkeeper.recovery import Recovery
+from bookkeeper.ledger_end.recovery import Recovery
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment
+from bookkeeper.write.quorum_tracker import Quorum, QuorumTracker
 from simulation.checks.history import Violation
 from simulation.protocol.exhaustive import Frozen
-from wire.bookie_codes import BookieCode
+from wire.bookie.codes import BookieCode
 from wire.run import HEADER_BYTES_CRC32C, EntryRun
 
 KEY = b"k"

@@ -7,14 +7,14 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
-from bookkeeper.ensemble import QuorumTracker, Send, Verdict
-from bookkeeper.ensemble_change import WriterEnsembles
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, Segment
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.metadata_codec import LedgerMetadata, Segment
-from bookkeeper.writer import BookieLedgerWriter
+from bookkeeper.write.ensemble_change import WriterEnsembles
+from bookkeeper.write.quorum_tracker import QuorumTracker, Send, Verdict
+from bookkeeper.write.writer import BookieLedgerWriter
 from simulation.protocol.exhaustive import Frozen
 from simulation.protocol.world import LEDGER, Add, Bookie, World, Writer
-from wire.bookie_codes import BookieCode
+from wire.bookie.codes import BookieCode
 
 Step = tuple[str, Callable[[], World]]
 

@@ -9,7 +9,7 @@ from bookie.journal.mark import JournalMark
 from bookie.server.listener import BookieListener
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
-from ports.promise import listen
+from ports.loop.promise import listen
 from simulation.checks.history import Violation
 from simulation.disks.disk import SimDisk
 from simulation.quorum.checker import QuorumChecker
@@ -18,7 +18,7 @@ from simulation.world.loop import SimLoop
 from simulation.world.network import SimNetwork
 from simulation.world.process import SimProcess
 from simulation.world.rng import stream
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 from wire.kernels.mixes import runs_of
 from wire.run import EntryMix, EntryRun
 

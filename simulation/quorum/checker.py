@@ -18,8 +18,8 @@ Pure.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bookkeeper.ensemble import Quorum
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState
+from bookkeeper.write.quorum_tracker import Quorum
 from simulation.checks.history import Violation
 from wire.run import EntryRun
 

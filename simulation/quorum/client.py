@@ -10,17 +10,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from bookkeeper import together
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import EntryLost, LedgerError, LedgerReader, LedgerUnreadable, LedgerWriter
-from bookkeeper.network_bookies import NetworkBookies
-from bookkeeper.parts import Part
-from bookkeeper.placement import AnyPlace
+from bookkeeper.network.network_bookies import NetworkBookies
+from bookkeeper.placement.rack_placement import AnyPlace
 from bookkeeper.ports import BookieClient, MixingBookie
 from bookkeeper.settings import BookKeeperSettings
+from bookkeeper.write import together
+from bookkeeper.write.parts import Part
 from metadata.memory import MemoryStore, SharedTree
 from metadata.store import Operation, OutcomeUnknown, Stat, StoreUnavailable
-from ports.promise import listen
+from ports.loop.promise import listen
 from simulation.checks.history import Violation
 from simulation.quorum.checker import QuorumChecker
 from simulation.quorum.plan import Moment

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bookie.settings import BookieSettings
-from bookkeeper.ensemble import Quorum
+from bookkeeper.write.quorum_tracker import Quorum
 
 QUORUMS = ((3, 3, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (4, 3, 2), (5, 3, 2), (3, 3, 3), (2, 2, 1))
 WRITER, RECOVERERS = "writer", ("recoverer-0", "recoverer-1")

@@ -8,25 +8,25 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bookie.adds.flusher import Flusher
 from bookie.bookie import Bookie
-from bookie.flusher import Flusher
 from bookie.journal.format_v1 import LedgerFenced
 from bookie.ledgers import Ledgers
 from bookie.storage.storage import LedgerStorage
-from bookkeeper import writer
-from bookkeeper.counted_adds import CountedAdds
-from bookkeeper.ensemble import QuorumTracker
-from bookkeeper.ensemble_change import WriterEnsembles
+from bookkeeper.ledger_end.recovery import EntryMissing, Recovery, Rewritten
+from bookkeeper.ledger_end.recovery_driver import RecoveryDriver
+from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.parts import Part
-from bookkeeper.recovery import EntryMissing, Recovery, Rewritten
-from bookkeeper.recovery_driver import RecoveryDriver
-from bookkeeper.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.repair.copier import Copier
-from bookkeeper.replicated_adds import ReplicatedAdds
-from bookkeeper.writer import BookieLedgerWriter
+from bookkeeper.write import writer
+from bookkeeper.write.counted_adds import CountedAdds
+from bookkeeper.write.ensemble_change import WriterEnsembles
+from bookkeeper.write.parts import Part
+from bookkeeper.write.quorum_tracker import QuorumTracker
+from bookkeeper.write.replicated_adds import ReplicatedAdds
+from bookkeeper.write.writer import BookieLedgerWriter
 from metadata.store import ANY_VERSION
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 
 
 def _reads_do_not_fence(read_on: Any) -> Any:

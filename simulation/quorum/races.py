@@ -16,7 +16,7 @@ Two plans of three are races. They leave the timing to chance, which alone would
 import random
 from collections.abc import Callable, Mapping
 
-from bookkeeper.ensemble import Quorum
+from bookkeeper.write.quorum_tracker import Quorum
 from simulation.quorum.plan import (
     JOURNAL,
     LEDGERS,

@@ -1,6 +1,6 @@
 """Repairer: an auditor and a replication worker as a program on a host of its own, which may die and come back."""
 
-from bookkeeper.paths import AVAILABLE
+from bookkeeper.ledger_metadata.paths import AVAILABLE
 from bookkeeper.repair.auto_recovery import AutoRecovery
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.settings import RepairSettings

@@ -11,12 +11,12 @@ from functools import partial
 from typing import TextIO
 from unittest.mock import patch
 
-from bookkeeper import read_ahead
-from bookkeeper.ledger_layouts import HIERARCHICAL
+from bookkeeper.ledger_end import read_ahead
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, decode_ledger_metadata
+from bookkeeper.ledger_metadata.layouts import HIERARCHICAL
+from bookkeeper.ledger_metadata.paths import AVAILABLE, ROOT
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.metadata_codec import LedgerMetadata, decode_ledger_metadata
-from bookkeeper.paths import AVAILABLE, ROOT
-from bookkeeper.registry import LedgerRegistry
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
 from simulation.checks.history import Violation

@@ -3,7 +3,7 @@
 import errno
 from typing import Any
 
-from bookie.health import FULL, Health
+from bookie.disk_space.health import FULL, Health
 from bookie.journal.journal import Journal
 from metadata.embedded import EmbeddedStore
 

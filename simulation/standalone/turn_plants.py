@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from bookkeeper.parts import Part
+from bookkeeper.write.parts import Part
 from broker.connection.producers.receipts import Receipts
-from managed_ledger.ledger.listeners import ConfirmedListeners
+from managed_ledger.append.listeners import ConfirmedListeners
 
 
 def receipts_of_parts_out_of_order(add: Any) -> Any:

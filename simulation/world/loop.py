@@ -21,7 +21,7 @@ from contextlib import suppress
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
-from ports.promise import Promise
+from ports.loop.promise import Promise
 from simulation.world.steps import StepMeter, meter_in_force
 from simulation.world.trace import Trace
 
@@ -306,7 +306,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.failure = self.failure or error
 
     has_threads = False
-    """What may be done aside (`ports.aside`) is done at once: the same each time."""
+    """What may be done aside (`ports.loop.aside`) is done at once: the same each time."""
 
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         raise SimulationFailure(f"a thread was asked for: {func!r}")

@@ -7,7 +7,7 @@ import sys
 from bookie.bookie import Bookie
 from bookie.settings import BookieSettings
 from ports.clock import RealClock
-from ports.real_disk import RealDisk
+from ports.disk.real_disk import RealDisk
 from ports.rng import RealRng
 from tests.bookie.runs import KEY, sealed
 

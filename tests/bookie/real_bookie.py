@@ -14,7 +14,7 @@ from bookie.server.local_reads import LocalReads
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from ports.clock import RealClock
-from ports.real_disk import RealDisk
+from ports.disk.real_disk import RealDisk
 from ports.rng import RealRng
 from tests.bookie.runs import KEY
 from wire.run import EntryRun

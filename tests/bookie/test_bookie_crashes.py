@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bookie.bookie import Bookie
 from tests.bookie.machines import Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, mixed, sealed
-from wire.bookie_codes import BookieCode, BookieError, NotAsOne
+from wire.bookie.codes import BookieCode, BookieError, NotAsOne
 from wire.run import EntryRun
 
 Place = tuple[int, int]

@@ -9,7 +9,7 @@ from bookie.errors import BookieStartError, StorageDamaged, WrongDirectory
 from bookie.storage.block_v1 import BLOCK_HEADER_BYTES, LOG_ALIGNMENT
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 
 LEDGERS = SMALL.ledger_directory
 

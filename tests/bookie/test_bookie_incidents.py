@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
+from bookie.adds.memtable import cost_bytes
 from bookie.bookie import Bookie
 from bookie.errors import JournalDamaged, WrongDirectory
-from bookie.garbage import GarbageCollector
 from bookie.journal.files import file_name
 from bookie.journal.mark import JournalMark
-from bookie.memtable import cost_bytes
 from bookie.settings import MEGABYTE
 from bookie.storage.files_v1 import decode_checkpoint
 from bookie.storage.storage import CHECKPOINT
+from bookie.upkeep.garbage import GarbageCollector
 from metadata.memory import MemoryStore
 from metadata.store import Versioned
 from tests.bookie.machines import SMALL, Machine, SimClock, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 
 JOURNAL, LEDGERS = SMALL.journal_directory, SMALL.ledger_directory
 

@@ -1,7 +1,7 @@
 """What a bookie knows of its ledgers: keys, fences, tombstones, and what of it is stored."""
 
 from bookie.ledgers import TOMBSTONE_MS, Ledgers, LedgerState
-from wire.bookie_codes import BookieCode
+from wire.bookie.codes import BookieCode
 
 A, B = b"a", b"b"
 

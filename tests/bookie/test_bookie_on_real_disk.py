@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 from bookie.bookie import Bookie
-from bookie.garbage import GarbageCollector
+from bookie.upkeep.garbage import GarbageCollector
 from bookie.web.app import bookie_app, port_of, serve_bookie_web
 from bookie.web.routes import BookieRoutes
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
-from ports.real_disk import RealDisk
+from ports.disk.real_disk import RealDisk
 from ports.rng import RealRng
 from tests.bookie.real_bookie import small_settings
 from tests.bookie.runs import KEY, entries_of, sealed
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 
 
 def with_bookies(path: Path, scenario: Callable[[Callable[[], Awaitable[Bookie]]], Awaitable[None]]) -> None:

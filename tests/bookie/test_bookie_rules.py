@@ -9,7 +9,7 @@ from bookie.settings import MEGABYTE
 from bookkeeper.ports import BookieClient
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
 
 OTHER_KEY = b"\x02" * 20

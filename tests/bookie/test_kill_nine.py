@@ -8,7 +8,7 @@ from pathlib import Path
 from bookie.bookie import Bookie
 from bookie.settings import BookieSettings
 from ports.clock import RealClock
-from ports.real_disk import RealDisk
+from ports.disk.real_disk import RealDisk
 from ports.rng import RealRng
 from tests.bookie import kill_nine_child
 from tests.bookie.kill_nine_child import COUNT, SIZE

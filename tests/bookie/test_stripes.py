@@ -20,7 +20,7 @@ from simulation.world.rng import stream
 from simulation.world.trace import Trace
 from tests.bookie.machines import SMALL, SimClock, StepDisk
 from tests.bookie.runs import KEY, entries_of, sealed
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 
 
 def on(journals: tuple[str, ...], ledgers: tuple[str, ...]) -> BookieSettings:

@@ -11,7 +11,7 @@ from bookkeeper.ledgers import LedgerWriter
 from bookkeeper.settings import BookKeeperSettings
 from metadata.memory import MemoryStore, SharedTree
 from metadata.store import MetadataStore
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 
 

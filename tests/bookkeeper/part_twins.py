@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from bookkeeper.ensemble import Quorum
 from bookkeeper.ledgers import LedgerClosed, LedgerError
-from bookkeeper.parts import Part
-from bookkeeper.replicated_adds import ReplicatedAdds
-from ports.promise import listen
-from wire.bookie_codes import BookieCode, BookieError
+from bookkeeper.write.parts import Part
+from bookkeeper.write.quorum_tracker import Quorum
+from bookkeeper.write.replicated_adds import ReplicatedAdds
+from ports.loop.promise import listen
+from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryMix, EntryRun, batch_of
 
 LEDGER = 7

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from bookkeeper.ports import BookieClient
 from tests.bookkeeper.fake_bookies import offsets_of
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
 
 T = TypeVar("T")

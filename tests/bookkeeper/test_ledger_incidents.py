@@ -12,13 +12,13 @@ from random import Random
 
 import pytest
 
-from bookkeeper import counted_adds
 from bookkeeper.client import BookKeeper
+from bookkeeper.ledger_metadata.codec import LedgerState
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerReader, LedgerUnreadable, LedgerWriter
-from bookkeeper.metadata_codec import LedgerState
+from bookkeeper.write import counted_adds
 from tests.bookkeeper.fake_bookies import Cluster, FakeBookie, batch, payloads_of, run, settle
-from tests.bookkeeper.test_ledger_ensembles import check_copies, members, metadata_of, spare
-from wire.bookie_codes import BookieCode, BookieError
+from tests.bookkeeper.write.test_ledger_ensembles import check_copies, members, metadata_of, spare
+from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
 
 Scenario = Callable[[Cluster, BookKeeper, LedgerWriter], Awaitable[None]]

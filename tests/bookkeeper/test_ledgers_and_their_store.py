@@ -6,14 +6,14 @@ from random import Random
 import pytest
 
 from bookkeeper.client import BookKeeper
+from bookkeeper.ledger_metadata.codec import Segment, decode_ledger_metadata, encode_ledger_metadata
+from bookkeeper.ledger_metadata.paths import ledger_path
 from bookkeeper.ledgers import LedgerError, LedgerUnreadable
-from bookkeeper.metadata_codec import Segment, decode_ledger_metadata, encode_ledger_metadata
-from bookkeeper.paths import ledger_path
 from metadata.memory import MemoryStore
 from metadata.store import ANY_VERSION, BadVersion, MetadataError, Stat, StoreClosed, StoreUnavailable
 from tests.bookkeeper.fake_bookies import Cluster, FixedClock, batch, payloads_of, run
-from tests.bookkeeper.test_ledger_ensembles import Held, members, metadata_of
-from wire.bookie_codes import BookieCode
+from tests.bookkeeper.write.test_ledger_ensembles import Held, members, metadata_of
+from wire.bookie.codes import BookieCode
 
 
 class Refusing(Held):

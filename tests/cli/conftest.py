@@ -9,7 +9,7 @@ from bookie.web.settings import PROMETHEUS
 from cli.bookkeeper_shell.__main__ import main
 from tests.cli.bookkeeper_shell.shell_cluster import TICK_MS, Cluster, Result, Shell
 from tests.clients.bookie_process import BookieProcess
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.started_process import free_port
 
 

@@ -10,7 +10,7 @@ import pytest
 from bookie.web.metrics import counters_text
 from bookkeeper.repair.counters import RepairCounters
 from broker.proxy.counts import Counts
-from ports.metric_help import FILE, head, help_of
+from ports.metrics.metric_help import FILE, head, help_of
 from tests.cli.bookkeeper_shell.shell_cluster import Cluster
 from tests.clients.python_client import publish, quiet_client, receive
 from tests.clients.server_process import ServerProcess

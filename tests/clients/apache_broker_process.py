@@ -15,7 +15,7 @@ import pytest
 
 from tests.clients.python_client import until
 from tests.clients.server_process import Ready
-from tests.metadata.zookeeper_server import SESSION_SECONDS
+from tests.metadata.zookeeper.zookeeper_server import SESSION_SECONDS
 from tests.started_process import StartedProcess, free_port
 from tests.toolchain import maven_classpath
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from bookkeeper.client import BookKeeper
+from bookkeeper.ledger_metadata.codec import decode_ledger_metadata
+from bookkeeper.ledger_metadata.paths import ledger_path
 from bookkeeper.ledgers import LedgerWriter
-from bookkeeper.metadata_codec import decode_ledger_metadata
-from bookkeeper.network_bookies import NetworkBookies
-from bookkeeper.paths import ledger_path
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.settings import BookKeeperSettings
 from metadata.zookeeper.store import ZooKeeperStore
 from ports.rng import RealRng

@@ -7,7 +7,7 @@ from typing import Self
 
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.server_process import Ready
-from tests.metadata.zookeeper_server import SESSION_SECONDS, ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import SESSION_SECONDS, ZooKeeperProcess, need_zookeeper
 from tests.started_process import ROOT, StartedProcess, free_port
 
 QUORUMS = (

@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 from tests.clients.broker_process import storage_of_a_cluster
 from tests.clients.python_client import quiet_client
 from tests.clients.server_process import Ready, ServerProcess, given_or_started
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 
 
 @pytest.fixture(scope="session")

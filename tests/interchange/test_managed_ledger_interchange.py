@@ -7,7 +7,7 @@ import pytest
 from pyroaring import BitMap
 
 from managed_ledger.contract import EARLIEST
-from managed_ledger.cursor.bits import WORD_MASK
+from managed_ledger.cursor.holes.bitmaps import WORD_MASK
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from tests.managed_ledger.ledger_world import World, append_each, run, small
 from wire.compressed_metadata import COMPRESSIONS

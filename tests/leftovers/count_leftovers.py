@@ -31,7 +31,7 @@ BOUNDED = {
     "wire.run.EntryRun": "what is written and not flushed yet of those logs",
     "wire.run.EntryRun.buffer": "the same",
     "bookie.journal.stats.JournalStats._writes": "at most 64 that are not counted yet",
-    "ports.op_stats.Latencies._recorded": "the same, of each operation",
+    "ports.metrics.op_stats.Latencies._recorded": "the same, of each operation",
 }
 LOOKS_MAX, LOOK_SECONDS = 30, 0.5
 

@@ -5,15 +5,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bookie.garbage import GarbageCollector
-from bookkeeper.paths import ROOT, ledger_path
+from bookie.upkeep.garbage import GarbageCollector
+from bookkeeper.ledger_metadata.paths import ROOT, ledger_path
 from cli.broker.web_ports import bound_web_ports
 from cli.configuration.loading import CONF, load_configuration
 from cli.standalone.server import Standalone
 from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataStore
 from ports.clock import RealClock
-from ports.real_disk import RealDisk
+from ports.disk.real_disk import RealDisk
 from ports.rng import RealRng
 
 SETTINGS = ("brokerServicePort=0", "webServicePort=0", "transactionCoordinatorEnabled=true", "forceDeleteNamespaceAllowed=true")

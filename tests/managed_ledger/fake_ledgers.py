@@ -21,7 +21,7 @@ from bookkeeper.ledgers import (
     NoSuchLedger,
     Quorums,
 )
-from bookkeeper.parts import Part
+from bookkeeper.write.parts import Part
 from wire.kernels.entries import seal
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 from wire.run_parts import cut, join

@@ -10,13 +10,13 @@ from pyroaring import BitMap
 from bookkeeper.ledgers import LedgerReader, LedgerUnreadable
 from managed_ledger.contract import ManagedCursor, ManagedLedgerError, Skipped
 from managed_ledger.errors import BrokenMetadata, NonRecoverableLedger
-from managed_ledger.ledger.info import LedgerList, decode_info, encode_info
+from managed_ledger.ledgers.info import LedgerList, decode_info, encode_info
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from managed_ledger.skipping import CURSOR_ENTRIES_MAX
 from wire.generated.managed_ledger_pb2 import ManagedLedgerInfo
 from wire.position import Position
 
-from .cursor_steps import cursor_ledgers, node, with_cursor
+from .cursor.cursor_steps import cursor_ledgers, node, with_cursor
 from .fake_ledgers import FakeLedgerStore, batch
 from .ledger_world import NAME, World, append_each, numbers, read_all, run, small
 

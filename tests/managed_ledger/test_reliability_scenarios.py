@@ -10,7 +10,7 @@ import pytest
 from pyroaring import BitMap
 
 from managed_ledger.contract import EARLIEST, ManagedCursor
-from managed_ledger.ledger.info import ListedLedger, decode_info, encode_info
+from managed_ledger.ledgers.info import ListedLedger, decode_info, encode_info
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 
 from .fake_ledgers import FakeLedger

@@ -9,7 +9,7 @@ import pytest
 
 from metadata.zookeeper.kazoo_session import KazooSession
 from metadata.zookeeper.store import ZooKeeperStore
-from tests.metadata.zookeeper_server import SESSION_SECONDS, ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import SESSION_SECONDS, ZooKeeperProcess, need_zookeeper
 
 _roots = itertools.count()
 _opened: list[tuple[asyncio.AbstractEventLoop, ZooKeeperStore]] = []

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper import underreplication
-from bookkeeper.ledger_layouts import (
+from bookkeeper.ledger_metadata.codec import (
+    LedgerState,
+    MalformedLedgerMetadata,
+    decode_ledger_metadata,
+    encode_ledger_metadata,
+)
+from bookkeeper.ledger_metadata.layouts import (
     FLAT,
     HIERARCHICAL,
     LAYOUTS,
@@ -17,16 +22,11 @@ from bookkeeper.ledger_layouts import (
     UnknownLayout,
     parse_layout,
 )
-from bookkeeper.metadata_codec import (
-    LedgerState,
-    MalformedLedgerMetadata,
-    decode_ledger_metadata,
-    encode_ledger_metadata,
-)
-from bookkeeper.underreplication import MalformedUnderreplication, UnderreplicatedLedger
+from bookkeeper.repair.underreplication import tree as underreplication
+from bookkeeper.repair.underreplication.tree import MalformedUnderreplication, UnderreplicatedLedger
 from metadata.store import MetadataError
-from tests.bookkeeper.test_ledger_metadata_nodes import CLOSED
-from wire.digests import DigestType
+from tests.bookkeeper.ledger_metadata.test_ledger_metadata_nodes import CLOSED
+from wire.bookie.digests import DigestType
 
 VERSION_1 = b"BookieMetadataFormatVersion\t1\n2\n2\n500\n0\tb1:3181\tb2:3181\n10\tb1:3181\tb3:3181\n19\tCLOSED"
 VERSION_2 = b"""BookieMetadataFormatVersion\t2

@@ -10,15 +10,15 @@ from random import Random
 
 import pytest
 
-from bookkeeper.ledger_layouts import FLAT, LAYOUTS
+from bookkeeper.ledger_metadata.codec import decode_ledger_metadata, encode_ledger_metadata
+from bookkeeper.ledger_metadata.layouts import FLAT, LAYOUTS
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.metadata_codec import decode_ledger_metadata, encode_ledger_metadata
-from bookkeeper.registry import LedgerRegistry
 from metadata.zookeeper.store import ZooKeeperStore
-from tests.bookkeeper.test_ledger_metadata_nodes import CLOSED
+from tests.bookkeeper.ledger_metadata.test_ledger_metadata_nodes import CLOSED
 from tests.metadata.conftest import open_on
 from tests.metadata.test_metadata_stores import run
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 from tests.toolchain import maven_classpath, run_tool
 
 pytestmark = pytest.mark.clients

@@ -17,7 +17,7 @@ from metadata.memory import MemoryStore, SharedTree
 from metadata.store import MetadataError, MetadataStore
 from tests.metadata.conftest import open_on
 from tests.metadata.test_metadata_stores import TickingClock, run
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 from tests.started_process import ROOT
 
 CUT = {"boundaries": [*(f"0x{digit:x}0000000" for digit in range(16)), "0xffffffff"], "numBundles": 16}

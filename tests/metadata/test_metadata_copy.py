@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.server.registration import BookieIdentity, check_cookie
-from bookkeeper.ledger_ids import LedgerIds
+from bookkeeper.ledger_metadata.ledger_ids import LedgerIds
 from cli.metadata_copy.copy import BadCopy, BookieOfCopy, CopyTarget, MetadataCopy, read_copy, write_copy
 from metadata.embedded import EmbeddedStore
 from metadata.memory import MemoryStore, SharedTree
 from metadata.store import MetadataError, MetadataStore, Put
 from tests.metadata.conftest import OpenZooKeeper, open_on
 from tests.metadata.test_metadata_stores import TickingClock, run
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 from tests.started_process import ROOT
 
 BOOKIE = BookieOfCopy("127.0.0.1:3181", "/d/bookkeeper/journal", "/d/bookkeeper/ledgers")

@@ -9,14 +9,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = (
-    "bookie/journal", "bookie/storage", "bookie/ranges.py", "bookie/memtable.py", "bookie/ledgers.py", "bookie/reading.py",
-    "bookkeeper/ensemble.py", "bookkeeper/ensemble_change.py", "bookkeeper/recovery.py", "bookkeeper/metadata_codec.py",
-    "bookkeeper/replica_read.py", "bookkeeper/underreplication.py", "bookkeeper/repair/plan.py",
+    "bookie/journal", "bookie/storage", "bookie/ranges.py", "bookie/adds/memtable.py", "bookie/ledgers.py",
+    "bookie/reads/reading.py", "bookie/upkeep/compaction_plan.py",
+    "bookkeeper/write/quorum_tracker.py", "bookkeeper/write/ensemble_change.py",
+    "bookkeeper/ledger_end/recovery.py", "bookkeeper/ledger_metadata/codec.py",
+    "bookkeeper/read/replica_read.py", "bookkeeper/repair/underreplication/tree.py", "bookkeeper/repair/plan.py",
     "bookkeeper/repair/fragments.py", "broker/dispatchers", "broker/topic/publish/deduplication.py",
     "broker/topic/acknowledging.py", "broker/topic/limits/token_buckets.py", "broker/connection/producers/publish_gate.py",
     "broker/connection/session.py",
     "broker/compaction/keys.py", "broker/compaction/sifting.py", "broker/transaction/machine.py",
-    "broker/transaction/records.py", "managed_ledger/cursor", "managed_ledger/cache", "managed_ledger/ledger",
+    "broker/transaction/records.py", "managed_ledger/cursor", "managed_ledger/cache",
+    "managed_ledger/append", "managed_ledger/read", "managed_ledger/ledgers",
     "metadata/tree.py", "metadata/claim.py", "metadata/sessions.py",
 )  # fmt: skip
 LAYERS: Mapping[str, tuple[str, ...]] = {

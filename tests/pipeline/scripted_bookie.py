@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import crc32c
 
 from tests.pipeline.scripted_server import ScriptedServer
-from tests.wire.bookie_samples import frame
+from tests.wire.bookie.bookie_samples import frame
 from wire.generated import bookie_protocol_pb2 as api
 
 NO_ENTRY = 2

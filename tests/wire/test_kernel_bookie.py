@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wire.bookie_samples import KEY, add, answer, entry, frame, read
+from tests.wire.bookie.bookie_samples import KEY, add, answer, entry, frame, read
 from tests.wire.both_kernels import both
 from wire.bookie import version2
 from wire.bookie.frames import next_frame

@@ -8,7 +8,7 @@ import pytest
 
 from tests.broker.connection.peer import ack, message, send
 from tests.cost import assert_linear
-from tests.wire.bookie_samples import add, read
+from tests.wire.bookie.bookie_samples import add, read
 from tests.wire.both_kernels import plain
 from wire.frames import encode
 from wire.generated import pulsar_api_pb2 as api

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.wire.bookie_samples import KEY, add, answer, entry, read
+from tests.wire.bookie.bookie_samples import KEY, add, answer, entry, read
 from tests.wire.both_kernels import both
 from wire.bookie.runs import AddMix
 from wire.run import EntryMix

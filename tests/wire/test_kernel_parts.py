@@ -17,7 +17,7 @@ MIXES = pytest.mark.parametrize("mixes", both("mixes"), ids=["plain", "installed
 
 @dataclass
 class Part:
-    """As `bookkeeper.parts.Part`, as far as the kernel looks."""
+    """As `bookkeeper.write.parts.Part`, as far as the kernel looks."""
 
     mix: EntryBatch
     start: int

@@ -6,7 +6,7 @@ Ids are signed 64-bit; a master key is whatever bytes the client has (Apache's: 
 from dataclasses import dataclass
 from typing import Protocol
 
-from wire.bookie_codes import BookieCode
+from wire.bookie.codes import BookieCode
 from wire.run import Buffer, EntryRun
 
 LAST_ENTRY = -1

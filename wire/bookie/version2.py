@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
 
+from wire.bookie.codes import BookieCode
 from wire.bookie.frames import framed
 from wire.bookie.requests import Add, Authenticate, BatchRead, Operation, Read, Rejected, Request
 from wire.bookie.runs import WIRE_HEADER_BYTES
-from wire.bookie_codes import BookieCode
 from wire.errors import MalformedCommand
 from wire.generated.bookie_protocol_pb2 import AuthMessage
 from wire.kernels.bookie_responses import batched_entries

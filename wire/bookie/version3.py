@@ -10,6 +10,7 @@ from typing import cast
 
 from google.protobuf.message import DecodeError
 
+from wire.bookie.codes import BookieCode
 from wire.bookie.frames import framed
 from wire.bookie.requests import (
     LAST_ENTRY,
@@ -28,7 +29,6 @@ from wire.bookie.requests import (
     WriteLac,
 )
 from wire.bookie.version2 import entry_run
-from wire.bookie_codes import BookieCode
 from wire.generated import bookie_protocol_pb2 as api
 from wire.generated.bookie_protocol_pb2 import OperationType, ProtocolVersion, ReadRequest
 from wire.run import Buffer, EntryRun

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from google.protobuf.message import DecodeError
 
+from wire.bookie.codes import BookieCode
 from wire.bookie.requests import LAST_ENTRY
-from wire.bookie_codes import BookieCode
 from wire.errors import MalformedCommand
 from wire.generated import bookie_protocol_pb2 as api
 from wire.run import EntryRun

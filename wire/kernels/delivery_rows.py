@@ -68,7 +68,7 @@ class DriverRow(Row):
 
 
 class CursorRow(Row):
-    """A cursor: see `managed_ledger.cursor_driver.MemoryCursor`."""
+    """A cursor: see `managed_ledger.cursor.cursor_driver.MemoryCursor`."""
 
     __slots__ = ("_planned", "acknowledgements")
 
@@ -90,7 +90,7 @@ class AcknowledgementsRow(Row):
 
 
 class HolesRow(Row):
-    """Entries acknowledged beyond mark-delete: see `managed_ledger.cursor.holes.Holes`."""
+    """Entries acknowledged beyond mark-delete: see `managed_ledger.cursor.holes.holes.Holes`."""
 
     __slots__ = ("count", "pages")
 

@@ -2,7 +2,7 @@
 
 A sealed entry is `ledger id | entry id | last add confirmed | ledger length | digest | payload`; the length counts the payload
 bytes of the ledger up to and including this entry, and the digest covers everything but itself. CRC32C (36 header bytes) and
-the empty digest (32) are done here; the others are in `wire.digests`.
+the empty digest (32) are done here; the others are in `wire.bookie.digests`.
 """
 
 from array import array

@@ -33,7 +33,7 @@ class Row:
 
 
 class PartRow(Row):
-    """One append in flight: see `bookkeeper.parts.Part`."""
+    """One append in flight: see `bookkeeper.write.parts.Part`."""
 
     __slots__ = (
         "acked",
@@ -84,7 +84,7 @@ OUTSTANDING_BYTES_MAX = 32 * 1024 * 1024
 
 
 class AddsRow(Row):
-    """What one ledger has under way: see `bookkeeper.counted_adds.CountedAdds`."""
+    """What one ledger has under way: see `bookkeeper.write.counted_adds.CountedAdds`."""
 
     __slots__ = (
         "_ack_quorum",
@@ -112,7 +112,7 @@ class AddsRow(Row):
 
 
 class WriterRow(Row):
-    """An open ledger: see `bookkeeper.writer.BookieLedgerWriter`."""
+    """An open ledger: see `bookkeeper.write.writer.BookieLedgerWriter`."""
 
     __slots__ = (
         "_adds",
@@ -136,7 +136,7 @@ class WriterRow(Row):
 
 
 class SpanRow(Row):
-    """One ledger of a log: see `managed_ledger.ledger.sequence.LedgerSpan`."""
+    """One ledger of a log: see `managed_ledger.ledgers.sequence.LedgerSpan`."""
 
     __slots__ = ("closed_at_ms", "entries", "first_index", "is_open", "ledger_id", "size_bytes")
 
@@ -149,7 +149,7 @@ class SpanRow(Row):
 
 
 class SequenceRow(Row):
-    """The ledgers of a log: see `managed_ledger.ledger.sequence.LedgerSequence`."""
+    """The ledgers of a log: see `managed_ledger.ledgers.sequence.LedgerSequence`."""
 
     __slots__ = ("_confirmed_entry", "_confirmed_ledger", "_end_index", "_last", "size_bytes")
 
@@ -185,7 +185,7 @@ class MetersRow(Row):
 
 
 class ListenersRow(Row):
-    """Who waits for more of a log: see `managed_ledger.ledger.listeners.ConfirmedListeners`."""
+    """Who waits for more of a log: see `managed_ledger.append.listeners.ConfirmedListeners`."""
 
     __slots__ = ("_is_due", "_more", "_new")
 
@@ -195,7 +195,7 @@ class ListenersRow(Row):
 
 
 class AppenderRow(Row):
-    """Appends of one log: see `managed_ledger.ledger.append_driver.Appender`."""
+    """Appends of one log: see `managed_ledger.append.append_driver.Appender`."""
 
     __slots__ = (
         "_age_s_max",

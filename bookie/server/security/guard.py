@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from bookie.server.security.exchange import Exchange, Refused
+from wire.bookie.codes import BookieCode
 from wire.bookie.requests import Add, Authenticate, Read, Request
 from wire.bookie.version3 import Version3Answers
-from wire.bookie_codes import BookieCode
 
 EUA = BookieCode.EUA
 

@@ -7,7 +7,7 @@ from bookie.server.security.certificate_roles import CertificateRoles
 from bookie.server.security.guard import Guard
 from bookie.server.security.settings import BookieSecuritySettings
 from ports.logs import line
-from ports.tls import RenewedTls
+from ports.network.tls import RenewedTls
 
 log = logging.getLogger("bookie.server")
 

@@ -5,7 +5,7 @@ What is half configured is refused: a bookie that somebody meant to secure must 
 
 from dataclasses import dataclass
 
-from ports.tls import PROTOCOLS, TlsFile, TlsFiles
+from ports.network.tls import PROTOCOLS, TlsFile, TlsFiles
 
 TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 CERTIFICATE_ROLES = "org.apache.bookkeeper.tls.BookieAuthZFactory"

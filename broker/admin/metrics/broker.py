@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from managed_ledger.meters import LATENCY_BUCKETS_MS, SIZE_BUCKETS
-from ports.metric_help import head
+from ports.metrics.metric_help import head
 
 from ...meters import BrokerMeters
 from ...service.load.loads import Usage

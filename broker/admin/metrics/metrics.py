@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from managed_ledger.meters import LedgerMeters
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...security.authentication.meters import AuthenticationMeters
 from ...service.broker_service import BrokerService

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import fmean, pstdev
 
 from metadata.metered_store import MetadataMeters
-from ports.histogram import Histogram
-from ports.metric_help import head
+from ports.metrics.histogram import Histogram
+from ports.metrics.metric_help import head
 
 from ...schema.meters import KINDS, NamespaceCounts, SchemaMeters
 from ...security.authentication.meters import AuthenticationMeters

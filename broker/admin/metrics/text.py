@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ports.histogram import Histogram
-from ports.metric_help import head
-from ports.op_stats import OpStats, quantile_ms
+from ports.metrics.histogram import Histogram
+from ports.metrics.metric_help import head
+from ports.metrics.op_stats import OpStats, quantile_ms
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LINES_AT_A_TIME = 2000

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from operator import add
 
 from managed_ledger.meters import LedgerMeters
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...metrics_settings import MetricsSettings
 from ...service.topic_name import TopicName

@@ -10,7 +10,7 @@ their first transaction on.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import add
 
-from ports.metric_help import head
+from ports.metrics.metric_help import head
 from wire.transactions import TxnAction
 
 from ...service.topic_name import TopicName

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from metadata.store import BadPath
 from ports.logs import line
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...errors import BrokerError, ServerError
 from ...service.dynamic_configuration import BadDynamicValue, NotDynamic

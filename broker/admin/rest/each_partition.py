@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from starlette.requests import Request
 
 from metadata.paths import encode_name
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...service.broker_service import BrokerService
 from ...service.errors import TopicElsewhere, TopicNotFound

@@ -4,9 +4,9 @@ import socket
 
 from starlette.applications import Starlette
 
-from ports.tls import RenewedTls
-from ports.tls_port import TlsPort
-from ports.web_port import WebPort
+from ports.network.tls import RenewedTls
+from ports.network.tls_port import TlsPort
+from ports.network.web_port import WebPort
 
 
 def serve_admin_tls(app: Starlette, listening: socket.socket, tls: RenewedTls) -> TlsPort:

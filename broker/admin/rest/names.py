@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from starlette.requests import Request
 
 from metadata.store import MetadataStore
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...service.catalogue.topic_lists import NAMES_PER_SLICE
 from ...service.ownership.bundles import parse_range

@@ -7,7 +7,7 @@ from google.protobuf.message import DecodeError, Message
 
 from metadata.paths import decode_name
 from metadata.store import MetadataStore, Stat
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 from wire.compressed_metadata import uncompressed
 from wire.errors import MalformedMetadata
 from wire.generated.managed_ledger_pb2 import ManagedCursorInfo, ManagedLedgerInfo

@@ -12,7 +12,7 @@ from typing import Any
 
 from managed_ledger.contract import HoleStats, LedgerFacts, ManagedCursor, ManagedLedger, Skipped, ranges
 from metadata.paths import decode_name
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...topic.statistics.compaction_stats import CompactedLedgerFacts
 from ...topic.statistics.topic_stats import SubscriptionStats

@@ -6,9 +6,9 @@ Clients that read straight from bookies learn the bookies of a ledger from it. T
 from base64 import b64encode
 from collections.abc import Iterable
 
-from bookkeeper.ledger_layouts import HIERARCHICAL, UnknownLayout, parse_layout
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, MalformedLedgerMetadata, decode_ledger_metadata
-from bookkeeper.paths import LAYOUT, ROOT
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, MalformedLedgerMetadata, decode_ledger_metadata
+from bookkeeper.ledger_metadata.layouts import HIERARCHICAL, UnknownLayout, parse_layout
+from bookkeeper.ledger_metadata.paths import LAYOUT, ROOT
 from metadata.store import MetadataError, MetadataStore
 
 

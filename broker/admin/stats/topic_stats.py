@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from managed_ledger.contract import ManagedCursor
 from ports.logs import line
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...errors import BrokerError
 from ...service.lookup.addresses import Advertised, broker_id

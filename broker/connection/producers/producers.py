@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from bookkeeper.together import send
+from bookkeeper.write.together import send
 from ports.logs import line
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand

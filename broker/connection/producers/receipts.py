@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from ports.turn import turn_of
+from ports.loop.turn import turn_of
 from wire.kernels.rows import ReceiptsRow
 from wire.kernels.sends import part_receipts
 

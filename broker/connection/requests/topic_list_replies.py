@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 
 from google.protobuf.message import Message
 
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 from wire.frames import joined
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ports.starts import Starts, StartsFull
+from ports.loop.starts import Starts, StartsFull
 
 from ...errors import BrokerError, ServerError
 from ..errors import to_broker_error

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from ports.histogram import Histogram
+from ports.metrics.histogram import Histogram
 
 from .principals import AuthenticationRefused, Principal
 

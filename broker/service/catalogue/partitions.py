@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from metadata.store import MUST_NOT_EXIST, BadVersion, Delete, MetadataError, MetadataStore, NoNode, Operation, Put, absent
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...errors import BrokerError, ServerError
 from ..errors import BadPartitionCount, PartitionsChanged, TopicConflict, TopicNotFound

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...errors import BrokerError, ServerError
 from ..settings import BrokerSettings

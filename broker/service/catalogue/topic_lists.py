@@ -13,7 +13,7 @@ from typing import Protocol
 
 import re2
 
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 from wire.kernels.entries import checksum
 
 from ..topic_name import TopicName

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from metadata.store import Change, MetadataStore, Notification
 from ports.logs import line
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ..topic_name import NamespaceName, TopicName, persistent_topics_path
 from .topic_lists import NAMES_PER_SLICE, Pattern, is_matched, topics_hash

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from enum import Enum, auto
 
 from ports.logs import line
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 from wire.record import record
 
 from ...errors import BrokerError, ServerError

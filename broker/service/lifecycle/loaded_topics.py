@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 
-from ports.side_by_side import side_by_side
+from ports.loop.side_by_side import side_by_side
 
 from ...errors import BrokerError, ServerError
 from ...meters import BrokerMeters

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from ports.logs import line
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...errors import BrokerError, ServerError
 from ...topic.contract import Topic

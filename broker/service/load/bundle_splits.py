@@ -5,7 +5,7 @@ Owns nothing: which topics there are and what they do the service says, that the
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ...topic.contract import Topic
 from ..catalogue.topic_lists import NAMES_PER_SLICE

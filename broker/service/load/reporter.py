@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from metadata.store import MetadataError
 from ports.clock import Clock
 from ports.logs import line
-from ports.machine_usage import MachineUsage
+from ports.metrics.machine_usage import MachineUsage
 
 from ...topic.contract import Topic
 from ..ownership.bundles import Bundle

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from ports.tls import RenewedTls
+from ports.network.tls import RenewedTls
 
 from ...errors import BrokerError, ServerError
 from ..lookup.addresses import Advertised

@@ -15,7 +15,7 @@ from metadata.looking import until
 from metadata.sessions import Sessions
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
-from ports.side_by_side import side_by_side
+from ports.loop.side_by_side import side_by_side
 
 from ...errors import BrokerError
 from ..errors import BundleNotFound, BundleUnsettled, NoSuchBroker

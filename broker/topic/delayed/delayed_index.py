@@ -29,7 +29,7 @@ from managed_ledger.cursor.properties import apache_bucket_key, bucket_key, buck
 from managed_ledger.tasks import unbroken
 from ports.allocator import give_back_free_memory
 from ports.logs import line
-from ports.owner import tell
+from ports.loop.owner import tell
 
 from ..dispatch.dispatch_driver import DispatchDriver
 from ..dispatch.dispatch_ports import ReadPlace

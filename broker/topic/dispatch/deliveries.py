@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
-from ports.turn import turn_of
+from ports.loop.turn import turn_of
 from wire.kernels.delivery_rows import ConsumerHandleRow
 from wire.kernels.messages import part_frames
 from wire.kernels.rows import PartRow

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from ports.owner import ask
+from ports.loop.owner import ask
 from wire.kernels.delivery_times import deliver_times
 from wire.kernels.metadata import key_hashes, scan
 from wire.run import FLAG_TRANSACTION, EntryRun, RunMetadata

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from bookkeeper.ledgers import Quorums
-from bookkeeper.parts import Part
+from bookkeeper.write.parts import Part
 from managed_ledger.contract import LATEST, LedgerFacts, ManagedCursor, Skipped, Taker
 from wire.picked_runs import Picked, Picks
 from wire.position import Position

@@ -11,7 +11,7 @@ from functools import partial
 from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
 from ports.clock import Clock
-from ports.owner import tell
+from ports.loop.owner import tell
 from wire.position import Position
 from wire.run import EntryRun
 

@@ -20,7 +20,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
 from ports.logs import line
-from ports.promise import listen
+from ports.loop.promise import listen
 from wire.int64 import signed
 from wire.position import Position
 from wire.run import EntryRun, SendRun

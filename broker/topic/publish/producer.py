@@ -12,7 +12,7 @@ from typing import Protocol
 
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import AppendRefused, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
-from ports.promise import ignore, listen
+from ports.loop.promise import ignore, listen
 from wire.kernels.rows import ProducerRow
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendMix, SendRun
 from wire.transactions import TxnId
@@ -118,7 +118,7 @@ class TopicProducer(ProducerRow):
             self._store(run)
 
     def take_part(self, sends: SendMix, place: int, now: float) -> SentPart | None:
-        """Publish a part of what a read brought, together with others: whoever gets it sends it (`bookkeeper.together`).
+        """Publish a part of what a read brought, together with others: whoever gets it sends it (`bookkeeper.write.together`).
         `turns.take_parts` does the same where the log's open ledger counts its parts.
 
         None: nothing has changed, `publish` is to be called. So it is where anything but the log is concerned.

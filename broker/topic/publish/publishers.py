@@ -12,7 +12,7 @@ from typing import Any, Protocol, assert_never
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import AppendRefused, ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
-from ports.owner import weakly
+from ports.loop.owner import weakly
 from wire.kernels.rows import PublishersRow
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
 from wire.transactions import TxnId

@@ -1,14 +1,14 @@
 """DurableCursors: the places of a topic's durable subscriptions, and which of them is behind all others.
 
 Asked by everything that judges a backlog: quotas, expiry, the look for unused topics, stats. With 30,000 subscriptions
-nobody can look at all of them each time. Owns a heap of places (`managed_ledger.slowest_cursor`); compaction's place is beside
+nobody can look at all of them each time. Owns a heap of places (`SlowestCursor`); compaction's place is beside
 it, since what compaction has not read is a backlog, but must not expire, nor be evicted.
 """
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR
 from managed_ledger.contract import ManagedCursor
-from managed_ledger.slowest_cursor import SlowestCursor
-from ports.slices import in_slices
+from managed_ledger.cursor.slowest_cursor import SlowestCursor
+from ports.loop.slices import in_slices
 
 _CORRECTED_AT_ONCE = 500
 """Places that one turn of the loop puts right: a millisecond or two."""

@@ -24,7 +24,7 @@ from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedCursor, ManagedLedgerError
 from ports.clock import Clock
-from ports.owner import tell, weakly
+from ports.loop.owner import tell, weakly
 from wire.kernels.delivery_rows import SubscriptionRow
 from wire.position import Position
 from wire.run import EntryRun, RunMetadata

@@ -19,8 +19,8 @@ from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedg
 from managed_ledger.cursor.properties import OWN_PREFIXES, internal
 from metadata.paths import decode_name, encode_name
 from ports.clock import Clock
-from ports.side_by_side import side_by_side
-from ports.slices import SLICE, do_in_slices, in_slices
+from ports.loop.side_by_side import side_by_side
+from ports.loop.slices import SLICE, do_in_slices, in_slices
 from wire.kernels.delivery_rows import SubscriptionsRow
 from wire.kernels.newest import hand_out
 from wire.position import Position

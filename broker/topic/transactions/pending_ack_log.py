@@ -5,9 +5,9 @@ Owns that log and its cursor, which says from where on it is needed. Apache's na
 
 from collections.abc import AsyncIterator
 
+from managed_ledger.append.gathered_appends import GatheredAppends
 from managed_ledger.contract import EARLIEST, ManagedCursor, ManagedLedger, ManagedLedgerError
-from managed_ledger.gathered_appends import GatheredAppends
-from ports.promise import Promise
+from ports.loop.promise import Promise
 from wire.position import Position
 
 from .pending_ack_records import Record, UnreadableRecord, decode, encode

@@ -13,8 +13,8 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import AppendRefused, ManagedLedger, ManagedLedgerError, ManagedLedgerTerminated
 from ports.clock import Clock
 from ports.logs import line
-from ports.owner import ask
-from ports.promise import listen
+from ports.loop.owner import ask
+from ports.loop.promise import listen
 from wire.kernels.metadata import scan
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun, RunMetadata

@@ -16,7 +16,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
 from ports.logs import line
-from ports.owner import ask
+from ports.loop.owner import ask
 from wire.position import Position
 from wire.run import FLAG_MARKER, EntryRun
 

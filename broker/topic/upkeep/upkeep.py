@@ -15,8 +15,8 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger
 from ports.clock import Clock
 from ports.logs import line
-from ports.owner import ask, tell
-from ports.slices import in_slices
+from ports.loop.owner import ask, tell
+from ports.loop.slices import in_slices
 from wire.position import Position
 
 from ...policies.in_force import PoliciesInForce

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 from collections.abc import Callable
 
-from bookkeeper.metadata_codec import LedgerMetadata
+from bookkeeper.ledger_metadata.codec import LedgerMetadata
 from bookkeeper.repair.registered import registered_bookies
 from cli.bookkeeper_cluster.cluster import Cluster, ClusterFailed, NotThere, checked_bookie_id
 from cli.bookkeeper_cluster.formatting import entry_text, hex_dump

@@ -7,8 +7,8 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bookie.cookie import VERSION_FILE
 from bookie.settings import BookieSettings
+from bookie.start.cookie import VERSION_FILE
 from bookkeeper.repair.registered import COOKIES, delete_cookie, registered_bookies
 from cli.bookkeeper_shell.commands.entries import local_bookie_id
 from cli.bookkeeper_shell.context import CommandFailed, Shell

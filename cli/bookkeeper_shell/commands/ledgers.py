@@ -1,7 +1,7 @@
 """Commands about ledgers' metadata: show, dump, restore, list."""
 
+from bookkeeper.ledger_metadata.codec import MalformedLedgerMetadata, decode_ledger_metadata
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.metadata_codec import MalformedLedgerMetadata, decode_ledger_metadata
 from cli.bookkeeper_cluster.cluster import Cluster, NotThere
 from cli.bookkeeper_cluster.formatting import metadata_text
 from cli.bookkeeper_shell.context import CommandFailed, Shell

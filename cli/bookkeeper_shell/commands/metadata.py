@@ -1,8 +1,8 @@
 """Commands that make or remove a cluster's metadata. All of them ask, or want to be told whose it is."""
 
-from bookkeeper.ledger_layouts import LAYOUTS
-from bookkeeper.paths import ROOT
-from bookkeeper.registry import LedgerRegistry
+from bookkeeper.ledger_metadata.layouts import LAYOUTS
+from bookkeeper.ledger_metadata.paths import ROOT
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.repair.registered import registered_bookies
 from cli.bookkeeper_cluster.cluster import Cluster
 from cli.bookkeeper_shell.context import CommandFailed, Shell

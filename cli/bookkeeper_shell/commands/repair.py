@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable
 
-from bookkeeper.metadata_codec import LedgerMetadata
+from bookkeeper.ledger_metadata.codec import LedgerMetadata
 from bookkeeper.repair.decommission import decommission
 from bookkeeper.repair.progress import RepairProgress
 from bookkeeper.repair.recover import Recovered, recover

@@ -97,7 +97,7 @@ def cookies_present(directories: Directories) -> Verdict:
 
 
 def cookies_agree(directories: Directories) -> Verdict:
-    """The same in every directory of a bookie (Apache's Cookie; of ours, `bookie.cookie`, all of it)."""
+    """The same in every directory of a bookie (Apache's Cookie; of ours, `bookie.start.cookie`, all of it)."""
     fields = _FIELDS if len(directories) > 2 else (*_FIELDS, "secret=")  # each pair of directories has a secret of its own
     cookies = {each.path: _identity(each.cookie, fields) for each in directories if each.cookie is not None}
     damaged = [path for path, identity in cookies.items() if not identity]

@@ -13,12 +13,12 @@ from typing import Any
 
 from google.protobuf import text_format
 
-from bookkeeper.ledger_layouts import UnknownLayout, parse_layout
+from bookkeeper.ledger_metadata.codec import LedgerMetadata
+from bookkeeper.ledger_metadata.layouts import UnknownLayout, parse_layout
+from bookkeeper.ledger_metadata.paths import LAYOUT
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.metadata_codec import LedgerMetadata
-from bookkeeper.paths import LAYOUT
-from bookkeeper.rack_data import MalformedRackData, parse_rack_data
-from bookkeeper.repair.auditor_votes import elected_auditor
+from bookkeeper.placement.rack_data import MalformedRackData, parse_rack_data
+from bookkeeper.repair.auditor.votes import elected_auditor
 from bookkeeper.repair.errors import RepairError
 from bookkeeper.repair.registered import COOKIES
 from cli.bookkeeper_cluster.cluster import Cluster, ClusterFailed
@@ -28,7 +28,7 @@ from cli.doctor.checks.bookies import Bookies, Ledgers, Replication
 from cli.doctor.checks.cluster import MetadataServers, Owner
 from cli.doctor.facts.network_probe import NO_ADDRESS, deaths_at, problems_at
 from managed_ledger.errors import ManagedLedgerError
-from managed_ledger.ledger.info import decode_info
+from managed_ledger.ledgers.info import decode_info
 from metadata.store import MetadataError, MetadataStore
 from metadata.zookeeper.connect_string import parse_service_uri, servers_of
 from ports.clock import RealClock
@@ -178,7 +178,7 @@ async def _bookies(store: MetadataStore, quorums: Quorums) -> Bookies:
 
 async def _address(cluster: Cluster, name: str) -> str:
     """The place where it registered itself; empty where nobody knows."""
-    from bookkeeper.network_bookies import address_in, decode_address
+    from bookkeeper.network.network_bookies import address_in, decode_address
 
     info = await cluster.service_info(name)
     where = address_in(name) if info is None else decode_address(name, info)

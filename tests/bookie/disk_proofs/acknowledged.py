@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from bookkeeper.network_bookie import NetworkBookie
-from ports.read_buffer import SharedRoom
+from bookkeeper.network.network_bookie import NetworkBookie
+from ports.network.read_buffer import SharedRoom
 from tests.bookie.runs import KEY, entries_of, sealed
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
 
 LEDGERS = 5

@@ -18,10 +18,10 @@ from bookie.bookie import Bookie
 from bookie.errors import BookieStartError
 from bookie.settings import BookieSettings
 from ports.clock import RealClock
-from ports.real_disk import RealDisk
+from ports.disk.real_disk import RealDisk
 from ports.rng import RealRng
 from tests.bookie.runs import KEY, entries_of, sealed
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 from wire.kernels.entries import first_damaged
 from wire.run import EntryRun
 

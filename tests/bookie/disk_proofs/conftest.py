@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 
 
 @pytest.fixture(scope="session")

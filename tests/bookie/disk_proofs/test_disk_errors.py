@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.network_bookie import NetworkBookie
+from bookkeeper.network.network_bookie import NetworkBookie
 from tests.bookie.disk_proofs.acknowledged import READ_BYTES_MAX, Load, Record, check, connected, writable_again
 from tests.bookie.disk_proofs.bookie_on_disk import BookieOnDisk
 from tests.bookie.disk_proofs.mounts import need_power_cuts
 from tests.bookie.disk_proofs.power_cuts import PowerCuts, power_cuts
 from tests.bookie.disk_proofs.system_call_errors import Injected, need_tracing
 from tests.bookie.runs import KEY, sealed
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 

@@ -11,7 +11,7 @@ import pytest
 from tests.bookie.disk_proofs.acknowledged import Load, Record, check, connected, writable_again
 from tests.bookie.disk_proofs.bookie_on_disk import BookieOnDisk
 from tests.bookie.disk_proofs.mounts import LoopMount, need_loop_mounts
-from wire.bookie_codes import BookieCode
+from wire.bookie.codes import BookieCode
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 

@@ -10,7 +10,7 @@ from bookie.bookie import Bookie
 from bookie.server.listener import BookieListener
 from bookie.server.settings import BookieServerSettings
 from tests.bookie.machines import Machine, on_machine
-from tests.wire.bookie_samples import frame
+from tests.wire.bookie.bookie_samples import frame
 from wire.generated import bookie_protocol_pb2 as api
 
 EOK, ENOLEDGER, ENOENTRY, EBADREQ, EIO, EUA, EBADVERSION, EFENCED, EREADONLY = 0, 1, 2, 100, 101, 102, 103, 104, 105

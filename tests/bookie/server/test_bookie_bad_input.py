@@ -12,7 +12,7 @@ from bookie.server.session import TICK_SECONDS, Session
 from bookie.server.settings import BookieServerSettings
 from tests.bookie.runs import KEY
 from tests.bookie.server.client import EBADREQ, EBADVERSION, EOK, Served, served
-from tests.wire.bookie_samples import add, batch_read, entry, frame, read
+from tests.wire.bookie.bookie_samples import add, batch_read, entry, frame, read
 from wire.errors import MalformedCommand
 from wire.generated import bookie_protocol_pb2 as api
 

@@ -5,7 +5,7 @@ import struct
 
 from tests.bookie.runs import KEY, sealed
 from tests.bookie.server.client import EFENCED, ENOENTRY, ENOLEDGER, EOK, EREADONLY, EUA, Client, Served, served
-from tests.wire.bookie_samples import add, batch_read, entry, frame, read
+from tests.wire.bookie.bookie_samples import add, batch_read, entry, frame, read
 from wire.bookie.availability import decode_availability
 from wire.generated import bookie_protocol_pb2 as api
 

@@ -16,7 +16,7 @@ from tests.bookie.runs import KEY
 from tests.bookie.server.client import EBADREQ, EOK, EUA, Client
 from tests.bookie.server.tls_site import Site, on_site, start_tls
 from tests.certificates import Authority, need_openssl
-from tests.wire.bookie_samples import add, batch_read, entry, frame, read
+from tests.wire.bookie.bookie_samples import add, batch_read, entry, frame, read
 from wire.generated import bookie_protocol_pb2 as api
 
 pytestmark = need_openssl

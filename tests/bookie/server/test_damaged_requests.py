@@ -15,8 +15,8 @@ from bookie.server.session import TICK_SECONDS
 from bookie.server.settings import BookieServerSettings
 from tests.bookie.runs import KEY
 from tests.bookie.server.client import EOK, Client, Served, served
-from tests.wire.bookie_samples import add, batch_read, entry, frame, read
-from wire.bookie_codes import BookieError
+from tests.wire.bookie.bookie_samples import add, batch_read, entry, frame, read
+from wire.bookie.codes import BookieError
 from wire.generated import bookie_protocol_pb2 as api
 
 OTHERS, OURS, UNKNOWN = 7, 8, 9

@@ -11,7 +11,7 @@ import pytest
 
 from bookie.server import local_reads
 from bookie.server.local_reads import LocalReads
-from ports import local_port
+from ports.network import local_port
 from tests.bookie.real_bookie import RealBookie
 from tests.bookie.runs import entries_of, sealed
 from tests.bookie.server.client import Served, served

@@ -14,11 +14,11 @@ import pytest
 
 from bookie.server.connection import BookieConnection
 from bookie.server.settings import BookieServerSettings
-from ports.rest import FRAMES_PER_TURN
+from ports.network.rest import FRAMES_PER_TURN
 from tests.bookie.server.client import Served, served
 from tests.broker.connection.peer import FakeTransport, settle
 from tests.cost import Counter
-from tests.wire.bookie_samples import KEY, add, batch_read, entry, frame, read
+from tests.wire.bookie.bookie_samples import KEY, add, batch_read, entry, frame, read
 from wire.bookie import version2
 from wire.generated import bookie_protocol_pb2 as api
 

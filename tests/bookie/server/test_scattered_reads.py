@@ -11,7 +11,7 @@ from bookie.storage.block_v1 import BLOCK_HEADER_BYTES, LOG_ALIGNMENT
 from tests.bookie.machines import SMALL
 from tests.bookie.runs import KEY, entries_of, sealed
 from tests.bookie.server.client import EIO, ENOENTRY, ENOLEDGER, EOK, Client, Served, served
-from tests.wire.bookie_samples import read
+from tests.wire.bookie.bookie_samples import read
 from wire.run import EntryRun
 
 STRIPES = 200

@@ -7,8 +7,8 @@ import pytest
 from bookie.server.security.certificate_roles import role_of
 from bookie.server.security.security import Security
 from bookie.server.security.settings import CERTIFICATE_ROLES, TLS_FACTORY, BookieSecuritySettings
+from ports.network.tls import BadTls
 from ports.settings import BadSetting, build_settings
-from ports.tls import BadTls
 from tests.certificates import Authority, need_openssl
 
 TLS = {

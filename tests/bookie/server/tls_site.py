@@ -16,7 +16,7 @@ from bookie.server.security.settings import CERTIFICATE_ROLES, TLS_FACTORY, Book
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings
 from ports.clock import RealClock
-from ports.real_disk import RealDisk
+from ports.disk.real_disk import RealDisk
 from ports.rng import RealRng
 from tests.bookie.server.client import Client
 from tests.certificates import Authority, Identity, trusting

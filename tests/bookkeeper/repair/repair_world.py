@@ -5,10 +5,9 @@ from collections.abc import Iterator, Mapping
 from random import Random
 
 from bookkeeper.client import BookKeeper
-from bookkeeper.ensemble import Quorum
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, decode_ledger_metadata
+from bookkeeper.ledger_metadata.paths import AVAILABLE, READ_ONLY, ledger_path
 from bookkeeper.ledgers import LedgerWriter
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, decode_ledger_metadata
-from bookkeeper.paths import AVAILABLE, READ_ONLY, ledger_path
 from bookkeeper.ports import BookieClient
 from bookkeeper.repair.auto_recovery import AutoRecovery
 from bookkeeper.repair.client import RepairClient
@@ -16,10 +15,11 @@ from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.ledger_repair import LedgerRepair
 from bookkeeper.repair.settings import RepairSettings
 from bookkeeper.settings import BookKeeperSettings
+from bookkeeper.write.quorum_tracker import Quorum
 from metadata.memory import MemoryStore, SharedTree
 from metadata.sessions import OneSession, Sessions
 from tests.bookkeeper.fake_bookies import FakeBookie, FixedClock, batch
-from wire.bookie_codes import BookieCode
+from wire.bookie.codes import BookieCode
 
 AWAY = dict.fromkeys(("add", "read", "fence"), BookieCode.ETOOMANYREQUESTS)
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.metadata_codec import LedgerState
-from bookkeeper.paths import ledger_path
-from bookkeeper.repair.auditor_votes import elected_auditor
+from bookkeeper.ledger_metadata.codec import LedgerState
+from bookkeeper.ledger_metadata.paths import ledger_path
+from bookkeeper.repair.auditor.votes import elected_auditor
 from bookkeeper.repair.settings import RepairSettings
-from bookkeeper.underreplication import AUDITOR_ELECTION, encode_vote
+from bookkeeper.repair.underreplication.tree import AUDITOR_ELECTION, encode_vote
 from metadata.memory import MemoryStore
 from metadata.sessions import SessionEvent, SessionListener
 from metadata.store import Operation, OutcomeUnknown, Put, Stat, StoreUnavailable

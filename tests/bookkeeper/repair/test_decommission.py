@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from bookkeeper.metadata_codec import LedgerMetadata, Segment
-from bookkeeper.registry import LedgerRegistry
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, Segment
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.decommission import decommission
 from bookkeeper.repair.errors import RepairError, RepairRefused
@@ -17,7 +17,7 @@ from metadata.memory import MemoryStore
 from tests.bookkeeper.fake_bookies import FixedClock, run
 from tests.bookkeeper.repair.repair_world import RepairWorld
 from tests.bookkeeper.repair.test_auto_recovery import QUICK, in_virtual_time
-from tests.bookkeeper.repair.test_underreplication_store import Marks
+from tests.bookkeeper.repair.underreplication.test_store import Marks
 
 METADATA = LedgerMetadata(2, 2, 2, (Segment(0, ("b1:3181", "b2:3181")),))
 

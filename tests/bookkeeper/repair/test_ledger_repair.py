@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.metadata_codec import LedgerState
-from bookkeeper.paths import ledger_path
+from bookkeeper.ledger_metadata.codec import LedgerState
+from bookkeeper.ledger_metadata.paths import ledger_path
 from bookkeeper.repair.ledger_repair import State
 from bookkeeper.repair.recover import recover
 from bookkeeper.repair.settings import RepairSettings
 from tests.bookkeeper.repair.repair_world import RepairWorld
 from tests.simulation.worlds import World, run
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
 
 Scenario = Callable[[World], Coroutine[Any, Any, None]]

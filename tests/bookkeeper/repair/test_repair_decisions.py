@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.ensemble import Quorum
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
-from bookkeeper.repair.auditor_votes import winning_vote
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment
+from bookkeeper.repair.auditor.lost_bookies import LostBookies
+from bookkeeper.repair.auditor.votes import winning_vote
 from bookkeeper.repair.backlog import HELD_MAX, Action, Backlog
 from bookkeeper.repair.fragments import (
     Fragment,
@@ -21,11 +21,11 @@ from bookkeeper.repair.fragments import (
     probed_entries,
     stored_ends,
 )
-from bookkeeper.repair.lost_bookies import LostBookies
 from bookkeeper.repair.plan import FragmentPlan, Lack, LedgerChanged, LedgerPlan, asked_copies, plan_repair, with_bookies
 from bookkeeper.repair.rate import ByteRate
 from bookkeeper.repair.spread import could_spread_more
-from bookkeeper.underreplication import HeldLedger
+from bookkeeper.repair.underreplication.tree import HeldLedger
+from bookkeeper.write.quorum_tracker import Quorum
 
 A, B, C, D = "a:1", "b:1", "c:1", "d:1"
 OPEN = LedgerMetadata(3, 2, 2, (Segment(0, (A, B, C)), Segment(10, (A, B, D))))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from broker.connection.producers.publish_gate import CONNECTION_BYTES_MAX, PublishGate, PublishMemory
 from broker.connection.requests.under_way import REQUESTS_MAX
 from broker.connection.settings import ConnectionSettings
-from ports.outbox import FLUSH_BYTES, HIGH_WATER_BYTES
+from ports.network.outbox import FLUSH_BYTES, HIGH_WATER_BYTES
 from tests.broker.connection.peer import TOPIC, Peer, a_peer, a_server, ack, message, play, send, settle
 from tests.broker.fake_topics import entry_run
 from wire.frames import encode

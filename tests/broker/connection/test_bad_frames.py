@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.connection.settings import ConnectionSettings
-from ports.read_buffer import READ_BYTES
+from ports.network.read_buffer import READ_BYTES
 from tests.broker.connection.peer import (
     TOPIC,
     Peer,

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.connection.settings import ConnectionSettings
-from ports import outbox
+from ports.network import outbox
 from tests.broker.connection.peer import (
     Peer,
     a_peer,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from broker.connection.consumers.consumers import IDS_PER_SLICE, RUN_IDS_PER_SLICE
-from ports.rest import FRAMES_PER_TURN
-from ports.starts import STARTS_PER_TURN
+from ports.loop.starts import STARTS_PER_TURN
+from ports.network.rest import FRAMES_PER_TURN
 from tests.broker.connection.peer import (
     TOPIC,
     Peer,

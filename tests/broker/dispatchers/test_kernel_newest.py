@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
-from bookkeeper.parts import NOT_TAKEN, Part
+from bookkeeper.write.parts import NOT_TAKEN, Part
 from broker.dispatchers.contract import (
     ConsumerAdded,
     ConsumerId,
@@ -25,7 +25,7 @@ from broker.dispatchers.contract import (
 from broker.dispatchers.machine import Machine
 from broker.topic.statistics.rates import DeliveryCounters
 from managed_ledger.cursor.acknowledgements import Acknowledgements
-from managed_ledger.ledger.sequence import LedgerSequence
+from managed_ledger.ledgers.sequence import LedgerSequence
 from tests.broker.dispatchers.test_newest_runs import LEDGER, Side, change_of_consumers, make
 from wire.generated.pulsar_api_pb2 import MessageMetadata
 from wire.kernels.delivery_rows import (

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator,
 from pyroaring import BitMap
 
 from bookkeeper.ledgers import Quorums
-from bookkeeper.parts import Part
+from bookkeeper.write.parts import Part
 from managed_ledger.contract import (
     EARLIEST,
     LATEST,

@@ -15,9 +15,9 @@ from broker.dispatchers.shared import SharedDispatcher
 from broker.topic.acknowledging import Acknowledging
 from broker.topic.contract import Acknowledgement
 from managed_ledger.cursor.acknowledgements import Acknowledgements
-from managed_ledger.cursor_driver import MemoryCursor
+from managed_ledger.cursor.cursor_driver import MemoryCursor
 from managed_ledger.errors import ManagedLedgerFenced
-from managed_ledger.ledger.sequence import LedgerSequence
+from managed_ledger.ledgers.sequence import LedgerSequence
 from tests.broker.topic.topic_world import ack_run
 from tests.cost import assert_linear, steps
 from wire.position import Position

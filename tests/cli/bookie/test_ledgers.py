@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from bookkeeper.ledger_layouts import FLAT, HIERARCHICAL, LedgerLayout
-from bookkeeper.metadata_codec import LedgerMetadata, Segment, encode_ledger_metadata
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, Segment, encode_ledger_metadata
+from bookkeeper.ledger_metadata.layouts import FLAT, HIERARCHICAL, LedgerLayout
 from cli.bookie.ledgers import ledgers_of_bookie
 from metadata.memory import MemoryStore
 from metadata.store import MetadataError

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.ranges import joined_ranges
-from bookkeeper.ensemble import Quorum
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment
+from bookkeeper.write.quorum_tracker import Quorum
 from cli.bookie.missing_entries import is_named, last_known_entry, missing_entries
 
 NAMES = tuple("abcdef")

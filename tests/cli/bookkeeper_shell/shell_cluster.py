@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerWriter
-from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.settings import BookKeeperSettings
 from metadata.zookeeper.kazoo_session import KazooSession
 from metadata.zookeeper.store import ZooKeeperStore

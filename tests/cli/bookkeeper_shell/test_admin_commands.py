@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.repair.underreplication_store import UnderreplicationStore
-from bookkeeper.underreplication import encode_lock, lock_path
+from bookkeeper.repair.underreplication.store import UnderreplicationStore
+from bookkeeper.repair.underreplication.tree import encode_lock, lock_path
 from metadata.zookeeper.store import ZooKeeperStore
 from ports.clock import RealClock
 from tests.cli.bookkeeper_shell.shell_cluster import Cluster, Shell, a_ledger, entry_ids, on_store, until

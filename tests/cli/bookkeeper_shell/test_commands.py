@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.client import BookKeeper
+from bookkeeper.ledger_metadata.paths import ledger_path
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.paths import ledger_path
 from metadata.zookeeper.store import ZooKeeperStore
 from tests.cli.bookkeeper_shell.shell_cluster import (
     Cluster,

@@ -14,7 +14,7 @@ from bookie.settings import BookieSettings
 from bookie.striped_bookie import make_bookie
 from cli.bookkeeper_shell.__main__ import main
 from ports.clock import RealClock
-from ports.real_disk import RealDisk
+from ports.disk.real_disk import RealDisk
 from ports.rng import RealRng
 from tests.bookie.runs import KEY, sealed
 

@@ -21,14 +21,14 @@ from cli.configuration.loading import Configuration, load_configuration
 from cli.configuration.verdicts import BOOKIE, BROKER, Verdict, effective_keys, judge
 from cli.proxy.server import SETTINGS as PROXY_SETTINGS
 from cli.standalone.server import SETTINGS as STANDALONE_SETTINGS
-from managed_ledger.ledger.rollover import RolloverLimits, rollover_limits
+from managed_ledger.append.rollover import RolloverLimits, rollover_limits
 from managed_ledger.settings import ManagedLedgerSettings
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from ports.rng import RealRng
 from ports.settings import BadSetting, fold
 from tests.started_process import ROOT
-from wire.digests import DigestType
+from wire.bookie.digests import DigestType
 
 FILE = Path(__file__).parents[1] / "apache" / "tuned-keys.txt"
 REFUSED = {

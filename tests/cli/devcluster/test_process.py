@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients.deployment.compose_cluster import free_network
 from tests.clients.python_client import names, publish, quiet_client, receive, until
-from tests.metadata.zookeeper_server import keep_classpath, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import keep_classpath, need_zookeeper
 from tests.started_process import ROOT, StartedProcess
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]

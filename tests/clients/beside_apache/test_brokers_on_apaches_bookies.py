@@ -16,7 +16,7 @@ from tests.clients.cluster_admin import FAILOVER_MS, owner_of, started_brokers
 from tests.clients.java_bookie_process import JavaBookieProcess, java_classpath, make_cluster
 from tests.clients.mixed_brokers import move
 from tests.clients.python_client import names, next_of, nothing_comes, publish, quiet_client, until
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 
 pytestmark = [
     pytest.mark.clients,

@@ -12,21 +12,21 @@ from urllib.request import urlopen
 import pytest
 
 from bookkeeper.client import BookKeeper
-from bookkeeper.ensemble import Quorum
-from bookkeeper.metadata_codec import LedgerState
-from bookkeeper.network_bookies import NetworkBookies
-from bookkeeper.reader import sound_entries
-from bookkeeper.registry import LedgerRegistry
+from bookkeeper.ledger_metadata.codec import LedgerState
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
+from bookkeeper.network.network_bookies import NetworkBookies
+from bookkeeper.read.reader import sound_entries
 from bookkeeper.repair.registered import registered_bookies
-from bookkeeper.repair.underreplication_store import UnderreplicationStore
+from bookkeeper.repair.underreplication.store import UnderreplicationStore
 from bookkeeper.settings import BookKeeperSettings
+from bookkeeper.write.quorum_tracker import Quorum
 from metadata.zookeeper.store import ZooKeeperStore
 from ports.clock import RealClock
 from ports.rng import RealRng
 from tests.metadata.conftest import open_on
 from tests.started_process import ROOT, StartedProcess, free_port
 from tests.toolchain import maven_classpath
-from wire.bookie_codes import BookieError
+from wire.bookie.codes import BookieError
 from wire.run import batch_of
 
 SECONDS_MAX = 150.0

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.client import BookKeeper
+from bookkeeper.ledger_metadata.passwords import master_key
 from bookkeeper.ledgers import LedgerError, LedgerUnreadable, LedgerWriter
-from bookkeeper.network_bookies import NetworkBookies
-from bookkeeper.passwords import master_key
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.settings import BookKeeperSettings
 from ports.rng import RealRng
 from tests.bookie.runs import sealed
 from tests.clients.bookie_process import BookieProcess
 from tests.metadata.conftest import open_on
-from wire.bookie_codes import BookieCode
+from wire.bookie.codes import BookieCode
 from wire.run import EntryBatch
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]

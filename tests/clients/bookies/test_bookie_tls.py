@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from bookie.server.security.settings import CERTIFICATE_ROLES, TLS_FACTORY
-from bookkeeper.ledger_layouts import LAYOUTS
-from bookkeeper.network_bookies import NetworkBookies
-from bookkeeper.network_link import AWAY
-from bookkeeper.registry import LedgerRegistry
+from bookkeeper.ledger_metadata.layouts import LAYOUTS
+from bookkeeper.ledger_metadata.registry import LedgerRegistry
+from bookkeeper.network.link import AWAY
+from bookkeeper.network.network_bookies import NetworkBookies
 from ports.rng import RealRng
 from tests.bookie.runs import KEY, entries_of, sealed
 from tests.certificates import Authority, Identity, need_openssl
 from tests.clients.bookie_process import BookieDidNotStart, BookieProcess
 from tests.clients.bookies.test_bookie_tls_network_client import settings_of
 from tests.metadata.conftest import open_on
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.started_process import free_port
 from tests.toolchain import QUICK_JAVA, maven_classpath
-from wire.bookie_codes import BookieCode, BookieError
+from wire.bookie.codes import BookieCode, BookieError
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240), need_openssl]
 

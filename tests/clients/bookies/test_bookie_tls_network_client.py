@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.network_bookie import NetworkBookie
+from bookkeeper.network.network_bookie import NetworkBookie
 from bookkeeper.security_settings import BookKeeperSecuritySettings
-from ports.read_buffer import SharedRoom
+from ports.network.read_buffer import SharedRoom
+from ports.network.tls import BadTls
 from ports.settings import BadSetting, build_settings
-from ports.tls import BadTls
 from tests.bookie.runs import KEY, entries_of, sealed
 from tests.bookie.server.tls_site import Site, on_site
 from tests.certificates import Authority, Identity, need_openssl
+from wire.bookie.codes import BookieCode, BookieError
 from wire.bookie.frames import framed
-from wire.bookie_codes import BookieCode, BookieError
 from wire.generated import bookie_protocol_pb2 as api
 
 pytestmark = need_openssl

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.client import BookKeeper
+from bookkeeper.ledger_metadata.codec import decode_ledger_metadata
+from bookkeeper.ledger_metadata.paths import ledger_path
 from bookkeeper.ledgers import LedgerError, LedgerWriter
-from bookkeeper.metadata_codec import decode_ledger_metadata
-from bookkeeper.network_bookies import NetworkBookies
-from bookkeeper.paths import ledger_path
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.settings import BookKeeperSettings
 from metadata.zookeeper.store import ZooKeeperStore
 from ports.rng import RealRng

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.client import BookKeeper
-from bookkeeper.network_bookies import NetworkBookies
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.settings import BookKeeperSettings
 from ports.rng import RealRng
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.bookies_under_fire import READ_BYTES_MAX, payload
 from tests.metadata.conftest import open_on
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from wire.run import batch_of
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]

@@ -10,16 +10,16 @@ from typing import NamedTuple
 import pytest
 
 from bookkeeper.client import BookKeeper
+from bookkeeper.ledger_metadata.codec import decode_ledger_metadata
+from bookkeeper.ledger_metadata.paths import ledger_path
 from bookkeeper.ledgers import LedgerWriter
-from bookkeeper.metadata_codec import decode_ledger_metadata
-from bookkeeper.network_bookies import NetworkBookies
-from bookkeeper.paths import ledger_path
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.settings import BookKeeperSettings
 from ports.rng import RealRng
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.java_bookie_process import JAVA, JavaBookieProcess, java_classpath, make_cluster
 from tests.metadata.conftest import open_on
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.toolchain import QUICK_JAVA, run_tool
 from wire.run import batch_of
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.bookie_process import BookieProcess
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.toolchain import run_tool
 
 pytestmark = pytest.mark.clients

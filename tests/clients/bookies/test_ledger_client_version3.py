@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.client import BookKeeper
+from bookkeeper.ledger_metadata.passwords import master_key
 from bookkeeper.ledgers import LedgerFenced
-from bookkeeper.network_bookies import NetworkBookies
-from bookkeeper.passwords import master_key
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.ports import BookieClient, ExtendedBookie
 from bookkeeper.settings import BookKeeperSettings
 from ports.rng import RealRng
@@ -20,10 +20,10 @@ from tests.bookie.runs import entries_of, sealed
 from tests.bookkeeper.fake_bookies import batch, payloads_of
 from tests.clients.bookie_process import BookieProcess
 from tests.metadata.conftest import open_on
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.toolchain import QUICK_JAVA, maven_classpath
-from wire.bookie_codes import BookieCode, BookieError
-from wire.digests import DigestType, lac_record
+from wire.bookie.codes import BookieCode, BookieError
+from wire.bookie.digests import DigestType, lac_record
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(180)]
 

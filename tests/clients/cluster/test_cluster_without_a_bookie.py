@@ -9,12 +9,12 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from bookkeeper.underreplication import LEDGERS
+from bookkeeper.repair.underreplication.tree import LEDGERS
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.bookies.test_bookies_and_network_client import client_of
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.python_client import names, publish, quiet_client, receive, until
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.started_process import DidNotStart
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]

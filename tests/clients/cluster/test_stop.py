@@ -11,7 +11,7 @@ import pytest
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.cluster_admin import by_owner, get, started_brokers
 from tests.clients.python_client import quiet_client, receive, until
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(240)]
 

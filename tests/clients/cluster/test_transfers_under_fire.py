@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.clients.cluster.transfers.running import transfers_under_fire
-from tests.metadata.zookeeper_server import need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import need_zookeeper
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]
 

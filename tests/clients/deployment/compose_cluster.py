@@ -14,7 +14,7 @@ import pytest
 
 from tests.clients.deployment.compose_file import Places, is_ours
 from tests.clients.python_client import until
-from tests.metadata.zookeeper_server import keep_classpath, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import keep_classpath, need_zookeeper
 from tests.started_process import READY_SECONDS_MAX, ROOT, StartedProcess
 
 SYSTEM = ("HOME", "LANG", "TMPDIR", "JAVA_HOME")

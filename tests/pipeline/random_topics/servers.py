@@ -8,7 +8,7 @@ from typing import Protocol
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.server_process import Ready, ServerProcess
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 
 from .admin import ask
 from .queries import Way

@@ -20,7 +20,7 @@ from tests.clients.apache_broker_process import ApacheBrokerProcess, apache_clas
 from tests.clients.java_bookie_process import JavaBookieProcess
 from tests.clients.python_client import names, published, until
 from tests.clients.server_process import Ready
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.pipeline.job_process import urls
 from tests.pipeline.spark_process import SparkProcess
 from tests.pipeline.written_topics import access, made, put

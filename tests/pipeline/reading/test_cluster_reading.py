@@ -25,7 +25,7 @@ from tests.clients.bookie_process import BookieProcess
 from tests.clients.cluster_admin import started_brokers
 from tests.clients.python_client import names
 from tests.clients.secured_brokers import SecuredCluster, cluster_settings, pipeline_options, token_file
-from tests.metadata.zookeeper_server import ZooKeeperProcess, need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, need_zookeeper
 from tests.pipeline.spark_process import SparkProcess
 
 pytestmark = [pytest.mark.clients, need_openssl, pytest.mark.timeout(900)]

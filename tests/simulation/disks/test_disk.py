@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ports.disk import Disk, File
+from ports.disk.disk import Disk, File
 from simulation.disks.sectors import SECTOR_BYTES, SectorFile
 from simulation.world.loop import SimulationFailure
 from tests.simulation.worlds import World, run

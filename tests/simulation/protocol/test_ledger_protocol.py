@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from bookkeeper.ensemble import Quorum, QuorumTracker, Verdict
+from bookkeeper.write.quorum_tracker import Quorum, QuorumTracker, Verdict
 from simulation.checks.history import Violation
 from simulation.protocol.__main__ import PROTOCOL_PLANTS, main, run_planted
 from simulation.protocol.exhaustive import Frozen, search
 from simulation.protocol.ledger_protocol import BOUNDS, check
-from wire.bookie_codes import BookieCode
+from wire.bookie.codes import BookieCode
 
 
 @pytest.mark.parametrize("name", sorted(BOUNDS))

@@ -4,7 +4,7 @@ from array import array
 
 import pytest
 
-from bookkeeper.metadata_codec import LedgerMetadata, Segment
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, Segment
 from simulation.checks.history import Violation
 from simulation.quorum.checker import HEADER_BYTES, QuorumChecker
 from wire.run import EntryRun

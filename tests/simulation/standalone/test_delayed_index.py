@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper.paths import ledger_path
+from bookkeeper.ledger_metadata.paths import ledger_path
 from broker.topic.contract import SubscriptionType
 from managed_ledger.contract import EARLIEST
 from managed_ledger.cursor.properties import APACHE_BUCKET, bucket_ledgers

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from bookkeeper.paths import ledger_path
+from bookkeeper.ledger_metadata.paths import ledger_path
 from broker.topic.contract import SubscriptionType
 from metadata.store import Delete
 from simulation.checks.history import Stop

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bookkeeper import together
+from bookkeeper.write import together
 from broker.connection.consumers import consumers
 from broker.connection.producers import producers
 from broker.topic.subscription import subscriptions

@@ -6,7 +6,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ....service.broker_service import BrokerService
 from ....service.load.loads import BrokerLoad, load_fields

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from metadata.paths import encode_name
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ....compaction.compacted_topic import COMPACTION_CURSOR
 from ....errors import BrokerError, ServerError

@@ -9,7 +9,7 @@ from typing import Any
 
 from metadata.paths import encode_name
 from metadata.store import MetadataStore
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ....service.broker_service import BrokerService
 from ....service.catalogue.namespaces import policies_path

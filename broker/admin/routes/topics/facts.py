@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from managed_ledger.contract import LATEST, LedgerFacts
 from metadata.paths import encode_name
-from ports.slices import in_slices
+from ports.loop.slices import in_slices
 
 from ....security.authorization.needs import Kind
 from ....service.broker_service import BrokerService

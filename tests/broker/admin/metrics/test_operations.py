@@ -24,7 +24,7 @@ from metadata.memory import MemoryStore, SharedTree
 from metadata.metered_store import MeteredStore
 from metadata.store import BadVersion, Delete, NoNode, Put
 from ports.clock import RealClock
-from ports.histogram import Histogram
+from ports.metrics.histogram import Histogram
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 from tests.broker.admin.metrics.test_metrics import T, parsed, scrape
 

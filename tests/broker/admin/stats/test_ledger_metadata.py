@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState, Segment, encode_ledger_metadata
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment, encode_ledger_metadata
 from broker.admin.stats.ledger_metadata import ledger_metadata_texts, safe_text
 from metadata.memory import MemoryStore
 from metadata.store import Put

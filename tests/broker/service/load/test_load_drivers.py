@@ -20,7 +20,7 @@ from broker.service.topic_name import NamespaceName, TopicName
 from broker.topic.statistics.topic_stats import TopicTraffic
 from metadata.store import MetadataError
 from ports.clock import RealClock
-from ports.machine_usage import MachineUse
+from ports.metrics.machine_usage import MachineUse
 from tests.broker.service.houses import TOPICS, House, a_cluster, play
 
 DEFAULT = NamespaceName("public", "default")

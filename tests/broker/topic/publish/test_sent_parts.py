@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from bookkeeper.parts import Part
+from bookkeeper.write.parts import Part
 from broker.errors import ServerError
 from broker.topic.publish.producer import TopicProducer
 from broker.topic.sent_part import SentPart

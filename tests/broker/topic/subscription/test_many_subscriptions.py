@@ -16,7 +16,7 @@ from broker.topic.non_persistent.opening import NonPersistentTopics
 from broker.topic.non_persistent.topic import NonPersistentTopic
 from broker.topic.subscription.consumer import TopicConsumer
 from broker.topic.topic import PersistentTopic
-from ports.slices import SLICE
+from ports.loop.slices import SLICE
 from tests.broker.topic.topic_world import SUBSCRIBE, ConsumerEnd, SetClock, TopicWorld, run, settle
 from tests.cost import Counter
 

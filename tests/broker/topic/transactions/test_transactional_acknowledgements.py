@@ -9,7 +9,7 @@ from broker.errors import BrokerError, ServerError
 from broker.topic.contract import Acknowledgement, SubscriptionType
 from broker.topic.subscription.consumer import TopicConsumer
 from managed_ledger.contract import ManagedLedgerError
-from ports.promise import Promise
+from ports.loop.promise import Promise
 from tests.broker.topic.topic_world import ConsumerEnd, ack_run, run
 from tests.broker.topic.transactions.transaction_world import ONE, THREE, TWO, TransactionWorld, body
 from tests.managed_ledger.ledger_world import NAME

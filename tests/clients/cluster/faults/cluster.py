@@ -11,7 +11,7 @@ from tests.bookie.disk_proofs.mounts import LoopMount, need_loop_mounts
 from tests.clients.cluster.faults.members import Member, ZooKeeperMember, autorecovery, bookie, broker, zookeeper
 from tests.clients.cluster.faults.network import Network, need_network
 from tests.clients.cluster.faults.schedule import SHAPE
-from tests.metadata.zookeeper_server import need_zookeeper
+from tests.metadata.zookeeper.zookeeper_server import need_zookeeper
 
 DISK_MEGABYTES = 400
 AUTORECOVERY = "autorecovery"

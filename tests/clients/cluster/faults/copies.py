@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Sequence
 from time import monotonic
 
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState
 from bookkeeper.ledgers import NoSuchLedger
-from bookkeeper.metadata_codec import LedgerMetadata, LedgerState
-from bookkeeper.network_bookie import NetworkBookie
+from bookkeeper.network.network_bookie import NetworkBookie
 from bookkeeper.repair.all_ledgers import all_ledger_ids
 from bookkeeper.repair.registered import registered_bookies
 from tests.clients.bookies.repaired_cluster import Observer, observing
-from wire.bookie_codes import BookieError
+from wire.bookie.codes import BookieError
 
 POLL_SECONDS = 0.5
 SHOWN_MAX = 5

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from tests.clients.cluster.faults.network import Network
-from tests.metadata.zookeeper_server import keep_classpath
+from tests.metadata.zookeeper.zookeeper_server import keep_classpath
 from tests.started_process import ROOT, DidNotStart, StartedProcess
 
 SESSION_MS = 4000

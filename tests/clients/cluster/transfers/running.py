@@ -21,7 +21,7 @@ from tests.clients.bookie_process import BookieProcess
 from tests.clients.broker_process import BrokerProcess
 from tests.clients.cluster_admin import NAMESPACE, get, owner_of, put, until_alone
 from tests.clients.python_client import until
-from tests.metadata.zookeeper_server import ZooKeeperProcess
+from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 from tests.started_process import END_SECONDS_MAX
 from tests.toolchain import maven_classpath
 

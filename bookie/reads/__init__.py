@@ -1,0 +1,1 @@
+"""A read's way in a bookie: memtables first, then entry logs."""

@@ -1,0 +1,50 @@
+"""PlacedEntries: where in entry logs entries of a ledger are, for who reads these files without the bookie."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bookie.adds.memtable import Memtable
+from bookie.reads.reading import first_newer
+from bookie.storage.block_v1 import BlockTable
+from bookie.storage.span import Span
+from bookie.storage.storage import LedgerStorage
+
+SPANS_AT_ONCE = 1024
+"""Whose tables are read together: of a striped ledger a span is a few entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedEntries:
+    """Of `table`'s block, which begins at `place` of the file, those from `first_entry_id` to before `end_entry_id`."""
+
+    path: str
+    place: int
+    table: BlockTable
+    first_entry_id: int
+    end_entry_id: int
+
+
+async def placed_entries(
+    storage: LedgerStorage, tables: Sequence[Memtable], ledger_id: int, ranges: Sequence[tuple[int, int]]
+) -> list[PlacedEntries]:
+    """Of each range [first, end) those that can be read there; nothing from the first entry on that a memtable has, which may
+    be newer."""
+    newer = first_newer(tables, ledger_id, -1)
+    wanted = [
+        (span, first, min(end, newer))
+        for first, end in ranges
+        for span in storage.sound_spans(ledger_id, first, min(end, newer))
+    ]
+    found = []
+    for start in range(0, len(wanted), SPANS_AT_ONCE):
+        part = wanted[start : start + SPANS_AT_ONCE]
+        of_part = await storage.tables(ledger_id, [span for span, _, _ in part])
+        for (span, first, end), table in zip(part, of_part, strict=True):
+            if table is not None:  # whoever asks the bookie itself for these is told what is wrong
+                found.append(_placed(storage.log_path(span), span, table, first, end))
+    return found
+
+
+def _placed(path: str, span: Span, table: BlockTable, first_entry_id: int, end_entry_id: int) -> PlacedEntries:
+    first, end = max(first_entry_id, span.first_entry_id), min(end_entry_id, span.last_entry_id + 1)
+    return PlacedEntries(path, span.offset, table, first, end)

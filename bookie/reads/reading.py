@@ -1,0 +1,103 @@
+"""Reading: one run out of memtables and spans, the newest of each entry. Pure but for the slices it hands on."""
+
+import struct
+from array import array
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from bookie.adds.memtable import Memtable
+from bookie.ranges import NO_ENTRY
+from wire.run import EntryRun
+from wire.run_parts import join
+
+GATHER_BYTES = 1 << 20
+"""A run smaller than this is put together with those that follow it: a reader pays per run."""
+_IDS = struct.Struct(">qq")
+_LAST_ADD_CONFIRMED = struct.Struct(">q")
+LAST_ADD_CONFIRMED_OFFSET = 16
+
+
+def slice_run(run: EntryRun, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+    """At least one entry; at most `count_max`, and `bytes_max` unless the first alone is larger."""
+    start = first_entry_id - run.first_entry_id
+    return run.entries(first_entry_id, stop_within(run.offsets, start, count_max, bytes_max) - start)
+
+
+def stop_within(offsets: "array[int]", start: int, count_max: int, bytes_max: int) -> int:
+    """The index after the last entry that is within the bounds, from the entry at `start` on, which always is."""
+    stop = min(start + max(1, count_max), len(offsets) - 1)
+    if offsets[stop] - offsets[start] > bytes_max:
+        stop = max(start + 1, bisect_right(offsets, offsets[start] + bytes_max, start + 1, stop + 1) - 1)
+    return stop
+
+
+def read_tables(
+    tables: Sequence[Memtable], ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int
+) -> EntryRun | None:
+    """From the newest table that has the first entry; None: no table has it."""
+    run = _newest(tables, ledger_id, first_entry_id, count_max, bytes_max)
+    if run is None or run.size_bytes >= GATHER_BYTES or run.count >= count_max:
+        return run
+    return _gather(run, tables, count_max, bytes_max)
+
+
+def _newest(tables: Sequence[Memtable], ledger_id: int, entry_id: int, count_max: int, bytes_max: int) -> EntryRun | None:
+    for place, table in enumerate(tables):
+        run = table.find(ledger_id, entry_id)
+        if run is not None:
+            ahead = first_newer(tables[:place], ledger_id, entry_id)
+            return slice_run(run, entry_id, min(count_max, ahead - entry_id), bytes_max)
+    return None
+
+
+def pick_tables(
+    tables: Sequence[Memtable], wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int
+) -> tuple[list[EntryRun], list[tuple[int, int]]]:
+    """Of these entries of these ledgers those that are in a table, a run each, within `bytes_max` in all; and those that are
+    in none."""
+    found: list[EntryRun] = []
+    others: list[tuple[int, int]] = []
+    for ledger_id, entry_ids in wanted:
+        for entry_id in entry_ids:
+            run = read_tables(tables, ledger_id, entry_id, 1, 1)
+            if run is None:
+                others.append((ledger_id, entry_id))
+            elif run.size_bytes <= bytes_max:
+                found.append(run)
+                bytes_max -= run.size_bytes
+    return found, others
+
+
+def first_newer(tables: Sequence[Memtable], ledger_id: int, entry_id: int) -> int:
+    """The first entry after `entry_id` that one of these newer tables holds."""
+    return min((table.first_after(ledger_id, entry_id) for table in tables), default=NO_ENTRY)
+
+
+def _gather(run: EntryRun, tables: Sequence[Memtable], count_max: int, bytes_max: int) -> EntryRun:
+    """`run` and what follows it, in one new buffer, up to GATHER_BYTES or so."""
+    runs, count, size = [run], run.count, run.size_bytes
+    limit = min(bytes_max, GATHER_BYTES)
+    while count < count_max and size < limit:
+        following = _newest(tables, run.ledger_id, runs[-1].last_entry_id + 1, count_max - count, limit - size)
+        if following is None or size + following.size_bytes > limit:
+            break
+        runs.append(following)
+        count += following.count
+        size += following.size_bytes
+    return run if len(runs) == 1 else join(runs)
+
+
+def is_what_it_says(run: EntryRun) -> bool:
+    """The first and the last entry carry the ids that the run gives them."""
+    offsets, ledger_id = run.offsets, run.ledger_id
+    return (
+        offsets[1] - offsets[0] >= run.header_bytes
+        and _IDS.unpack_from(run.buffer, offsets[0]) == (ledger_id, run.first_entry_id)
+        and _IDS.unpack_from(run.buffer, offsets[-2]) == (ledger_id, run.last_entry_id)
+    )
+
+
+def last_add_confirmed(run: EntryRun) -> int:
+    """As the header of the run's last entry has it."""
+    confirmed: int = _LAST_ADD_CONFIRMED.unpack_from(run.buffer, run.offsets[-2] + LAST_ADD_CONFIRMED_OFFSET)[0]
+    return confirmed

@@ -1,0 +1,1 @@
+"""Work on entry logs beside serving: garbage collection, compaction, scrub, over-replicated ledgers."""

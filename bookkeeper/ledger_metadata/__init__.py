@@ -1,0 +1,1 @@
+"""Metadata of ledgers: ids, paths, bytes in the metadata store, and versions."""

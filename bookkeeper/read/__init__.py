@@ -1,0 +1,1 @@
+"""Reading entries of closed ledgers and of ledgers that another client writes."""

@@ -1,0 +1,1 @@
+"""The auditor: election, lost bookies, and marking of ledgers that lack copies."""

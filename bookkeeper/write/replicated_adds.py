@@ -1,0 +1,356 @@
+"""ReplicatedAdds: the driver of `ensemble.QuorumTracker`. Hands runs to the bookies of an ensemble and replaces those that
+fail.
+
+A run goes to its bookies at once; its future completes when the tracker confirms its last entry, so that futures complete
+in the order of the entries however the bookies' answers come. The first failure that no replacement heals fails every
+pending and later append, in order. Whom to take, and where the new ensemble is stored before anything is sent to it, is the
+`Ensembles`' part. Bounds: so much is sent before it is confirmed (OUTSTANDING_...), what comes then waits, up to
+WAITING_RUNS_MAX, and then is refused. One change of the ensemble at a time, each with a time limit that the metadata store
+has; where there was nobody to take a place, nobody is looked for again for a while. A bookie that hangs is ended by its
+client's time-out, and an append that no quorum takes by `quorum_timeout_seconds`, if that is set.
+
+What is under way, and the parts of a ledger that is well, are `CountedAdds`' part.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+from bookkeeper.ledgers import LedgerClosed, LedgerError, LedgerFenced
+from bookkeeper.ports import BookieClient, MixingBookie
+from bookkeeper.write.counted_adds import CountedAdds, Route
+from bookkeeper.write.parts import AppendedRun, Part
+from bookkeeper.write.quorum_tracker import Quorum, Send, Verdict
+from ports.loop.promise import listen, promises
+from wire.bookie.codes import BookieCode, BookieError
+from wire.run import EntryRun
+
+WAITING_RUNS_MAX = 100_000
+LOOK_AGAIN_SECONDS = 1.0
+LOOK_AGAIN_SECONDS_MAX = 60.0
+"""After so long a place that nobody could take may have a change again; each time twice as long."""
+
+
+class Ensembles(Protocol):
+    """Where bookies come from, and where it is written down who has what."""
+
+    def with_replacements(self, first_entry_id: int, ensemble: tuple[str, ...], failed: Sequence[int]) -> tuple[str, ...]:
+        """For the entries from `first_entry_id` on: the ensemble with others at as many of the failed indexes as can be
+        had; the same one when there is nobody."""
+
+    async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> None:
+        """Durably: the bookies of the entries from `first_entry_id` on. LedgerError, LedgerFenced: nothing may be sent to
+        them."""
+
+    def on_failed(self, bookie: str) -> None:
+        """It is to be replaced: one failure, however many adds were under way. Not for a refusal that is final."""
+
+
+class ReplicatedAdds(CountedAdds):
+    """The adds of one ledger by one client. `bookies` are looked up when they join."""
+
+    __slots__ = (
+        "_bookies",
+        "_changing",
+        "_clients",
+        "_ensemble",
+        "_ensembles",
+        "_is_finished",
+        "_look_again_at",
+        "_look_again_seconds",
+        "_master_key",
+        "_promise",
+        "_recovery",
+        "_unheeded",
+        "_waiting",
+    )
+
+    def __init__(
+        self,
+        ledger_id: int,
+        quorum: Quorum,
+        ensemble: tuple[str, ...],
+        bookies: Mapping[str, BookieClient],
+        ensembles: Ensembles,
+        master_key: bytes,
+        *,
+        last_confirmed: int = -1,
+        recovery: bool = False,
+        delays_change: bool = False,
+        quorum_timeout_seconds: float = 0.0,
+    ) -> None:
+        super().__init__(ledger_id, quorum, last_confirmed, quorum_timeout_seconds, delays_change=delays_change)
+        self._ensemble, self._bookies = ensemble, bookies
+        self._ensembles, self._master_key, self._recovery = ensembles, master_key, recovery
+        self._promise = promises(self._loop)
+        self._clients = {seat: self._client(name) for seat, name in enumerate(ensemble)}
+        self.route = self._new_route()
+        self._waiting: deque[Part] = deque()
+        """Those of the pending ones that the tracker does not know yet."""
+        self._look_again_at, self._look_again_seconds = 0.0, LOOK_AGAIN_SECONDS
+        self._changing: asyncio.Task[None] | None = None
+        self._unheeded: BookieError | None = None
+        """The newest failure that found a change under way."""
+        self._is_finished = False
+
+    @property
+    def clients(self) -> Sequence[BookieClient]:
+        """Of the ensemble, in no order."""
+        return list(self._clients.values())
+
+    def append(self, run: EntryRun) -> "asyncio.Future[EntryRun]":
+        """Entries in order, each once. Fails with LedgerError: LedgerFenced, or LedgerClosed after the first failure."""
+        future: asyncio.Future[EntryRun] = self._promise()
+        if self.failure is not None:
+            future.set_exception(self._refusal(self.failure))
+            return future
+        if self._counts:
+            self._track_all()
+        appended = AppendedRun(run, future, self._loop.time())
+        self._pending.append(appended)
+        self._waiting.append(appended)
+        self._send_waiting()
+        if self._quorum_timeout and self._late_timer is None:
+            self._start_timer()
+        return future
+
+    @property
+    def is_full(self) -> bool:
+        """No more shall be appended now."""
+        return len(self._waiting) >= WAITING_RUNS_MAX
+
+    def _send_waiting(self) -> None:
+        waiting = self._waiting
+        while waiting and self.failure is None and self._has_room(waiting[0]):
+            appended = waiting.popleft()
+            run = appended.run()
+            self._outstanding_entries += appended.count
+            self._outstanding_bytes += appended.size_bytes
+            for send in self._tracker.on_append(run.first_entry_id, appended.count):
+                self._send(send, run)
+
+    async def finish(self) -> None:
+        """Until nothing is pending and no change is under way; what comes after that is not listened to. Raises the failure."""
+        if self._pending:
+            drained = self._loop.create_future()
+            self._when_drained.append(drained)
+            await drained
+        self._is_finished = True
+        self._stop_timer()
+        if self._changing is not None:
+            await asyncio.wait([self._changing])
+        if self.failure is not None:
+            raise self.failure
+
+    def abandon(self) -> None:
+        """Nobody waits any more."""
+        self._is_finished = True
+        self._stop_timer()
+        if self._changing is not None:
+            self._changing.cancel()
+
+    def _send(self, send: Send, run: EntryRun) -> None:
+        part = run if self._has_whole_runs else run.entries(send.first_entry_id, send.count)
+        for seat in send.seats:
+            answer = self._clients[seat].add(part, self._master_key, recovery=self._recovery)
+            listen(answer, partial(self._on_answer, send.piece, seat))
+
+    def _on_answer(self, piece: int, seat: int, answer: "asyncio.Future[None]") -> None:
+        error = answer.exception() if not answer.cancelled() else BookieError(BookieCode.EIO, self._ledger_id, "cancelled")
+        if error is not None:
+            if self._counts:
+                self._track_all()
+            self._on_error(piece, seat, error)
+        elif self._tracker.on_stored(piece, seat):
+            self._complete()
+
+    def _on_error(self, piece: int, seat: int, error: BaseException) -> None:
+        if isinstance(error, BookieError):
+            self._on_failed(piece, seat, error)
+        else:
+            self._fail_all(LedgerError(f"ledger {self._ledger_id}: {error!r}"))
+            raise error
+
+    def _on_failed(self, piece: int, seat: int, error: BookieError) -> None:
+        index = self._tracker.index_of(seat)
+        if index is None or self._is_finished:
+            return
+        if self._look_again_at and self._loop.time() >= self._look_again_at:
+            self._look_again_at = 0.0
+            self._tracker.on_patience_ended()
+        match self._tracker.on_failed(piece, seat, error.code):
+            case Verdict.ENDED:
+                self._fail(error)
+            case Verdict.CHANGE:
+                self._ensembles.on_failed(self._ensemble[index])
+                if self._changing is None:
+                    self._replace(error)
+                else:
+                    self._unheeded = error
+
+    def _new_route(self) -> Route | None:
+        if self._recovery or not self._has_whole_runs:
+            return None
+        seats = tuple(self._tracker.seats)
+        takers = []
+        for seat in seats:
+            bookie = self._clients[seat]
+            taker = bookie.mixing_for(self._ledger_id) if isinstance(bookie, MixingBookie) else None
+            if taker is None:
+                return None
+            takers.append(taker)
+        return Route(self._master_key, seats, tuple(takers))
+
+    def _may_track(self) -> bool:
+        return not self._waiting and self.failure is None and self._changing is None and self._tracker.takes_more
+
+    # Changing the ensemble
+
+    def _replace(self, error: BookieError) -> None:
+        """At once when there is nobody: a cluster that has no spare bookies shall not pause at each failure."""
+        leaving = self._tracker.leaving
+        if self._with_replacements(leaving) == self._ensemble:
+            self._keep(leaving, error)
+            return
+        self._changing = self._loop.create_task(self._change(error), name=f"ensemble change of ledger {self._ledger_id}")
+        self._changing.add_done_callback(self._on_change_ended)
+
+    async def _change(self, error: BookieError) -> None:
+        while (leaving := self._tracker.leaving) and self.failure is None and not self._is_finished:
+            ensemble = self._with_replacements(leaving)
+            if ensemble == self._ensemble:
+                self._keep(leaving, error)
+                return
+            try:
+                await self._ensembles.store(self._tracker.last_confirmed + 1, ensemble)
+            except LedgerError as failure:
+                self._fail_all(failure)
+                return
+            if self.failure is None:
+                self._apply(ensemble, leaving, error)
+
+    def _apply(self, ensemble: tuple[str, ...], leaving: Sequence[int], error: BookieError) -> None:
+        index_of = self._tracker.index_of
+        replaced = [
+            seat for seat in leaving if (index := index_of(seat)) is not None and ensemble[index] != self._ensemble[index]
+        ]
+        self._ensemble = ensemble
+        self._look_again_seconds = LOOK_AGAIN_SECONDS
+        kept = [seat for seat in leaving if seat not in replaced]
+        changed = self._tracker.on_changed(replaced, kept)
+        if kept:
+            self._look_again_later()
+        for seat in replaced:
+            del self._clients[seat]
+        for index, seat in changed.seats.items():
+            self._clients[seat] = self._client(ensemble[index])
+        self.route = self._new_route()
+        self._send_again(changed.sends)
+        self._settle(error)
+
+    def _send_again(self, sends: Sequence[Send]) -> None:
+        parts = iter(list(self._pending))
+        part = next(parts, None)
+        for send in sends:
+            while part is not None and part.last_entry_id < send.first_entry_id:
+                part = next(parts, None)
+            assert part is not None
+            self._send(send, part.run())
+
+    def _with_replacements(self, leaving: Sequence[int]) -> tuple[str, ...]:
+        indexes = [index for seat in leaving if (index := self._tracker.index_of(seat)) is not None]
+        return self._ensembles.with_replacements(self._tracker.last_confirmed + 1, self._ensemble, indexes)
+
+    def _keep(self, seats: Sequence[int], error: BookieError) -> None:
+        self._tracker.on_kept(seats)
+        self._look_again_later()
+        self._settle(error)
+
+    def _look_again_later(self) -> None:
+        self._look_again_at = self._loop.time() + self._look_again_seconds
+        self._look_again_seconds = min(2 * self._look_again_seconds, LOOK_AGAIN_SECONDS_MAX)
+
+    def _settle(self, error: BookieError) -> None:
+        """What the tracker decided about all that is pending."""
+        self._complete()
+        if self._tracker.failure is not None:
+            self._fail(error)
+
+    def _on_change_ended(self, change: "asyncio.Task[None]") -> None:
+        self._changing = None
+        if change.cancelled():
+            self._fail_all(LedgerError(f"ledger {self._ledger_id}: the change of its ensemble was cancelled"))
+        elif (error := change.exception()) is not None:
+            self._fail_all(LedgerError(f"ledger {self._ledger_id}: {error!r}"))
+            raise error
+        elif self._unheeded is not None and self._tracker.leaving and self.failure is None and not self._is_finished:
+            self._replace(self._unheeded)  # it failed after the change had looked for the last time
+
+    # Completing and failing
+
+    def _complete(self) -> None:
+        assert not self._counts, "what was counted since would be taken back"
+        pending, last = self._pending, self._tracker.last_confirmed
+        self.last_confirmed = last
+        while pending and pending[0].last_entry_id <= last:
+            part = pending.popleft()
+            self._outstanding_entries -= part.count
+            self._outstanding_bytes -= part.size_bytes
+            part.stored()
+        if self._waiting:
+            self._send_waiting()
+        if pending:
+            return
+        is_well = self.failure is None and self._changing is None and self._tracker.is_at_rest
+        self._counts = self._has_whole_runs and is_well
+        if self._when_drained:
+            self._tell_drained()
+
+    def _fail(self, error: BookieError) -> None:
+        what = f"ledger {self._ledger_id} at entry {self._tracker.last_confirmed + 1}: {error}"
+        self._fail_all(LedgerFenced(what) if error.code == BookieCode.EFENCED else LedgerError(what))
+
+    def _fail_all(self, failure: LedgerError) -> None:
+        if self._counts:
+            self._track_all()
+        if self.failure is None:
+            self.failure = failure
+        self._waiting.clear()
+        self._stop_timer()
+        while self._pending:
+            self._pending.popleft().fail(self._loop, type(failure)(*failure.args))
+        self._tell_drained()
+
+    def _refusal(self, failure: LedgerError) -> LedgerError:
+        if isinstance(failure, LedgerFenced):
+            return LedgerFenced(*failure.args)
+        return LedgerClosed(f"ledger {self._ledger_id} takes no more entries: {failure}")
+
+    def _client(self, name: str) -> BookieClient:
+        return self._bookies.get(name) or AbsentBookie(name)
+
+
+class AbsentBookie:
+    """A bookie that nobody knows where to find: everything fails. Satisfies `BookieClient`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.set_exception(self._error(run.ledger_id))
+        return future
+
+    async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
+        raise self._error(ledger_id)
+
+    async def fence(self, ledger_id: int, master_key: bytes) -> bytes:
+        raise self._error(ledger_id)
+
+    async def last_entry_id(self, ledger_id: int) -> int:
+        raise self._error(ledger_id)
+
+    def _error(self, ledger_id: int) -> BookieError:
+        return BookieError(BookieCode.EIO, ledger_id, f"{self._name} is not available")

@@ -1,0 +1,51 @@
+"""Who hears of the end of an append: a future, or the source of a part. Holds nothing."""
+
+import asyncio
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from bookkeeper.write.parts import Part
+from managed_ledger.errors import ManagedLedgerError
+from wire.run import EntryBatch, EntryRun
+
+Answer: TypeAlias = "asyncio.Future[EntryRun] | Part"
+"""Of a part, the part."""
+
+
+class Append(NamedTuple):
+    """A batch that is appended, who hears of its end, and when it came. A part is its own append and answer."""
+
+    batch: EntryBatch
+    answer: Answer
+    began: float
+
+
+def answered_by(append: Append | Part) -> Answer:
+    return append if isinstance(append, Part) else append.answer
+
+
+def sent_again(batch: EntryBatch, append: Append | Part) -> Append:
+    """What was appended and not stored, with room for new ids. Its time goes on."""
+    return Append(batch, answered_by(append), append.began)
+
+
+class PartSource(Protocol):
+    """`Part.source` of the parts that a managed ledger takes."""
+
+    def part_stored(self, part: Any) -> None:
+        """Stored where its ids say. Must not raise."""
+
+    def part_failed(self, part: Any, error: BaseException) -> None:
+        """As an append whose future fails with this error. Must not raise."""
+
+
+def tell_failure(answer: Answer, failure: ManagedLedgerError) -> None:
+    """An append has failed: each hears of it with an exception of its own."""
+    if isinstance(answer, Part):
+        answer.source.part_failed(answer, again(failure))
+    elif not answer.done():
+        answer.set_exception(again(failure))
+
+
+def again(failure: ManagedLedgerError) -> ManagedLedgerError:
+    """Of the same kind, for another future: an exception object belongs to one."""
+    return type(failure)(*failure.args)

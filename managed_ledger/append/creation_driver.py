@@ -1,0 +1,39 @@
+"""LedgerCreation: makes the next ledger of a managed ledger and lists it. Only then may it be used.
+
+A ledger that could not be listed because another owner wrote the list is deleted again.
+"""
+
+from bookkeeper.ledgers import DEFAULT_QUORUMS, LedgerError, LedgerStore, LedgerWriter
+from managed_ledger.errors import AppendRefused, ManagedLedgerFenced
+
+from ..ledgers.deletion_driver import LedgerDeletion
+from ..ledgers.metadata_driver import LogMetadata
+
+
+class LedgerCreation:
+    """Opens the sequence's next ledger."""
+
+    def __init__(self, metadata: LogMetadata, ledgers: LedgerStore, deletion: LedgerDeletion) -> None:
+        self._metadata = metadata
+        self._ledgers = ledgers
+        self._deletion = deletion
+        self.quorums = DEFAULT_QUORUMS
+        """Of the next ones."""
+
+    async def begin(self) -> LedgerWriter:
+        """AppendRefused: bookies take none now, and nothing has changed. ManagedLedgerError."""
+        name = self._metadata.name
+        custom = {"application": b"pulsar", "component": b"managed-ledger", "pulsar/managed-ledger": name.encode()}
+        try:
+            writer = await self._ledgers.create(custom, self.quorums)
+        except LedgerError as error:
+            raise AppendRefused(f"{name}: a ledger could not be made: {error}") from error
+        self._metadata.sequence.open(writer.ledger_id)
+        try:
+            await self._metadata.write()
+        except ManagedLedgerFenced:
+            if writer.ledger_id not in self._metadata.listed:
+                await self._deletion.delete_unlisted(writer.ledger_id)
+            raise
+        self._deletion.start()
+        return writer

@@ -1,0 +1,30 @@
+"""What a cursor needs of its managed ledger, and where a reader's place puts its mark."""
+
+from typing import TYPE_CHECKING, Protocol
+
+from wire.position import Position
+
+from ..errors import ManagedLedgerFenced
+from ..ledgers.sequence import LedgerSequence
+
+if TYPE_CHECKING:
+    from .cursor_driver import MemoryCursor
+
+
+class CursorHost(Protocol):
+    """The managed ledger."""
+
+    @property
+    def sequence(self) -> LedgerSequence: ...
+    def mark_moved(self, old: Position, new: Position) -> None: ...
+    def went_back(self, cursor: "MemoryCursor") -> None: ...
+    def fenced(self, error: ManagedLedgerFenced) -> None: ...
+    def cursor_closed(self, cursor: "MemoryCursor") -> None: ...
+
+
+def before(sequence: LedgerSequence, position: Position) -> Position:
+    """Where mark-delete is for a reader whose first entry is `position`, clamped to what there is."""
+    last = sequence.last_confirmed
+    if position > last:
+        return last
+    return sequence.previous_position(position)

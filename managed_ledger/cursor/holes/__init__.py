@@ -1,0 +1,1 @@
+"""Holes: entries acknowledged beyond mark-delete, in memory, and as segments in a cursor ledger."""

@@ -1,0 +1,299 @@
+"""RealDisk: the machine's file system behind `ports.disk.disk.Disk`.
+
+Owns one thread per lane. A lane's thread takes its jobs in order; everything it finishes while the event loop is busy is
+handed back with one wake-up. Nothing here retries: an error is the `OSError` of the system call.
+Bounds: a lane holds at most one job per awaiting caller, so that what waits is bounded by the callers (a journal has one write
+in flight); lanes are few and named by the caller, and live until `close`. A cancelled caller does not stop its job: buffers
+must stay unchanged until the lane is through with them, so drivers do not cancel writes.
+"""
+
+import asyncio
+import errno
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from ports.disk.direct_io import UNSUPPORTED, DirectMemory, read_all_direct, read_direct, write_direct
+from ports.disk.disk import Buffer, DiskUsage, File
+from ports.loop.promise import Promise
+from ports.loop.turn import turn_of
+
+T = TypeVar("T")
+Job = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
+
+BUFFERS_MAX = os.sysconf("SC_IOV_MAX")
+"""How many buffers one pwritev takes."""
+DIRECTORY_LANE = ""
+
+
+class _Lane:
+    """A thread with a queue of blocking calls.
+
+    Both sides wake one another through eventfds: writing to one releases the interpreter's lock, so that whoever wakes up finds
+    it free. A queue of Python's, and the loop's `call_soon_threadsafe`, hold it meanwhile: twice as many switches of threads.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._turn = turn_of(self._loop)
+        self._jobs: deque[Job | None] = deque()
+        self._finished: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
+        self._told = False
+        self.memory = DirectMemory()
+        self._asking, self._telling = os.eventfd(0, os.EFD_CLOEXEC), os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._loop.add_reader(self._telling, self._on_told)
+        self._thread = threading.Thread(target=self._work, name=f"disk-{name or 'files'}", daemon=True)
+        self._thread.start()
+
+    def submit(self, call: Callable[..., T], *arguments: Any) -> Promise[T]:
+        promise: Promise[T] = Promise(loop=self._loop)
+        self._ask((promise, call, arguments))
+        return promise
+
+    def _ask(self, job: Job | None) -> None:
+        self._jobs.append(job)
+        os.eventfd_write(self._asking, 1)
+
+    def stop(self) -> None:
+        """Let the thread finish what waits, then end it."""
+        self._ask(None)
+        self._thread.join()
+        if not self._loop.is_closed():
+            self._loop.remove_reader(self._telling)
+            self._loop.call_soon(self._deliver)  # what was done in the end
+        os.close(self._asking)
+        os.close(self._telling)
+
+    def _work(self) -> None:
+        while True:
+            os.eventfd_read(self._asking)
+            while self._jobs:
+                job = self._jobs.popleft()
+                if job is None:
+                    return
+                self._do(*job)
+                del job  # a waiting thread must not keep the last buffers alive
+
+    def _do(self, future: "asyncio.Future[Any]", call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        try:
+            self._finished.append((future, call(*arguments), None))
+        except BaseException as error:  # noqa: BLE001  # whatever it is, the caller that awaits the job must get it
+            self._finished.append((future, None, error))
+        if not self._told:
+            self._told = True
+            os.eventfd_write(self._telling, 1)
+
+    def _on_told(self) -> None:
+        os.eventfd_read(self._telling)
+        self._deliver()
+
+    def _deliver(self) -> None:
+        self._told = False  # before draining: a job that finishes from here on tells again
+        with self._turn:
+            while self._finished:
+                future, result, error = self._finished.popleft()
+                if future.done():
+                    continue  # its caller was cancelled
+                if error is None:
+                    future.set_result(result)
+                else:
+                    future.set_exception(error)
+
+
+class RealFile:
+    """An open file; satisfies `ports.disk.disk.File`."""
+
+    def __init__(self, path: str, descriptor: int, lane: _Lane) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._lane = lane
+        self._is_synced = False
+        """All that was asked of it until now is made durable; what its opener finds in it may not be."""
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    async def write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> None:
+        await self.begin_write(offset, buffers, sync=sync)
+
+    def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> Promise[None]:
+        write = _write_synced if sync and self._is_synced else _write
+        self._is_synced = sync
+        return self._lane.submit(write, self._descriptor, offset, buffers, sync)
+
+    async def read(self, offset: int, size: int) -> bytes:
+        return await self._lane.submit(_read, self._descriptor, offset, size)
+
+    async def read_piece(self, offset: int, size: int) -> Buffer:
+        return await self.read(offset, size)
+
+    async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        return await self._lane.submit(_read_all, self._descriptor, places)
+
+    async def sync(self) -> None:
+        self._is_synced = True
+        await self._lane.submit(os.fdatasync, self._descriptor)
+
+    async def allocate(self, size: int) -> None:
+        self._is_synced = False
+        await self._lane.submit(_allocate, self._descriptor, size)
+
+    async def truncate(self, size: int) -> None:
+        self._is_synced = False
+        await self._lane.submit(os.ftruncate, self._descriptor, size)
+
+    async def close(self) -> None:
+        """Closing twice is fine."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            await self._lane.submit(os.close, descriptor)
+
+
+class DirectFile(RealFile):
+    """An open file that bypasses the page cache."""
+
+    def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> Promise[None]:
+        return self._lane.submit(write_direct, self._lane.memory, self._descriptor, offset, buffers, sync)
+
+    async def read(self, offset: int, size: int) -> bytes:
+        return bytes(await self.read_piece(offset, size))
+
+    async def read_piece(self, offset: int, size: int) -> Buffer:
+        return await self._lane.submit(read_direct, self._lane.memory, self._descriptor, offset, size)
+
+    async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
+        return await self._lane.submit(read_all_direct, self._lane.memory, self._descriptor, places)
+
+
+class RealDisk:
+    """The machine's file system; satisfies `ports.disk.disk.Disk`. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, _Lane] = {}
+
+    async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> File:
+        worker = self._lane(lane)
+        if direct:
+            try:
+                return DirectFile(path, await worker.submit(_open, path, create, os.O_DIRECT), worker)
+            except OSError as error:
+                if error.errno not in UNSUPPORTED:
+                    raise
+        return RealFile(path, await worker.submit(_open, path, create), worker)
+
+    async def list_directory(self, path: str) -> list[str]:
+        return sorted(await self._lane(DIRECTORY_LANE).submit(os.listdir, path))
+
+    async def make_directories(self, path: str) -> None:
+        await self._lane(DIRECTORY_LANE).submit(_make_directories, path)
+
+    async def exists(self, path: str) -> bool:
+        return await self._lane(DIRECTORY_LANE).submit(os.path.lexists, path)
+
+    async def rename(self, old: str, new: str) -> None:
+        await self._lane(DIRECTORY_LANE).submit(os.replace, old, new)
+
+    async def remove(self, path: str) -> None:
+        await self._lane(DIRECTORY_LANE).submit(os.remove, path)
+
+    async def sync_directory(self, path: str) -> None:
+        await self._lane(DIRECTORY_LANE).submit(_sync_directory, path)
+
+    async def usage(self, path: str) -> DiskUsage:
+        return await self._lane(DIRECTORY_LANE).submit(_usage, path)
+
+    def close(self) -> None:
+        """End the threads, after what they have waiting. Closing twice is fine."""
+        lanes, self._lanes = self._lanes, {}
+        for lane in lanes.values():
+            lane.stop()
+
+    def _lane(self, name: str) -> _Lane:
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = self._lanes[name] = _Lane(name)
+        return lane
+
+
+def _open(path: str, create: bool, flags: int = 0) -> int:
+    return os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0) | flags, 0o640)
+
+
+def _write(descriptor: int, offset: int, buffers: Sequence[Buffer], sync: bool) -> None:
+    size = sum(map(len, buffers))
+    if len(buffers) > BUFFERS_MAX or (written := os.pwritev(descriptor, buffers, offset)) != size:
+        written = 0 if len(buffers) > BUFFERS_MAX else written
+        _write_rest(descriptor, offset, buffers, written)
+    if sync:
+        os.fdatasync(descriptor)
+
+
+def _write_synced(descriptor: int, offset: int, buffers: Sequence[Buffer], sync: bool) -> None:
+    """As `_write` with `sync`, in one call of the system, to a file in which nothing else waits to be made durable."""
+    size = sum(map(len, buffers))
+    try:
+        if len(buffers) <= BUFFERS_MAX and os.pwritev(descriptor, buffers, offset, os.RWF_DSYNC) == size:
+            return
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+    _write(descriptor, offset, buffers, sync)
+
+
+def _write_rest(descriptor: int, offset: int, buffers: Sequence[Buffer], written: int) -> None:
+    """What a short pwritev, or more buffers than one call takes, leaves to be written."""
+    rest = deque(memoryview(buffer) for buffer in buffers)
+    done = written
+    while True:
+        while rest and written >= len(rest[0]):
+            written -= len(rest.popleft())
+        if not rest:
+            return
+        rest[0] = rest[0][written:]
+        written = os.pwritev(descriptor, [rest[index] for index in range(min(len(rest), BUFFERS_MAX))], offset + done)
+        if written == 0:
+            raise OSError(errno.EIO, "the file system took no bytes")
+        done += written
+
+
+def _read(descriptor: int, offset: int, size: int) -> bytes:
+    data = os.pread(descriptor, size, offset)
+    if len(data) == size or not data:
+        return data
+    parts = [data]  # a short read: the end of the file, or a signal
+    done = len(data)
+    while done < size and (data := os.pread(descriptor, size - done, offset + done)):
+        parts.append(data)
+        done += len(data)
+    return b"".join(parts)
+
+
+def _read_all(descriptor: int, places: Sequence[tuple[int, int]]) -> list[bytes]:
+    return [_read(descriptor, offset, size) for offset, size in places]
+
+
+def _allocate(descriptor: int, size: int) -> None:
+    os.posix_fallocate(descriptor, 0, size)
+
+
+def _make_directories(path: str) -> None:
+    os.makedirs(path, exist_ok=True)
+
+
+def _sync_directory(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _usage(path: str) -> DiskUsage:
+    answer = os.statvfs(path)
+    return DiskUsage(answer.f_frsize * answer.f_blocks, answer.f_frsize * answer.f_bavail)

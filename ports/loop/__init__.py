@@ -1,0 +1,1 @@
+"""Work on the event loop: turns, slices, promises, and work side by side."""

@@ -1,0 +1,1 @@
+"""What metrics count: histograms, operation statistics, usage of the machine."""

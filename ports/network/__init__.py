@@ -1,0 +1,1 @@
+"""Sockets: ports that listen, TLS, buffers of reads and writes, local sockets, HTTP."""

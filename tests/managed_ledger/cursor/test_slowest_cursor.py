@@ -1,0 +1,70 @@
+"""The slowest cursor is the one that a look at all of them finds, and it is found without one."""
+
+from dataclasses import dataclass
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from managed_ledger.cursor.slowest_cursor import SlowestCursor
+from wire.position import Position
+
+
+@dataclass
+class Cursor:
+    mark_delete: Position
+    looks: int = 0
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["come", "leave", "move", "ask"]), st.integers(0, 5), st.integers(0, 6)), max_size=60
+)
+
+
+@given(STEPS)
+def test_it_is_the_least_mark_of_all_cursors(steps: list[tuple[str, int, int]]) -> None:
+    cursors: dict[str, Cursor] = {}
+    slowest = SlowestCursor(cursors)
+    for what, number, place in steps:
+        name, at = f"c-{number}", Position(place // 3, place % 3)
+        if what == "come" and name not in cursors:
+            cursors[name] = Cursor(at)
+            slowest.noted(name)
+        elif what == "leave":
+            cursors.pop(name, None)
+        elif what == "move" and name in cursors:
+            old, cursors[name].mark_delete = cursors[name].mark_delete, at
+            if at < old:
+                slowest.noted(name)
+        assert slowest.mark() == min((cursor.mark_delete for cursor in cursors.values()), default=None)
+
+
+class Counting(dict[str, Cursor]):
+    """Counts the looks at single cursors."""
+
+    looks = 0
+
+    def get(self, name: str, default: Cursor | None = None) -> Cursor | None:  # type: ignore[override]  # only so it is called
+        self.looks += 1
+        return super().get(name, default)
+
+
+def test_each_of_many_that_leave_costs_a_look_or_two() -> None:
+    cursors = Counting()
+    slowest = SlowestCursor(cursors)
+    for number in range(3000):
+        cursors[f"c-{number}"] = Cursor(Position(0, number))
+        slowest.noted(f"c-{number}")
+    for name in list(cursors):
+        del cursors[name]
+        slowest.mark()
+    assert cursors.looks <= 2 * 3000
+
+
+def test_a_cursor_that_goes_to_and_fro_leaves_no_heap_behind() -> None:
+    cursors = {"fast": Cursor(Position(0, 0)), "slow": Cursor(Position(0, 0))}
+    slowest = SlowestCursor(cursors)
+    slowest.noted("slow")
+    for number in range(10_000):
+        cursors["fast"].mark_delete = Position(1, number % 7)
+        slowest.noted("fast")
+    assert len(slowest._heap) < 100

@@ -1,0 +1,68 @@
+"""Long work in slices: all of it is done, in order, and others have their turn between."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from ports.loop.slices import do_in_slices, in_slices
+
+
+def turns_of_others_during(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
+    """How often somebody else had the loop meanwhile."""
+
+    async def run() -> int:
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                await asyncio.sleep(0)
+                turns += 1
+
+        others = asyncio.create_task(other())
+        await work()
+        others.cancel()
+        return turns
+
+    return asyncio.run(run())
+
+
+def test_each_thing_comes_once_and_in_order_with_a_turn_for_others_after_each_slice() -> None:
+    seen: list[int] = []
+
+    async def work() -> None:
+        seen.extend([each async for each in in_slices(range(100), 10)])
+
+    assert turns_of_others_during(work) >= 9
+    assert seen == list(range(100))
+
+
+def test_few_things_take_one_turn() -> None:
+    async def work() -> None:
+        async for _ in in_slices(range(10), 10):
+            pass
+
+    assert turns_of_others_during(work) <= 1
+
+
+def test_works_are_called_in_slices_the_first_at_once_and_the_end_is_told() -> None:
+    done: list[int | str] = []
+
+    async def work() -> None:
+        end = asyncio.Event()
+        do_in_slices([*(partial(done.append, number) for number in range(35)), partial(done.append, "last")], end.set, 10)
+        assert done == list(range(10))
+        await end.wait()
+
+    assert turns_of_others_during(work) >= 2
+    assert done == [*range(35), "last"]
+
+
+def test_a_single_slice_ends_at_once() -> None:
+    async def run() -> list[str]:
+        done: list[str] = []
+        do_in_slices([partial(done.append, "one")], partial(done.append, "end"), 10)
+        return done
+
+    assert asyncio.run(run()) == ["one", "end"]
