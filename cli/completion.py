@@ -79,9 +79,9 @@ def shell_tree() -> Tree:
 
 def server_tree() -> Tree:
     """Of interpulse, from its own parser."""
-    from cli.__main__ import _parser
+    from cli.__main__ import server_parser
 
-    parser = _parser()
+    parser = server_parser()
     tree: dict[str, list[str]] = {"": []}
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

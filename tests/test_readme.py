@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import _parser
+from cli.__main__ import server_parser
 from tests.clients.server_process import ServerProcess
 from tests.started_process import ROOT
 from tests.toolchain import run_tool
@@ -70,7 +70,7 @@ def test_every_command_is_one_that_there_is() -> None:
         program, *words = shlex.split(line)
         assert os.access(ROOT / program, os.X_OK), line
         if program == "bin/pulsar":
-            _parser().parsed(words)  # exits where an option or a command is not known
+            server_parser().parsed(words)  # exits where an option or a command is not known
 
 
 def test_every_figure_names_a_benchmark_that_there_is() -> None:

@@ -4,12 +4,12 @@ Owns the process; `cli.autorecovery.server` owns its parts. Exit codes: 0 after 
 failed.
 """
 
+import argparse
 import asyncio
 import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 log = logging.getLogger("interpulse")
 
 
-def run_autorecovery(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
+def run_autorecovery(options: argparse.Namespace) -> int:
     """Until SIGTERM or SIGINT."""
     configure_logs()
     configuration: Configuration | None = None
     try:
-        files = [(config, Path(config).read_text())] if config else []
-        configuration = load_configuration(files, overrides)
-        return uvloop.run(_serve(configuration, json_ready))
+        files = [(options.config, Path(options.config).read_text())] if options.config else []
+        configuration = load_configuration(files, options.set)
+        return uvloop.run(_serve(configuration, options.json_ready))
     except (BadSetting, LedgerError, MetadataError, OSError) as error:
         print(f"interpulse autorecovery: {start_failure(error, configuration, (BookieWebSettings,))}", file=sys.stderr)
         return 1

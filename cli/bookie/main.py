@@ -3,6 +3,7 @@
 Owns the process; `cli.bookie.server` owns its parts. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
 """
 
+import argparse
 import asyncio
 import contextlib
 import fcntl
@@ -10,7 +11,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from bookkeeper.ledgers import LedgerError
 from cli.bookie.server import SETTINGS, BookieFailed, BookieServer
 from cli.configuration.loading import Configuration, load_configuration
 from cli.configuration.verdicts import BOOKIE
-from cli.processes.member import Member
+from cli.processes.member import Member, watched_member
 from cli.serving import interpreter
 from cli.serving.ledgers_store import open_ledgers_store
 from cli.serving.process import end_on_signal, heed_configuration, stop_on_signal
@@ -43,20 +44,23 @@ if TYPE_CHECKING:
 log = logging.getLogger("interpulse")
 
 
-def run_bookie(config: str | None, overrides: Sequence[str], json_ready: str | None, member: Member | None = None) -> int:
-    """Serve until SIGTERM or SIGINT. `member`: it is one of several (`--processes`)."""
-    configure_logs(process=member.name if member else "")
+def run_bookie(options: argparse.Namespace) -> int:
+    """Serves until SIGTERM or SIGINT, alone or as one of several (`--processes`)."""
+    member: Member | None = None
     configuration: Configuration | None = None
     try:
-        files = [(config, Path(config).read_text())] if config else []
-        configuration = load_configuration(files, overrides)
+        if options.process_of is not None:
+            member = watched_member(options.process_of)
+        configure_logs(process=member.name if member else "")
+        files = [(options.config, Path(options.config).read_text())] if options.config else []
+        configuration = load_configuration(files, options.set)
         for settings in SETTINGS:
             configuration.settings(settings)  # what is wrong with any of them is said before anything is opened
         directories = configuration.settings(BookieSettings)
         with contextlib.ExitStack() as held:
             for directory in {*directories.journal_directories, *directories.ledger_directories}:
                 held.enter_context(_exclusively(Path(directory)))
-            return uvloop.run(_serve(configuration, json_ready, member))
+            return uvloop.run(_serve(configuration, options.json_ready, member))
     except (BadSetting, BookieFailed, BookieStartError, LedgerError, MetadataError, OSError) as error:
         ports = (BookieServerSettings, BookieWebSettings)
         print(f"interpulse bookie: {start_failure(error, configuration, ports)}", file=sys.stderr)

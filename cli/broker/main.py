@@ -3,10 +3,11 @@
 Owns the process; `cli.broker.server` owns its parts. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
 """
 
+import argparse
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ from cli.configuration.cluster_settings import ClusterSettings
 from cli.configuration.loading import Configuration, load_configuration
 from cli.configuration.server_settings import ServerSettings
 from cli.configuration.verdicts import BROKER
-from cli.processes.member import Member
+from cli.processes.member import Member, watched_member
 from cli.serving.process import end_on_signal, heed_configuration, stop_on_signal
 from cli.serving.start_failures import start_failure
 from metadata.store import MetadataError
@@ -39,14 +40,17 @@ from ports.settings import BadSetting
 log = logging.getLogger("interpulse")
 
 
-def run_broker(config: str | None, overrides: Sequence[str], json_ready: str | None, member: Member | None = None) -> int:
-    """Serve until SIGTERM or SIGINT. `member`: it is one of several (`--processes`)."""
-    configure_logs(process=member.name if member else "")
+def run_broker(options: argparse.Namespace) -> int:
+    """Serves until SIGTERM or SIGINT, alone or as one of several (`--processes`)."""
+    member: Member | None = None
     configuration: Configuration | None = None
     try:
-        files = [(config, Path(config).read_text())] if config else []
-        configuration = load_configuration(files, overrides)
-        return uvloop.run(_serve(configuration, json_ready, member))
+        if options.process_of is not None:
+            member = watched_member(options.process_of)
+        configure_logs(process=member.name if member else "")
+        files = [(options.config, Path(options.config).read_text())] if options.config else []
+        configuration = load_configuration(files, options.set)
+        return uvloop.run(_serve(configuration, options.json_ready, member))
     except (BadSetting, BrokerFailed, MetadataError, OSError) as error:
         print(f"interpulse broker: {start_failure(error, configuration, (ServerSettings, TlsSettings))}", file=sys.stderr)
         return 1

@@ -13,7 +13,6 @@ from functools import partial
 
 from bookkeeper.ledger_metadata.paths import ROOT as LEDGERS
 from bookkeeper.ledgers import LedgerError
-from cli.command_line.initialize_cluster_options import COMMAND, COORDINATOR_COMMAND
 from cli.initialize_cluster.metadata import ClusterMetadata, ClusterRefused, NewCluster
 from metadata.store import MetadataError
 from metadata.zookeeper.connect_string import parse_service_uri, servers_of
@@ -34,7 +33,7 @@ def run_initialize_cluster(options: argparse.Namespace) -> int:
         local, configuration = _stores_of(options)
         asyncio.run(_initialise(options, local, configuration))
     except (ClusterRefused, MetadataError, LedgerError, OSError) as error:
-        print(f"interpulse {COMMAND}: {error}", file=sys.stderr)
+        print(f"interpulse {options.command}: {error}", file=sys.stderr)
         return 1
     return 0
 
@@ -50,7 +49,7 @@ def run_initialize_coordinators(options: argparse.Namespace) -> int:
             raise ClusterRefused(f"--initial-num-transaction-coordinators {count}: at least 1")
         asyncio.run(_initialise_coordinators(options))
     except (ClusterRefused, MetadataError, OSError) as error:
-        print(f"interpulse {COORDINATOR_COMMAND}: {error}", file=sys.stderr)
+        print(f"interpulse {options.command}: {error}", file=sys.stderr)
         return 1
     return 0
 

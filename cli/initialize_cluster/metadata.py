@@ -14,7 +14,7 @@ from bookkeeper.ledger_metadata.paths import ROOT as LEDGERS
 from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from broker.service.catalogue.namespaces import cluster_data, default_policies, policies_path, to_json
 from broker.service.topic_name import NamespaceName, TopicName
-from cli.command_line.initialize_cluster_options import BUNDLES, COORDINATORS
+from cli.command_line.tool_options import BUNDLES, COORDINATORS
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore
 from ports.rng import Rng
 

@@ -4,6 +4,7 @@ The ledgers stay where they are: the bookie that serves them is started on the s
 and its cookie is made here, because a bookie that has ledgers and none is refused. Exit codes: 0, or 1 with a line on stderr.
 """
 
+import argparse
 import asyncio
 import sys
 from collections.abc import Callable
@@ -11,7 +12,6 @@ from pathlib import Path
 
 from bookie.server.registration import BookieIdentity, encode_cookie
 from bookkeeper.ledger_metadata.paths import INSTANCE_ID, ROOT
-from cli.command_line.metadata_copy_options import EXPORT, IMPORT
 from cli.data_place import default_data
 from cli.initialize_cluster.main import with_chroot
 from cli.metadata_copy.copy import BadCopy, BookieOfCopy, CopyTarget, MetadataCopy, read_copy, write_copy
@@ -24,15 +24,16 @@ from metadata.zookeeper.connect_string import servers_of
 SESSION_SECONDS = 30.0
 
 
-def run_export(data_dir: str | None, file: str) -> int:
+def run_export(options: argparse.Namespace) -> int:
     """Refused while the standalone runs: its store is held."""
-    directory = (Path(data_dir) if data_dir else default_data("standalone")).resolve()
-    return _run(EXPORT, lambda: _export(directory, Path(file)))
+    directory = (Path(options.data_dir) if options.data_dir else default_data("standalone")).resolve()
+    return _run(options.command, lambda: _export(directory, Path(options.file)))
 
 
-def run_import(file: str, url: str, data_dir: str | None) -> int:
+def run_import(options: argparse.Namespace) -> int:
     """Refused when anything is there that says something else; after a failure, run it again."""
-    return _run(IMPORT, lambda: _import(Path(file), servers_of(url), Path(data_dir).resolve() if data_dir else None))
+    directory = Path(options.data_dir).resolve() if options.data_dir else None
+    return _run(options.command, lambda: _import(Path(options.file), servers_of(options.metadata_store), directory))
 
 
 def _run(command: str, work: Callable[[], None]) -> int:

@@ -18,12 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from cli.command_line.processes_options import PROCESS_OF
+from cli.command_line.server_options import PROCESS_OF
 from cli.configuration.loading import Configuration, load_configuration
-from cli.configuration.verdicts import BROKER
+from cli.configuration.verdicts import BOOKIE, BROKER
 from cli.processes.local_http import PATH_BYTES_MAX
-from cli.processes.member import Member
-from cli.processes.place import Place, parsed_place
+from cli.processes.place import Place
 from cli.processes.plan import ProcessesPlan, checked_count
 from cli.processes.supervisor import Supervisor
 from cli.serving.ready_file import write_whole
@@ -33,10 +32,19 @@ from ports.settings import BadSetting
 
 log = logging.getLogger("interpulse")
 
+KINDS = (BROKER, BOOKIE)
+STANDALONE_REFUSAL = (
+    "--processes: a standalone's metadata and bookie are in its one process and nobody else can reach them: for several"
+    " processes run `interpulse devcluster --brokers N`, or ZooKeeper, bookies and `interpulse broker --processes N`"
+)
+
 
 def run_processes(options: argparse.Namespace) -> int:
     """Until SIGTERM or SIGINT; SIGHUP restarts one process after another."""
     kind = str(options.command)
+    if kind not in KINDS:
+        print(f"interpulse {kind}: {STANDALONE_REFUSAL}", file=sys.stderr)
+        return 1
     configure_logs(process="supervisor")
     configuration: Configuration | None = None
     try:
@@ -52,17 +60,6 @@ def run_processes(options: argparse.Namespace) -> int:
     except (BadSetting, OSError) as error:
         print(f"interpulse {kind}: {start_failure(error, configuration, _port_settings(kind))}", file=sys.stderr)
         return 1
-
-
-def member_of(kind: str, text: str) -> Member | None:
-    """A process that a supervisor started; None: a person did, and is told."""
-    try:
-        member = Member(parsed_place(text))
-    except (BadSetting, OSError) as error:
-        print(f"interpulse {kind}: {error}", file=sys.stderr)
-        return None
-    member.watch()
-    return member
 
 
 def _plan(kind: str, configuration: Configuration, count: int) -> ProcessesPlan:

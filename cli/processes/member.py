@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cli.processes.local_http import fetched
-from cli.processes.place import Place
+from cli.processes.place import Place, parsed_place
 from metadata.zookeeper.session_key import SessionKey
 from ports.logs import line
 
@@ -109,3 +109,10 @@ async def _pieces(text: bytes) -> AsyncIterator[bytes]:
     for start in range(0, len(text), PIECE_BYTES):
         yield bytes(view[start : start + PIECE_BYTES])
         await asyncio.sleep(0)
+
+
+def watched_member(text: str) -> Member:
+    """The member at the place that a supervisor wrote; BadSetting or OSError where a person wrote the text."""
+    member = Member(parsed_place(text))
+    member.watch()
+    return member

@@ -3,13 +3,13 @@
 Owns the process; `cli.proxy.server` owns its parts. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
 """
 
+import argparse
 import asyncio
 import json
 import logging
 import os
 import socket
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -34,14 +34,14 @@ from ports.settings import BadSetting
 log = logging.getLogger("interpulse")
 
 
-def run_proxy(config: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
+def run_proxy(options: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT."""
     configure_logs()
     configuration: Configuration | None = None
     try:
-        files = [(config, Path(config).read_text())] if config else []
-        configuration = load_configuration(files, overrides)
-        return uvloop.run(_serve(configuration, json_ready))
+        files = [(options.config, Path(options.config).read_text())] if options.config else []
+        configuration = load_configuration(files, options.set)
+        return uvloop.run(_serve(configuration, options.json_ready))
     except (BadSetting, MetadataError, OSError) as error:
         print(f"interpulse proxy: {start_failure(error, configuration, (ProxySettings,))}", file=sys.stderr)
         return 1

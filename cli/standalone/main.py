@@ -3,6 +3,7 @@
 Owns the process; `cli.standalone.server` owns its parts. Exit codes: 0 after a clean stop, 1 when it could not start or failed.
 """
 
+import argparse
 import contextlib
 import fcntl
 import logging
@@ -34,21 +35,14 @@ from ports.settings import BadSetting
 log = logging.getLogger("interpulse")
 
 
-def run_standalone(
-    data_dir: str | None,
-    config: str | None,
-    overrides: Sequence[str],
-    json_ready: str | None,
-    is_throwaway: bool = False,
-    end_with: int | None = None,
-) -> int:
-    """Serve until SIGTERM or SIGINT, or until the process `end_with` has ended."""
+def run_standalone(options: argparse.Namespace) -> int:
+    """Serves until SIGTERM or SIGINT, or until the process `--end-with` has ended."""
     configure_logs()
     configuration: Configuration | None = None
     try:
-        configuration = standalone_configuration(config, overrides)
-        with _directory(data_dir, is_throwaway) as directory, _exclusively(directory):
-            return uvloop.run(_serve(configuration, directory, json_ready, end_with))
+        configuration = standalone_configuration(options.config, options.set)
+        with _directory(options.data_dir, options.throwaway) as directory, _exclusively(directory):
+            return uvloop.run(_serve(configuration, directory, options.json_ready, options.end_with))
     except (BadSetting, StandaloneFailed, MetadataError, NotEmpty, OSError) as error:
         print(f"interpulse standalone: {start_failure(error, configuration, (ServerSettings, TlsSettings))}", file=sys.stderr)
         return 1

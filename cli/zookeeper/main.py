@@ -4,6 +4,7 @@ Owns the child: it is ready when it answers as a server that serves, it ends at 
 process. Exit codes: 0 after a clean stop, 1 when it could not start or ended by itself.
 """
 
+import argparse
 import asyncio
 import json
 import logging
@@ -32,16 +33,16 @@ PROBE_SECONDS = 0.05
 STOP_SECONDS_MAX = 20.0
 
 
-def run_zookeeper(data_dir: str | None, overrides: Sequence[str], json_ready: str | None) -> int:
+def run_zookeeper(options: argparse.Namespace) -> int:
     """Serve until SIGTERM or SIGINT."""
     configure_logs()
-    directory = (Path(data_dir) if data_dir else default_data("zookeeper")).resolve()
+    directory = (Path(options.data_dir) if options.data_dir else default_data("zookeeper")).resolve()
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        configuration = zookeeper_configuration(directory, overrides)
+        configuration = zookeeper_configuration(directory, options.set)
         java = find_java()
         command = java_command(java, find_classpath(directory), write_configuration(configuration, directory))
-        return asyncio.run(_serve(configuration, command, json_ready))
+        return asyncio.run(_serve(configuration, command, options.json_ready))
     except (ZooKeeperFailed, OSError) as error:
         print(f"interpulse zookeeper: {error}", file=sys.stderr)
         return 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.__main__ import _parser
+from cli.__main__ import server_parser
 from tests.clients.server_process import Ready, given_or_started
 from tests.licences import ROOT
 from tests.toolchain import FETCH_SECONDS_MAX, QUICK_JAVA, maven_classpath, off_the_clock, run_tool
@@ -80,7 +80,7 @@ def test_every_command_of_the_page_is_one_that_there_is(page: str) -> None:
     for program, *words in commands(page):
         given = [word.replace("PID", "1") for word in words]
         if program == "bin/pulsar" and given[0] not in ("doctor", "config"):
-            _parser().parsed(given)  # exits where an option or a command is not known
+            server_parser().parsed(given)  # exits where an option or a command is not known
         elif program == "bin/pulsar":
             done = subprocess.run([str(ROOT / program), given[0], "--help"], capture_output=True, text=True, check=False)
             assert {word for word in given if word.startswith("--")} <= set(re.findall(r"--[\w-]+", done.stdout)), given
