@@ -3,10 +3,12 @@
 Nodes and values are Apache's; all but the checks' are `bookkeeper.repair`'s. Repairs nothing.
 """
 
-from collections.abc import AsyncGenerator
+import sys
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
 from bookkeeper.repair.auditor.votes import elected_auditor
+from bookkeeper.repair.progress import RepairProgress
 from bookkeeper.repair.underreplication.store import UnderreplicationStore
 from bookkeeper.repair.underreplication.tree import LOST_BOOKIE_RECOVERY_DELAY, UNDERREPLICATION, UnderreplicatedLedger
 from cli.bookkeeper_cluster.cluster import ClusterFailed, NotThere
@@ -71,3 +73,28 @@ async def reset_check(store: MetadataStore, check: str, at_ms: int) -> None:
     """So that the auditor believes that `check` (of CHECKS) ran last at that time. MetadataError."""
     _, name, field = CHECKS[check]
     await store.put(f"{UNDERREPLICATION}/{name}", f"{field}: {at_ms}\n".encode())
+
+
+def progress_line(say: Callable[[str], None]) -> Callable[[RepairProgress], None]:
+    """A report that says the progress of a repair whenever the count of ledgers left has changed."""
+    last_left = sys.maxsize
+
+    def report(progress: RepairProgress) -> None:
+        nonlocal last_left
+        if progress.ledgers_left == last_left or not progress.ledgers_total:
+            return
+        last_left = progress.ledgers_left
+        say(
+            f"Count of Ledgers which need to be rereplicated: {progress.ledgers_left} of {progress.ledgers_total}, "
+            f"{progress.elapsed_seconds:.0f} s so far, {eta_text(progress.eta_seconds)}"
+        )
+
+    return report
+
+
+def eta_text(seconds: float | None) -> str:
+    if seconds is None:
+        return "the rest: not known yet"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"the rest: about {hours}:{minutes:02}:{rest:02}"

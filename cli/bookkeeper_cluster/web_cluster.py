@@ -19,9 +19,9 @@ from cli.bookkeeper_cluster import replication
 from cli.bookkeeper_cluster.cluster import Cluster, ClusterFailed, NotThere, checked_bookie_id
 from cli.bookkeeper_cluster.formatting import entry_text, metadata_json, readable
 from cli.bookkeeper_cluster.ledger_access import LedgerAccess, open_ledgers
+from cli.bookkeeper_cluster.replication import progress_line
 from cli.bookkeeper_cluster.summaries import cluster_summary, disk_spaces
 from cli.bookkeeper_cluster.trial import ON_ONE_BOOKIE, write_trial
-from cli.bookkeeper_shell.commands.repair import progress_line
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 from ports.network.tls import RenewedTls

@@ -5,20 +5,39 @@ import errno
 import os
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from ports.disk.disk import DIRECT_ALIGNMENT, Buffer
 from simulation.disks.sectors import SECTOR_BYTES, SectorFile
-from simulation.world.loop import SimulationFailure
+from simulation.world.loop import SimLoop, SimulationFailure
 
-if TYPE_CHECKING:
-    from simulation.disks.disk import SimDisk
+
+class Device(Protocol):
+    """The disk of a file: its calls in lanes, its free room, and the epoch of the process that uses it."""
+
+    @property
+    def loop(self) -> SimLoop: ...
+    @property
+    def rng(self) -> random.Random: ...
+    @property
+    def epoch(self) -> int: ...
+    def free_bytes(self) -> int: ...
+    def submit(
+        self,
+        kind: str,
+        path: str,
+        perform: Callable[[], Any],
+        *,
+        lane: str,
+        tear: Callable[[], object] = ...,
+        epoch: int | None = None,
+    ) -> "asyncio.Future[Any]": ...
 
 
 class SimFile:
     """`ports.disk.disk.File` on a SimDisk, as opened by one process: dead with it."""
 
-    def __init__(self, disk: "SimDisk", path: str, data: SectorFile, lane: str, direct: bool) -> None:
+    def __init__(self, disk: Device, path: str, data: SectorFile, lane: str, direct: bool) -> None:
         self._disk, self._path, self._data = disk, path, data
         self._lane = f"lane {lane}" if lane else f"file {path}"
         self._alignment = DIRECT_ALIGNMENT if direct else 1

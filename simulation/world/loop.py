@@ -19,19 +19,28 @@ from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from contextlib import suppress
 from time import thread_time
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
 from ports.loop.promise import Promise
 from simulation.world.steps import StepMeter, meter_in_force
 from simulation.world.trace import Trace
 
-if TYPE_CHECKING:
-    from simulation.world.network import SimNetwork
-
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 CALLBACK_SECONDS = 0.000_001
 """Virtual time that running a callback takes, so that a busy loop meets its timers."""
+
+
+class Network(Protocol):
+    """Connections of the simulated world, as the loop asks for them."""
+
+    def listen(
+        self, factory: Callable[[], asyncio.BaseProtocol], host: Any, port: int, options: dict[str, Any]
+    ) -> asyncio.AbstractServer: ...
+
+    async def connect(
+        self, factory: Callable[[], Any], host: str, port: int, options: dict[str, Any]
+    ) -> tuple[asyncio.Transport, Any]: ...
 
 
 class SimulationFailure(Exception):
@@ -120,7 +129,7 @@ class SimTask(asyncio.Task[Any]):
 class SimLoop(asyncio.BaseEventLoop):
     """The loop. `network` is set by the network that is built on it."""
 
-    network: "SimNetwork"
+    network: "Network"
 
     def __init__(self, rng: random.Random, trace: Trace | None = None, callbacks_max: int = 20_000_000) -> None:
         self._is_running = False

@@ -1,16 +1,13 @@
 """Commands that take bookies out of ledgers: `recover` copies here and now, `decommissionbookie` waits for the workers."""
 
-import sys
-from collections.abc import Callable
-
 from bookkeeper.ledger_metadata.codec import LedgerMetadata
 from bookkeeper.repair.decommission import decommission
-from bookkeeper.repair.progress import RepairProgress
 from bookkeeper.repair.recover import Recovered, recover
 from bookkeeper.repair.registered import delete_cookie
 from bookkeeper.repair.settings import RepairSettings
 from cli.bookkeeper_cluster.cluster import Cluster, checked_bookie_id
 from cli.bookkeeper_cluster.ledger_access import open_ledgers
+from cli.bookkeeper_cluster.replication import progress_line
 from cli.bookkeeper_shell.commands.entries import local_bookie_id
 from cli.bookkeeper_shell.context import CommandFailed, Shell
 from cli.bookkeeper_shell.options import Given, WrongUsage, whole_number
@@ -108,28 +105,3 @@ async def decommission_bookie(shell: Shell, given: Given) -> int:
     else:
         shell.warn(f"No cookie to remove for the decommissioning bookie: {bookie_id}, it could be deleted already")
     return 0
-
-
-def progress_line(say: Callable[[str], None]) -> Callable[[RepairProgress], None]:
-    """Says how far it is when that has changed."""
-    last_left = sys.maxsize
-
-    def report(progress: RepairProgress) -> None:
-        nonlocal last_left
-        if progress.ledgers_left == last_left or not progress.ledgers_total:
-            return
-        last_left = progress.ledgers_left
-        say(
-            f"Count of Ledgers which need to be rereplicated: {progress.ledgers_left} of {progress.ledgers_total}, "
-            f"{progress.elapsed_seconds:.0f} s so far, {eta_text(progress.eta_seconds)}"
-        )
-
-    return report
-
-
-def eta_text(seconds: float | None) -> str:
-    if seconds is None:
-        return "the rest: not known yet"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"the rest: about {hours}:{minutes:02}:{rest:02}"

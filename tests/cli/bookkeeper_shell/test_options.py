@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.bookkeeper_cluster.formatting import hex_dump, readable
-from cli.bookkeeper_cluster.replication import CHECKS
+from cli.bookkeeper_cluster.replication import CHECKS, eta_text
 from cli.bookkeeper_shell.__main__ import main
-from cli.bookkeeper_shell.commands.repair import eta_text
 from cli.bookkeeper_shell.options import Given, Option, WrongUsage, parse
 from cli.bookkeeper_shell.table import COMMANDS, REFUSED
 from cli.configuration.loading import CONF, load_configuration
