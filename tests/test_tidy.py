@@ -169,14 +169,14 @@ def imported(path: str) -> frozenset[str]:
     found: set[str] = set()
     waiting = [path]
     while waiting:
-        new = _imports(waiting.pop()) - found
+        new = direct_imports(waiting.pop()) - found
         found |= new
         waiting += sorted(new)
     return frozenset(found)
 
 
 @functools.cache
-def _imports(path: str) -> frozenset[str]:
+def direct_imports(path: str) -> frozenset[str]:
     names: set[str] = set()
     for node in ast.walk(modules()[path]):
         if isinstance(node, ast.Import):
