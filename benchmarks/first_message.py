@@ -1,4 +1,4 @@
-"""From a wheel to the first message: `.venv/bin/python -m benchmarks.first_message [--times N]`.
+"""Time from a wheel to the first message: `.venv/bin/python -m benchmarks.first_message [--times N]`.
 
 Makes a new environment as a stranger does, and measures in it: `pip install` of the wheel with Apache's client, then N times
 each `interpulse standalone` until Apache's client has received what it published, and the broker of `interpulse.testing` until

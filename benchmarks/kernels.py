@@ -30,7 +30,7 @@ SECONDS = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a connection has read, and the run that becomes of it."""
+    """Bytes that a connection has read, and the run that they become."""
 
     title: str
     count: int
@@ -70,7 +70,7 @@ def sample(title: str, count: int, body_bytes: int) -> Sample:
 
 
 def calls(of: Sample, kernels: dict[str, Any]) -> list[tuple[str, Callable[[], object]]]:
-    """What is measured, each with one sample."""
+    """Measured calls, each with one sample."""
     sends, entries, messages, metadata, acks = (kernels[name] for name in NAMES)
     everything = range(of.count)
     every_second = array("q", range(0, of.count, 2)) * 2 if of.count > 1 else array("q", [0])
@@ -89,7 +89,7 @@ def calls(of: Sample, kernels: dict[str, Any]) -> list[tuple[str, Callable[[], o
 
 
 def best_ns(call: Callable[[], object]) -> float:
-    """Of one call. Short calls are timed many at a time, or the clock would be measured."""
+    """Best time of one call in ns. Short calls are timed many at a time, or the clock would be measured."""
     start = time.perf_counter()
     call()
     together = max(1, min(1000, int(0.0002 / (time.perf_counter() - start + 1e-9))))

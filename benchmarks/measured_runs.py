@@ -44,7 +44,7 @@ def _of(server: int | None) -> float:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of a process and of all that it started, those that have ended too."""
+    """CPU seconds of a process and of all that it started, those that have ended too."""
     return sum(_ticks(each) for each in (pid, *descendants(pid))) / _TICKS
 
 
@@ -69,7 +69,7 @@ def _ticks(pid: int) -> int:
 
 
 def table(runs: list[Run]) -> str:
-    """In Markdown."""
+    """The runs as a table in Markdown."""
     lines = [
         "| | rows/s | seconds | CPU s, Spark | CPU s, server | CPU s a million rows |",
         "| --- | --- | --- | --- | --- | --- |",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an operator's tools cost: `.venv/bin/python -m benchmarks.operations [commands|stats|scrape ...]`.
+"""Costs of an operator's tools: `.venv/bin/python -m benchmarks.operations [commands|stats|scrape ...]`.
 
 `commands`: bin/pulsar-admin by the clock and by its processor time, the median of `--times` runs. `stats`: GET of one topic's
 stats over one connection that is kept, requests a second; with `--apache-web-url URL` Apache's in turn with ours. `scrape`:
@@ -212,7 +212,7 @@ async def _holds(topics: int, scrapes: int) -> dict[str, Any]:
 
 
 async def _scraped(world: AdminWorld) -> None:
-    """Nobody keeps what comes."""
+    """Scrapes and drops the answer."""
 
     async def send(_: Any) -> None:
         pass

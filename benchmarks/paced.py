@@ -17,7 +17,7 @@ PERMITS = 100_000_000
 
 
 def switches(pid: int) -> int:
-    """Of all threads of a process, so far."""
+    """Context switches of all threads of a process, so far."""
     texts = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status"))
     return sum(int(line.split()[1]) for text in texts for line in text.splitlines() if "ctxt_switches" in line)
 
@@ -50,7 +50,7 @@ class PacedRun:
         assert len(self.latencies) == first + frames, "each frame is delivered once"
 
     def forget(self) -> None:
-        """What was so far is not to be counted."""
+        """Drops the samples so far."""
         self._sent_at, self.latencies = [], []
 
     def _read_receipts(self, frames: int) -> None:

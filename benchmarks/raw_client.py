@@ -159,7 +159,7 @@ class RawClient:
             acknowledged += self._receipts()
 
     def _receipts(self) -> int:
-        """How many came with one read."""
+        """Count of receipts that came with one read."""
         return sum(1 for data in self.frames() if is_kind(data, BaseCommand.SEND_RECEIPT))
 
     def publish_one_at_a_time(self, one: bytes, seconds: float) -> list[float]:

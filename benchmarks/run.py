@@ -49,12 +49,12 @@ def one_at_a_time(ready: Ready, seconds: float) -> dict[str, Any]:
 
 
 def quantiles_ms(latencies: list[float]) -> dict[str, float]:
-    """Of sorted seconds."""
+    """Quantiles of sorted seconds, in ms."""
     return {f"p{q}_ms": round(1000 * latencies[len(latencies) * q // 100], 3) for q in (50, 99)}
 
 
 def end_to_end(runs_per_second: int, batch: int) -> Callable[[Ready, float], dict[str, Any]]:
-    """What a run costs where it is one frame of `batch` messages."""
+    """Workload that costs a run of one frame of `batch` messages."""
 
     def run(ready: Ready, seconds: float) -> dict[str, Any]:
         paced = PacedRun(ready.broker_url, TOPIC, batch, runs_per_second)

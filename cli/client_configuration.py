@@ -1,4 +1,4 @@
-"""How a tool reaches a cluster: Apache's conf/client.conf, options of the command line over it, credentials for HTTP.
+"""Configuration of a client tool: Apache's conf/client.conf, options of the command line over it, credentials for HTTP.
 
 Standard library alone, and little of it: `pulsar-admin` starts with this. Java keystores are refused, with the remedy.
 """
@@ -67,7 +67,7 @@ _REFUSED = {"useKeyStoreTls": "Java keystores cannot be read here; set tlsTrustC
 
 
 def load_client_configuration(environment: Mapping[str, str] = os.environ) -> ClientConfiguration:
-    """Of the file that PULSAR_CLIENT_CONF names, or conf/client.conf, where that is there. ConfigurationError, OSError."""
+    """Reads the file that PULSAR_CLIENT_CONF names, or conf/client.conf, if it exists. ConfigurationError, OSError."""
     named = environment.get("PULSAR_CLIENT_CONF")
     if not named and not FILE.exists():
         return ClientConfiguration()
@@ -105,7 +105,7 @@ def auth_method(configuration: ClientConfiguration) -> str:
 
 
 def auth_data(configuration: ClientConfiguration) -> str:
-    """What is sent to prove who it is: the token, or user:password."""
+    """Proof of identity that is sent: the token, or user:password."""
     method, params = auth_method(configuration), configuration.auth_params
     if method == TOKEN:
         return _token(params)
@@ -146,7 +146,7 @@ def _read_token(path: Path) -> str:
 
 
 def _fields(params: str) -> Mapping[str, str]:
-    """Of {"key":"value"} or key:value,key:value. ConfigurationError when it is neither."""
+    """Fields of {"key":"value"} or key:value,key:value. ConfigurationError for any other form."""
     if params.startswith("{"):
         try:
             return {str(key): str(value) for key, value in json.loads(params).items()}
@@ -156,7 +156,7 @@ def _fields(params: str) -> Mapping[str, str]:
 
 
 def tls_context(configuration: ClientConfiguration) -> "ssl.SSLContext":
-    """Of a client: whom it trusts, and its own certificate where there is one. ConfigurationError."""
+    """TLS context of a client: trusted certificates, and its own certificate where there is one. ConfigurationError."""
     import ssl
 
     context = ssl.create_default_context()

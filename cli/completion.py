@@ -46,7 +46,7 @@ def main(words: Sequence[str]) -> int:
 
 
 def admin_tree() -> Tree:
-    """Of pulsar-admin; hidden groups and commands work but are not offered."""
+    """Commands of pulsar-admin; hidden groups and commands work but are not offered."""
     tree: dict[str, list[str]] = {"": [name for option in OWN_OPTIONS for name in option.names]}
     for group in GROUPS.values():
         if group.hidden:
@@ -78,7 +78,7 @@ def shell_tree() -> Tree:
 
 
 def server_tree() -> Tree:
-    """Of interpulse, from its own parser."""
+    """Commands of interpulse, from its own parser."""
     from cli.__main__ import server_parser
 
     parser = server_parser()

@@ -120,7 +120,7 @@ def credentials_refused(url: str, reason: str, token_or_other: str, now: float) 
 
 
 def _expired(token: str, now: float) -> str:
-    """When a JSON Web Token expired, in UTC; "" for one that has not, and for what is none."""
+    """Time in UTC at which a JSON Web Token expired; "" for one that has not, and for other texts."""
     parts = token.split(".")
     if len(parts) != 3:
         return ""

@@ -1,4 +1,4 @@
-"""Where servers keep their data unless they are told another place.
+"""Default place of the data of servers.
 
 Standard library alone: command lines name it in their help.
 """

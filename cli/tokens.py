@@ -117,7 +117,7 @@ def _show(options: argparse.Namespace) -> None:
 
 
 def _validate(options: argparse.Namespace) -> None:
-    """By the same code that brokers check tokens with."""
+    """Validates a token with the code that brokers use."""
     given = {"token_secret_key": options.secret_key} if options.secret_key else {"token_public_key": options.public_key}
     if not (options.secret_key or options.public_key):
         raise BadSetting("give --secret-key or --public-key: what is to check the token")

@@ -30,7 +30,7 @@ def main(words: Sequence[str] = ()) -> int:
 
 
 def version_text(program: str = "interpulse") -> str:
-    """What `--version` prints: a line for each thing that a report of a defect needs."""
+    """Text of `--version`: a line for each thing that a report of a defect needs."""
     facts = _facts()
     protocol = f"{facts.pop('protocol')} (as Apache Pulsar {APACHE_VERSION})"
     return "\n".join(
@@ -86,7 +86,7 @@ def _of_reference(directory: Path, name: str) -> str:
 
 
 def _kernels() -> str:
-    """By the compiled file beside a source: importing one costs more than the rest of the answer."""
+    """State of the kernels, from the compiled file beside a source: importing one costs more than the rest of the answer."""
     directory = ROOT / "wire" / "kernels"
     if any((directory / f"sends{suffix}").exists() for suffix in EXTENSION_SUFFIXES):
         return "compiled"

@@ -1,4 +1,4 @@
-"""What pytest loads where Interpulse is installed: the fixtures `pulsar_broker` and `pulsar_broker_process`.
+"""Plugin that pytest loads where Interpulse is installed: the fixtures `pulsar_broker` and `pulsar_broker_process`.
 
 Owns the fixtures' scopes. Never imports more than pytest before a test asks for a broker: every test run loads this module.
 """

@@ -1,4 +1,4 @@
-"""Which settings the plans draw, from which values, and which no plan draws, with the reason. Data; runs nothing.
+"""Settings that the plans draw, with their values, and settings that no plan draws, with the reason. Data; runs nothing.
 
 Values are small enough that the branch behind a setting is reached within the seconds of a run: a group commit that is due by
 its size, a ledger that is full after five entries, a bucket of ten delayed messages. `draw` picks a few of them for a seed; all

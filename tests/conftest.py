@@ -1,4 +1,4 @@
-"""How all tests run: hypothesis has no deadline (a loaded machine is not a bug), and in CI the same examples each time."""
+"""Settings of all test runs: hypothesis has no deadline (a loaded machine is not a bug), and fixed examples in CI."""
 
 import os
 

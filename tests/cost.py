@@ -113,14 +113,14 @@ _TURNS: tuple[CodeType, ...] = (BaseEventLoop._run_once.__code__, SimLoop._turn.
 
 
 def assert_linear(work: Callable[[int], Callable[[], Any]], n: int, *, times: int = 8, bound: float = 9.0) -> None:
-    """What `work` prepares for `times * n` costs at most `bound` times the steps of what it prepares for n."""
+    """Asserts that the work for `times * n` costs at most `bound` times the steps of the work for n."""
     small, large = steps(work(n)), steps(work(times * n))
     ratio = large / small
     assert ratio <= bound, f"{times} times the input cost {ratio:.1f} times the steps: {small} for {n}, {large} for {times * n}"
 
 
 def steps(work: Callable[[], Any]) -> int:
-    """What a call costs."""
+    """Steps that a call costs."""
     with Counter() as counter:
         work()
     return counter.steps
@@ -216,7 +216,7 @@ class _Stack:
 
 
 def _size(value: Any) -> int:
-    """How many elements an operand has; 0 of what is no container."""
+    """Count of the elements of an operand; 0 for one that is no container."""
     if isinstance(value, int):
         return value.bit_length() >> 6
     if isinstance(value, _SIZED):

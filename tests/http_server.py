@@ -8,12 +8,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 class QuietHandler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
-        """Not on the terminal."""
+        """Keeps messages off the terminal."""
 
 
 @contextmanager
 def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    """Its URL. At the end no thread of it is left."""
+    """URL of the server. At the end no thread of it is left."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = False
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -27,7 +27,7 @@ class NotPrometheus(AssertionError):
 
 
 def families(text: str) -> dict[str, Family]:
-    """By name. NotPrometheus."""
+    """Families by name. NotPrometheus."""
     found: dict[str, Family] = {}
     said = ""
     current: Family | None = None

@@ -47,7 +47,7 @@ class StartedProcess:
 
     @property
     def process_id(self) -> int:
-        """Of what was launched, which runs."""
+        """Process id of the launched process, which runs."""
         assert self._process is not None
         return self._process.pid
 
@@ -61,7 +61,7 @@ class StartedProcess:
         _started.add(self)
 
     def until_ready_file(self) -> dict[str, Any]:
-        """What it wrote when it was ready. DidNotStart, and the process is gone, when it does not come to that."""
+        """Contents of its ready file. DidNotStart, and the process is gone, when it does not come to that."""
         process = self._process
         assert process is not None
         deadline = time.monotonic() + READY_SECONDS_MAX

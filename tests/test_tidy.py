@@ -81,7 +81,7 @@ def modules() -> Mapping[str, ast.Module]:
 
 
 def over_the_limit(found: Mapping[str, int], limit: int, exceptions: Mapping[str, int]) -> list[str]:
-    """What is too long without an exception or beyond it, and exceptions that nothing needs any more."""
+    """Names that are too long without an exception or beyond it, and exceptions that nothing needs any more."""
     too_long = [f"{name}: {size} lines" for name, size in found.items() if size > exceptions.get(name, limit)]
     idle = [f"{name}: no longer needs its exception" for name in exceptions if found.get(name, 0) <= limit]
     return too_long + idle

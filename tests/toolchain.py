@@ -20,7 +20,7 @@ _classpaths: dict[Path, str] = {}
 
 
 def run_tool(command: Sequence[str], directory: Path, seconds_max: float, environment: Mapping[str, str] | None = None) -> str:
-    """What it wrote. AssertionError with the end of that when it fails, or is not done in time."""
+    """Output of the tool. AssertionError with its end when the tool fails, or is not done in time."""
     process = subprocess.Popen(
         command,
         cwd=directory,
@@ -79,7 +79,7 @@ def go_tests(package: Path, tags: str, scratch: Path) -> Path:
 
 
 def maven_classpath(pom: Path, scratch: Path) -> str:
-    """Of the libraries that the pom names, fetched where they are missing. Maven is asked once in a run."""
+    """Class path of the libraries that the pom names, fetched where they are missing. Maven is asked once in a run."""
     if pom not in _classpaths:
         found = scratch / "classpath"
         goal = ["dependency:build-classpath", f"-Dmdep.outputFile={found}"]

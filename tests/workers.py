@@ -1,4 +1,4 @@
-"""How a run's tests are shared out among its workers (`bin/test` has two: tests of processes mostly wait, others compute).
+"""Shares of a run's tests among its workers (`bin/test` has two: tests of processes mostly wait, others compute).
 
 A worker takes a unit at a time, in one process: a directory whose tests share servers or a session of Spark, else a module.
 Units that take long come first, so that short ones fill what is left at the end. With one process (`WORKERS=0`) nothing of
@@ -22,12 +22,12 @@ THEN = "tests/simulation"
 
 
 def unit_of(test: str) -> str:
-    """Of a test by its id, such as `tests/wire/test_frames.py::test_x[1]`."""
+    """Unit of a test by its id, such as `tests/wire/test_frames.py::test_x[1]`."""
     return next((each for each in DIRECTORIES if test.startswith(f"{each}/")), test.partition("::")[0])
 
 
 def place_of(test: str) -> int:
-    """In the order of a run; the rest of a place is in random order, as ever."""
+    """Place of a test in the order of a run; the rest of a place is in random order, as ever."""
     return next((place for place, each in enumerate((*DIRECTORIES, THEN)) if test.startswith(f"{each}/")), len(DIRECTORIES) + 1)
 
 

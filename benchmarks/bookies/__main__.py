@@ -65,7 +65,7 @@ def one_at_a_time(server: Server) -> Row:
 
 
 def reads(entries: int, reads_random: int) -> Callable[[Server], Row]:
-    """Of what is on disk: the bookie was stopped and started again after it was written."""
+    """Reads of entries on disk: the bookie was stopped and started again after the writes."""
 
     def run(server: Server) -> Row:
         server.start()
@@ -190,7 +190,7 @@ def run_all(names: Sequence[str], repetitions: int, scratch: Path) -> list[Row]:
 
 
 def make_layout(directory: Path, uri: str) -> None:
-    """Which ours does at its first start, and Apache's wants to find."""
+    """Makes the layout, which our bookie makes at its first start and Apache's expects."""
     with OurBookie(directory, uri) as server:
         server.start()
 

@@ -89,7 +89,7 @@ class RawBookieClient:
             yield time.perf_counter() - began
 
     def _take_answers(self, answer_bytes: int) -> int:
-        """How many have come; waits for bytes."""
+        """Count of answers that have come; waits for bytes."""
         data = self._socket.recv(RECEIVE_BYTES)
         if not data:
             raise Unexpected("the bookie closed the connection")

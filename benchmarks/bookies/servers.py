@@ -71,11 +71,11 @@ class Server(StartedProcess):
         raise NotImplementedError
 
     def index_bytes(self) -> int:
-        """What it needs to find entries; it is stopped."""
+        """Size of the index of entries; the bookie is stopped."""
         raise NotImplementedError
 
     def forget(self) -> None:
-        """What it stored, and that it was there."""
+        """Deletes the bookie's data and its traces in the metadata."""
         shutil.rmtree(self.directory)
         hosts, _, path = self._uri.split("//", 1)[1].partition("/")
         client = KazooClient(hosts)
@@ -135,7 +135,7 @@ class ApacheBookie(Server):
         self._until_it_answers()
 
     def _until_it_answers(self) -> None:
-        """It resets the connections that come just after it has opened its port."""
+        """Waits for an answer: the bookie resets connections that come just after it has opened its port."""
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5) as probe:

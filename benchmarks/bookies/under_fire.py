@@ -1,4 +1,4 @@
-"""How long a writer waits when a bookie is killed or stopped: `python -m benchmarks.bookies.under_fire [--kills N]`.
+"""Waits of a writer when a bookie is killed or stopped: `python -m benchmarks.bookies.under_fire [--kills N]`.
 
 A ZooKeeper, five bookies and a paced writer (E3 Qw3) in one process; each kill -9 or SIGSTOP hits a bookie of the ensemble that
 is written to. Prints the longest time that an append took around each, counted from when it was due; then a recovery looks for

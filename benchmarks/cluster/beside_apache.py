@@ -43,7 +43,7 @@ class Load:
         self._topics = 0
 
     def run(self, command: str, *words: str, topic: str = "") -> dict[str, Any]:
-        """Its row; on a fresh topic unless it is named."""
+        """Row of a command; on a fresh topic unless one is named."""
         self._topics += 1
         where = ["-url", self._members.broker_url, "-pid", self._members.pids, "-topic", topic or f"{TOPIC}-{self._topics}"]
         done = subprocess.run(

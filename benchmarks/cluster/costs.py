@@ -42,7 +42,7 @@ def since(before: dict[str, float], members: Members) -> dict[str, float]:
 
 
 def split(spent: dict[str, float], total: float, form: str = "{:.0f}") -> str:
-    """What of `total` each process has in proportion to what it spent; bookies together."""
+    """Shares of `total` in proportion to the time that each process spent; bookies together."""
     whole = sum(spent.values()) or 1.0
     bookies = sum(seconds for name, seconds in spent.items() if name.startswith("bookie"))
     parts = {"broker": spent["broker"], "bookies": bookies, "ZooKeeper": spent["ZooKeeper"]}

@@ -1,4 +1,4 @@
-"""How long publishers wait when a broker or a bookie goes: `python -m benchmarks.cluster.failover [--faults kill,stop,bookie]`.
+"""Waits of publishers when a broker or a bookie goes: `python -m benchmarks.cluster.failover [--faults kill,stop,bookie]`.
 
 A ZooKeeper, four bookies and two brokers (E3 Qw3 Qa2), each a process. A client publishes at a paced rate to topics in all
 bundles; all are moved to the second broker before that is hit, and the client knows the first one's address (or, with `--both`,
@@ -34,7 +34,7 @@ BOOKIE_AWAY_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Its members, and what is published."""
+    """A cluster: members and publishers."""
 
     brokers: Sequence[BrokerProcess]
     bookies: Sequence[BookieProcess]

@@ -34,7 +34,7 @@ BUILD_SECONDS_MAX = 600.0
 
 
 class Publisher:
-    """What was answered, and what failed; `with` starts and ends it. Times are of the monotonic clock, in seconds."""
+    """Answered and failed publishes; `with` starts and ends the publisher. Times are of the monotonic clock, in seconds."""
 
     def __init__(self, url: str, topics: Sequence[str], per_second: float, scratch: Path) -> None:
         self.url, self.topics, self.per_second, self.scratch = url, topics, per_second, scratch
@@ -59,22 +59,22 @@ class Publisher:
         self._latest[topic] = max(self._latest[topic], due)
 
     def begin(self) -> None:
-        """What is answered counts from now on, and nothing before."""
+        """Counts answers from now on, and none before."""
         self._took, self._counts = [], True
 
     def rest(self) -> None:
-        """What is answered does not count: a member that was hit starts again."""
+        """Counts no answers: a member that was hit starts again."""
         self._counts = False
 
     def took(self) -> list[float]:
         return [seconds for _, seconds in self._took]
 
     def longest(self, since: float) -> float:
-        """Of those that were answered since."""
+        """Longest wait of the publishes that were answered since."""
         return max(seconds for due, seconds in self._took if due + seconds >= since)
 
     def until_answered(self, due: float) -> None:
-        """Of each topic one that was due since then."""
+        """Waits until each topic has an answer to a publish that was due since then."""
         until(lambda: min(self._latest) >= due or bool(self.failures), UNANSWERED_SECONDS_MAX)
 
     def __enter__(self) -> Self:
@@ -123,7 +123,7 @@ class OtherPublisher(Publisher):
     """A program that prints a line for each answer. Its monotonic clock is ours."""
 
     def program(self) -> list[str]:
-        """What its arguments are put after."""
+        """Command line before the arguments."""
         raise NotImplementedError
 
     def publish(self) -> None:
@@ -176,7 +176,7 @@ class Kept:
         return [client.subscribe(topic, self.NAME, initial_position=earliest) for topic in self._topics]
 
     def missing(self, acknowledged: Sequence[Sequence[int]]) -> list[int]:
-        """Of the acknowledged numbers those that no message has."""
+        """Acknowledged numbers that no message has."""
         client = pulsar.Client(self._url, logger=QUIET)
         try:
             consumers = self._subscribed(client)

@@ -38,7 +38,7 @@ class Members:
 
 
 class WarmApacheBroker(ApacheBrokerProcess):
-    """As in tests, but for the flags that keep it small there."""
+    """Apache's broker as in tests, without the flags that keep it small there."""
 
     def launch_command(self, command: Sequence[str]) -> None:
         java, *words = command
@@ -49,7 +49,7 @@ class Command(StartedProcess):
     """Any other process of ours, until its ready file is there."""
 
     def start(self, *words: str) -> dict[str, Any]:
-        """What it wrote."""
+        """Starts the members and returns the contents of the ready file."""
         self.launch_command([PULSAR, words[0], "--json-ready", str(self.ready_file), *words[1:]])
         return self.until_ready_file()
 
@@ -98,7 +98,7 @@ def our_cluster(scratch: Path, **more: str) -> Iterator[Members]:
 
 @contextmanager
 def apaches_cluster(scratch: Path, **more: str) -> Iterator[Members]:
-    """As `our_cluster`."""
+    """Apache's cluster, in the shape of `our_cluster`."""
     classpath = apache_classpath(scratch)
     with ExitStack() as running:
         zookeeper = running.enter_context(ZooKeeperProcess(scratch / "zookeeper", "tickTime=2000")).start()
@@ -118,6 +118,6 @@ def apaches_cluster(scratch: Path, **more: str) -> Iterator[Members]:
 
 
 def initialise(servers: str, broker: ApacheBrokerProcess) -> None:
-    """By our command; that Apache's broker starts on what it makes is tested."""
+    """Initialises the cluster with our command; a test shows that Apache's broker starts on that."""
     urls = ["-uw", broker.ready.web_url, "-ub", broker.ready.broker_url]
     subprocess.run([PULSAR, "initialize-cluster-metadata", "-c", "test", "-md", f"zk:{servers}", *urls], check=True)

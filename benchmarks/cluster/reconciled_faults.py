@@ -21,7 +21,7 @@ _ANSWER_SECONDS_MAX = 1500.0
 
 
 def published(records: Mapping[str, Topic], path: Path) -> None:
-    """What was acknowledged, as `land` would have left it; the place is the number that its producer gave it."""
+    """Writes the acknowledged publishes as `land` would; the place is the number that the producer gave."""
     rows = [
         {
             "value": message.payload(),
@@ -39,7 +39,7 @@ def published(records: Mapping[str, Topic], path: Path) -> None:
 
 
 def reconciled(urls: list[str], records: Mapping[str, Topic], directory: Path) -> tuple[list[str], str]:
-    """What is wrong, and what was seen. What a client sent again is no fault: these topics do not deduplicate."""
+    """Faults, and a summary. A message that a client sent again is no fault: these topics do not deduplicate."""
     path = directory / "published.parquet"
     published(records, path)
     words = ["reconcile", *urls, "--expected", f"parquet:{path}", "--found", ",".join(records), "--by", "topic,value"]

@@ -37,7 +37,7 @@ HEADINGS = (
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of a process and all its threads so far."""
+    """CPU seconds of a process and all its threads so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -79,7 +79,7 @@ def _read_only(members: Members) -> Injected:
 
 
 def _forgotten(members: Members, bookie: BookieProcess) -> None:
-    """Its cookie goes with it."""
+    """Deletes a bookie's data together with its cookie."""
     members.ending.callback(members.kazoo.delete, f"/ledgers/cookies/{bookie.bookie_id}")
 
 
@@ -181,7 +181,7 @@ def _id(broker: BrokerProcess) -> str:
 
 
 def _killed_broker(members: Members) -> Injected:
-    """Its session goes on for a while."""
+    """Kills a broker, whose session goes on for a while."""
     second = members.brokers[1]
     second.kill()
     members.ending.callback(second.start)
@@ -189,7 +189,7 @@ def _killed_broker(members: Members) -> Injected:
 
 
 def _gone_broker(members: Members) -> Injected:
-    """It is in the addresses that the cluster tells its clients."""
+    """Kills a broker that is in the addresses that the cluster gives its clients."""
     second = members.brokers[1]
     urls = f"http://{_id(members.brokers[0])},{_id(second)}"
     _admin(members, "clusters", "update", "test", "--url", urls)
@@ -239,7 +239,7 @@ def _lost_ledgers(members: Members) -> Injected:
 
 
 def _closed_topic(members: Members) -> Injected:
-    """Its broker is killed while it writes, and then both bookies of what it wrote: the next owner cannot recover it."""
+    """Kills a broker while it writes, then both bookies of that ledger: the next owner cannot recover it."""
     members.publish()
     owner, other = _owner_and_other(members)
     ledger = ledgers_of(members)[-1]

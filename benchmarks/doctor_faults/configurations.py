@@ -224,7 +224,7 @@ def _few_files(own: Path) -> Iterator[Injected]:
 
 @contextmanager
 def _little_memory(own: Path) -> Iterator[Injected]:
-    """By a control group where that may be made, else by the shell's limit of address space."""
+    """Limits memory by a control group where one may be made, else by the shell's limit of address space."""
     with contextlib.ExitStack() as ending:
         lower = f'ulimit -v {MEMORY_BYTES >> 10}; exec "$@"'
         with contextlib.suppress(OSError):  # no control groups of version 1 that this user may make

@@ -182,7 +182,7 @@ def _no_journal(data: Path) -> Path:
 
 
 def _flipped_journal(data: Path) -> Path:
-    """In the middle of what was acknowledged: a torn end would be no damage."""
+    """Flips a byte in the middle of the acknowledged part: a torn end would be no damage."""
     return _flip(_only(_journal(data), "*.journal"), 64 * 1024, 4096)
 
 

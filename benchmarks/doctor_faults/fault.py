@@ -38,7 +38,7 @@ OF_THIS_MACHINE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """How the doctor is called while the fault is there, and the names that its finding has to hold."""
+    """Arguments of the doctor while the fault is there, and the names that its finding has to hold."""
 
     words: Sequence[str | Path]
     things: Sequence[str | Path] = ()
@@ -64,7 +64,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the doctor said: its findings by check, and its exit code."""
+    """Answer of the doctor: its findings by check, and its exit code."""
 
     findings: Mapping[str, Mapping[str, str]]
     exit_code: int

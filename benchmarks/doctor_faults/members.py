@@ -83,12 +83,12 @@ class Members:
             waiting.wait(GONE_SECONDS_MAX)
 
     def bookies_of(self, ledger_id: int) -> tuple[str, ...]:
-        """That its metadata names first."""
+        """Bookies that the ledger's metadata names first."""
         value, _ = self.kazoo.get(ledger_path(ledger_id))
         return decode_ledger_metadata(value).segments[0].bookies
 
     def publish(self) -> None:
-        """To a topic of its own, by a client that looks it up."""
+        """Publishes to a topic of its own, by a client that looks it up."""
         client = pulsar.Client(
             self.brokers[0].ready.broker_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Error, "/dev/null")
         )

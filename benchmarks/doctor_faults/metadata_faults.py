@@ -31,7 +31,7 @@ def ledgers_of(members: Members) -> list[int]:
 
 
 def marked_as_lacking(members: Members, ledger_id: int, bookie_id: str) -> None:
-    """As an auditor marks it; for as long as the fault is there."""
+    """Marks a ledger as an auditor does, for as long as the fault is there."""
     path = ledger_path(ledger_id)
     members.kazoo.create(path, encode_ledger(UnderreplicatedLedger((bookie_id,), 1)), makepath=True)
     members.ending.callback(members.kazoo.delete, path)

@@ -13,7 +13,7 @@ OPEN_MS = 600_000
 
 @contextmanager
 def transaction_held_open(broker_url: str, topic: str) -> Iterator[str]:
-    """Its id, as the admin REST writes it; its connection ends with the block."""
+    """Id of an open transaction, as the admin REST writes it; the connection ends with the block."""
     with closing(RawClient(broker_url)) as client:
         connect = BaseCommand(type=BaseCommand.TC_CLIENT_CONNECT_REQUEST)
         connect.tc_client_connect_request.request_id, connect.tc_client_connect_request.tc_id = 1, 0

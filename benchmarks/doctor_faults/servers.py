@@ -126,7 +126,7 @@ def _tls(pair: Pair, web: int, binary: int) -> tuple[str, ...]:
 
 @contextmanager
 def _behind_tls(own: Path, hosts: tuple[str, ...], ends: datetime.timedelta, *alone: str) -> Iterator[tuple[str, Signer]]:
-    """Its URL, and who signed."""
+    """URL of a server behind TLS, and the signer of its certificate."""
     signer, web = Signer(own), free_port()
     pair = signer.sign("own", hosts, ends=ends)
     with ExitStack() as ending:

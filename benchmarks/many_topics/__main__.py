@@ -1,4 +1,4 @@
-"""What very many topics cost on one broker: `python -m benchmarks.many_topics --load LOAD_TOOL --topics 100000`.
+"""Costs of very many topics on one broker: `python -m benchmarks.many_topics --load LOAD_TOOL --topics 100000`.
 
 On our standalone: topics made, loaded after a kill -9, an idle minute with a producer on each, lookups, what a message costs
 when a rate is spread over 1 to 10,000 topics; then `--failover-topics` on one of two brokers of a cluster, which is killed.

@@ -1,4 +1,4 @@
-"""What very many topics on one standalone cost: made, loaded after a kill, idle, looked up, and each message among them.
+"""Costs of very many topics on one standalone: made, loaded after a kill, idle, looked up, and each message among them.
 
 Each stage puts its work through the client of the real loads, and returns a row. Never in here: which server, and the table.
 """
@@ -79,7 +79,7 @@ def _each_topic(stage: str, row: Row, site: Site) -> Row:
 
 
 def _kilobytes(row: Row, topics: int) -> float:
-    """What the resident memory grew by, for each topic."""
+    """Growth of the resident memory in KB, for each topic."""
     now, before = float(row.get("with_messages", {}).get("rss_MB", 0)), float(row.get("rss_before_MB", 0))
     return round(1000 * (now - before) / topics, 2)
 

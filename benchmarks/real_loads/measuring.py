@@ -16,7 +16,7 @@ from tests.toolchain import ROOT
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How long the timed loads last, and whether the others have a tenth of their counts."""
+    """Length of the timed loads, and whether the others have a tenth of their counts."""
 
     seconds: float
     warm_seconds: float

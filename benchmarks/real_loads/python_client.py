@@ -19,7 +19,7 @@ PENDING = 1000
 
 
 class Consumption:
-    """What one consumer got while it counted, in a thread of its own."""
+    """Messages that one consumer got while it counted, in a thread of its own."""
 
     def __init__(self, url: str, topic: str) -> None:
         self._client = quiet_client(url)

@@ -42,7 +42,7 @@ def value_at(row: Row, path: Path) -> float | None:
 
 
 def _consumed_share(row: Row) -> float | None:
-    """Of what was published, the share that was consumed meanwhile; None where one of them is no figure of this load."""
+    """Consumed share of the published messages; None where one of them is no figure of this load."""
     consumed, published = value_at(row, COLUMNS["consumed/s"]), value_at(row, COLUMNS["msgs/s"])
     goes_to_many = bool(consumed and published and consumed > 2 * published)
     return consumed / published if consumed and published and not goes_to_many else None
@@ -89,7 +89,7 @@ def _notes(rows: Sequence[Row]) -> list[str]:
 
 
 def _noted(rows: Sequence[Row]) -> Sequence[tuple[str, Path]]:
-    """What is told beside the columns; the CPU in seconds only where the load is over with its count."""
+    """Notes beside the columns; the CPU in seconds only where the load is over with its count."""
     counted = any("all_back_s" in row for row in rows)
     return [(name, path) for name, path in _NOTED.items() if counted or not name.startswith("CPU")]
 

@@ -31,7 +31,7 @@ class Tool(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """Where the programs are."""
+    """Places of the programs."""
 
     load: Path
     client: Path

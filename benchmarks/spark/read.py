@@ -1,4 +1,4 @@
-"""What a batch read of a topic on Spark costs, beside the same rows in Parquet and beside Spark's Kafka source, in one run.
+"""Costs of a batch read of a topic on Spark, beside the same rows in Parquet and beside Spark's Kafka source, in one run.
 
     python -m benchmarks.spark.read                      10 million rows of 100 B, then 1 million of 1 KB
     python -m benchmarks.spark.read --sizes 1000000x100  another size; commas between several
@@ -75,7 +75,7 @@ class Bench:
 
     @property
     def memory(self) -> Table:
-        """In as many tasks as the topic is read by."""
+        """Rows in memory, in as many tasks as the topic is read by."""
         tasks = max(1, self.rows * self.size >> 27)
         return Table("memory", {"rows": str(self.rows), "size": str(self.size), "tasks": str(tasks)})
 

@@ -27,7 +27,7 @@ _OPENED = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What `spark.read` or `write` are told: a format and its options. The format `range` has `rows`: numbers."""
+    """Format and options of `spark.read` or `write`. The format `range` has `rows`: numbers."""
 
     format: str
     options: Mapping[str, str] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Spark(Protocol):
 
 
 class OurSpark:
-    """In this process: PySpark starts its JVM, and that the workers."""
+    """Spark in this process: PySpark starts its JVM, and that the workers."""
 
     def __init__(self, scratch: Path) -> None:
         # imported here, as it is large and its environment is ours to set

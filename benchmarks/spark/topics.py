@@ -61,7 +61,7 @@ def _pss_mb(pid: int) -> float:
 
 
 def fill(server: Ready, first: int, count: int) -> None:
-    """So many topics, with messages of a producer each."""
+    """Makes `count` topics, with messages of a producer each."""
     with closing(quiet_client(server.broker_url)) as client:
         for number in range(first, first + count):
             producer = client.create_producer(f"{_PREFIX}-{number}", batching_enabled=False)

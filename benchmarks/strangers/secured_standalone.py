@@ -43,7 +43,7 @@ def free_places() -> Places:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """What a stranger's CI does before its tests: pulsar-admin's command lines, in order, with the token of a super-user."""
+    """Preparation that a stranger's CI does: pulsar-admin's command lines, in order, with the token of a super-user."""
 
     token: str
     commands: Sequence[str]

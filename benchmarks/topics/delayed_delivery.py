@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How late delayed messages come, and what those cost that wait: `.venv/bin/python benchmarks/topics/delayed_delivery.py`.
+"""Lateness of delayed messages, and the costs of waiting: `.venv/bin/python benchmarks/topics/delayed_delivery.py`.
 
 Over the wire: `--messages` messages that are due within `--seconds`, on one Shared subscription, of a server of our own, or of
 the one at `--url` (Apache's). In process: `--tracked` entries with delays of up to `--spread` seconds in the tracker, and what

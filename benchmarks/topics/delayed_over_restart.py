@@ -49,7 +49,7 @@ def peak_mb(pid: int) -> float:
 
 
 class Plan:
-    """When each message is due, and which are acknowledged before that."""
+    """Due times of the messages, and those that are acknowledged before."""
 
     def __init__(self, count: int, due: int, began_ms: int, seconds: float) -> None:
         rng = random.Random(1)
@@ -220,7 +220,7 @@ def until_known(ready: Ready, least: int, began: float) -> float:
 
 
 def lateness(late: list[tuple[int, bool]]) -> dict[str, Any]:
-    """Of all, with those that came due while the server was down, and of the others alone."""
+    """Lateness of all messages, with those that came due while the server was down, and of the others alone."""
     while_up = [each for each, was_up in late if was_up]
     return {
         "came": len(late),
@@ -239,7 +239,7 @@ def _quantiles(late: list[int]) -> dict[str, int]:
 
 
 def over_a_restart(server: ServerProcess, consumer: Consumer, plan: Plan, *, politely: bool) -> dict[str, Any]:
-    """What it took; `came` and lateness are those before it."""
+    """Figures of the restart; `came` and lateness are those before it."""
     before = lateness(consumer.late)
     began = time.perf_counter()
     if politely:

@@ -1,4 +1,4 @@
-"""How long a server takes to know again what waits, after kill -9: `.venv/bin/python -m benchmarks.topics.delayed_restart`.
+"""Time until a server has its waiting messages again after kill -9: `.venv/bin/python -m benchmarks.topics.delayed_restart`.
 
 `--messages` with random times an hour and more ahead, and after them `--due` that are due: when those have come, everything
 before them was read.

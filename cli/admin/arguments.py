@@ -1,4 +1,4 @@
-"""From the words of a command line to typed values, by a command's options; wrong usage is told in picocli's words.
+"""Typed values from the words of a command line, by a command's options; wrong usage is reported in picocli's words.
 
 Pure. Options stand anywhere, `--name=value` is `--name value`, one-letter names may be put together (`-ef`, `-n5`).
 """

@@ -1,4 +1,4 @@
-"""What a command that needs code is given: the way to the server, its values, where its lines go."""
+"""The context of a command that needs code: the connection to the server, the values, the place of the output."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ class Asking(Protocol):
 
 
 class Context:
-    """Of one run of a command."""
+    """Context of one run of a command."""
 
     def __init__(self, connection: Asking, values: Mapping[str, Any], write: Callable[[str], None], as_json: bool) -> None:
         self.connection = connection

@@ -22,7 +22,7 @@ ANSWER_BYTES_MAX = 256 << 20
 
 
 class Answer(NamedTuple):
-    """Of a request that was done (2xx). `headers` have lower-case names."""
+    """Answer to a request that was done (2xx). `headers` have lower-case names."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,7 +42,7 @@ class Unreachable(Exception):
 
 
 class AdminConnection:
-    """To the addresses of `webServiceUrl`, in their order; a redirect is followed on a connection of its own."""
+    """Connection to the addresses of `webServiceUrl`, in their order; a redirect is followed on a connection of its own."""
 
     def __init__(self, configuration: ClientConfiguration, timeout_seconds: float) -> None:
         self._configuration = configuration

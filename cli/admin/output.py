@@ -1,4 +1,4 @@
-"""What is printed: JSON as Jackson's default pretty printer writes it, lists line by line, maps with a gap, bytes as a dump.
+"""Printed output: JSON as Jackson's default pretty printer writes it, lists line by line, maps with a gap, bytes as a dump.
 
 Pure: answers in, text out. A number keeps the digits in which the server wrote it.
 """
@@ -22,7 +22,7 @@ def parse(text: str) -> Any:
 
 
 def pretty(value: Any, indent: str = "") -> str:
-    """As Jackson's DefaultPrettyPrinter: objects on lines of their own, arrays on one line."""
+    """JSON as Jackson's DefaultPrettyPrinter writes it: objects on lines of their own, arrays on one line."""
     if isinstance(value, Mapping):
         if not value:
             return "{ }"
@@ -37,7 +37,7 @@ def pretty(value: Any, indent: str = "") -> str:
 
 
 def plain(value: Any) -> str:
-    """As Java prints an object: lists as [a, b], maps as {k=v}, true, null."""
+    """An object as Java prints it: lists as [a, b], maps as {k=v}, true, null."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     if isinstance(value, list):

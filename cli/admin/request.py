@@ -1,4 +1,4 @@
-"""From a command's template and its values to an HTTP request. Pure.
+"""HTTP requests from a command's template and its values. Pure.
 
 `{topic}` in a path is the topic with its domain, `{bare-topic}` without; `{namespace}` must be tenant/namespace. All are
 encoded, slashes in a topic's own name too. What has no value is left out: a segment of a path, a query parameter, a member of a

@@ -1,4 +1,4 @@
-"""What a command is: its arguments, its request, the form of its output. Data only; `tables` has a list for each group.
+"""Commands as data: arguments, request, form of the output. `tables` has a list for each group.
 
 The grammar of a command's arguments, words between spaces: `TOPIC` a positional argument, `-f/--force` a flag,
 `-s/--size:bytes!` an option with a kind (string when there is none after the colon) that must be given, `--time:minutes=60` one

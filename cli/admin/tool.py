@@ -46,7 +46,7 @@ _CONFIGURED = {
 
 
 class Told(Exception):
-    """It ends here: text for stdout (code 0) or stderr."""
+    """The end of the tool: a text for stdout (code 0) or stderr."""
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -98,7 +98,7 @@ def understood(words: Sequence[str]) -> _Call:
 
 
 def _own_words(words: Sequence[str]) -> int:
-    """How many come before the group's name."""
+    """Count of the words before the group's name."""
     taking = {name for option in OWN_OPTIONS if option.kind != _FLAG for name in option.names}
     at = 0
     while at < len(words) and words[at].startswith("-"):

@@ -28,7 +28,7 @@ def owner_name(settings: BookieServerSettings) -> str:
 def auto_recovery(
     configuration: Configuration, clock: Clock, rng: Rng, store: MetadataStore, sessions: Sessions
 ) -> tuple[str, AutoRecovery]:
-    """Its name and itself, not started. BadSetting, BadTls."""
+    """The name of the process and its AutoRecovery, not started. BadSetting, BadTls."""
     owner = owner_name(configuration.settings(BookieServerSettings))
     tls = client_tls(configuration.settings(BookieSecuritySettings))
     client = RepairClient(store, configuration.settings(RepairSettings), clock, rng, owner, tls=tls)

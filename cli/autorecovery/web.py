@@ -9,7 +9,7 @@ from bookkeeper.repair.counters import RepairCounters
 
 
 class RepairRoutes:
-    """Of one autorecovery. Satisfies `bookie.web.app.RouteGroup`."""
+    """Routes of one autorecovery. Satisfies `bookie.web.app.RouteGroup`."""
 
     def __init__(self, counters: RepairCounters) -> None:
         self._counters = counters

@@ -34,7 +34,7 @@ log = logging.getLogger("bookie.integrity")
 
 
 class LimboBookie(Protocol):
-    """What the check needs of a bookie."""
+    """The bookie, as the check uses it."""
 
     def limbo_ids(self) -> list[int]: ...
     def held_ranges(self, ledger_id: int) -> list[tuple[int, int]]: ...
@@ -43,7 +43,7 @@ class LimboBookie(Protocol):
 
 
 class DataIntegrity:
-    """Of the bookie called `bookie_id`. `recover` closes a ledger as a reader would, or raises LedgerError."""
+    """Check of the bookie called `bookie_id`. `recover` closes a ledger as a reader would, or raises LedgerError."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class DataIntegrity:
         return lost == 0
 
     async def _copy_run(self, ledger: RegisteredLedger, first: int, last: int) -> int:
-        """How many entries from the first on are durable here now."""
+        """Count of entries, from the first on, that are durable here now."""
         run = await self._replicas.read(ledger.ledger_id, ledger.metadata, first, last + 1 - first)
         if self._bytes_per_second > 0:
             await asyncio.sleep(run.size_bytes / self._bytes_per_second)

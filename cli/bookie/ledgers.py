@@ -1,4 +1,4 @@
-"""Which ledgers a bookie may hold: those whose metadata names it. For a bookie that lost something (`bookie.start.limbo`)."""
+"""Ledgers that a bookie may hold: those whose metadata names it. For a bookie that lost data (`bookie.start.limbo`)."""
 
 import re
 

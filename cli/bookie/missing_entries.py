@@ -1,4 +1,4 @@
-"""Which entries of a ledger a bookie should have, by the ledger's metadata, and does not. Pure.
+"""Entries of a ledger that a bookie lacks although the ledger's metadata gives them to it. Pure.
 
 As BookKeeper's DataIntegrityCheckImpl: of a ledger that is closed everything up to its end, of another one what is before its
 last segment, all of which is confirmed. Of a striped ledger a bookie has the entries whose write set it is in.
@@ -39,7 +39,7 @@ def _due(metadata: LedgerMetadata, bookie_id: str) -> Iterator[Range]:
 
 
 def _written_to(index: int, first: int, last: int, ensemble_size: int, write_quorum: int) -> Iterator[Range]:
-    """Of the entries of a segment those that the bookie at `index` gets: so many in a row, at each turn of the ensemble."""
+    """Entries of a segment that the bookie at `index` gets: so many in a row, at each turn of the ensemble."""
     if write_quorum >= ensemble_size:
         if first <= last:
             yield first, last
@@ -53,7 +53,7 @@ def _written_to(index: int, first: int, last: int, ensemble_size: int, write_quo
 
 
 def _without(first: int, last: int, held: Sequence[Range]) -> Iterator[Range]:
-    """What of these is in none of the ranges that are held."""
+    """Ranges of these entries that are in none of the held ranges."""
     at = max(0, bisect_right(held, first, key=lambda each: each[0]) - 1)
     while first <= last:
         begin, end = held[at] if at < len(held) else (last + 1, last + 1)

@@ -28,7 +28,7 @@ log = logging.getLogger("bookie.peers")
 
 
 class BookiePeers:
-    """Of the bookie called `bookie_id`. `open` once it serves, `close` before it stops."""
+    """Peers of the bookie called `bookie_id`. `open` once the bookie serves, `close` before it stops."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ log = logging.getLogger("bookie.upkeep.garbage")
 
 
 class LedgerPlaces:
-    """As seen by the bookie called `bookie_id`."""
+    """Places as seen by the bookie called `bookie_id`."""
 
     def __init__(self, store: MetadataStore, registry: LedgerRegistry, bookie_id: str) -> None:
         self._store, self._registry, self._bookie_id = store, registry, bookie_id

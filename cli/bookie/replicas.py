@@ -34,7 +34,7 @@ class NoReplica(BookieError):
 
 
 class BookieReplicas:
-    """Of the bookie called `bookie_id`. The others are those in `bookies` at the time of each call."""
+    """Replicas for the bookie called `bookie_id`. The others are those in `bookies` at the time of each call."""
 
     def __init__(self, bookie_id: str, registry: LedgerRegistry, bookies: Mapping[str, BookieClient]) -> None:
         self._bookie_id, self._registry, self._bookies = bookie_id, registry, bookies
@@ -66,7 +66,7 @@ class BookieReplicas:
         return [] if metadata.digest_type == DigestType.DUMMY else list(_sound_parts(run, metadata))
 
     async def ledger(self, ledger_id: int) -> RegisteredLedger:
-        """As it is registered now. BookieError; ENOLEDGER: it is deleted."""
+        """The ledger as registered now. BookieError; ENOLEDGER for a deleted ledger."""
         try:
             return await self._registry.read(ledger_id)
         except NoSuchLedger as error:
@@ -75,7 +75,7 @@ class BookieReplicas:
             raise BookieError(BookieCode.EIO, ledger_id, f"metadata: {error}") from error
 
     async def read(self, ledger_id: int, metadata: LedgerMetadata, first_entry_id: int, count_max: int) -> EntryRun:
-        """At least the first of these entries, from the first bookie that has it sound. NoReplica."""
+        """Entries, at least the first of those asked for, from the first bookie that has it sound. NoReplica."""
         starts = [segment.first_entry_id for segment in metadata.segments]
         at = bisect_right(starts, first_entry_id) - 1
         count_max = min(count_max, READ_ENTRIES_MAX)

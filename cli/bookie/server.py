@@ -52,7 +52,7 @@ LOOPBACK = ("127.", "::1", "localhost")
 
 
 class BookieFailed(Exception):
-    """It cannot start; the message says why and what to do."""
+    """A bookie that cannot start; the message says why and what to do."""
 
 
 def advertised_host(settings: BookieServerSettings) -> str:
@@ -102,7 +102,7 @@ class BookieServer:
         self._local_reads: LocalReads | None = None
 
     async def start(self) -> None:
-        """Whose the directories are comes first, and that clients find the bookie last.
+        """Starts the parts: the owner of the directories is checked first, and the bookie is registered last.
 
         BadTls, BookieStartError, BookieFailed, LedgerError (the metadata is of another layout), MetadataError, OSError.
         """
@@ -137,7 +137,7 @@ class BookieServer:
         await self._start_auto_recovery()
 
     async def _start_auto_recovery(self) -> None:
-        """It repairs the cluster's ledgers beside serving its own, under the bookie's name."""
+        """Starts repairs of the cluster's ledgers under the bookie's name, beside serving its own."""
         settings = self._repair_settings
         if settings.auto_recovery_daemon_enabled:
             name, tls = self.identity.bookie_id, self._security.peer_tls
@@ -210,7 +210,7 @@ class BookieServer:
 
     @property
     def web_port(self) -> int | None:
-        """Where its HTTP is, all of it or /metrics alone; None: nowhere (httpServerEnabled, statsProviderClass)."""
+        """Port of the bookie's HTTP, all routes or /metrics alone; None: no HTTP (httpServerEnabled, statsProviderClass)."""
         return None if self._web is None else port_of(self._web)
 
     async def _tell_state(self) -> None:
@@ -238,7 +238,7 @@ class BookieServer:
 
 
 def _free_port() -> int:
-    """Its number is a part of the bookie's name, which is needed before it listens."""
+    """A free port. The number is a part of the bookie's name, which is needed before the bookie listens."""
     with socket.socket() as probe:
         probe.bind(("", 0))
         return int(probe.getsockname()[1])

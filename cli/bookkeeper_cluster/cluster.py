@@ -25,7 +25,7 @@ _BOOKIE_ID = re.compile(r"[A-Za-z0-9:_.\-]+")
 
 
 class ClusterFailed(Exception):
-    """What was asked for cannot be done; the message names the thing and the remedy."""
+    """A request that cannot be done; the message names the thing and the remedy."""
 
 
 class NotThere(ClusterFailed):
@@ -34,7 +34,7 @@ class NotThere(ClusterFailed):
 
 @dataclass(frozen=True, slots=True)
 class BookieAddress:
-    """Where a bookie is; port 0 and UNKNOWN: nobody knows (Apache's CommandHelpers)."""
+    """Address of a bookie; port 0 and UNKNOWN: nobody knows (Apache's CommandHelpers)."""
 
     bookie_id: str
     host: str = UNKNOWN
@@ -100,7 +100,7 @@ class Cluster:
         return found.value.decode()
 
     async def registry(self) -> LedgerRegistry:
-        """Of its ledgers. NotThere when there is no cluster, ClusterFailed for a layout that is not known."""
+        """Registry of the cluster's ledgers. NotThere without a cluster, ClusterFailed for an unknown layout."""
         if self._registry is None:
             found = await self.store.get(LAYOUT)
             if found is None:
@@ -116,7 +116,7 @@ class Cluster:
     # Ledgers
 
     async def ledger_node(self, ledger_id: int) -> Versioned:
-        """As it is stored. NotThere; LedgerError for an id that the layout has no place for."""
+        """Node of a ledger as stored. NotThere; LedgerError for an id that the layout has no place for."""
         path = (await self.registry()).path(ledger_id)
         found = await self.store.get(path)
         if found is None:

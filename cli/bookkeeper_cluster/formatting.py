@@ -1,4 +1,4 @@
-"""How ledgers, entries and sizes are shown, as Apache's shell and HTTP show them. Pure."""
+"""Texts of ledgers, entries and sizes, as Apache's shell and HTTP show them. Pure."""
 
 import base64
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ def base64_of(data: bytes) -> str:
 
 
 def digest_name(digest: DigestType) -> str:
-    """As BookKeeper's API names it; the metadata has another name for one."""
+    """Name of a digest in BookKeeper's API; the metadata has another name for one."""
     return _DIGESTS.get(digest, digest.name)
 
 
@@ -42,7 +42,7 @@ def metadata_text(metadata: LedgerMetadata) -> str:
 
 
 def metadata_json(ledger_id: int, metadata: LedgerMetadata) -> Mapping[str, object]:
-    """As Apache's HTTP gives a LedgerMetadata; without the ledger's password, which there everybody may read."""
+    """A LedgerMetadata as Apache's HTTP shows it, but without the ledger's password, which there everybody may read."""
     return {
         "ledgerId": ledger_id,
         "metadataFormatVersion": metadata.format_version,

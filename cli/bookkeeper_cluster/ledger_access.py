@@ -49,8 +49,8 @@ class LedgerAccess:
     async def read(
         self, ledger_id: int, first: int = 0, last: int | None = None, *, recovers: bool = False
     ) -> AsyncGenerator[Entry, None]:
-        """From `first` to `last`, or to the end; of an open ledger also what is not confirmed yet, unless it `recovers`:
-        then it is fenced and closed first. NotThere when it has no entry `last`, after those before it; LedgerError."""
+        """Entries from `first` to `last`, or to the end; of an open ledger also unconfirmed ones. With `recovers`
+        the ledger is fenced and closed first. NotThere when it has no entry `last`, after those before it; LedgerError."""
         ledger = await self._registered(ledger_id)
         if recovers:
             key, client = master_key(ledger.metadata.password), self.client
@@ -67,7 +67,7 @@ class LedgerAccess:
             raise NotThere(f"ledger {ledger_id} has no entry {max(first, end + 1)}: it ends at {end}")
 
     async def read_at(self, bookie_id: str, ledger_id: int, first: int, last: int | None) -> AsyncGenerator[Entry, None]:
-        """What this one bookie has of them, without a look at digests. NotThere for one that it has not; BookieError."""
+        """Entries that this one bookie has, without a look at digests. NotThere for one that it has not; BookieError."""
         bookie = self.bookie(bookie_id)
         metadata = (await self._registered(ledger_id)).metadata
         stop = await bookie.last_entry_id(ledger_id) if last is None else last
@@ -104,7 +104,7 @@ class LedgerAccess:
         return await self.client.registry.read(ledger_id)
 
     async def _last_entry_id(self, ledger_id: int, metadata: LedgerMetadata) -> int:
-        """Of an open ledger the last that one of its bookies has; LedgerUnreadable when none of them says."""
+        """The last entry; of an open ledger the last that one of its bookies has. LedgerUnreadable without any answer."""
         if metadata.state == LedgerState.CLOSED:
             return metadata.last_entry_id
         segment = metadata.segments[-1]

@@ -1,4 +1,4 @@
-"""What the shell and a bookie's HTTP say and change of repair: ledgers that lack copies, the audit, the auditor's checks.
+"""State of repair that the shell and a bookie's HTTP show and change: ledgers that lack copies, audits, the auditor's checks.
 
 Nodes and values are Apache's; all but the checks' are `bookkeeper.repair`'s. Repairs nothing.
 """
@@ -33,7 +33,7 @@ class Lacking:
 
 
 def marks_in(store: MetadataStore) -> UnderreplicationStore:
-    """For whoever takes no locks."""
+    """Marks of ledgers that lack copies, for a reader that takes no locks."""
     return UnderreplicationStore(store, RealClock(), "bookkeeper shell")
 
 
@@ -70,7 +70,7 @@ async def trigger_audit(store: MetadataStore) -> None:
 
 
 async def reset_check(store: MetadataStore, check: str, at_ms: int) -> None:
-    """So that the auditor believes that `check` (of CHECKS) ran last at that time. MetadataError."""
+    """Makes the auditor believe that `check` (of CHECKS) ran last at that time. MetadataError."""
     _, name, field = CHECKS[check]
     await store.put(f"{UNDERREPLICATION}/{name}", f"{field}: {at_ms}\n".encode())
 

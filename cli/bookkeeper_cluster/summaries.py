@@ -1,4 +1,4 @@
-"""What a cluster looks like as a whole: counts, and the room on its disks. For `clusterinfo`, `bookieinfo` and HTTP."""
+"""Summaries of a cluster: counts, and the room on its disks. For `clusterinfo`, `bookieinfo` and HTTP."""
 
 import asyncio
 import contextlib
@@ -37,7 +37,7 @@ async def cluster_summary(store: MetadataStore) -> Mapping[str, object]:
 
 
 async def disk_spaces(store: MetadataStore, tls: RenewedTls | None) -> tuple[dict[str, DiskSpace], dict[str, str]]:
-    """Of the writable bookies; and why some of them did not say. MetadataError."""
+    """Disk space of the writable bookies, and the reasons why some of them did not answer. MetadataError."""
     turns = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
 
     async def ask(bookie_id: str) -> DiskSpace | str:

@@ -22,7 +22,7 @@ async def write_trial(
     tell: Callable[[str], None],
     only: str | None = None,
 ) -> int:
-    """How many entries were written and read; the ledger goes whatever happens.
+    """Count of entries that were written and read; the ledger is deleted in any case.
 
     `quorum` is ensemble size, write and ack quorum; `only` is the bookie that all of it goes to. LedgerError, and
     ClusterFailed when something else is read than was written.

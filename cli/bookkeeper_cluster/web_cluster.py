@@ -39,7 +39,7 @@ _log = logging.getLogger("interpulse")
 def _refusing(
     method: Callable[Concatenate["WebCluster", P], Awaitable[T]],
 ) -> Callable[Concatenate["WebCluster", P], Coroutine[Any, Any, T]]:
-    """What cannot be done has a status: 404 for what is not there, 500 for the rest."""
+    """Gives a failure its status: 404 for a missing thing, 500 for the rest."""
 
     async def run(self: "WebCluster", /, *args: P.args, **kwargs: P.kwargs) -> T:
         try:
@@ -53,7 +53,7 @@ def _refusing(
 
 
 class WebCluster:
-    """For the bookie with this id. `close` before the store is closed."""
+    """The cluster for the bookie with this id. `close` before the store is closed."""
 
     def __init__(self, store: MetadataStore, bookie_id: str, tls: RenewedTls | None) -> None:
         self._store, self._bookie_id, self._tls = store, bookie_id, tls
@@ -93,7 +93,7 @@ class WebCluster:
 
     @_refusing
     async def entries(self, ledger_id: int, first: int, last: int | None, bytes_max: int) -> Mapping[str, str]:
-        """What is beyond the end is left out, as Apache does."""
+        """Entries of a ledger; those beyond the end are left out, as Apache does."""
         found, size = dict[str, str](), 0
         async with open_ledgers(self._store, self._tls) as access:
             try:
@@ -123,7 +123,7 @@ class WebCluster:
 
     @_refusing
     async def disk_spaces(self) -> Mapping[str, str]:
-        """In the form of Apache's ListBookieInfoService, punctuation and all."""
+        """Disk space in the form of Apache's ListBookieInfoService, punctuation and all."""
         spaces, failures = await disk_spaces(self._store, self._tls)
         if not spaces:
             raise NotThere(f"Not found any Bookie info. {failures or ''}".strip())

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(words: Sequence[str]) -> int:
-    """As interpulse does, with the configuration where Apache's command looks for it."""
+    """Runs `interpulse`, with the configuration where Apache's command looks for it."""
     from cli.__main__ import main as pulsar
 
     name, *rest = ["--config" if word in ("-conf", "--conf") else word for word in words]
@@ -69,7 +69,7 @@ def _configuration_file() -> str:
 
 
 def run_shell(words: Sequence[str]) -> int:
-    """What comes before the command's name is the shell's, what comes after it the command's."""
+    """Runs a command. Words before the command's name are the shell's, words after it the command's."""
     try:
         given, rest = parse_leading(_OWN, words)
         own = dict(given)
@@ -143,7 +143,7 @@ def _usage(command: Command) -> str:
 
 
 def _help(words: Sequence[str], code: int) -> int:
-    """Of one command, or of all; on stderr when nobody asked for it."""
+    """Prints the help of one command, or of all; on stderr when nobody asked for it."""
     out = sys.stdout if code == 0 else sys.stderr
     if words and words[0] in REFUSED:
         print(f"{words[0]}: {REFUSED[words[0]]}", file=out)

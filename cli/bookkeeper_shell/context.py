@@ -69,7 +69,7 @@ class Shell:
         return LEDGER_ID_FORMATS[self.ledger_id_format](ledger_id)
 
     def confirm(self, question: str) -> bool:
-        """As Apache's shell asks: Y or N, until it is one of them. No more input is a no."""
+        """Asks as Apache's shell does: Y or N, until the answer is one of them. No more input is a no."""
         while True:
             print(f"{question} (Y or N) ", end="", flush=True)
             answer = sys.stdin.readline()
@@ -93,7 +93,7 @@ class Shell:
         return uri
 
     def client_tls(self) -> "RenewedTls | None":
-        """As the bookies of this configuration have it; None: in the clear. BadTls. Within the event loop."""
+        """TLS as the bookies of this configuration have it; None: in the clear. BadTls. Within the event loop."""
         from bookie.server.security.settings import BookieSecuritySettings
         from cli.autorecovery.server import client_tls
 

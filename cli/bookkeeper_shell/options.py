@@ -9,7 +9,7 @@ LONG_MAX = (1 << 63) - 1
 
 
 class WrongUsage(Exception):
-    """What was given is not what the command takes; its usage is shown. `code` is the exit code."""
+    """Words that the command does not take; its usage is shown. `code` is the exit code."""
 
     def __init__(self, message: str, code: int = 255) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ HELP = Option("h", "help", note="Show the help")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the command line says. Options are asked for by their short names; `arguments` are what belongs to none."""
+    """Options and arguments of the command line. Options are found by their short names; `arguments` are all other words."""
 
     options: Mapping[str, str]
     arguments: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ def whole_number(text: str, what: str, smallest: int = 0) -> int:
 
 
 def ledger_id_in(text: str, what: str) -> int:
-    """In decimal, or in hexadecimal with 0x before it."""
+    """A ledger id in decimal, or in hexadecimal with 0x before it."""
     if text[:2] in ("0x", "0X"):
         try:
             text = str(int(text, 16))
@@ -108,7 +108,7 @@ def parse_leading(options: Sequence[Option], words: Sequence[str]) -> tuple[list
 
 
 def _find(options: Sequence[Option], word: str) -> Option:
-    """By either name, with one dash or two; a beginning of a long one counts when it is that of one option only."""
+    """The option with this name, with one dash or two; a beginning of a long name counts when only one option has it."""
     name = word.lstrip("-")
     for option in options:
         if name in (option.short, option.long):

@@ -29,7 +29,7 @@ from ports.metrics.machine_usage import LinuxUsage
 
 @dataclass(frozen=True, slots=True)
 class LoadSurroundings:
-    """What the driver is made of, beside the service."""
+    """Parts of the driver beside the service."""
 
     store: MetadataStore
     sessions: Sessions
@@ -43,7 +43,7 @@ class LoadSurroundings:
 
 
 def load_driver(service: BrokerService, settings: LoadSettings, around: LoadSurroundings) -> LoadDriver:
-    """Of one broker; not started."""
+    """Load driver of one broker; not started."""
 
     def bundle_of(topic: TopicName) -> Bundle | None:
         known = around.bundles.known(topic.namespace)

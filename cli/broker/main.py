@@ -57,7 +57,7 @@ def run_broker(options: argparse.Namespace) -> int:
 
 
 def metadata_servers(configuration: Configuration) -> str:
-    """Of the one ZooKeeper that has it all, with chroot. BadSetting, MetadataError."""
+    """Servers of the one ZooKeeper that has all metadata, with chroot. BadSetting, MetadataError."""
     url = configuration.settings(ZooKeeperSettings).metadata_store_url
     cluster = configuration.settings(ClusterSettings)
     if not url:

@@ -121,7 +121,7 @@ class BrokerParts:
 
     @property
     def coordinators(self) -> Coordinators | None:
-        """Of transactions; None: there are none."""
+        """Transaction coordinators; None: there are none."""
         return self.listener.coordinators
 
     async def listen(self) -> None:
@@ -154,7 +154,7 @@ class BrokerParts:
             await self._transactions.start()
 
     async def stop(self) -> None:
-        """Nobody new is let in, topics are unloaded and their marks written."""
+        """Stops: new connections are refused, topics are unloaded and their marks written."""
         self.listener.stop_accepting()
         if self._transactions is not None:
             await self._transactions.close()

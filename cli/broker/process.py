@@ -1,4 +1,4 @@
-"""What a process that runs a broker does, be it a standalone or one of a cluster: web port, collector, ready line."""
+"""The process of a broker, of a standalone or of a cluster: web port, collector, ready line."""
 
 import json
 import logging
@@ -17,7 +17,7 @@ log = logging.getLogger("interpulse")
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """Where the web server will listen. OSError names the address."""
+    """A bound socket for the web server. OSError names the address."""
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     bound = socket.socket(family, kind, protocol)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -36,7 +36,7 @@ def settle_interpreter(service: BrokerService) -> None:
 
 
 def served_urls(found: Advertised) -> dict[str, str]:
-    """By the names of the ready file; those that are not served are left out."""
+    """URLs by the names of the ready file; those that are not served are left out."""
     urls = {
         "brokerServiceUrl": found.broker_url,
         "webServiceUrl": found.http_url,
@@ -47,7 +47,7 @@ def served_urls(found: Advertised) -> dict[str, str]:
 
 
 def tell_ready(service: BrokerService, json_ready: str | None) -> None:
-    """In the log, and in the file of `--json-ready`."""
+    """Reports that the broker is ready, in the log and in the file of `--json-ready`."""
     served = served_urls(service.advertised)
     kernels = (
         "compiled" if not sends.__file__.endswith(".py") else "NOT COMPILED (no C compiler at installation): slower, see README"

@@ -41,7 +41,7 @@ log = logging.getLogger("interpulse")
 
 
 class BrokerFailed(Exception):
-    """It cannot start; the message says why and what to do."""
+    """A broker that cannot start; the message says why and what to do."""
 
 
 class BrokerServer:
@@ -68,7 +68,7 @@ class BrokerServer:
         self._members: Members | None = None
 
     async def start(self) -> None:
-        """That all is there that it needs comes first, its own port last. BrokerFailed, MetadataError, OSError."""
+        """Starts: checks the cluster's metadata first, and opens its own port last. BrokerFailed, MetadataError, OSError."""
         await check_cluster_name(self._store, self._cluster_name)
         try:
             await self._parts.ledgers.initialise()
@@ -127,8 +127,8 @@ class BrokerServer:
         await self._parts.start_transactions(may_initialise=False)
 
     async def drain(self) -> None:
-        """Nobody is sent here any more, and bundles are given up in turn; who comes meanwhile, for those whose turn it is not
-        yet or to hear who is next, is let in: refused, a client would wait longer each time. Draining twice is fine."""
+        """Takes no new bundles and gives its own up in turn. Clients that come meanwhile, for bundles that are still here or
+        for the name of the next owner, are let in: a refused client would wait longer each time. Draining twice is fine."""
         if self.service.load is not None:
             await self.service.load.stop()
         if self._members is not None:
@@ -150,7 +150,7 @@ async def check_cluster_name(store: MetadataStore, name: str) -> None:
 
 
 async def initialise_missing_cluster(store: MetadataStore, rng: Rng, name: str, bundles: int, own: Advertised) -> None:
-    """What `interpulse initialize-cluster-metadata` makes, where nobody has: the first broker of a new cluster does it."""
+    """Writes the nodes of `interpulse initialize-cluster-metadata` where they are missing: the first broker does it."""
     if await store.exists(f"/admin/clusters/{name}"):
         return
     try:

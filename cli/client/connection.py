@@ -46,7 +46,7 @@ class Received(NamedTuple):
 
 
 class PulsarConnection:
-    """From CONNECT on. `waiting` holds what came while an answer was awaited. Answers pings and wishes for new credentials."""
+    """A connection from CONNECT on. `waiting` holds frames that came while an answer was awaited. Answers PINGs."""
 
     def __init__(self, url: str, configuration: ClientConfiguration, proxied_to: str = "") -> None:
         self.url, self._configuration = url, configuration
@@ -129,7 +129,7 @@ class PulsarConnection:
         return self.answer(*answers)
 
     def answer(self, *answers: int, timeout_seconds: float | None = TIMEOUT_SECONDS) -> BaseCommand:
-        """To what was asked before."""
+        """The answer to an earlier request."""
         while True:
             received = self.next(timeout_seconds)
             if received.command.type in answers:

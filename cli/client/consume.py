@@ -54,7 +54,7 @@ def consume(
 
 
 def read(configuration: ClientConfiguration, values: Mapping[str, Any], write: Write, notices: Notices, tally: Tally) -> None:
-    """From a message on, without a subscription that stays."""
+    """Reads from a message on, without a subscription that stays."""
     ledger, entry = position(values["start-message-id"])
     about = reader(ledger, entry, values["start-message-id-inclusive"])
     _Run(configuration, values, about, write, notices, tally, acknowledges=False).run()

@@ -21,11 +21,11 @@ _LEFT_BEHIND = frozenset({ServerError.ConsumerBusy, ServerError.ProducerBusy, Se
 
 
 class ClientError(Exception):
-    """It cannot be done; the text says what was asked of whom, what came back, and what to do."""
+    """A failure for good; the text says what was asked of whom, what came back, and what to do."""
 
 
 class Passing(ClientError):
-    """It cannot be done now: another try is worth it."""
+    """A failure for now: another try is worth it."""
 
 
 class Unreachable(Passing):

@@ -70,11 +70,11 @@ class Lasting(ABC):
 
     @property
     def was_there(self) -> bool:
-        """It was let in once: a broker may still hold what was there before."""
+        """Whether the tool was connected before: a broker may still hold the earlier producer or consumer."""
         return self._lost_at > 0.0
 
     def open(self) -> None:
-        """For the first time. A broker that is still starting, or that takes over from one that died, is given some time.
+        """Opens for the first time. A broker that is starting, or that takes over from one that died, is given some time.
         ClientError.
         """
         deadline = time.monotonic() + START_SECONDS_MAX

@@ -22,7 +22,7 @@ class Origin(NamedTuple):
     redelivery_count: int
 
     def message_id(self, batch_index: int) -> str:
-        """As Apache prints one: ledger, entry, partition, and the place in the batch where there is one."""
+        """A message id as Apache prints one: ledger, entry, partition, and the place in the batch where there is one."""
         text = f"{self.ledger_id}:{self.entry_id}:{self.partition}"
         return text if batch_index < 0 else f"{text}:{batch_index}"
 

@@ -1,4 +1,4 @@
-"""From a topic's name to a connection to the broker that has it: addresses, partitions, lookups, redirects, proxies."""
+"""Connections to the broker of a topic, by its name: addresses, partitions, lookups, redirects, proxies."""
 
 from cli.admin.request import topic_name
 from cli.client.connection import PulsarConnection, with_advice
@@ -57,7 +57,7 @@ def service_urls(configuration: ClientConfiguration) -> list[str]:
 
 
 def any_connection(configuration: ClientConfiguration) -> PulsarConnection:
-    """To the first of the addresses that answers. Unreachable when none does."""
+    """Connection to the first of the addresses that answers. Unreachable when none does."""
     failures = []
     for url in service_urls(configuration):
         try:
@@ -71,7 +71,7 @@ def any_connection(configuration: ClientConfiguration) -> PulsarConnection:
 
 
 def connection_of(topic: str, configuration: ClientConfiguration) -> PulsarConnection:
-    """To the broker that serves the topic. ClientError."""
+    """Connection to the broker that serves the topic. ClientError."""
     connection, authoritative = any_connection(configuration), False
     for _ in range(REDIRECTS_MAX):
         url = connection.url
@@ -108,7 +108,7 @@ def _check(found: CommandLookupTopicResponse, topic: str, url: str, target: str)
 
 
 def _elsewhere(topic: str, url: str, target: str, configuration: ClientConfiguration) -> PulsarConnection:
-    """To the broker that another one named. OwnerAway says who did."""
+    """Connection to the broker that another one named. OwnerAway says who did."""
     try:
         return PulsarConnection(target, configuration)
     except Unreachable as error:

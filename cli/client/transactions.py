@@ -45,7 +45,7 @@ class Coordinator:
         return TxnId(answer.txnid_most_bits, answer.txnid_least_bits)
 
     def add_topics(self, txn: TxnId, topics: list[str]) -> None:
-        """To which something is published in it."""
+        """Registers the topics to which the transaction publishes."""
 
         def fill(command: Any) -> None:
             command.partitions.extend(topics)

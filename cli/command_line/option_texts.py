@@ -35,7 +35,7 @@ class OptionTexts(NamedTuple):
                 yield f"{name} has no effect here: {without}"
 
     def sentence(self, command: str, option: Option) -> str:
-        """For help; "" for an option of which nothing is said, which a test forbids."""
+        """Sentence for help; "" for an option without one, which a test forbids."""
         if refused := _text(self.refused, command, option):
             return f"Not offered here: {refused}."
         if without := _text(self.without_effect, command, option):

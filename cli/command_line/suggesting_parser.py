@@ -11,7 +11,7 @@ _INVALID = re.compile(r"invalid choice: '([^']*)'")
 
 
 class SuggestingParser(argparse.ArgumentParser):
-    """Its sub-parsers are of this kind too. Exit code 2 for wrong usage, as argparse has it."""
+    """Parser whose sub-parsers are of this kind too. Exit code 2 for wrong usage, as argparse has it."""
 
     def parsed(self, words: Sequence[str]) -> argparse.Namespace:
         """`parse_args`; an option that nobody knows is told by the parser of the command that was given."""

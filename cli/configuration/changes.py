@@ -73,7 +73,7 @@ class ChangingSettings:
         }
 
     def _value(self, key: str, default: str, fields: Mapping[str, tuple[type, str]], given: Mapping[str, str]) -> str:
-        """Of a key that nothing reads: what it was set to, or what Apache's broker would have."""
+        """Value of a key that nothing reads: the one that was set, or the default of Apache's broker."""
         found = fields.get(fold(key))
         if found is None:
             return given.get(key, default)

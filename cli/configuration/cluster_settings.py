@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ClusterSettings:
-    """Of a broker in a cluster, beside `metadataStoreUrl`."""
+    """Settings of a broker in a cluster, beside `metadataStoreUrl`."""
 
     configuration_metadata_store_url: str = ""
     """The same as metadataStoreUrl, or empty: a store apart is refused."""

@@ -25,7 +25,7 @@ class ApacheKey:
 
 @functools.cache
 def apache_broker_keys() -> Mapping[str, ApacheKey]:
-    """By name, in the order of the names."""
+    """Keys by name, in the order of the names."""
     return {key.name: key for key in map(_parsed, FILE.read_text().splitlines())}
 
 

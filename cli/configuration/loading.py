@@ -58,7 +58,7 @@ def known_keys() -> list[str]:
 
 
 def load_configuration(files: Iterable[tuple[str, str]], overrides: Sequence[str]) -> Configuration:
-    """From (name, text) of files in order and `KEY=VALUE` overrides, the later ones winning. BadSetting names file and line."""
+    """Configuration from (name, text) of files in order, then `KEY=VALUE` overrides. BadSetting names file and line."""
     known = known_keys()
     values: dict[str, str] = {}
     for name, text in files:

@@ -68,7 +68,7 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 
 
 def form_of(key: str, cls: type, field: str) -> str:
-    """What a value looks like: `true or false`, `a whole number, in seconds`."""
+    """The form of a value: `true or false`, `a whole number, in seconds`."""
     hint = typing.get_type_hints(cls)[field]
     optional = isinstance(hint, types.UnionType)
     if optional:

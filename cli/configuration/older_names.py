@@ -52,7 +52,7 @@ _TYPES = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
 def with_newer_names(values: Mapping[str, str]) -> dict[str, str]:
-    """And what the older names among them say."""
+    """The values, and beside them the newer names of those that have older ones."""
     found = dict(values)
     for each in _NEWER:
         if values.get(each.older, "") not in UNSET and found.get(each.key, "") in UNSET:

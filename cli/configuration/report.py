@@ -1,4 +1,4 @@
-"""What a configuration would do in a process: every key with its verdict, what is wrong, what contradicts. Starts nothing."""
+"""Report on a configuration in a process: every key with its verdict, errors, contradictions. Starts nothing."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ SETTINGS: dict[str, Sequence[type]] = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Of one file; `errors` keep a process from starting, `warnings` do not."""
+    """Report on one file; `errors` keep a process from starting, `warnings` do not."""
 
     kind: str
     values: dict[str, str]
@@ -66,7 +66,7 @@ _OF_OTHERS = {
 
 
 def of_another_program(file_name: str) -> str:
-    """Which program reads a file of Apache's with this name, where it is none of the processes here; else empty."""
+    """The program that reads a file of Apache's with this name, if none of the processes here does; else empty."""
     return next((told for word, told in _OF_OTHERS.items() if file_name.startswith(word)), "")
 
 
@@ -177,7 +177,7 @@ def explain(key: str) -> Explanation:
 
 
 def _apache_default(key: str, default: str) -> str:
-    """Where DIFFERENT has nothing of it: of brokers it is known, of others it is ours."""
+    """Apache's default where DIFFERENT has no line: known for brokers, for others ours."""
     apache = apache_broker_keys().get(key)
     if apache is not None:
         return apache.default
@@ -196,7 +196,7 @@ def _reasons(key: str) -> Iterator[str]:
 
 
 def default_of(key: str, classes: Sequence[type]) -> str | None:
-    """As text; None when none of the dataclasses reads it."""
+    """Default of a key as text; None when none of the dataclasses reads it."""
     found = field_of(key, classes)
     return None if found is None else setting_text(found[1].default)
 

@@ -1,4 +1,4 @@
-"""What becomes of a key that is set: it takes effect, it means nothing here, or it is refused. For every key of Apache's.
+"""Verdicts on every key of Apache's: it takes effect, it means nothing here, or it is refused.
 
 A key takes effect when a settings dataclass of the process reads it. All others are in the tables
 `conf/*-keys-without-effect.txt`, each with its reason; a test holds that none is missing. Owns the form of these tables. No
@@ -27,7 +27,7 @@ _READERS = {"broker": "a broker", "bookkeeper": "a bookie", "proxy": "a proxy"}
 
 
 class Verdict(enum.Enum):
-    """Of one key with one value in one kind of process."""
+    """Verdict on one key with one value in one kind of process."""
 
     IN_EFFECT = "takes effect"
     WITHOUT_EFFECT = "means nothing here"
@@ -78,7 +78,7 @@ def judge(key: str, value: str, kind: str, effective: frozenset[str]) -> Judged:
 
 
 def judge_all(values: Mapping[str, str], kind: str, settings: Iterable[type]) -> list[Judged]:
-    """In the order of the names."""
+    """Verdicts in the order of the names."""
     effective = effective_keys(settings)
     return [judge(key, values[key], kind, effective) for key in sorted(values)]
 
@@ -95,7 +95,7 @@ def settle(configuration: Configuration, kind: str, settings: Sequence[type]) ->
 
 
 def shown(key: str, value: str) -> str:
-    """For people and logs: `key=value`, without the value of a secret."""
+    """A setting for people and logs: `key=value`, without the value of a secret."""
     return f"{key}={shown_value(key, value)}"
 
 
@@ -104,7 +104,7 @@ def _first_refused(judged: Iterable[Judged]) -> str:
 
 
 def same_value(one: str, other: str) -> bool:
-    """As Apache's would read them: numbers as numbers, lists without regard to spaces and order, nothing as `null`."""
+    """Whether Apache's would read both alike: numbers as numbers, lists without spaces and order, nothing as `null`."""
     return _plain(one) == _plain(other)
 
 
@@ -120,14 +120,14 @@ def _plain(text: str) -> object:
 
 
 def keys_of(name: str) -> frozenset[str]:
-    """Of `broker`, `bookkeeper` or `proxy`: the names that Apache's know."""
+    """Names that Apache's `broker`, `bookkeeper` or `proxy` knows."""
     newest = apache_broker_keys() if name == "broker" else (CONF / f"apache-{name}-keys.txt").read_text().split()
     return frozenset((*newest, *keys_of_other_versions(name)))
 
 
 @functools.cache
 def table(name: str) -> Mapping[str, _Row]:
-    """Of `broker`, `bookkeeper` or `proxy`, by key. ValueError for a line that cannot be read."""
+    """Rows of `broker`, `bookkeeper` or `proxy`, by key. ValueError for a line that cannot be read."""
     rows: dict[str, _Row] = {}
     refused, reason = False, ""
     for text in (CONF / f"{name}-keys-without-effect.txt").read_text().splitlines():

@@ -44,7 +44,7 @@ class Devcluster:
             member.kill_now()
 
     async def do(self, verb: str, name: str) -> str:
-        """What came of it, for people. DevclusterFailed."""
+        """Does one thing to a member and returns the outcome, for people. DevclusterFailed."""
         async with self._busy:
             match verb:
                 case "status":

@@ -1,4 +1,4 @@
-"""How another terminal speaks to a running devcluster: a socket in its data directory, one question a connection.
+"""Questions of another terminal to a running devcluster: a socket in its data directory, one question a connection.
 
 The question is a line `VERB NAME`; the answer is `ok` or `no`, then lines for people. Both sides stand in the data directory: a
 socket's path must be short.
@@ -20,7 +20,7 @@ ANSWER_SECONDS_MAX = 300.0
 
 
 async def serve_control(answer: Callable[[str, str], Awaitable[str]]) -> asyncio.Server:
-    """In the current directory, where no socket is left. `answer` is given verb and name; its DevclusterFailed is told."""
+    """Serves in the current directory, on a new socket. `answer` is given verb and name; its DevclusterFailed is sent."""
 
     async def on_connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -52,7 +52,7 @@ def is_served(data: Path) -> bool:
 
 
 def ask(data: Path, verb: str, name: str) -> str:
-    """What the devcluster on this data answers. DevclusterFailed."""
+    """The answer of the devcluster on this data. DevclusterFailed."""
     if not is_served(data):
         raise DevclusterFailed(f"no devcluster runs on {data}: start one, or say where yours is with --data DIR")
     with socket.socket(socket.AF_UNIX) as connection:

@@ -1,4 +1,4 @@
-"""What a devcluster's members write, made readable: bytes to lines, lines to what a person wants to see of them. Pure."""
+"""Output of a devcluster's members, made readable: bytes to lines, lines to what a person wants to see of them. Pure."""
 
 import re
 import shlex
@@ -24,7 +24,7 @@ class Lines:
             yield each.decode(errors="replace")
 
     def end(self) -> Iterator[str]:
-        """What came last, without a line end."""
+        """The last text, which has no line end."""
         if self._rest:
             yield self._rest.decode(errors="replace")
         self._rest = b""
@@ -46,7 +46,7 @@ def readable(text: str, *, coloured: bool) -> str:
 
 
 def ready_fields(text: str) -> dict[str, str] | None:
-    """Of the line with which a server says that it is ready; None for any other."""
+    """Fields of the line with which a server says that it is ready; None for any other."""
     match = _LOG_LINE.fullmatch(text)
     if match is None or not match[3].startswith("ready "):
         return None

@@ -114,7 +114,7 @@ async def _serve(plan: ClusterPlan, data: Path, json_ready: Path | None, *, is_n
 
 
 def _kill_on_signal(cluster: Devcluster) -> None:
-    """It is stopping: a second signal does not wait for anybody."""
+    """Makes a second signal, during the stop, kill the members at once."""
     loop = asyncio.get_running_loop()
     for number in STOPS:
         loop.add_signal_handler(number, cluster.kill_now)

@@ -132,7 +132,7 @@ class Member:
 
 
 def _end_with(parent: int, last: signal.Signals) -> None:
-    """In the child, before its program begins."""
+    """Ends the child with its parent. Runs in the child, before its program begins."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(last))
         if os.getppid() != parent:

@@ -1,4 +1,4 @@
-"""Who is in a devcluster: names, addresses, commands. Pure; the processes are `cli.devcluster.member`'s.
+"""Members of a devcluster: names, addresses, commands. Pure; the processes are `cli.devcluster.member`'s.
 
 Every member has an address of its own and the standard ports, so that one sees in any log who is meant.
 """
@@ -22,7 +22,7 @@ _BOOKIES_FROM, _ZOOKEEPER, _PROXY = 100, 201, 211
 
 
 class DevclusterFailed(Exception):
-    """It cannot start or go on; the message says why and what to do."""
+    """A devcluster that cannot start or go on; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found, by name; and why something was not. A fact is never None."""
+    """Facts by name, and the reasons why others are missing. A fact is never None."""
 
     found: Mapping[str, Any]
     missing: Mapping[str, str]

@@ -48,7 +48,7 @@ OF_CLUSTER = ("answering", "brokers", "bookies", "clusters", "configured_cluster
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the command line says."""
+    """Options of the command line."""
 
     admin_url: str
     bookie_url: str
@@ -118,7 +118,7 @@ def merged(*parts: Facts) -> Facts:
 
 
 def _cluster(asked: Asked, settings: Mapping[str, str], kind: str, client: ClientConfiguration, brokers: Brokers) -> Facts:
-    """What servers say. A bookie's configuration alone has no broker to ask."""
+    """Facts from servers. A bookie's configuration alone has no broker to ask."""
     urls = client.web_service_urls()
     is_asked = bool(asked.admin_url) or kind != BOOKIE
     server = (

@@ -1,4 +1,4 @@
-"""What a new cluster needs in metadata before its first bookie and broker start, as Apache's PulsarClusterMetadataSetup has it.
+"""Metadata that a new cluster needs before its first bookie and broker start, as Apache's PulsarClusterMetadataSetup has it.
 
 Owns what is written and the checks of what was asked for. What is there already is left as it is, so that a second run changes
 nothing; only a cluster that is new to a tenant or a namespace is added to its list. Never opens a store.
@@ -38,12 +38,12 @@ _HOSTS = re.compile(r"[^\s,/]+(:\d{1,5})?(,[^\s,/]+(:\d{1,5})?)*/?")
 
 
 class ClusterRefused(Exception):
-    """It is not to be written; the message says why and what to do."""
+    """Metadata that must not be written; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewCluster:
-    """What was asked for. ClusterRefused when it would not work; the options are named as on the command line."""
+    """Options of a new cluster. ClusterRefused when it would not work; the options are named as on the command line."""
 
     name: str
     web_service_url: str
@@ -104,7 +104,7 @@ class NewCluster:
 
 
 def _check_url(option: str, url: str | None, scheme: str) -> None:
-    """Of one host or several: Apache writes whatever it is given, and its brokers and clients fail on it later."""
+    """Checks a URL of one host or several: Apache writes any text, and its brokers and clients fail on it later."""
     if url is None:
         return
     found, separator, hosts = url.partition("://")
@@ -140,7 +140,7 @@ class ClusterMetadata:
         await self._make_coordinator_topic(cluster.coordinator_count)
 
     async def initialise_coordinators(self, cluster: str, count: int) -> None:
-        """Of transactions, with the namespace in which they are; more than there were, never fewer. MetadataError."""
+        """Makes transaction coordinators and their namespace; more than before, never fewer. MetadataError."""
         namespace = NAMESPACES[1]
         await self._make_tenant(namespace.tenant, cluster)
         await self._make_namespace(namespace, cluster, BUNDLES)

@@ -116,7 +116,7 @@ class CopyTarget:
         self._store = store
 
     async def write(self, copy: MetadataCopy) -> int:
-        """How many nodes were missing. MetadataError, before anything is written, when a node is there with another value."""
+        """Count of missing nodes. MetadataError, before anything is written, when a node is there with another value."""
         missing = await self._missing(copy.nodes)
         for batch in _batches(missing, copy.nodes):
             await self._store.commit([Put(path, copy.nodes[path], MUST_NOT_EXIST) for path in batch])
@@ -151,7 +151,7 @@ class CopyTarget:
 
 
 def _batches(paths: Sequence[str], nodes: Mapping[str, bytes]) -> Iterator[list[str]]:
-    """In order; none above BATCH nodes, or above BATCH_BYTES_MAX unless it is one node."""
+    """Batches in order; none above BATCH nodes, or above BATCH_BYTES_MAX unless it is one node."""
     batch: list[str] = []
     for path, following in itertools.pairwise([*paths, ""]):
         batch.append(path)

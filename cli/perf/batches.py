@@ -96,7 +96,7 @@ def _payloads(values: Mapping[str, Any]) -> Sequence[bytes]:
 
 
 def _delays(values: Mapping[str, Any]) -> tuple[int, int] | None:
-    """From so many seconds, to less than so many."""
+    """Least delay and the bound above it, in seconds."""
     if values.get("delay-range"):
         first, comma, end = values["delay-range"].partition(",")
         if not comma or not (first + end).isdigit() or int(first) >= int(end):

@@ -46,7 +46,7 @@ def subscribe_about(values: Mapping[str, Any], name: str) -> CommandSubscribe:
 
 
 def subscription_names(values: Mapping[str, Any]) -> Sequence[str]:
-    """As Apache's tool has it: so many names as subscriptions, or one name of which they are numbered. WrongUsage."""
+    """Names, as Apache's tool takes them: one for each subscription, or one that is numbered. WrongUsage."""
     count, prefix = values["num-subscriptions"], values.get("subscriber-name")
     names = [prefix] if prefix else values["subscriptions"]
     if len(names) == count or count == 1:

@@ -23,7 +23,7 @@ class Latencies:
         self._buckets[bucket] = self._buckets.get(bucket, 0) + times
 
     def percentile(self, percent: float) -> float:
-        """In milliseconds, 0 where there is nothing."""
+        """Percentile in milliseconds, 0 without samples."""
         wanted, seen = self.count * percent / 100, 0
         for bucket in sorted(self._buckets):
             seen += self._buckets[bucket]
@@ -37,7 +37,7 @@ class Latencies:
         return {key: round(value, 3) for key, value in found.items()}
 
     def line(self) -> str:
-        """As Apache's tool: mean, median, percentiles, maximum."""
+        """A line as Apache's tool prints it: mean, median, percentiles, maximum."""
         found = self.summary()
         middle = " - ".join(f"{name(percent)}: {found[name(percent)]:.3f}" for percent in PERCENTILES)
         return f"Latency: mean: {found['mean']:.3f} ms - {middle} - Max: {found['max']:.3f}"
@@ -48,7 +48,7 @@ def name(percent: float) -> str:
 
 
 def _bucket(milliseconds: float) -> int:
-    """By powers of two, each in equal steps, from a microsecond on."""
+    """Bucket of a latency: powers of two, each in equal steps, from a microsecond on."""
     microseconds = max(1, int(milliseconds * 1000))
     power = microseconds.bit_length() - 1
     return power * STEPS_PER_DOUBLING + ((microseconds - (1 << power)) * STEPS_PER_DOUBLING >> power)

@@ -9,7 +9,7 @@ from cli.client_configuration import ClientConfiguration
 
 
 def topic_names(values: Mapping[str, Any], separator: str = "-") -> Sequence[str]:
-    """As Apache's tool has it: so many names as topics, or one name of which they are numbered. WrongUsage."""
+    """Names, as Apache's tool takes them: one for each topic, or one that is numbered. WrongUsage."""
     names, count = values["topic"], values["num-topics"]
     if not names:
         raise WrongUsage("Missing required parameter: '<topic>'")

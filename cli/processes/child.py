@@ -44,7 +44,7 @@ class Child:
     async def run(
         self, command: Callable[[int], Sequence[str]], inherited: Sequence[int], on_ready: Callable[["Child"], None]
     ) -> str:
-        """How it ended. `command`: by the file descriptor of its channel; `inherited`: further ones."""
+        """Runs, and returns how it ended. `command`: by the file descriptor of its channel; `inherited`: further ones."""
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
@@ -80,7 +80,7 @@ class Child:
 
 
 def how_ended(code: int) -> str:
-    """For people, from the code that the system gives."""
+    """Words for the end of a process, from the code that the system gives."""
     if code >= 0:
         return f"exit code {code}"
     try:

@@ -28,7 +28,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Gathering:
-    """Of one supervisor, on the socket at `path`."""
+    """Metrics of one supervisor's processes, on the socket at `path`."""
 
     def __init__(self, supervisor: Supervisor, directory: str) -> None:
         self._supervisor, self._directory = supervisor, directory
@@ -38,7 +38,7 @@ class Gathering:
         return await served(Starlette(routes=[Route("/metrics", self._metrics), Route("/processes", self._processes)]), path)
 
     async def _processes(self, request: Request) -> Response:
-        """For interpulse doctor and for people."""
+        """The processes, for interpulse doctor and for people."""
         supervisor = self._supervisor
         shown = [
             {

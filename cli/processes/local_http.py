@@ -17,7 +17,7 @@ PATH_BYTES_MAX = 100
 
 
 class _Connection(http.client.HTTPConnection):
-    """To a path in the place of a host."""
+    """HTTP connection to a path in place of a host."""
 
     def __init__(self, path: str, seconds_max: float) -> None:
         super().__init__("localhost", timeout=seconds_max)
@@ -30,7 +30,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def fetched(path: str, target: str, seconds_max: float) -> bytes:
-    """What GET answers. `seconds_max` is of each wait. OSError, also for an answer that is none or too large. It blocks."""
+    """Body that GET returns. `seconds_max` is of each wait. OSError, also for a bad or too large answer. It blocks."""
     connection = _Connection(path, seconds_max)
     try:
         connection.request("GET", target)

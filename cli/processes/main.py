@@ -88,7 +88,7 @@ def _port_settings(kind: str) -> Sequence[type]:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """Nobody listens there before a process is ready. Another server with this port is found now: bound twice is refused."""
+    """A bound socket, which does not listen before a process is ready. Another server on this port is found now."""
     family, kind, protocol, _, address = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
@@ -104,7 +104,7 @@ def _bound(host: str, port: int) -> socket.socket:
 
 @contextmanager
 def _directory() -> Iterator[str]:
-    """Of the sockets for metrics: this user's alone."""
+    """Directory of the sockets for metrics: this user's alone."""
     path = tempfile.mkdtemp(prefix="pulsar-processes-")
     try:
         if len(path) > PATH_BYTES_MAX:
@@ -115,7 +115,7 @@ def _directory() -> Iterator[str]:
 
 
 def _command(options: argparse.Namespace, plan: ProcessesPlan) -> Callable[[Place], Sequence[str]]:
-    """What is given here, and what its place adds."""
+    """Command line of a process: the options given here, and those of its place."""
     given = [*(("--config", options.config) if options.config else ()), *(("--from-env",) if options.from_env else ())]
     shared = [word for each in options.set for word in ("--set", each)]
 
@@ -139,7 +139,7 @@ async def _serve(
             write_whole(Path(json_ready), json.dumps({**plan.urls, "pid": os.getpid(), "processes": processes}))
 
     async def begin(supervisor: Supervisor) -> asyncio.Server:
-        """Who is told that all are ready may ask for the metrics of all at once."""
+        """Serves the metrics before the ready line: its reader may ask for them at once."""
         try:
             return await _serve_metrics(supervisor, directory)
         finally:

@@ -44,11 +44,11 @@ class Member:
 
     @property
     def name(self) -> str:
-        """In each line of its log."""
+        """Name in each line of its log."""
         return str(self.place.number)
 
     def watch(self) -> None:
-        """From now on the supervisor's end is this process's."""
+        """Ends this process from now on when the supervisor ends."""
         threading.Thread(target=self._until_alone, name="supervisor's end", daemon=True).start()
 
     def _until_alone(self) -> None:
@@ -70,7 +70,7 @@ class Member:
         return socket.socket(fileno=number)
 
     def tell_ready(self, fields: Mapping[str, object]) -> None:
-        """To the supervisor."""
+        """Reports to the supervisor that this process is ready."""
         self._tell({"ready": {**fields, "pid": os.getpid()}})
 
     def tell_session(self, key: SessionKey) -> None:
@@ -83,11 +83,11 @@ class Member:
             self._channel.sendall(json.dumps(what).encode() + b"\n")
 
     def stopping(self) -> None:
-        """It stops already: the supervisor's end asks for nothing more."""
+        """Notes that the process is stopping already: the end of the supervisor asks for nothing more."""
         self._is_stopping = True
 
     async def metrics_of_all(self) -> "Response":
-        """What the supervisor gathers. 503 when it does not."""
+        """The metrics that the supervisor gathers. 503 when it does not."""
         return await self._answer("/metrics", METRICS_TYPE)
 
     async def processes(self) -> "Response":

@@ -13,7 +13,7 @@ _NAME = re.compile(rb"\n([^#\s{]+)")
 
 
 def merged(texts: Mapping[int, bytes]) -> Iterator[bytes]:
-    """In pieces, a family at a time, in the order of the first process that has it."""
+    """Pieces of the merged text, a family at a time, in the order of the first process that has it."""
     heads: dict[bytes, dict[bytes, None]] = {}
     bodies: dict[bytes, list[bytes]] = {}
     for number, text in texts.items():

@@ -1,4 +1,4 @@
-"""Which processes `--processes N` means: the ports of each, their settings, and the ports in front. Pure.
+"""Processes of `--processes N`: the ports of each, their settings, and the ports in front. Pure.
 
 The rule: process i (1 to N) has each of the configured ports + i; the configured ports themselves are in front, and whichever
 process is free answers there. Relies on nobody else having these ports; refuses what cannot be by the name of the key.
@@ -47,7 +47,7 @@ def checked_count(command: str, text: str) -> int:
 
 
 def shifted_ports(ports: Mapping[str, int], count: int) -> dict[int, dict[str, int]]:
-    """By number of the process and key. BadSetting where two would be the same, or beyond the last port."""
+    """Ports by number of the process and key. BadSetting where two would be the same, or beyond the last port."""
     taken = {port: f"{key}={port}" for key, port in ports.items()}
     found: dict[int, dict[str, int]] = {}
     for key, port in ports.items():

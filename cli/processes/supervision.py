@@ -122,7 +122,7 @@ class AllReady:
 
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """In the place of the one before; None: no time is waited for."""
+    """Time of the next wake-up, in place of the one before; None: no time is waited for."""
 
     at: float | None
 
@@ -139,7 +139,7 @@ Effect = Start | Terminate | Kill | Tell | AllReady | WakeAt | Finish
 
 @dataclass(slots=True)
 class Process:
-    """What is known of one. `due`: when its phase has lasted too long, or its next start is; None: no time matters."""
+    """State of one process. `due`: when its phase has lasted too long, or its next start is; None: no time matters."""
 
     number: int
     phase: Phase = Phase.DOWN
@@ -169,7 +169,7 @@ class Supervision:
         return self._exit_code is not None
 
     def handle(self, event: Event, now: float) -> list[Effect]:
-        """What is to be done, in this order."""
+        """Effects to perform, in this order."""
         assert not self._is_finished
         effects = list(self._handled(event, now))
         if self.is_stopping and not self._alive():

@@ -48,7 +48,7 @@ class ProxyServer:
         self._web: asyncio.Server | None = None
 
     async def start(self, web_socket: socket.socket) -> None:
-        """Who the brokers are comes first, clients last. MetadataError, OSError."""
+        """Starts: finds the brokers first, and serves clients last. MetadataError, OSError."""
         await self.brokers.open()
         await self._serve_web(web_socket)
         await self.listener.listen(self._tls)

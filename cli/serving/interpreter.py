@@ -1,4 +1,4 @@
-"""What a server asks of its interpreter: threads that wait get their turn soon, and the cycle collector never works for long.
+"""Demands of a server on its interpreter: waiting threads get their turn soon, the cycle collector never works for long.
 
 Owns both, for the process. The collector is off while a server starts. Later what outlives two of its runs is set aside
 (`gc.freeze`), so that a run looks only at what is new, however much the process holds. What is set aside and becomes garbage in
@@ -46,7 +46,7 @@ class SettingAside:
         self._is_asked = False
 
     def look_at_all(self) -> None:
-        """What is no garbage is set aside. It takes a second for some million objects."""
+        """Collects garbage and sets the rest aside. A second for some million objects."""
         self._gc.unfreeze()
         self._gc.collect()
         self._gc.freeze()
@@ -83,7 +83,7 @@ def off_while_starting() -> None:
 
 
 def settle(ended: Callable[[], int] | None = None) -> None:
-    """When the server is ready: what was made until now stays. On its loop. `ended` as `SettingAside` has it."""
+    """Sets all objects made until now aside, once the server is ready. On its loop. `ended` as `SettingAside` has it."""
     loop = asyncio.get_running_loop()
 
     def soon(call: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""What every command that serves does around that: stops when it is asked to, and says which settings do nothing."""
+"""Work around every command that serves: it stops at a signal, and names the settings without effect."""
 
 import asyncio
 import logging
@@ -27,7 +27,7 @@ def stop_on_signal() -> asyncio.Event:
 
 
 def end_on_signal() -> None:
-    """It is stopping: a second signal ends the process at once."""
+    """Makes a second signal, during the stop, end the process at once."""
     loop = asyncio.get_running_loop()
     for number in STOPS:
         loop.remove_signal_handler(number)
@@ -48,7 +48,7 @@ def heed_configuration(configuration: Configuration, kind: str, settings: Sequen
 
 
 def set_up_audit(settings: AuditSettings) -> None:
-    """Who changed what over REST. OSError where its file cannot be written."""
+    """Opens the log of changes over REST. OSError where its file cannot be written."""
     if not settings.audit_log_enabled:
         logging.getLogger("audit").setLevel(logging.CRITICAL)
     elif settings.audit_log_file:

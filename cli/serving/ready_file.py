@@ -11,8 +11,8 @@ log = logging.getLogger("interpulse")
 
 
 def write_whole(path: Path, text: str) -> None:
-    """So that whoever waits for the file never reads half of it. A full disk does not end a server that is ready: whoever
-    waits reads its log then. OSError."""
+    """Writes the file so that nobody reads half of it. A full disk does not end a server that is ready: its
+    log has the ready line too. OSError."""
     partial = path.with_name(path.name + ".part")
     try:
         partial.write_text(text + "\n")

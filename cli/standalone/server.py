@@ -36,7 +36,7 @@ class BookiesHere(dict[str, AnyBookie]):
         return (name for name, bookie in self.items() if not bookie.read_only_reason)
 
     def publish_refusal(self) -> str:
-        """Of the first of them that has one."""
+        """Refusal of the first of them that has one."""
         for bookie in self.values():
             if refusal := bookie.publish_refusal:
                 return refusal
@@ -44,7 +44,7 @@ class BookiesHere(dict[str, AnyBookie]):
 
 
 class StandaloneFailed(Exception):
-    """It cannot start; the message says why and what to do."""
+    """A standalone that cannot start; the message says why and what to do."""
 
 
 class Standalone:
@@ -76,7 +76,7 @@ class Standalone:
         await self._parts.listen()
 
     async def _start_bookie(self) -> None:
-        """Its directories are stamped with the cluster's instance, so that they are never used with other metadata."""
+        """Starts the bookie. Its directories carry the cluster's instance, so that no other metadata are used with them."""
         instance = await self.store.get(INSTANCE_ID)
         bookie = self._make_bookie(instance_id="" if instance is None else instance.value.decode())
         await bookie.start()
@@ -95,7 +95,7 @@ class Standalone:
         self._collector = asyncio.create_task(collector.run(), name="bookie garbage collection")
 
     def hand_over_files(self) -> None:
-        """Of entries, to readers on this machine whom the admin REST lets; where the settings allow that, once it has started.
+        """Serves files of entries to local readers whom the admin REST lets, if the settings allow that, after the start.
 
         By itself, since these are sockets of the machine: a simulated one has none.
         """
@@ -112,7 +112,7 @@ class Standalone:
         await self._parts.start_transactions(may_initialise=True)
 
     async def stop(self) -> None:
-        """Nobody new is let in, topics are unloaded and their marks written, then the storage is closed."""
+        """Stops: new connections are refused, topics are unloaded and their marks written, then the storage is closed."""
         await self._parts.stop()
         if self._collector is not None:
             self._collector.cancel()

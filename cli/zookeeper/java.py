@@ -38,7 +38,7 @@ _KEY = re.compile(r"[A-Za-z0-9_.]+")
 
 
 class ZooKeeperFailed(Exception):
-    """It cannot start; the message says why and what to do."""
+    """A ZooKeeper that cannot start; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ZooKeeperConfiguration:
 
 
 def zookeeper_configuration(directory: Path, overrides: Sequence[str]) -> ZooKeeperConfiguration:
-    """From `--set KEY=VALUE` over the defaults; clientPort 0 picks a free one. ZooKeeperFailed names what does not fit."""
+    """Configuration from `--set KEY=VALUE` over the defaults; clientPort 0 picks a free one. ZooKeeperFailed: bad values."""
     values = {**DEFAULTS, "dataDir": str(directory / "data")}
     for override in overrides:
         key, equals, value = (part.strip() for part in override.partition("="))
@@ -117,7 +117,7 @@ def find_java() -> str:
 
 
 def find_classpath(directory: Path) -> str:
-    """Of the jars, which Maven fetches when they are missing. Kept in `directory`, until the pom changes or a jar goes."""
+    """Class path of the jars, which Maven fetches when missing. Kept in `directory` until the pom changes or a jar goes."""
     kept = directory / f"classpath-{hashlib.sha256(POM.read_bytes()).hexdigest()[:16]}"
     if kept.is_file() and _is_whole(kept.read_text()):
         return kept.read_text()

@@ -39,7 +39,7 @@ class BrokerDidNotStart(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Where a broker answers, and a namespace in it."""
+    """Addresses of a broker, and a namespace in it."""
 
     service_url: str
     """For clients: pulsar://127.0.0.1:PORT."""

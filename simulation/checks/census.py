@@ -21,7 +21,7 @@ _CONTAINERS = (dict, list, set, frozenset, tuple, deque, OrderedDict, bytearray,
 
 
 def census() -> Counter[str]:
-    """By class how many there are; by `Class.member` how much all of these hold; also tasks, timers, caches and globals."""
+    """Counts of objects by class; sizes by `Class.member`; also tasks, timers, caches and globals."""
     gc.collect()
     found: Counter[str] = Counter()
     for thing in gc.get_objects():
@@ -71,7 +71,7 @@ def _has_contents(cell: types.CellType) -> bool:
 
 
 def growth(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """How many more there are."""
+    """Growth of each count."""
     return {name: count - before.get(name, 0) for name, count in sorted(after.items()) if count > before.get(name, 0)}
 
 

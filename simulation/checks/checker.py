@@ -46,7 +46,7 @@ OF_CONSUMERS: dict[type, Callable[[SubscriptionModel, Any], None]] = {
 
 
 class Checker:
-    """Of one topic. A reader (not durable) is a subscription of its own for each session."""
+    """Checker of one topic. A reader (not durable) is a subscription of its own for each session."""
 
     def __init__(self, publishes: Publishes | None = None) -> None:
         self.publishes = publishes or Publishes()

@@ -53,7 +53,7 @@ class OutOfOrder(AssertionError):
 
 @dataclass(slots=True)
 class _Consumer:
-    """From SUBSCRIBE on. `is_active`: as a Failover consumer was told last."""
+    """A consumer from SUBSCRIBE on. `is_active`: as a Failover consumer was notified last."""
 
     is_failover: bool
     is_open: bool = False
@@ -65,7 +65,7 @@ class _Consumer:
 
 @dataclass(slots=True)
 class _Producer:
-    """From PRODUCER on. `unanswered`: sequence ids of its SENDs."""
+    """A producer from PRODUCER on. `unanswered`: sequence ids of its SENDs."""
 
     is_ready: bool = False
     unanswered: deque[int] = field(default_factory=deque)

@@ -13,14 +13,14 @@ from wire.position import Position
 
 
 class MessageKey(NamedTuple):
-    """Which message."""
+    """Identity of a message."""
 
     producer: str
     sequence: int
 
 
 class MessageId(NamedTuple):
-    """Where a message is."""
+    """Place of a message."""
 
     ledger_id: int
     entry_id: int
@@ -32,7 +32,7 @@ class MessageId(NamedTuple):
 
 
 class Stop(Enum):
-    """How the server ended."""
+    """Kind of the server's end."""
 
     CLEAN = "clean"
     KILL = "kill"
@@ -119,7 +119,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class AckSent:
-    """Of messages delivered to this session; cumulative: of everything up to the (one) id."""
+    """Acknowledgement of messages delivered to this session; cumulative: of everything up to the (one) id."""
 
     at: float
     session: int

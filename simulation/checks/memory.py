@@ -57,7 +57,7 @@ class MemoryWatch:
 
 
 def allowed(name: str) -> float:
-    """How much more there may be."""
+    """Growth that is allowed."""
     if name in KNOWN:
         return math.inf
     return ALLOWED_OF_STORAGE if name.startswith(STORAGE) else ALLOWED

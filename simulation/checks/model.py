@@ -11,7 +11,7 @@ from wire.position import Position
 
 
 class Publishes:
-    """Of one topic."""
+    """Publishes to one topic."""
 
     def __init__(self) -> None:
         self.acknowledged: dict[MessageId, MessageKey] = {}

@@ -39,7 +39,7 @@ BEFORE_ALL = MessageId(-2, -2, -2)
 
 @dataclass(slots=True)
 class State:
-    """What is known of one message in the subscription."""
+    """State of one message in the subscription."""
 
     key: str
     holder: int
@@ -120,7 +120,7 @@ class SubscriptionModel:
                 self._release_held(session, 0.0)
 
     def _release_held(self, session: Session, since: float) -> None:
-        """What this session has may come again, except what it acknowledged before `since`."""
+        """Lets the messages of this session come again, except those that it acknowledged before `since`."""
         for where in session.held:
             if session.unsettled.get(where, since) >= since and self.states[where].settled is None:
                 self.states[where].may_come_again = True
@@ -272,7 +272,7 @@ class SubscriptionModel:
             state.settled, state.may_come_again, state.is_stored = None, True, False
 
     def on_seek_done(self, event: SeekDone) -> None:
-        """What was acknowledged while it was on its way may have come before it."""
+        """Handles a seek that was done. Acknowledgements on their way at that time may have come before it."""
         self._sought_at = event.at
         for session in self.sessions.values():
             session.unsettled.clear()
@@ -286,7 +286,7 @@ class SubscriptionModel:
                 state.ack_sent = None
 
     def on_seek_refused(self, event: SeekRefused) -> None:
-        """It may have been done or not."""
+        """Handles a seek that was refused: it may have been done or not."""
         self._sought_at = event.at
         if self._seek is not None and self._seek.session == event.session:
             self._seek = None
@@ -343,7 +343,7 @@ class SubscriptionModel:
         return self.type is not SubscriptionType.FAILOVER or self.sessions[state.holder].is_active
 
     def _busy_keys(self) -> frozenset[str]:
-        """Where a consumer has something, all else of that key may have to wait."""
+        """Keys of which a consumer has a message; the rest of such a key may have to wait."""
         held = (self.states[where] for session in self.sessions.values() for where in session.held)
         return frozenset(state.key for state in held if state.settled is None)
 

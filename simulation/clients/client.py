@@ -38,7 +38,7 @@ class TopicClient(Protocol):
     @property
     def topic(self) -> str: ...
     async def connection(self) -> "Connection":
-        """To whoever serves the topic. Raises OSError, TimeoutError or RequestFailed; the caller tries again later."""
+        """Connection to the topic's owner. Raises OSError, TimeoutError or RequestFailed; the caller tries again later."""
 
 
 class Handler(Protocol):
@@ -55,7 +55,7 @@ class Hearer(Protocol):
 
 @dataclass(slots=True)
 class Recorder:
-    """Where events go, and where numbers for sessions and connections come from."""
+    """Recorder of events, and source of numbers for sessions and connections."""
 
     checker: Hearer
     trace: Trace

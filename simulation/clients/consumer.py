@@ -34,7 +34,7 @@ ORDERED = (SubscriptionType.EXCLUSIVE, SubscriptionType.FAILOVER)
 
 @dataclass(frozen=True, slots=True)
 class ConsumerShape:
-    """How one consumer works. Chances are per message taken (acks, nacks) or per idle moment (close, seek, ask)."""
+    """Habits of one consumer. Chances are per message taken (acks, nacks) or per idle moment (close, seek, ask)."""
 
     subscription: str
     type: SubscriptionType
@@ -206,7 +206,7 @@ class SimConsumer:
         self._moved.set()
 
     def _on_active(self, is_active: bool) -> None:
-        """It may be here together with the answer to SUBSCRIBE, before that has woken who waits for it."""
+        """Handles a notification that may come together with the answer to SUBSCRIBE, before its waiter runs."""
         if self._is_open:
             self._recorder.record(ActiveTold(self._recorder.clock(), self._session, is_active))
         else:

@@ -17,7 +17,7 @@ RETRY_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class ProducerShape:
-    """How one producer works. `pause_seconds` is the mean time between entries; 0: as fast as the window allows."""
+    """Habits of one producer. `pause_seconds` is the mean time between entries; 0: as fast as the window allows."""
 
     name: str
     entries: int
@@ -144,7 +144,7 @@ class SimProducer:
         self._moved.set()
 
     def _break_off(self) -> None:
-        """What is pending is sent again by the next session; this one is not listened to any more."""
+        """Leaves the session. Pending messages are sent again by the next session; answers to this one are ignored."""
         self._is_broken = True
         if self._connection is not None:
             self._connection.producers.pop(self._id, None)

@@ -40,7 +40,7 @@ OF_SESSIONS: Mapping[type, Callable[[ClusterSubscription, Any], None]] = {
 
 
 class ClusterChecker:
-    """Of one topic."""
+    """Checker of one topic."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -60,7 +60,7 @@ class ClusterChecker:
         }
 
     def handle(self, event: Event) -> None:
-        """What concerns neither messages nor subscriptions tells nothing here."""
+        """Handles an event; one about neither messages nor subscriptions has no effect."""
         kind = type(event)
         if isinstance(event, Delivered):
             for message in event.messages:
@@ -114,7 +114,7 @@ class ClusterChecker:
         return None
 
     def check_order(self) -> None:
-        """Of all that was seen of the log."""
+        """Checks the order of all messages that were seen in the log."""
         last: dict[str, int] = {}
         seen: set[tuple[str, int]] = set()
         for where, key in sorted(self.publishes.places.items()):

@@ -22,7 +22,7 @@ CONNECT_SECONDS_MAX = 3.0
 
 
 class ClusterConnection(Connection):
-    """To one broker. `heir` is where the broker said that the topic will be."""
+    """Connection to one broker. `heir` is the place to which the broker said that the topic moves."""
 
     heir = ""
 
@@ -46,7 +46,7 @@ class ClusterConnection(Connection):
 
 
 class ClusterClient:
-    """Of one topic. Has what `SimProducer` and `SimConsumer` ask of a `Client`."""
+    """Client of one topic. Has all that `SimProducer` and `SimConsumer` ask of a `Client`."""
 
     def __init__(self, recorder: Recorder, topic: str, brokers: Sequence[str], rng: random.Random) -> None:
         self.recorder, self.topic = recorder, topic
@@ -55,7 +55,7 @@ class ClusterClient:
         self._connecting: dict[str, asyncio.Lock] = {}
 
     async def connection(self) -> Connection:
-        """To whoever serves the topic now. Raises OSError, TimeoutError or RequestFailed; the caller tries again later."""
+        """A connection to the present owner. Raises OSError, TimeoutError or RequestFailed; the caller tries again later."""
         for connection in self._connections.values():
             heir, connection.heir = connection.heir, ""
             if heir:

@@ -45,7 +45,7 @@ REFUSALS = (BrokerError, MetadataError, CannotSplit, BundleReplaced)
 
 
 class ClusterFaults:
-    """Of one run. `owner_of` says which machine opened a topic last, if any did."""
+    """Faults of one run. `owner_of` says which machine opened a topic last, if any did."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ClusterFaults:
             self._actions[fault.kind](fault.seconds)
 
     async def tend(self) -> None:
-        """For ever: what is down comes back when its time has come."""
+        """Starts machines again when their time has come, for ever."""
         while True:
             await asyncio.sleep(TEND_SECONDS)
             if not self._zookeeper.process.alive and self._loop.time() >= self._zookeeper_back_at:
@@ -159,7 +159,7 @@ class ClusterFaults:
             end()
 
     def _leave_one_copy(self, seconds: float) -> None:
-        """What the owner writes now reaches one bookie alone; before it can find others it ends, and so does that one."""
+        """Lets new writes of the owner reach one bookie alone; then both end before the owner can find others."""
         broker, kept = self._broker(), self._bookie()
         for bookie in self._bookies:
             if bookie is not kept:
@@ -197,7 +197,7 @@ class ClusterFaults:
             self._zookeeper.expire(self._rng.choice(ids))
 
     def _expire_untold(self, seconds: float) -> None:
-        """For so long the broker believes that it owns what it owned, and others may take it."""
+        """Expires a session; for so long the broker believes that it owns its topics, and others may take them."""
         broker = self._broker()
         self._zookeeper.expire(broker.session_id)
         for way in ((broker.host, ZOOKEEPER), (ZOOKEEPER, broker.host)):
@@ -273,7 +273,7 @@ class ClusterFaults:
     # Operators
 
     def _ask(self, work: "Callable[[BrokerMachine, TopicName, str, random.Random], Coroutine[Any, Any, None]]") -> None:
-        """At the broker that has the topic, or at any."""
+        """Asks the broker that has the topic, or any."""
         machine, topic = self._broker(), TopicName.parse(self._rng.choice(list(self._topics)))
         heir = self._rng.choice(["", *(f"{each.host}:{WEB_PORT}" for each in self._brokers if each is not machine)])
         if machine.is_serving:
@@ -302,7 +302,7 @@ async def _bundle(machine: BrokerMachine, topic: TopicName) -> Bundle:
 
 
 async def _load(machine: BrokerMachine, topic: TopicName) -> None:
-    """As a client does that was sent here."""
+    """Loads a topic like a client that was sent to this broker."""
     assert machine.server is not None
     found = await machine.server.service.lookup(topic, authoritative=True)
     if found.address.broker_url == machine.server.service.advertised.broker_url:

@@ -106,12 +106,12 @@ class Machine:
 
     @property
     def session_id(self) -> int:
-        """Of its life now, or of the last one; 0: none."""
+        """Session of this life, or of the last one; 0: none."""
         return 0 if self._store is None else self._store.session_id
 
     @property
     def is_serving(self) -> bool:
-        """It has started, and nobody has asked it to stop."""
+        """Whether the broker has started and was not asked to stop."""
         return self.process.alive and self._is_serving and not self._stop_asked.is_set()
 
     def start(self) -> None:
@@ -120,7 +120,7 @@ class Machine:
         self.process.start()
 
     def stop(self) -> None:
-        """As SIGTERM; `process.ended` says when."""
+        """Stops like SIGTERM; `process.ended` says when."""
         self._stop_asked.set()
 
     def tend(self) -> None:

@@ -52,7 +52,7 @@ class Nodes:
         return tuple(done)
 
     def end_session(self, session_id: int) -> list[str]:
-        """Its ephemeral nodes go; which ones those were."""
+        """Deletes the session's ephemeral nodes and returns their paths."""
         gone = [path for path, node in self._nodes.items() if node.stat.owner == session_id]
         self.zxid += 1
         for path in gone:

@@ -29,7 +29,7 @@ QUORUMS = ((2, 2, 2), (3, 3, 2), (3, 3, 2), (3, 2, 2), (2, 2, 1))
 
 
 class ClusterFaultKind(Enum):
-    """What goes wrong, or is asked for."""
+    """Kinds of faults, and of an operator's requests."""
 
     KILL_BROKER = "kill broker"
     PAUSE_BROKER = "pause broker"
@@ -86,7 +86,7 @@ ONE_COPY_CHANCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ClusterFault:
-    """When, what, for how long."""
+    """One fault: time, kind, length."""
 
     at: float
     kind: Kind
@@ -95,7 +95,7 @@ class ClusterFault:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """Of one topic. `producers` and `consumers` say which client (host) each belongs to."""
+    """Plan of one topic. `producers` and `consumers` say which client (host) each belongs to."""
 
     name: str
     producers: tuple[tuple[int, ProducerShape], ...]

@@ -97,7 +97,7 @@ def _first_owner_named(elsewhere: Any) -> Any:
 
 def _cut_never_changes(changed: Any) -> Any:
     def broken(self: NamespaceBundles, notification: Any) -> None:
-        """How a namespace is cut is what it was when this broker first asked."""
+        """Keeps the bundles of a namespace as they were when this broker first asked."""
 
     return broken
 

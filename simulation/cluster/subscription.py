@@ -32,7 +32,7 @@ BEFORE_ALL = MessageId(-2, -2, -2)
 
 @dataclass(slots=True)
 class State:
-    """What is known of one message in the subscription. `holder` is the session that got it last."""
+    """State of one message in the subscription. `holder` is the session that got it last."""
 
     holder: int
     delivered_at: float
@@ -112,7 +112,7 @@ class ClusterSubscription:
     # What must be
 
     def stored_before(self, at: float) -> list[MessageId]:
-        """That these are acknowledged, a client had been told by then."""
+        """Messages whose acknowledgement was confirmed to a client by then."""
         return [where for where, state in self.states.items() if state.stored is not None and state.stored < at]
 
     def is_owed(self, where: MessageId) -> bool:

@@ -31,7 +31,7 @@ class Opening:
 
 
 class LogTruth:
-    """Of one topic."""
+    """Truth about the log of one topic."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -41,7 +41,7 @@ class LogTruth:
 
     @property
     def last_life(self) -> str | None:
-        """Who opened the log last."""
+        """The broker that opened the log last."""
         return self._openings[-1].life if self._openings else None
 
     def on_opened(self, life: str, ledgers: Iterable[tuple[int, int]], at: float) -> Opening:

@@ -63,7 +63,7 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """To the request of that number."""
+    """Answer to the request of that number."""
 
     number: int
     answer: Answer | Refused
@@ -72,7 +72,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What a watch saw."""
+    """Change that a watch saw."""
 
     change: Change
     path: str
@@ -87,7 +87,7 @@ Word = Hello | Asked | Ping | Bye | Welcome | Over | Answered | Changed | Pong
 
 
 class Words:
-    """What is said on all connections of a run, by number."""
+    """Messages on all connections of a run, by number."""
 
     def __init__(self) -> None:
         self._said: dict[int, Word] = {}
@@ -116,7 +116,7 @@ class _Session:
 
 
 class _Connection(asyncio.Protocol):
-    """Of one client."""
+    """Connection of one client."""
 
     def __init__(self, server: "SimZooKeeper") -> None:
         self._server = server
@@ -168,7 +168,7 @@ class SimZooKeeper:
         return list(self._sessions)
 
     def expire(self, session_id: int) -> None:
-        """Its time is out: nodes go at once, and the client is told if it can be."""
+        """Expires a session: its nodes go at once, and the client is notified if it can be reached."""
         session = self._sessions.pop(session_id, None)
         if session is None:
             return

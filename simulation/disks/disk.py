@@ -298,7 +298,7 @@ class SimDisk:
         return sorted(self._entries)
 
     def contents(self, path: str) -> SectorFile:
-        """For faults and tests: the bytes behind a path."""
+        """Bytes behind a path, for faults and tests."""
         return self._entries[_clean(path)]
 
 

@@ -140,7 +140,7 @@ def _both(
 
 
 def _torn_bytes(offset: int, size: int, rng: random.Random) -> int:
-    """How much of a write a crash leaves: up to some sector boundary."""
+    """Size of the part of a write that a crash leaves: up to some sector boundary."""
     boundaries = range(offset // SECTOR_BYTES + 1, (offset + size) // SECTOR_BYTES + 1)
     ends = [0, *(index * SECTOR_BYTES - offset for index in boundaries)]
     return rng.choice(ends)

@@ -86,7 +86,7 @@ class SectorFile:
         self._undo.clear()
 
     def cut_power(self, rng: random.Random) -> None:
-        """What was not synced survives or not, sector by sector; the size is one of those it had since the sync.
+        """Cuts the power. Unsynced bytes survive or not, sector by sector; the size is one of those since the sync.
 
         A cut of the file is a matter of metadata: it happened with all its effects or not at all.
         """

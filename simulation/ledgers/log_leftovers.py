@@ -57,5 +57,5 @@ def stored_ledgers(tree: Tree, path: str = LEDGERS) -> Iterator[tuple[int, Ledge
 
 
 def _never_used(metadata: LedgerMetadata) -> bool:
-    """Nobody wrote to it, so nobody closed it either."""
+    """Whether nobody wrote to the ledger, so that nobody closed it either."""
     return metadata.state is LedgerState.OPEN

@@ -20,7 +20,7 @@ Parts = dict[Position, int]
 
 @dataclass(slots=True)
 class CursorPromise:
-    """Of one cursor: what was acknowledged, and what of it must have been stored."""
+    """Promises of one cursor: acknowledged entries, and those of them that must have been stored."""
 
     asked: Parts = field(default_factory=dict)
     stored: Parts = field(default_factory=dict)

@@ -31,7 +31,7 @@ class Frozen(Generic[M]):
         return machine
 
     def peek(self) -> M:
-        """To be read only."""
+        """The value, to be read only."""
         return self._machine
 
 
@@ -54,18 +54,18 @@ def _key(value: Any) -> Hashable:
 
 
 class State(Protocol):
-    """Of a model. States are never changed."""
+    """State of a model. States are never changed."""
 
     def key(self) -> Hashable:
         """Equal for states of which the same can be said."""
 
     def steps(self) -> Iterable[tuple[str, Callable[[], "State"]]]:
-        """What can happen next, in words, and what comes of it. Making it raises Violation when a promise is broken."""
+        """Possible next steps, in words, and the states after them. Making one raises Violation when a promise is broken."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search found. `story` are the steps to the first violation; empty: there is none within the bounds."""
+    """Result of a search. `story` are the steps to the first violation; empty: there is none within the bounds."""
 
     states: int
     transitions: int

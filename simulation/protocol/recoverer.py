@@ -62,7 +62,7 @@ def _start(world: World, number: int) -> World:
 
 
 def _perform(world: World, number: int, recoverer: Recoverer, machine: Recovery, effects: Sequence[Effect]) -> World:
-    """What the machine wants, until it has to wait."""
+    """Performs the machine's effects until it has to wait."""
     requests: set[Request] = set(recoverer.requests)
     adds = None if recoverer.adds is None else recoverer.adds.thaw()
     todo = list(effects)

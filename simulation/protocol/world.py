@@ -23,7 +23,7 @@ LEDGER = 0
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How large the world is. `bugs` are the model's own planted ones, see `protocol_check`."""
+    """Size of the world. `bugs` are the model's own planted ones, see `simulation.protocol`."""
 
     bookies: int
     quorum: Quorum
@@ -55,7 +55,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Bookie:
-    """What is durable at one bookie."""
+    """Durable state of one bookie."""
 
     entries: frozenset[int] = frozenset()
     is_fenced: bool = False
@@ -163,7 +163,7 @@ class World:
         return after, stored
 
     def check(self) -> None:
-        """What was acknowledged is where the metadata says, and not after the end; what is before the end is there too."""
+        """Checks that acknowledged entries are where the metadata says, and before the end; and all entries before the end."""
         metadata, bounds = self.stored.metadata, self.bounds
         is_closed = metadata.state == LedgerState.CLOSED
         if is_closed and self.acknowledged > metadata.last_entry_id:

@@ -146,7 +146,7 @@ def _applied(world: World, tracker: QuorumTracker) -> World:
 
 
 def _settled(world: World, tracker: QuorumTracker) -> World:
-    """What the tracker says now: acknowledged, or failed."""
+    """The world after the tracker's decision: acknowledged, or failed."""
     world = replace(world, writer=replace(world.writer, tracker=Frozen(tracker)))
     if tracker.last_confirmed > world.acknowledged:
         world = replace(world, acknowledged=tracker.last_confirmed)
@@ -155,7 +155,7 @@ def _settled(world: World, tracker: QuorumTracker) -> World:
 
 
 def _ended(world: World) -> World:
-    """It has failed, or closed; what is under way may arrive."""
+    """The world after the writer failed or closed; requests under way may arrive."""
     writer = world.writer
     queues = tuple(tuple(replace(add, is_awaited=False) for add in queue) for queue in writer.queues)
     return replace(world, writer=replace(writer, is_open=False, change=None, queues=queues))

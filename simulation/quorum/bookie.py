@@ -114,7 +114,7 @@ class BookieMachine:
 
     @property
     def is_serving(self) -> bool:
-        """It has started and was not asked to stop."""
+        """Whether the bookie has started and was not asked to stop."""
         return self.process.alive and self._is_serving and not self.is_stopping
 
     @property
@@ -123,11 +123,11 @@ class BookieMachine:
         return self._stop_asked.is_set()
 
     def stop(self) -> None:
-        """As SIGTERM; `process.ended` says when."""
+        """Stops like SIGTERM; `process.ended` says when."""
         self._stop_asked.set()
 
     def leave(self) -> None:
-        """Its host is gone for good."""
+        """Removes the host for good."""
         self.has_left = True
         self.process.cut_power()
         self._checker.gone = self.name

@@ -26,7 +26,7 @@ from wire.run import EntryRun
 
 @dataclass(slots=True)
 class _Entry:
-    """What is known of one entry id."""
+    """State of one entry id."""
 
     stored: bytes = b""
     """As bookies have it, header and digest included; empty: none has."""
@@ -38,7 +38,7 @@ class _Entry:
 
 
 class QuorumChecker:
-    """Of one ledger. `metadata` says what the metadata store has of it now."""
+    """Checker of one ledger. `metadata` returns the ledger's present metadata in the store."""
 
     def __init__(self, metadata: Callable[[], LedgerMetadata]) -> None:
         self.end: tuple[int, int] | None = None
@@ -123,7 +123,7 @@ class QuorumChecker:
             raise Violation(f"closed by {who} with {length_bytes} bytes, but its entries have another length")
 
     def lacking(self) -> str | None:
-        """Of a closed ledger an entry whose bookies are not all there, or too few of which have it; None: there is none."""
+        """An entry of a closed ledger of which bookies are gone, or too few have it; None: there is none."""
         assert self.end is not None
         for entry_id in range(self.end[0] + 1):
             if self.gone in self._where(entry_id) or not self._is_held(entry_id):

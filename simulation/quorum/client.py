@@ -39,7 +39,7 @@ READ_ENTRIES = (1, 3, 3, 20)
 
 @dataclass(slots=True)
 class MetadataWay:
-    """What lies between one client and the metadata store. A write may be refused, or done without an answer."""
+    """Way between one client and the metadata store. A write may be refused, or done without an answer."""
 
     rng: random.Random
     answer_seconds: float = 0.001
@@ -103,7 +103,7 @@ class SimBookies(NetworkBookies):
 
 @dataclass(slots=True)
 class World:
-    """What the programs of a run share. `ledger_id` is -1 until there is one."""
+    """State that the programs of a run share. `ledger_id` is -1 until there is one."""
 
     loop: SimLoop
     checker: QuorumChecker
@@ -161,7 +161,7 @@ class LedgerClient:
         self._world, self._name, self._way, self._rng = world, name, way, rng
 
     async def connect(self) -> BookKeeper:
-        """For as long as the program lives."""
+        """Connects for as long as the program lives."""
         store = DistantStore(SimClock(self._world.loop), self._world.shared, alone=False, answer_delay=self._way.delay)
         store.way = self._way
         store.committed = partial(self._checked, self._check_segments)
@@ -265,7 +265,7 @@ class LedgerClient:
             self._world.loop.fail(error)
 
     def _check_segments(self) -> None:
-        """Of the writer: it gives to a new segment only what is not confirmed."""
+        """Checks that the writer gives only unconfirmed entries to a new segment."""
         if self._world.ledger_id >= 0:
             self._world.checker.on_segment(self._acknowledged)
 

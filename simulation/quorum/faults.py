@@ -34,7 +34,7 @@ ROT = ((".log", 6), (".index", 2), (".ledgers", 1), ("checkpoint", 1), (".journa
 
 
 class QuorumFaults:
-    """Of one run. `rotting` are the bookies of the budget."""
+    """Faults of one run. `rotting` are the bookies of the budget."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class QuorumFaults:
         )
 
     async def play(self, count: int, seconds: float) -> None:
-        """So many faults within that time."""
+        """Plays so many faults within that time."""
         weights = [weight for weight, _ in self._kinds]
         begin = self._loop.time()
         times = sorted(begin + self._rng.uniform(0.0, seconds) for _ in range(count))
@@ -80,7 +80,7 @@ class QuorumFaults:
         self._loop.trace.record("fault", name)
 
     def heal(self) -> None:
-        """And nothing more is done: what was planned for later comes too late."""
+        """Heals all. Faults that were planned for later come too late."""
         self._is_over = True
         self._network.heal()
         for machine in self._bookies:
@@ -102,7 +102,7 @@ class QuorumFaults:
         self._loop.hardware_later(0.0, self.end, machine)
 
     def end(self, machine: BookieMachine) -> None:
-        """In one of the ways in which a bookie ends; it comes back."""
+        """Ends a bookie in one of the ways in which bookies end; it comes back."""
         if self._is_over or not machine.process.alive or machine.is_stopping:
             return
         cut_power = machine.process.cut_power
@@ -157,7 +157,7 @@ class QuorumFaults:
         way.is_cut, way.lost_answers, way.answer_seconds = False, 0.0, 0.001
 
     def lose_fence(self, client: str, machine: BookieMachine, seconds: float) -> None:
-        """What the client sends first to the bookie is lost, and after so long it is told that the connection is (#2614)."""
+        """Loses the client's first request to the bookie; after so long the client learns that the connection broke (#2614)."""
         if not self._connections(client, machine.host):
             self._loop.trace.wake_at(f"{client}:", 1, lambda: self.lose_fence(client, machine, seconds))
             return
@@ -207,7 +207,7 @@ class QuorumFaults:
             machine.disk.fail(kind, code, self._rng.choice(("", JOURNAL, LEDGERS)), self._rng.choice((1, 3)))
 
     def rot_last(self, machine: BookieMachine) -> None:
-        """What was flushed last is damaged."""
+        """Damages the entries that were flushed last."""
         logs = self._paths(machine, ".log")
         if logs and not self._is_over:
             self.count("last entries rot")

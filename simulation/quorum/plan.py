@@ -30,7 +30,7 @@ class KilobytesForMegabytes(int):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """So long after the writer's so-manieth append; 0: after the clients' start."""
+    """A moment so long after the writer's so-manieth append; 0: after the clients' start."""
 
     appends: int
     seconds: float
@@ -38,7 +38,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Recovering:
-    """When a client begins to recover; the bookie whose fence is lost, and for how long that is not noticed."""
+    """Start of a client's recovery; the bookie whose fence is lost, and for how long that is not noticed."""
 
     begins: Moment
     fence_lost_at: int | None = None
@@ -91,7 +91,7 @@ def host_of(bookie: int) -> str:
 
 @dataclass(slots=True)
 class Draft:
-    """What the plans have in common."""
+    """Part that the plans have in common."""
 
     rng: random.Random
     quorum: Quorum

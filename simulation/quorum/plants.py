@@ -147,7 +147,7 @@ def _confirmed_ahead(seal_of: Any) -> Any:
 
 def _knows_after_a_loss(enter_limbo: Any) -> Any:
     def broken(self: Ledgers, ledger_ids: Any) -> None:
-        """It says "no such entry" of what is not there any more."""
+        """Enters no limbo: the bookie answers "no such entry" for an entry that it lost."""
 
     return broken
 
@@ -192,7 +192,7 @@ def _part_skipped(part_stored: Any) -> Any:
 
 
 def _late_failure_unheard(on_answer: Any) -> Any:
-    """As it was: what was counted since the run is unknown to the tracker, which then decides where the new segment begins."""
+    """The old defect: answers since the run are unknown to the tracker, which then decides where the new segment begins."""
 
     def broken(self: ReplicatedAdds, piece: int, seat: int, answer: "asyncio.Future[None]") -> None:
         if answer.cancelled() or answer.exception() is not None:

@@ -159,7 +159,7 @@ def _repair_race(rng: random.Random) -> QuorumPlan:
 
 
 def late_race(rng: random.Random) -> QuorumPlan:
-    """For a writer of parts: dealt to seeds of its own (`quorum_scenario`). Pauses are long enough for the others' answers."""
+    """Plan for a writer of parts: dealt to seeds of its own (`scenario`). Pauses are long enough for the others' answers."""
     draft = Draft(rng, Quorum(3, 3, 2), rng.choice((1, 1, 2)))
     draft.draw_distances((NEAR, 0.000_3))
     laggard = draft.cast()[0]

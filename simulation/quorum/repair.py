@@ -44,7 +44,7 @@ class Repairer:
         self.process.start()
 
     def unregister(self, bookie: str) -> None:
-        """As when the session of a bookie is over."""
+        """Unregisters a bookie, like the end of its session."""
         tree = self._world.shared
         applied = tree.tree.apply([Delete(f"{AVAILABLE}/{bookie}", ANY_VERSION)], 0, self._clock.now_ms())
         tree.watches.tell(applied.notifications())

@@ -211,7 +211,7 @@ class QuorumScenario:
         await asyncio.sleep(START_SECONDS)
 
     async def _judge(self) -> None:
-        """Nobody disturbs it. Bookies that rot keeps from starting may be too many to write to, never too many to read."""
+        """Judges without faults. Bookies that rot keeps from starting may be too many to write to, never too many to read."""
         dead = sum(not machine.process.alive for machine in self.bookies)
         process = SimProcess(self.loop, self._network, JUDGE, None, partial(self._judge_ledger, dead))
         process.start()

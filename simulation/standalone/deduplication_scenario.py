@@ -22,7 +22,7 @@ _STORM = (FaultKind.KILL, FaultKind.POWER_CUT, FaultKind.RESET, FaultKind.PARTIT
 
 
 class PublishedOnce(Publishes):
-    """Of one topic with deduplication."""
+    """Promise of one topic with deduplication."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class PublishedOnce(Publishes):
             raise Violation(f"{key} is stored twice, at {known} and {where}")
 
     def check_repeats(self) -> None:
-        """At the end, when everything was read."""
+        """Checks repeats at the end, when everything was read."""
         lost = sorted(key for key in self.repeated if key not in self._where)
         if lost:
             raise Violation(f"{lost[0]} was called a repeat and is nowhere")

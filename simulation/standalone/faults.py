@@ -22,7 +22,7 @@ NEVER = float("inf")
 
 
 class Faults:
-    """Of one run."""
+    """Faults of one run."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Faults:
         self._server.disk.stall(fault.seconds)
 
     def _fail_disk(self, fault: Fault, client: str) -> None:
-        """What it is used for may be unusable until the next start."""
+        """Fails the disk. Its user may be unusable until the next start."""
         kind = self._rng.choice(("write", "sync", "sync", "read", "name"))
         self._server.disk.fail(kind, errno.EIO, self._rng.choice(("", "journal", "ledgers")), self._rng.choice((1, 3)))
         self._disk_fails()
@@ -156,7 +156,7 @@ class Faults:
         self._recorder.record(ServerStopped(now, how, self._persisted_until(now)))
 
     async def _some_moment(self) -> None:
-        """In the middle of something, when something is going on."""
+        """Waits for a moment in the middle of some work, if any is going on."""
         moment = asyncio.Event()
         self._loop.trace.wake_at(self._rng.choice(MOMENTS), self._rng.choice((1, 1, 2, 5, 20)), moment.set)
         try:

@@ -34,7 +34,7 @@ FULL_SECONDS = (0.05, 1.0, 4.0)
 
 @dataclass(frozen=True, slots=True)
 class Fullness:
-    """From `at` on others leave so much, for so long; `is_greedy`: also of what becomes free meanwhile."""
+    """Bytes that others leave free from `at` on, and for how long; `is_greedy`: they also take room that becomes free."""
 
     at: float
     seconds: float

@@ -54,13 +54,13 @@ class ServerMachine:
             await self._ready.wait()
 
     async def stop(self) -> None:
-        """As SIGTERM: until the process has ended by itself."""
+        """Stops like SIGTERM: until the process has ended by itself."""
         self._stop_asked.set()
         async with asyncio.timeout(STOP_SECONDS_MAX):
             await self.process.ended.wait()
 
     def unload(self, topic: str) -> "asyncio.Task[None] | None":
-        """As the admin's unload: of a topic that is loaded. None while it is not serving."""
+        """Unloads a loaded topic, like the admin's command. None while the server is not serving."""
         if self.standalone is None or not self.process.alive or not self._ready.is_set():
             return None
         return self.process.spawn(_unload(self.standalone, TopicName.parse(topic)))

@@ -24,7 +24,7 @@ QUIET_SETTINGS: Mapping[str, str] = {
 
 
 class FaultKind(Enum):
-    """What goes wrong."""
+    """Kinds of faults."""
 
     KILL = "kill"
     POWER_CUT = "power cut"
@@ -44,7 +44,7 @@ class FaultKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """At which time, for how long (down, cut, slow), and which client it concerns."""
+    """One fault: time, length (down, cut, slow), and the client that it concerns."""
 
     at: float
     kind: FaultKind

@@ -46,7 +46,7 @@ def passed_over(take_newest: Any) -> Any:
 
 
 def id_given_twice_in_a_read(take_parts: Any) -> Any:
-    """Of what one read brought, every fifth entry of a log has the id of the one before it."""
+    """Gives every fifth entry of a read the id of the entry before it in its log."""
 
     def broken(
         handles: Any, sends: Any, place: int, now: float, now_ms: int, bytes_max: int, make: Any, parts: list[Part]

@@ -16,7 +16,7 @@ Txn = tuple[int, int]
 
 
 class Books:
-    """What clients were told. `moved_at`: virtual time at which one of them got a token last.
+    """Records of the answers that clients got. `moved_at`: virtual time at which one of them got a token last.
 
     `next_commit` is called once, when a client is about to ask for a commit.
     """
@@ -38,19 +38,19 @@ class Books:
         self._opened[txn] = None
 
     def committing(self, txn: Txn) -> None:
-        """Its client is about to ask for that."""
+        """Notes that the client is about to ask for the commit."""
         self._committing[txn] = None
         call, self.next_commit = self.next_commit, None
         if call is not None:
             call()
 
     def seen(self, body: bytes) -> None:
-        """By somebody who reads while tokens are moved."""
+        """Notes a body seen by a reader while tokens are moved."""
         if _txn(body) not in self._committing:
             self._seen_early[body] = None
 
     def contradicted(self, txn: Txn, answer: str) -> None:
-        """Its client was told that some who took part had ended it the other way, which nobody has asked of them here."""
+        """Notes an answer that some participants had ended it the other way, which nobody has asked of them here."""
         self._contradicted[txn] = answer
 
     def told(self, txn: Txn, token: bytes, *, is_committed: bool) -> None:
@@ -61,7 +61,7 @@ class Books:
         return {"opened": len(self._opened), "committed": len(self._committed), "aborted": len(self._aborted)}
 
     def check(self, debits: Sequence[bytes], others: Sequence[bytes], left: Sequence[bytes]) -> None:
-        """What readers saw of both topics, and what the subscription still has. Violation."""
+        """Checks the reads of both topics, and the messages that the subscription still has. Violation."""
         self._check_noted()
         if left:
             raise Violation(f"tokens are still there: {left[:5]}")
@@ -83,7 +83,7 @@ class Books:
             raise Violation(f"tokens are lost: {missing[:5]}")
 
     def _check_noted(self) -> None:
-        """What was seen to be wrong while tokens were moved."""
+        """Checks the notes that were made while tokens were moved."""
         if self._seen_early:
             raise Violation(f"read before anybody committed it: {list(self._seen_early)[:5]}")
         if self._contradicted:

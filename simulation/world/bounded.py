@@ -24,7 +24,7 @@ SUSPICIOUS_LOOPS = 200_000
 
 @functools.cache
 def suspicious_s() -> float:
-    """In seconds of this machine's processor."""
+    """Suspicious time of a callback, in seconds of this machine's processor."""
     return min(_seconds_of_loops() for _ in range(5)) * SUSPICIOUS_LOOPS / LOOPS
 
 

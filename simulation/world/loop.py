@@ -291,7 +291,7 @@ class SimLoop(asyncio.BaseEventLoop):
         return SimTask(coro, self, None if name is None else str(name), context)
 
     def on_task(self, task: SimTask) -> None:
-        """It was made."""
+        """Notes a new task."""
         self._tasks.setdefault(task.owner, []).append(weakref.ref(task))
 
     def _pending(self, owner: Owner | None) -> list[asyncio.Task[Any]]:
@@ -335,7 +335,7 @@ class SimLoop(asyncio.BaseEventLoop):
     # The end
 
     def go_on(self, handles: "Sequence[SimHandle]") -> None:
-        """What a stopped process was held from doing, in that order."""
+        """Schedules the handles that a stopped process was held from running, in that order."""
         if not self._is_over:
             self._due.extend(handles)
 

@@ -34,7 +34,7 @@ class Listener:
 
 
 class SimServer(asyncio.AbstractServer):
-    """What `create_server` returns."""
+    """Server that `create_server` returns."""
 
     def __init__(self, network: "SimNetwork", listener: Listener) -> None:
         self._network, self._listener = network, listener
@@ -50,7 +50,7 @@ class SimServer(asyncio.AbstractServer):
         return self._network.listeners.get(self._listener.name) is self._listener
 
     async def start_serving(self) -> None:
-        """It serves from the start."""
+        """Does nothing: the server serves from the start."""
 
     async def serve_forever(self) -> None:
         await self._network.loop.create_future()
@@ -60,7 +60,7 @@ class SimServer(asyncio.AbstractServer):
             del self._network.listeners[self._listener.name]
 
     async def wait_closed(self) -> None:
-        """As uvloop: connections stay open, so there is nothing to wait for."""
+        """Returns at once, like uvloop: connections stay open."""
 
 
 class SimNetwork:
@@ -110,11 +110,11 @@ class SimNetwork:
     # Faults
 
     def cut(self, source: str, target: str) -> None:
-        """From now nothing passes in this direction."""
+        """Drops everything in this direction from now on."""
         self._cuts[source, target] = None
 
     def set_distance(self, source: str, target: str, seconds: float) -> None:
-        """How long a packet takes in this direction at least; `heal` leaves it."""
+        """Sets the least time of a packet in this direction; `heal` leaves it."""
         self._base_delays[source, target] = seconds
 
     def slow(self, source: str, target: str, factor: float) -> None:

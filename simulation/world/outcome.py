@@ -10,7 +10,7 @@ from simulation.world.loop import SimLoop
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run was. `failure` is None when every promise was kept; `events` counts what happened by kind."""
+    """Result of a run. `failure` is None when every promise was kept; `events` counts events by kind."""
 
     seed: int
     trace_hash: str

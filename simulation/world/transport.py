@@ -23,14 +23,14 @@ Bytes = bytes | bytearray | memoryview
 
 
 class Mark(enum.Enum):
-    """What travels on a stream besides data."""
+    """Marks that travel on a stream beside data."""
 
     FIN = "fin"
     RST = "rst"
 
 
 class Wire(Protocol):
-    """What a transport needs of its network."""
+    """Network, as a transport uses it."""
 
     rng: random.Random
 
@@ -45,7 +45,7 @@ class Wire(Protocol):
 
 
 class SimSocket:
-    """What protocols ask of the socket: names, and options that do nothing."""
+    """Socket, as protocols use it: names, and options that do nothing."""
 
     def __init__(self, name: tuple[str, int], peer: tuple[str, int] | None) -> None:
         self._name, self._peer = name, peer
@@ -105,7 +105,7 @@ class SimTransport(asyncio.Transport):
 
     @property
     def label(self) -> str:
-        """For traces."""
+        """Label for traces."""
         return f"{self.name[0]}:{self.name[1]}>{self.peer_name[0]}:{self.peer_name[1]}"
 
     @property
@@ -268,7 +268,7 @@ class SimTransport(asyncio.Transport):
         self.peer.receive(packet)
 
     def receive(self, packet: bytes | Mark) -> None:
-        """From the wire."""
+        """Receives a packet from the wire."""
         self._loop.trace.record("net", f"{self.label} {packet.value if isinstance(packet, Mark) else len(packet)}")
         if self._is_gone or self._error is not None:  # a reset ends the connection, whether or not its owner has heard of it
             if not isinstance(packet, Mark):

@@ -33,7 +33,7 @@ LATEST = (1 << 63) - 1
 
 @dataclass
 class Faults:
-    """When to fail, counted over all connections from 1. `loses`: a connection breaks before what came is stored; `hides`:
+    """Times to fail, counted over all connections from 1. `loses`: a connection breaks before what came is stored; `hides`:
     after it is stored, before it is answered; `closes`: the producer or consumer is closed, as an unload does.
     """
 

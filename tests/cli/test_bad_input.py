@@ -1,4 +1,4 @@
-"""What strangers send to a started server: one log line and a closed connection each, and nothing lost for anybody else."""
+"""Bytes that strangers send to a started server: one log line and a closed connection each, and no loss for anybody else."""
 
 import socket
 from collections.abc import Iterator

@@ -16,7 +16,7 @@ def script(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 
 def completed(source: str, function: str, words: list[str], directory: Path) -> set[str]:
-    """What bash offers in place of the last word."""
+    """Words that bash offers in place of the last word."""
     file = directory / "completion.bash"
     file.write_text(source)
     array = " ".join(f"'{word}'" for word in words)

@@ -30,7 +30,7 @@ def no_configuration(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def said(capsys: pytest.CaptureFixture[str], url: str, *more: str) -> str:
-    """What the tool for this address says on stderr."""
+    """Text of the tool for this address on stderr."""
     capsys.readouterr()
     if url.startswith("http"):
         code = admin(["--admin-url", url, *more, "tenants", "list"])

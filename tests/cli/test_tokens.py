@@ -12,7 +12,7 @@ from cli.__main__ import main
 
 
 def tokens(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
-    """What it prints; it must succeed."""
+    """Output of the command; it must succeed."""
     capsys.readouterr()
     code = main(["tokens", *map(str, words)])
     told = capsys.readouterr()

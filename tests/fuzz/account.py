@@ -66,7 +66,7 @@ class Owed:
 
 
 class Account:
-    """Of one connection."""
+    """Account of one connection."""
 
     def __init__(self, peer: Peer, known: Knowledge, errors: Counter[tuple[str, str, str]]) -> None:
         self.peer, self._known, self._errors = peer, known, errors
@@ -84,7 +84,7 @@ class Account:
         return self.is_lost or not (self._owed or any(self._sent.values()))
 
     def unpaid(self) -> list[str]:
-        """What nothing came of."""
+        """Requests without an outcome."""
         requests = [f"no answer to {_shown(each.command)}" for owed in self._owed.values() for each in owed]
         sends = [f"no answer to SEND {sent[0][0]} of producer {number}" for number, sent in self._sent.items() if sent]
         return requests + sends
@@ -215,14 +215,14 @@ class Account:
                 peer.consumers.pop(asked.unsubscribe.consumer_id, None)
 
     def _closed(self, producer_id: int, number: int) -> None:
-        """What it sent is answered before, or never: it may have been fenced out while it was closed."""
+        """Notes a closed producer. Its sends are answered before, or never: it may have been fenced out while it was closed."""
         self.peer.producers.pop(producer_id, None)
         self._sent.pop(producer_id, None)
         self._waive(BaseCommand.PRODUCER, "producer_id", producer_id, number)
         self._waiting = {key: each for key, each in self._waiting.items() if each.command.producer.producer_id != producer_id}
 
     def _waive(self, kind: int, member: str, number: int, before: int) -> None:
-        """Whoever closes what it has just asked for hears no more of that; so with Apache's broker."""
+        """Waives an answer: a peer that closes what it has just asked for gets no more answer; so with Apache's broker."""
         for request_id, owed in list(self._owed.items()):
             left = [
                 each

@@ -1,4 +1,4 @@
-"""What the fuzz asks of a broker over REST: namespaces with their policies, topics unloaded, looked into and deleted."""
+"""Requests of the fuzz to a broker over REST: namespaces with their policies, topics unloaded, looked into and deleted."""
 
 import asyncio
 import http.client
@@ -14,7 +14,7 @@ POLICIES = {"retention_policies": {"retentionTimeInMinutes": -1, "retentionSizeI
 
 
 class Admin:
-    """Of one server, one request at a time."""
+    """Admin REST of one server, one request at a time."""
 
     def __init__(self, host: str, port: int) -> None:
         self._where = host, port

@@ -59,7 +59,7 @@ class AdminReport:
 
 
 class AdminFuzz:
-    """Of one server, one request at a time."""
+    """Fuzz of one server, one request at a time."""
 
     def __init__(self, host: str, port: int) -> None:
         self._connection = http.client.HTTPConnection(host, port, timeout=SECONDS_MAX)
@@ -138,7 +138,7 @@ def _value(rng: Random, parameter: Any) -> str:
 
 
 def _body(rng: Random, route: Any, page: Any) -> bytes | None:
-    """As the page says that it is, mostly with something wrong; or anything."""
+    """A body as the page describes it, mostly with something wrong; or anything."""
     if rng.random() < 0.1:
         return rng.choice((b"", b"{", b"\xff", b"[" * 1000, b"null", b'"' + b"x" * 5000 + b'"'))
     content = list(route.get("requestBody", {}).get("content", {}).values())

@@ -18,7 +18,7 @@ _THERE = (200, 422)
 
 
 class Aftermath:
-    """Of one server."""
+    """Aftermath on one server."""
 
     def __init__(self, host: str, port: int, admin: Admin) -> None:
         self._where, self._admin = (host, port), admin
@@ -51,7 +51,7 @@ class Aftermath:
         return [] if status in expected else [f"{method} {path}: {status} {told.decode()[:300]}"]
 
     async def _read(self, topic: str, places: dict[tuple[int, int], bool], *, is_unclear: bool) -> list[str]:
-        """By a reader; what it is not given has to be stored all the same."""
+        """Reads with a reader; entries that it is not given have to be stored all the same."""
         try:
             expected = {where for where, is_filtered in places.items() if not is_filtered}
             came = await self._read_all(topic, expected, UNCLEAR_SECONDS if is_unclear else QUIET_SECONDS)

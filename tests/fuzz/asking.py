@@ -141,8 +141,8 @@ def end_on_subscription(rng: Random, peer: Peer, known: Knowledge) -> Asked:
 
 
 def _end_there(rng: Random, told: Any, known: Knowledge) -> None:
-    """Whoever may say this of others' transactions is believed. One that is aborted so, and is committed by its coordinator,
-    is a conflict, which END_TXN tells."""
+    """Ends a transaction at a participant; the broker believes any peer. A transaction that is aborted so, and committed by its
+    coordinator, is a conflict, which END_TXN reports."""
     told.txnid_most_bits, told.txnid_least_bits = known.transaction(rng)
     if not odd.is_odd(rng, 12):
         told.txn_action = rng.choice((api.COMMIT, api.ABORT))
@@ -180,7 +180,7 @@ def _fill(rng: Random, message: Any) -> None:
 
 
 def incomplete(rng: Random, peer: Peer, known: Knowledge) -> Asked:
-    """Of any type, known or not, without something that it needs."""
+    """A command of any type, known or not, without a field that it needs."""
     kind: Any = rng.choice((*BaseCommand.Type.values(), 1, 69, 70, 100))
     command = BaseCommand()
     if kind in BODIES:

@@ -20,7 +20,7 @@ LOOK_EVERY = 25
 
 @dataclass(slots=True)
 class Report:
-    """Of all seeds. `uses`: every so often, in order."""
+    """Report on all seeds. `uses`: every so often, in order."""
 
     seeds: int = 0
     commands: int = 0

@@ -1,4 +1,4 @@
-"""What the peers of one seed know: names to use, ids they were told, what each connection has open. Pure.
+"""Knowledge of the peers of one seed: names to use, ids they got, the open things of each connection. Pure.
 
 A fuzz that only guesses ids gets no further than "not found"; what is heard here is what is asked for next.
 """
@@ -29,7 +29,7 @@ class OpenProducer:
 
 @dataclass(slots=True)
 class Peer:
-    """What one connection has open, as far as it was told."""
+    """Things that one connection has open, as far as it knows."""
 
     number: int
     is_connected: bool = False
@@ -46,7 +46,7 @@ class Peer:
 
 @dataclass(slots=True)
 class Knowledge:
-    """Of all peers of a seed."""
+    """Knowledge of all peers of a seed."""
 
     seed: int
     places: list[tuple[int, int]] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Knowledge:
         )
 
     def place(self, rng: Random) -> api.MessageIdData:
-        """Of a message: one that came, one beside it, or any."""
+        """Place of a message: one that came, one beside it, or any."""
         ledger_id, entry_id = rng.choice(self.places) if self.places else (0, 0)
         if odd.is_odd(rng, 5):
             entry_id = rng.choice((entry_id + 1, entry_id + 1000, *odd.WORDS))

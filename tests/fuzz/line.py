@@ -19,7 +19,7 @@ LOOSE_SECONDS = 0.1
 
 
 class Line(asyncio.Protocol):
-    """From `opened` on; `close` last."""
+    """A connection from `opened` on; `close` last."""
 
     def __init__(self, account: Account) -> None:
         self.account = account
@@ -59,7 +59,7 @@ class Line(asyncio.Protocol):
         self._changed.set()
 
     def send(self, batch: Sequence[Asked]) -> None:
-        """At once, so that the broker has them in one read. The account knows of them already."""
+        """Sends all at once, so that the broker has them in one read. The account knows of them already."""
         self._transport.write(b"".join(asked.data for asked in batch))
 
     def begin_settling(self) -> None:

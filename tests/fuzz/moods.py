@@ -1,4 +1,4 @@
-"""What a peer does next: of every command its share. Pure; all chance is handed in."""
+"""Next commands of a peer: each command has its share. Pure; all chance is handed in."""
 
 from collections.abc import Callable, Mapping
 from random import Random
@@ -45,7 +45,7 @@ LAST: tuple[Maker, ...] = (asking.from_broker, asking.incomplete, asking.connect
 
 
 def next_asked(rng: Random, peer: Peer, known: Knowledge, ends_one_in: int = 60) -> Asked:
-    """For a peer that is connected; one command in so many is of those that end it."""
+    """Next command of a connected peer; one command in so many is of those that end it."""
     makers = list(SHARES)
     if rng.randrange(ends_one_in):
         return rng.choices(makers, _WEIGHTS)[0](rng, peer, known)

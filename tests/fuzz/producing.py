@@ -59,7 +59,7 @@ def producer(rng: Random, peer: Peer, known: Knowledge) -> Asked:
 
 
 def send(rng: Random, peer: Peer, known: Knowledge) -> Asked:
-    """By a producer that is there, now and then by one that is not."""
+    """A SEND of a producer that exists, now and then of one that does not."""
     if not peer.producers and not odd.is_odd(rng, 30):
         return producer(rng, peer, known)
     if not peer.producers or odd.is_odd(rng, 200):

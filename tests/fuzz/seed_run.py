@@ -23,7 +23,7 @@ LINES_MAX = 3
 
 @dataclass(slots=True)
 class Outcome:
-    """Of one seed. `ended`: the connections that the broker was given a cause to end, by their names."""
+    """Outcome of one seed. `ended`: the connections that the broker was given a cause to end, by their names."""
 
     findings: list[tuple[str, str]] = field(default_factory=list)
     """The connection's name, and what it found."""
@@ -78,8 +78,8 @@ class SeedRun:
         line.send(batch)
 
     def _batch(self, line: Line) -> list[Asked]:
-        """What the broker finds in one read. What follows the end of a connection would not be read, and whoever closes a
-        producer and asks for another one by the same number at once cannot tell whose the answers are."""
+        """Commands that the broker finds in one read. Commands after the end of a connection would not be read. A peer that
+        closes a producer and asks at once for another one by the same number cannot tell whose the answers are."""
         batch: list[Asked] = []
         for _ in range(self._rng.randrange(1, BATCH_MAX + 1)):
             batch.append(next_asked(self._rng, line.account.peer, self.known))

@@ -22,7 +22,7 @@ _ENDED = re.compile(r"peer=(\S+) .*reason=(.*)")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What the process holds."""
+    """Resources that the process holds."""
 
     resident_mb: float
     open_files: int
@@ -50,7 +50,7 @@ class WatchedServer:
         return Use(use.resident_mb, len(os.listdir(f"/proc/{pid}/fd")), use.cpu_seconds)
 
     def said(self, lines_max: int = 3) -> list[str]:
-        """What is bad of what it has logged since the last time, with what follows it."""
+        """Bad lines that it has logged since the last time, with the lines after them."""
         with self.process.log.open("rb") as log:
             log.seek(self._read)
             data = log.read()
@@ -67,5 +67,5 @@ class WatchedServer:
         ][:lines_max]
 
     def reason_of(self, peer: str) -> str:
-        """For the end of this connection, or what was last refused on it."""
+        """Reason for the end of this connection, or of the last refusal on it."""
         return self._reasons.get(peer, "")

@@ -1,4 +1,4 @@
-"""What only the cycle collector could free of things that were made and deleted, as a program: it looks at its own process.
+"""Made and deleted things that only the cycle collector could free, as a program: it looks at its own process.
 
     python -m tests.leftovers.count_cycles DIRECTORY [KIND ...]     one line of JSON: by kind, by class, how many
 
@@ -167,7 +167,7 @@ KINDS: dict[str, Work] = {
 
 
 def garbage() -> Counter[str]:
-    """What the collector finds; it is let go of, so that it is not found again."""
+    """Objects that the collector finds; they are released, so that it does not find them again."""
     gc.collect()
     found = Counter(filter(None, map(_named, gc.garbage)))
     gc.garbage.clear()

@@ -1,4 +1,4 @@
-"""What is left of 200 topics of all kinds that were used and deleted, as a program: it counts the objects of its process.
+"""Leftovers of 200 topics of all kinds that were used and deleted, as a program: it counts the objects of its process.
 
     python -m tests.leftovers.count_leftovers DIRECTORY     one line of JSON: what is in memory, and what is in metadata
 

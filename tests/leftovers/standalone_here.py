@@ -29,7 +29,7 @@ class StandaloneHere:
     web_port: int
 
     async def collect_garbage(self) -> None:
-        """As the bookie does in two rounds, the first of which proves nothing yet."""
+        """Collects garbage like the bookie in two rounds, the first of which proves nothing yet."""
         for bookie in self.standalone._bookies.values():
             collector = GarbageCollector(bookie, self.store, ledger_path, ROOT, 1.0)
             await collector.run_round()

@@ -1,4 +1,4 @@
-"""Of a topic that was deleted nothing is left, in memory or in metadata, whatever it was and whatever was done with it."""
+"""A deleted topic leaves nothing in memory or in metadata, whatever its kind and its use."""
 
 import json
 import subprocess

@@ -42,7 +42,7 @@ POLICIES = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the server is."""
+    """Addresses of the server."""
 
     port: int
     admin: Admin
@@ -120,7 +120,7 @@ class UsedTopic:
         return told
 
     async def _publish(self, client: PlainClient, told: MessageMetadata, **fields: int) -> BaseCommand:
-        """Its receipt."""
+        """Receipt of a publish."""
         client.send_raw(send(0, self._sequence, payload_section(told.SerializeToString(), b"x" * 100), **fields))
         self._sequence += 1
         receipt = await client.receipts.get()
@@ -166,7 +166,7 @@ class UsedTopic:
         await client.asked(BaseCommand(type=BaseCommand.SEEK, seek=seek))
 
     async def _operate(self) -> None:
-        """What operators ask; the topic is unloaded, and loaded again by the next question."""
+        """Asks an operator's questions; the topic is unloaded, and loaded again by the next question."""
         path, call = path_of(self.served), self._place.call
         for route in ("stats", "internalStats", "subscriptions"):
             await call("GET", f"{path}/{route}")
@@ -189,7 +189,7 @@ class UsedTopic:
 
 
 async def use_and_delete(place: Place, count: int, tag: str) -> None:
-    """So many topics, some at a time, in a namespace that goes with them."""
+    """Uses and deletes `count` topics, some at a time, in a namespace that goes with them."""
     await place.call("PUT", f"namespaces/public/{tag}")
     topics = [UsedTopic(place, number, tag) for number in range(count)]
     turns = asyncio.Semaphore(8)

@@ -26,7 +26,7 @@ QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:xdist", 
 
 
 class Record:
-    """What became of each mutant, kept in a file where there is one."""
+    """Record of the fate of each mutant, kept in a file where there is one."""
 
     def __init__(self, out: Path | None) -> None:
         self._out = out

@@ -1,4 +1,4 @@
-"""Which test calls which function, learnt from one run of all tests without a mutant, and kept on disk for the next run.
+"""Functions that each test calls, learnt from one run of all tests without a mutant, and kept on disk for the next run.
 
 Each function of the modules notes its name when it is called: its code begins with one more statement. This costs a test next
 to nothing, so that the seconds measured here are those that the test takes with a mutant.
@@ -51,7 +51,7 @@ class Callers:
 
 
 def callers_of(modules: Sequence[str], items: Sequence[pytest.Item], kept: Path | None) -> Callers:
-    """As kept in the folder `kept` by an earlier run with the same modules and tests, or learnt now."""
+    """Callers kept in the folder `kept` by an earlier run with the same modules and tests, or learnt now."""
     if kept is None:
         return _learnt(modules, items)
     file = kept / f"callers-{_digest(modules, items)}.json"
@@ -72,7 +72,7 @@ def _digest(modules: Sequence[str], items: Sequence[pytest.Item]) -> str:
 
 
 def _learnt(modules: Sequence[str], items: Sequence[pytest.Item]) -> Callers:
-    """In a fork, so that nothing which the tests leave behind is there when the mutants are tried."""
+    """Learns in a fork, so that nothing which the tests leave behind is there when the mutants are tried."""
     with tempfile.NamedTemporaryFile() as room:
         child = os.fork()
         if child == 0:

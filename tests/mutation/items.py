@@ -16,7 +16,7 @@ def passes(item: pytest.Item) -> bool:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """What this process prints from here on goes nowhere."""
+    """Sends the output of this process nowhere from here on."""
     with open(os.devnull, "w") as nowhere:
         for number in (1, 2):
             os.dup2(nowhere.fileno(), number)

@@ -31,7 +31,7 @@ SECONDS_MORE = 15
 
 
 class Verdict(Enum):
-    """What became of a mutant."""
+    """Fate of a mutant."""
 
     KILLED = "killed"
     TIMED_OUT = "timed out"
@@ -119,7 +119,7 @@ def _try(mutant: Mutant, items: Sequence[pytest.Item], patience: float) -> Judge
 
 
 def _status_within(child: int, seconds: float) -> int:
-    """How the fork ended; killed when it takes longer. Its own alarm would not do: tests set and clear theirs."""
+    """Status of the fork; killed when it takes longer. Its own alarm would not do: tests set and clear theirs."""
     descriptor = os.pidfd_open(child)
     try:
         has_ended, _, _ = select.select([descriptor], [], [], seconds)

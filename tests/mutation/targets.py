@@ -1,4 +1,4 @@
-"""Which modules are mutated, and which tests are to find it.
+"""Mutated modules, and the tests that have to find the mutants.
 
 The modules are the pure machines and the storage: what decides about messages, cursors, ledgers and entries. A wrong decision
 there loses or repeats data; a wrong log line does not, so composition roots, tools and HTTP are left out.

@@ -53,7 +53,7 @@ def test_the_choice_of_mutants_follows_its_seed() -> None:
 
 
 def test_a_run_judges_mutants_by_the_tests_that_call_them(tmp_path: Path) -> None:
-    """In a process of its own: the run forks, and this one has threads."""
+    """Runs in a process of its own: the run forks, and this one has threads."""
     (tmp_path / "halves.py").write_text("def half(n):\n    return n // 2\n\ndef unused(n):\n    return n + 1\n")
     (tmp_path / "test_halves.py").write_text("from halves import half\n\ndef test_half():\n    assert half(8) == 4\n")
     script = (

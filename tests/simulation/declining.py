@@ -9,7 +9,7 @@ from broker.topic.subscription import subscriptions
 
 
 def decline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From now on nothing is plain."""
+    """Makes nothing plain from now on."""
     monkeypatch.setattr(producers, "take_parts", lambda handles, sends, place, *rest: place)
     monkeypatch.setattr(together, "store_parts", lambda parts, place, *rest: place)
     monkeypatch.setattr(subscriptions, "hand_out", lambda *given: -1)

@@ -73,11 +73,11 @@ class Served:
         return self.cursor(subscription).mark_delete
 
     def cursor(self, subscription: str) -> ManagedCursor:
-        """Of a topic that is loaded, as the server has it."""
+        """Cursor of a loaded topic, as the server has it."""
         return self.topic().operations.log.cursors[subscription]
 
     def delayed(self, subscription: str) -> int:
-        """How many of its messages wait for their time."""
+        """Count of its messages that wait for their time."""
         return self.topic().stats().subscriptions[subscription].msg_delayed
 
     def topic(self) -> Topic:

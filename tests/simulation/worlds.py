@@ -1,4 +1,4 @@
-"""What the tests of the simulation share: a loop with network and disk from a seed, and a check that a run replays."""
+"""Parts that tests of the simulation share: a loop with network and disk from a seed, and a check that a run replays."""
 
 import io
 from collections.abc import Callable, Coroutine

@@ -1,4 +1,4 @@
-"""What a cluster's entry holds: from options, or from a JSON file with the same names (`--cluster-config-file`)."""
+"""The entry of a cluster: from options, or from a JSON file with the same names (`--cluster-config-file`)."""
 
 import json
 from pathlib import Path

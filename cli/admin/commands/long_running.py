@@ -12,7 +12,7 @@ POLL_SECONDS = 1.0
 
 
 def _status(context: Context, path: str) -> Mapping[str, Any]:
-    """As it is, or as it is when it is over, with --wait-complete."""
+    """The status at once, or with --wait-complete the status at the end."""
     while True:
         status: Mapping[str, Any] = context.ask(get(path)) or {}
         if status.get("status") != "RUNNING" or not context.values["wait-complete"]:

@@ -49,7 +49,7 @@ def _write(context: Context, found: Sequence[str]) -> None:
 
 
 def partitioned_lookup(context: Context) -> None:
-    """Which broker has each partition; with --sort-by-broker, which partitions each broker has."""
+    """Prints the broker of each partition; with --sort-by-broker, the partitions of each broker."""
     topic = topic_name(context.values["topic"])
     count = int((context.ask(get(f"{topic.path}/partitions")) or {}).get("partitions", 0))
     if not count:

@@ -141,7 +141,7 @@ def analyze_backlog(context: Context) -> None:
 
 
 def message_id_at(context: Context) -> None:
-    """Of the first message that was published at this time or later."""
+    """Prints the id of the first message that was published at this time or later."""
     try:
         moment = datetime.fromisoformat(context.values["datetime"])
     except ValueError:

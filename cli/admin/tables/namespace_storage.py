@@ -1,4 +1,4 @@
-"""What a namespace keeps and for how long: retention, quotas, expiry, deduplication, compaction."""
+"""Storage of a namespace: retention, quotas, expiry, deduplication, compaction."""
 
 from cli.admin.table import Command
 

@@ -63,7 +63,7 @@ async def simple_test(shell: Shell, given: Given) -> int:
 
 
 async def bookie_sanity(shell: Shell, given: Given) -> int:
-    """Of the bookie that this configuration is of."""
+    """Checks the bookie of this configuration."""
     count, seconds = given.number("e", 10, 1), given.number("t", 1, 1)
     bookie_id = local_bookie_id(shell)
     async with shell.metadata() as store:
@@ -81,7 +81,7 @@ async def bookie_sanity(shell: Shell, given: Given) -> int:
 
 
 def local_bookie_id(shell: Shell) -> str:
-    """Of the bookie that the configuration is of. CommandFailed."""
+    """Id of the bookie of this configuration. CommandFailed."""
     from bookie.server.settings import BookieServerSettings
     from cli.bookie.server import BookieFailed, advertised_host
 
@@ -113,11 +113,11 @@ async def update_bookie_in_ledger(shell: Shell, given: Given) -> int:
 
 
 def _silent(text: str) -> None:
-    """Nobody asked for it (-v true)."""
+    """Drops a text that nobody asked for (-v true)."""
 
 
 async def _rename(store: MetadataStore, names: tuple[str, str], rate: int, limit: int, tell: Callable[[str], None]) -> int:
-    """At most `rate` ledgers a second, and `limit` in all (0: all). How many."""
+    """Renames a bookie in at most `rate` ledgers a second, and `limit` in all (0: all). Returns their count."""
     cluster, loop = Cluster(store), asyncio.get_running_loop()
     registry = await cluster.registry()
     began, updated = loop.time(), 0

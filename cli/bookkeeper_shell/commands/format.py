@@ -16,7 +16,7 @@ from cli.bookkeeper_shell.options import Given
 
 
 async def bookie_format(shell: Shell, given: Given) -> int:
-    """What is in the directories goes, if it is a bookie's; the directories stay. With -d also the cookie."""
+    """Deletes the contents of the directories if they are a bookie's; the directories stay. With -d also the cookie."""
     directories = _directories(shell)
     with _alone_in(directories):
         used = [directory for directory in directories if _names_in(directory)]

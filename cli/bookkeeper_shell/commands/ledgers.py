@@ -28,7 +28,7 @@ async def ledger_metadata(shell: Shell, given: Given) -> int:
 
 
 async def _restore(shell: Shell, cluster: Cluster, ledger_id: int, given: Given) -> None:
-    """What is no metadata is refused: a node that nobody can read would stop every listing of ledgers."""
+    """Restores metadata. Bytes that are no metadata are refused: an unreadable node would stop every listing of ledgers."""
     file = given.text("restorefromfile")
     data = shell.read_file(file)
     try:

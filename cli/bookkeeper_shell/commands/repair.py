@@ -68,7 +68,7 @@ def _say_recovered(shell: Shell, done: Recovered, is_dry: bool) -> int:
 
 
 async def _query(shell: Shell, store: MetadataStore, bookies: frozenset[str], ledger_id: int | None) -> int:
-    """Which ledgers have copies there; the bookies asked for are marked with a star, as Apache's."""
+    """Prints the ledgers with copies there; the bookies asked for are marked with a star, as Apache's."""
     shell.say("NOTE: Bookies in inspection list are marked with '*'.")
     cluster = Cluster(store)
     if ledger_id is not None:

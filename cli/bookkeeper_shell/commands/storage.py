@@ -88,7 +88,7 @@ def _say_record(shell: Shell, record: Record, offset: int, *, with_data: bool) -
 
 
 def _say_entry(shell: Shell, run: EntryRun, entry_id: int, entry: bytes, offset: int, *, with_data: bool) -> None:
-    """As FormatUtil.formatEntry."""
+    """Prints an entry as FormatUtil.formatEntry does."""
     title = f"Lid={shell.ledger(run.ledger_id)}, Eid={entry_id}, ByteOffset={offset}, EntrySize={len(entry)}"
     shell.say(f"--------- {title} ---------")
     shell.say(f"Type:           DATA\nLastConfirmed:  {int.from_bytes(entry[16:24], signed=True)}")
@@ -119,7 +119,7 @@ async def read_log(shell: Shell, given: Given) -> int:
 
 
 def _wanted(given: Given) -> tuple[Wanted, str]:
-    """What to show, and how to say that. WrongUsage."""
+    """Filter of the entries to show, and its description. WrongUsage."""
     if given.has("sp") or given.has("ep"):
         start, end = given.number("sp", 0), given.number("ep", 1 << 62)
         if start > end:

@@ -9,7 +9,7 @@ EXTENSIBLE = "ExtensibleLoadManagerImpl"
 
 
 class Answering(NamedTuple):
-    """How the server of `--admin-url` answered. `problem` is empty when it did; `remedy` is what is to be done about it."""
+    """The answer of the server of `--admin-url`. `problem` is empty when there is one; `remedy` is what to do about it."""
 
     url: str
     problem: str = ""

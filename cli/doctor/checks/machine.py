@@ -15,7 +15,7 @@ SWAPPED_WARN_BYTES = 256 << 20
 
 
 class MemoryUse(NamedTuple):
-    """In bytes."""
+    """Memory in bytes."""
 
     available: int
     swap_used: int

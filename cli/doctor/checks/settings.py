@@ -32,7 +32,7 @@ def _is(settings: Settings, key: str) -> bool:
 
 
 def accepted(errors: tuple[str, ...]) -> Verdict:
-    """What a process would refuse to start with, in its own words: unknown keys, and values that cannot be."""
+    """Keys that would keep a process from starting, in its own words: unknown keys, and impossible values."""
     if not errors:
         return Verdict(OK, "a process starts with these settings")
     return Verdict(FAIL, f"{len(errors)} errors: {'; '.join(errors[:3])}", f"correct in the file: {errors[0]}")
@@ -158,7 +158,7 @@ def sessions_and_ticks(settings: Settings) -> Verdict:
 
 
 def ports_listening(silent: tuple[str, ...]) -> Verdict:
-    """Of a server that runs with this file, as it says."""
+    """Ports of a server that runs with this file, as it says."""
     if not silent:
         return Verdict(OK, "every port of these settings is open")
     remedy = (

@@ -39,7 +39,7 @@ START = "start the broker (interpulse standalone, or broker), and read the last 
 
 
 def server_facts(rest: Asking, url: str, at: Callable[[str], Asking]) -> Facts:
-    """What one broker says of itself and of the cluster; `at` asks the broker of `host:port`. Where it does not answer all else
+    """Facts from one broker about itself and the cluster; `at` asks the broker of `host:port`. Without an answer all else
     is missing, with the reason."""
     try:
         answer = rest.ask(Request("GET", ADMIN + "clusters"))
@@ -82,7 +82,7 @@ def _clock(answer: Answer, found: dict[str, Any], missing: dict[str, str]) -> No
 
 
 def unreachable(url: str, error: Unreachable) -> Answering:
-    """In words what an address that gives no answer over HTTP may be, and what to do."""
+    """Words for an address that gives no answer over HTTP, and what to do."""
     cause = error.__cause__
     if isinstance(cause, ssl.SSLCertVerificationError):
         remedy = (
@@ -140,7 +140,7 @@ def _leader(rest: Asking) -> str:
 
 
 def _ids(rest: Asking) -> tuple[str, ...]:
-    """Of the brokers that are registered; a standalone is its own."""
+    """Ids of the registered brokers; a standalone is its own."""
     ids: list[str] = []
     for cluster in asked(rest, "clusters"):
         ids += asked(rest, f"brokers/{cluster}") or []
@@ -148,7 +148,7 @@ def _ids(rest: Asking) -> tuple[str, ...]:
 
 
 def _load_managers(rest: Asking, at: Callable[[str], Asking]) -> tuple[tuple[str, str], ...]:
-    """Of each broker that is registered and answers, its id and the class of its load manager."""
+    """Id and class of the load manager of each broker that is registered and answers."""
     found = []
     for each in _ids(rest)[:BROKERS_MAX]:
         try:
@@ -159,7 +159,7 @@ def _load_managers(rest: Asking, at: Callable[[str], Asking]) -> tuple[tuple[str
 
 
 def _cluster_urls(rest: Asking) -> tuple[str, ...]:
-    """Where clients are told that the brokers are, by HTTP."""
+    """HTTP addresses of the brokers, as clients get them."""
     found = []
     for cluster in asked(rest, "clusters"):
         data = asked(rest, f"clusters/{cluster}") or {}
@@ -210,7 +210,7 @@ def _silence(rest: Asking) -> str:
 
 
 def bookies_by_rest(names: Sequence[str], quorums: Quorums, ids: Sequence[str]) -> Bookies:
-    """What can be known without ZooKeeper: those that were ever part of the cluster, tried one by one.
+    """Facts that are known without ZooKeeper: bookies that were ever part of the cluster, tried one by one.
 
     A standalone's bookie is inside its process, and has a name that looks like an address and is none.
     """
@@ -220,7 +220,7 @@ def bookies_by_rest(names: Sequence[str], quorums: Quorums, ids: Sequence[str]) 
 
 
 def bookie_facts(bookie: Asking | None, quorums: Quorums) -> Facts:
-    """What a bookie's HTTP says of the others and of replication."""
+    """Facts from a bookie's HTTP: the other bookies, and replication."""
     if bookie is None:
         return Facts({}, {})
     try:

@@ -96,7 +96,7 @@ def _state(source: str, pem: bytes) -> CertificateState:
 
 
 def _names(certificate: Any) -> tuple[str, ...]:
-    """For whom it is: subject alternative names alone, as clients look."""
+    """Names that the certificate is for: subject alternative names alone, as clients look."""
     from cryptography import x509
 
     try:
@@ -108,7 +108,7 @@ def _names(certificate: Any) -> tuple[str, ...]:
 
 
 def _key_fits(certificate: str, key: str) -> tuple[bool, str]:
-    """As OpenSSL loads them, which is what a server does."""
+    """Whether the key fits, and why not, as OpenSSL loads both, which is what a server does."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
         context.load_cert_chain(certificate, key, password=lambda: b"")
@@ -142,7 +142,7 @@ def _is_signed_by(path: str, trust: str) -> bool:
 
 
 def _of_servers(shown: Sequence[str]) -> Iterator[CertificateState]:
-    """What cannot be connected to is other checks' business."""
+    """Certificates that servers show. Servers that refuse connections are the business of other checks."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     for address in dict.fromkeys(shown):

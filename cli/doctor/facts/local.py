@@ -27,7 +27,7 @@ BLOCK = bytes(4096)
 
 
 def machine_facts(data_directory: Path) -> Facts:
-    """What can be known without anybody's help; a directory that is not there yet is judged by its nearest parent."""
+    """Facts of this machine alone; a directory that does not exist yet is judged by its nearest parent."""
     found: dict[str, Any] = {"year": time.gmtime().tm_year}
     missing: dict[str, str] = {}
     place = nearest(data_directory)
@@ -110,7 +110,7 @@ def _group_use(used: Path) -> int:
 
 
 def own_size() -> int:
-    """Of this process's address space, in bytes."""
+    """Size of this process's address space, in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
@@ -126,7 +126,7 @@ def _compiled() -> bool:
 
 
 def settings_facts(settings: Mapping[str, str], file: Path | None, kind: str, *, server_runs: bool) -> Facts:
-    """Of one configuration file and what it says; without a file the settings are empty, which are the defaults.
+    """Facts of one configuration file; without a file the settings are empty, which are the defaults.
 
     `server_runs`: our own server has its ports then, and that is no fault; it has to have them.
     """
@@ -166,7 +166,7 @@ def kind_of_settings(settings: Mapping[str, str], file: Path | None) -> str:
 
 
 def _report(file: Path, kind: str) -> dict[str, Any]:
-    """As `interpulse config check` says it."""
+    """The report of `interpulse config check`."""
     from cli.configuration.report import SETTINGS, report
 
     told = report(file.name, file.read_text(), (), kind)

@@ -48,7 +48,7 @@ _MADE_FOR, _CURSOR = "pulsar/managed-ledger", "pulsar/cursor"
 
 @dataclass(frozen=True, slots=True)
 class Quorums:
-    """What brokers want of the bookies."""
+    """Quorums that brokers ask of the bookies."""
 
     ensemble: int
     write_quorum: int
@@ -274,7 +274,7 @@ async def _listed(store: MetadataStore, name: str) -> frozenset[int] | None:
 
 
 async def _cookie(store: MetadataStore, settings: Mapping[str, str]) -> str | None:
-    """What the cluster's cookie of the bookie of this configuration says otherwise; empty: nothing. None: it has none."""
+    """Differences of the cluster's cookie from this bookie's configuration; empty: none. None: no cookie."""
     host, port = settings.get("advertisedAddress", ""), settings.get("bookiePort") or "3181"
     bookie_id = settings.get("bookieId") or (f"{host}:{port}" if host else "")
     node = await store.get(f"{COOKIES}/{bookie_id}") if bookie_id else None

@@ -28,7 +28,7 @@ def problem_at(address: str) -> str:
 
 
 def reason_of(error: OSError) -> str:
-    """For people."""
+    """The reason of an error, for people."""
     if isinstance(error, TimeoutError):
         return "does not answer"
     if isinstance(error, socket.gaierror):
@@ -46,7 +46,7 @@ def problems_at(addresses: Iterable[str]) -> Mapping[str, str]:
 
 
 def deaths_at(addresses: Iterable[str]) -> Mapping[str, str]:
-    """As `problems_at`, without names that have no address here: brokers, which need them, may be elsewhere."""
+    """Dead addresses, as `problems_at` finds them, without names that have no address here: brokers may be elsewhere."""
     return {address: problem for address, problem in problems_at(addresses).items() if problem != NO_ADDRESS}
 
 

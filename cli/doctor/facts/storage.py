@@ -98,7 +98,7 @@ def _disks(data_directory: Path, named: Sequence[Path]) -> Iterator[DiskUse]:
 
 
 def nearest(place: Path) -> Path:
-    """It, or the parent that is there."""
+    """The path, or its nearest parent that exists."""
     return next((each for each in (place, *place.absolute().parents) if each.is_dir()), Path("/"))
 
 

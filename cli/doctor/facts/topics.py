@@ -41,7 +41,7 @@ def asked(rest: Asking, path: str) -> Any:
 
 
 class Topics:
-    """What the stats of the first topics say, in their order. `now` is in seconds, by the server's clock."""
+    """Stats of the first topics, in their order. `now` is in seconds, by the server's clock."""
 
     def __init__(self, rest: Asking, now: float, topics_max: int, patience_seconds: float, topics_per_bundle: int) -> None:
         self._rest, self._now_ms, self._topics_max = rest, now * 1000, topics_max
@@ -172,7 +172,7 @@ def _consumer(stats: Mapping[str, Any]) -> ConsumerState:
 
 
 def _latest(times: Any) -> float:
-    """In ms since the epoch, of numbers and of ISO times; 0 for none."""
+    """The latest of numbers and of ISO times, in ms since the epoch; 0 for none."""
     return max((_ms(each) for each in times if each), default=0.0)
 
 

@@ -1,4 +1,4 @@
-"""What Apache's pulsar-admin asked of a broker, and printed, command by command, and ours with the same answers.
+"""Requests and output of Apache's pulsar-admin, command by command, and ours with the same answers.
 
 `apache/recordings.jsonl` was taken from Apache's tool 4.0.8 before its broker 4.0.8. Where a request has a time in it,
 or Apache's own tool leaves a request to the next command, there is no recording.
@@ -45,7 +45,7 @@ def answered(exchange: dict[str, Any]) -> Answer:
 
 
 def asked(method: str, path: str, body: bytes) -> tuple[object, ...]:
-    """What counts of a request: not the order of parameters, members, or elements of sets."""
+    """Relevant parts of a request: not the order of parameters, members, or elements of sets."""
     parts = urlsplit(path)
     value = unordered(json.loads(body)) if body[:1] in (b"{", b"[") else body
     return method, parts.path, sorted(parse_qsl(parts.query, keep_blank_values=True)), value

@@ -1,4 +1,4 @@
-"""Which ledgers a bookie that lost its disks may have held, from the metadata."""
+"""Ledgers that a bookie which lost its disks may have held, from the metadata."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What a bookie should have and has not, against counting entry by entry."""
+"""Entries that a bookie should have and has not, against counting entry by entry."""
 
 from hypothesis import given
 from hypothesis import strategies as st

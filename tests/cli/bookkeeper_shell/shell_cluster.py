@@ -28,7 +28,7 @@ TICK_MS = 1500
 
 
 class Result(NamedTuple):
-    """Of one command."""
+    """Result of one command."""
 
     code: int
     out: str
@@ -36,7 +36,7 @@ class Result(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """What runs."""
+    """Processes that run."""
 
     servers: str
     bookies: list[BookieProcess]

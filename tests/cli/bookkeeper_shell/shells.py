@@ -1,4 +1,4 @@
-"""What zsh and fish offer in place of the last word of a line, asked of the shells' own completion. bash: `test_completion`."""
+"""Words that zsh and fish offer for the last word of a line, asked of the shells' own completion. bash: `test_completion`."""
 
 import os
 import select
@@ -22,7 +22,7 @@ def program(shell: str) -> str:
 
 
 def fish_offers(source: str, lines: Sequence[str], directory: Path) -> list[set[str]]:
-    """For each line, what begins with its last word."""
+    """For each line, the words that begin with its last word."""
     file = directory / "completion.fish"
     file.write_text(source)
     asked = "".join(f"\ncomplete -C '{line}'\necho ==" for line in lines)
@@ -45,7 +45,7 @@ class Zsh:
         self._terminal, self._directory = terminal, directory
 
     def offers(self, line: str) -> set[str]:
-        """For the line with the cursor at its end, when the tabulator is pressed."""
+        """Words offered at the end of the line, when the tabulator is pressed."""
         os.write(self._terminal, line.encode() + b"\t")
         found = self.written("found")
         os.write(self._terminal, b"\x15")  # the line is cleared

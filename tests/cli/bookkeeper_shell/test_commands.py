@@ -204,7 +204,7 @@ def test_a_bookies_name_is_replaced_in_ledgers_and_never_twice_in_one(cluster: C
     metadata_file = shell("ledgermetadata", "-l", ledger_id).out
 
     async def rename(store: ZooKeeperStore) -> None:
-        """So that the ledger names a bookie that is stopped."""
+        """Makes the ledger name a bookie that is stopped."""
         node = await store.get(ledger_path(int(ledger_id)))
         assert node is not None
         length = len(old[0])

@@ -34,7 +34,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def serving(broker: SmallBroker) -> Iterator[str]:
-    """Its address. Connections of one tool can overlap, so that each has a thread."""
+    """Address of the broker. Connections of one tool can overlap, so that each has a thread."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         broker.url = f"pulsar://127.0.0.1:{server.getsockname()[1]}"
         threading.Thread(target=_accept, args=(server, broker), daemon=True).start()

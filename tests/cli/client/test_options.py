@@ -1,4 +1,4 @@
-"""What pulsar-client says to wrong usage, and what it makes of a message."""
+"""Answers of pulsar-client to wrong usage, and the messages that its options make."""
 
 import pytest
 

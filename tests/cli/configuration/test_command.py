@@ -89,7 +89,7 @@ def test_explain_says_what_a_key_does(key: str, says: str, capsys: pytest.Captur
 
 
 def test_every_key_is_explained_by_a_sentence() -> None:
-    """What it does, or why it does nothing here; and a default of ours and of Apache's where it takes effect."""
+    """The effect of the key, or the reason why it has none; and our default and Apache's where it takes effect."""
     found = [explain(key) for key in dict.fromkeys(known_keys())]
     assert [one.key for one in found if not one.note and not one.reasons] == []
     assert [one.key for one in found if one.read_by and not (one.note and one.form)] == []

@@ -1,4 +1,4 @@
-"""What a devcluster decides without a process: who is in it, what is shown of their lines, what it refuses."""
+"""Decisions of a devcluster without a process: its members, the lines that it shows, its refusals."""
 
 from pathlib import Path
 

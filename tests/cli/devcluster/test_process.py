@@ -61,7 +61,7 @@ def runs(pid: int) -> bool:
 
 
 def goes_on(client: pulsar.Client, consumer: pulsar.Consumer, first: int) -> None:
-    """What is published is received, in order; a broker that was killed may let some come again."""
+    """Asserts that published messages are received, in order; a broker that was killed may let some come again."""
     publish(client, "t", 20, first=first)
     got: dict[str, None] = {}
     while f"m{first + 19}" not in got:

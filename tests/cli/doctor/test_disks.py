@@ -1,4 +1,4 @@
-"""How doctor names the disks that it looked at."""
+"""Names of the disks that doctor looked at."""
 
 from cli.doctor.check import FAIL, Facts, judged
 from tests.cli.doctor.test_checks import BY_ID, FULL, SOUND

@@ -1,4 +1,4 @@
-"""What doctor says of several processes behind the port that it asked."""
+"""Findings of doctor on several processes behind the port that it asked."""
 
 from cli.doctor.check import FAIL, OK, WARN
 from cli.doctor.checks.cluster import Process, processes_serve

@@ -1,4 +1,4 @@
-"""What a supervisor does about its processes: each rule by itself, then any order of events against what must always hold."""
+"""Decisions of a supervisor about its processes: each rule by itself, then any order of events against the invariants."""
 
 import itertools
 
@@ -47,7 +47,7 @@ def serving(count: int) -> Supervision:
 
 
 def until_given_up(supervision: Supervision, number: int) -> list[Tell]:
-    """It ends again and again, each time when it has just been started."""
+    """Ends the process again and again, each time when it has just been started."""
     said: list[Tell] = []
     for now in itertools.count(1.0, 100.0):
         said += [each for each in supervision.handle(Ended(number, "exit code 1"), now) if isinstance(each, Tell)]

@@ -34,7 +34,7 @@ class Started:
             await writer.wait_closed()
 
     async def status(self) -> int:
-        """Of a request over HTTP."""
+        """Status of a request over HTTP."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.web_port)
         try:
             writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")

@@ -1,4 +1,4 @@
-"""What a server asks of its interpreter: the cycle collector off while it starts, never at work on all that it holds later."""
+"""Demands of a server on its interpreter: the cycle collector off while it starts, never at work on all objects later."""
 
 import asyncio
 import gc

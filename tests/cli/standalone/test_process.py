@@ -103,7 +103,7 @@ def test_help_names_every_option() -> None:
 
 
 def test_the_doctor_has_a_verdict_on_a_server_that_runs_and_finds_nothing_wrong_with_it(tmp_path: Path) -> None:
-    """What it says of the machine is the machine's affair."""
+    """Findings about the machine are the machine's affair."""
     with ServerProcess(tmp_path) as server:
         ready = server.start()
         with closing(RawClient(ready.broker_url)) as client:

@@ -1,4 +1,4 @@
-"""What virtual time cannot say is measured beside it: steps of each callback, and what a server holds at the end of a seed."""
+"""Costs that virtual time cannot show: steps of each callback, and memory of a server at the end of a seed."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What seeds of whole clusters have found in brokers: for each a scenario that explains it."""
+"""Defects of brokers that seeds of whole clusters have found: for each a scenario that explains it."""
 
 import asyncio
 

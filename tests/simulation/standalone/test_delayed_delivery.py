@@ -47,7 +47,7 @@ def test_in_strict_mode_nothing_comes_before_its_time_and_all_within_a_tick_of_i
 @pytest.mark.parametrize("tick_ms", [100, 1000])
 @pytest.mark.parametrize("seed", range(3))
 def test_times_in_random_order_are_kept_to_the_tick_by_each_message(kind: SubscriptionType, tick_ms: int, seed: int) -> None:
-    """What is due together is scattered over several ledgers: nothing early, nothing more than a tick late, each once."""
+    """Messages due together are scattered over several ledgers: nothing early, nothing more than a tick late, each once."""
     rng = Random(seed)
 
     async def work(client: Session) -> None:

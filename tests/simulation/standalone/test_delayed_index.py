@@ -38,7 +38,7 @@ HOUR_MS = 3_600_000
 
 
 class ReadEntries:
-    """How many entries topics' logs were asked for: in stretches, and one by one."""
+    """Counts of entries read from topics' logs: in stretches, and one by one."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -71,7 +71,7 @@ def names(served: Served) -> dict[str, int]:
 
 
 def index_stats(served: Served) -> dict[str, float]:
-    """By Apache's keys."""
+    """Stats of the index by Apache's keys."""
     found = served.topic().stats().subscriptions["sub"].delayed_index
     return {each.key.removeprefix("pulsar_delayed_message_index"): each.value for each in found}
 
@@ -128,7 +128,7 @@ async def hold_back(client: Session, kind: SubscriptionType = SubscriptionType.S
 
 
 def there(served: Served, buckets: dict[str, int]) -> int:
-    """How many of these buckets have a ledger."""
+    """Count of these buckets that have a ledger."""
     return sum(served.server.tree.exists(ledger_path(ledger_id)) for ledger_id in buckets.values())
 
 
@@ -273,7 +273,7 @@ def test_what_a_lost_bucket_named_is_stored_again_and_not_read_at_every_load(rea
 @pytest.mark.parametrize("how", ["stopped", "unloaded"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_a_polite_end_nothing_is_read_again(kind: SubscriptionType, how: str, read_entries: ReadEntries) -> None:
-    """What had come too lately for a bucket is stored on the way."""
+    """Messages that had come too lately for a bucket are stored on the way."""
 
     async def before(client: Session) -> None:
         await client.subscribe(kind=kind)

@@ -117,7 +117,7 @@ class SteppedCursor:
 
 
 class Ledger:
-    """What was published, delivered and acknowledged, by the number of each message; over all lives of the broker."""
+    """Published, delivered and acknowledged messages by number, over all lives of the broker."""
 
     def __init__(self) -> None:
         self.times: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What seeds have found: each seed, and a scenario that explains it."""
+"""Defects that seeds have found: each seed, and a scenario that explains it."""
 
 import asyncio
 

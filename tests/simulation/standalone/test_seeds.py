@@ -18,7 +18,7 @@ CHUNK = 10
 
 @functools.cache
 def outcomes(run: Run, first: int, count: int) -> list[Outcome]:
-    """Of these seeds; several tests look at the same."""
+    """Outcomes of these seeds; several tests look at the same."""
     return [run(seed, None) for seed in range(first, first + count)]
 
 
