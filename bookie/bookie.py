@@ -138,7 +138,7 @@ class Bookie:
         self._upkeep.start()
 
     async def _fit_to_disks(self) -> BookieSettings:
-        """And make what depends on that."""
+        """Fit the settings to the disks, and make what depends on them."""
         given = self._settings
         journal, ledgers = [await self._disk.usage(path) for path in (given.journal_directory, given.ledger_directory)]
         self._settings = settings = self.health.settings = fitted(given, journal.total_bytes, ledgers.total_bytes)
@@ -194,7 +194,7 @@ class Bookie:
         return self._admission.writable_ledgers
 
     def add_mix(self, mix: EntryMix, master_key: bytes) -> "asyncio.Future[None]":
-        """As `add`, of entries of `writable_ledgers` that have this key. NotAsOne: one has ceased to be; nothing is stored."""
+        """Add entries of `writable_ledgers` with this key. NotAsOne: one is no longer writable; nothing is stored."""
         future: asyncio.Future[None] = self._promise()
         self._admission.add_mix(mix, master_key, future)
         return future
@@ -239,7 +239,7 @@ class Bookie:
         return [run for run in (*found, *await self._log_reads.pick(stored, left)) if is_what_it_says(run)]
 
     async def placed(self, ledger_id: int, ranges: Sequence[tuple[int, int]]) -> list[PlacedEntries]:
-        """Where of each [first, end) those are that can be read from entry logs. ENOLEDGER."""
+        """Places of the entries of each [first, end) that can be read from entry logs. ENOLEDGER."""
         self._known(ledger_id)
         return await placed_entries(self._storage, self._flusher.tables, ledger_id, ranges)
 
@@ -264,14 +264,14 @@ class Bookie:
         state.fence_is_durable = True
 
     def claim(self, ledger_id: int, master_key: bytes, what: str) -> None:
-        """As an add does: make a ledger that is not known, with this key. EUA when it has another; EFENCED when deleted."""
+        """Make a ledger that is not known, with this key, as an add does. EUA: another key; EFENCED: deleted."""
         refusal = self._ledgers.refusal(ledger_id, master_key, recovery=True)
         if refusal is not None:
             raise BookieError(refusal, ledger_id, what)
         self._admission.ensure(ledger_id, master_key)
 
     async def last_add_confirmed(self, ledger_id: int) -> int:
-        """As the last entry's header has it; -1 when there is no entry. ENOLEDGER, EIO."""
+        """Last add confirmed in the last entry's header; -1 when there is no entry. ENOLEDGER, EIO."""
         last = await self.last_entry_id(ledger_id)
         return -1 if last < 0 else last_add_confirmed(await self.read(ledger_id, last, 1, 1))
 
@@ -287,16 +287,16 @@ class Bookie:
         return self.held_ranges(ledger_id)
 
     def held_ranges(self, ledger_id: int) -> list[tuple[int, int]]:
-        """As `entry_ranges`, of what is here, whatever else may be lost."""
+        """Ranges of the entries that are here, whatever else may be lost."""
         in_tables = [part for table in self._flusher.tables for part in table.ranges_of(ledger_id)]
         return joined_ranges([*in_tables, *self._storage.index.ranges_of(ledger_id)])
 
     async def usage(self) -> DiskUsage:
-        """Of the disk with the entry logs. OSError."""
+        """Usage of the disk with the entry logs. OSError."""
         return await self._disk.usage(self._settings.ledger_directory)
 
     async def usages(self) -> dict[str, DiskUsage]:
-        """By directory. OSError."""
+        """Usage of disks by directory. OSError."""
         return {self._settings.ledger_directory: await self.usage()}
 
     # Keeping house
@@ -311,7 +311,7 @@ class Bookie:
         return self.health.publish_refusal
 
     def ledger_ids(self) -> list[int]:
-        """Of the ledgers stored here, ascending."""
+        """Ids of the ledgers stored here, ascending."""
         return self._ledgers.live_ids()
 
     @property
@@ -331,7 +331,7 @@ class Bookie:
         await self._flusher.flush()
 
     def limbo_ids(self) -> list[int]:
-        """Of the ledgers in limbo, ascending."""
+        """Ids of the ledgers in limbo, ascending."""
         return self._ledgers.limbo_ids()
 
     async def enter_limbo(self, ledger_ids: Iterable[int]) -> None:
@@ -343,7 +343,7 @@ class Bookie:
         self.health.turn_writable(LOST)
 
     async def leave_limbo(self, ledger_ids: Iterable[int]) -> None:
-        """Of these, every entry that this bookie should have is here again. OSError."""
+        """Take these ledgers out of limbo: all their entries are here again. OSError."""
         for ledger_id in ledger_ids:
             self._ledgers.leave_limbo(ledger_id)
         await self._flusher.flush()
@@ -354,15 +354,15 @@ class Bookie:
 
     @property
     def journal(self) -> Journal:
-        """For metrics."""
+        """Journal, for metrics."""
         return self._journal
 
     def read_cache(self) -> ReadAhead:
-        """For metrics."""
+        """Cache of reads, for metrics."""
         return self._storage.ahead
 
     def sizes(self) -> Sizes:
-        """For metrics."""
+        """Sizes, for metrics."""
         return Sizes(
             len(self.ledger_ids()),
             self._flusher.pending_bytes,

@@ -15,7 +15,7 @@ TOMBSTONE_MS = 7 * 24 * 3600 * 1000
 
 @dataclass(slots=True)
 class LedgerState:
-    """What is known of one ledger."""
+    """Known state of one ledger."""
 
     ledger_id: int
     master_key: bytes
@@ -33,7 +33,7 @@ class LedgerState:
 
     @property
     def is_whole(self) -> bool:
-        """What is not found of it was never here."""
+        """Whether an entry that is not found was never here."""
         return not (self.suspect or self.limbo)
 
     @property
@@ -65,7 +65,7 @@ class Ledgers:
         return state is not None and state.is_deleted
 
     def is_gone(self, ledger_id: int) -> bool:
-        """It was deleted, and nothing brings it back."""
+        """Whether the ledger was deleted for good."""
         state = self._states.get(ledger_id)
         return state is not None and state.is_deleted and not state.may_return
 
@@ -78,7 +78,7 @@ class Ledgers:
         return [state.ledger_id for state in self.all() if not state.is_deleted]
 
     def limbo_ids(self) -> list[int]:
-        """Of the live ones in limbo, ascending."""
+        """Ids of live ledgers in limbo, ascending."""
         return [state.ledger_id for state in self.all() if state.limbo and not state.is_deleted]
 
     def load(self, states: Iterable[LedgerState]) -> None:
@@ -112,12 +112,12 @@ class Ledgers:
         return True
 
     def _was_fenced(self, ledger_id: int) -> bool:
-        """What comes back is as fenced as it was: its writer may still be alive."""
+        """Whether a ledger that comes back was fenced: its writer may still be alive."""
         state = self._states.get(ledger_id)
         return state is not None and state.fenced
 
     def fence(self, ledger_id: int) -> None:
-        """From now on only a recovery adds. A ledger that is not known is made."""
+        """Fence the ledger: only a recovery adds from now on. An unknown ledger is made."""
         self.ensure(ledger_id, b"")
         state = self._states[ledger_id]
         if not state.fenced:

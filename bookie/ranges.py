@@ -160,7 +160,7 @@ class LedgerRanges(Generic[P]):
 
 
 def _common(part: Part, first: int, last: int) -> tuple[int, int]:
-    """What `part` has of these entries, of which it has some."""
+    """Entries of the range that `part` has; it has some."""
     return max(first, part.first_entry_id), min(last, part.last_entry_id)
 
 

@@ -197,7 +197,7 @@ class BookieSettings:
 
     @property
     def allows_limbo(self) -> bool:
-        """What is lost does not keep the bookie from starting."""
+        """Whether the bookie starts although its journal or entries are lost."""
         return self.data_integrity_checking and self.data_integrity_stamp_missing_cookies
 
     @property
@@ -208,5 +208,5 @@ class BookieSettings:
 
     @property
     def table_bytes_max(self) -> int:
-        """Of one of the two memtables."""
+        """Largest size of one of the two memtables."""
         return self.db_storage_write_cache_max_size_mb * MEGABYTE // 2

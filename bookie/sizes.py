@@ -6,7 +6,7 @@ from bookie.upkeep.compaction_plan import LogUse
 
 
 class Sizes(NamedTuple):
-    """What there is, and how much was journalled since the start."""
+    """Sizes of stored data, and the bytes journalled since the start."""
 
     ledgers: int
     memtable_bytes: int

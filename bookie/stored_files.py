@@ -1,4 +1,4 @@
-"""What is on a bookie's disks, read without a bookie: marks, lists of files, journal frames, blocks of entry logs, the index.
+"""Files on a bookie's disks, read without a bookie: marks, lists of files, journal frames, blocks of entry logs, the index.
 
 For tools, also beside the bookie that is running there; nothing is changed. Directories of Apache's bookie are refused:
 their formats are others.
@@ -85,7 +85,7 @@ async def stored_files(disk: Disk, settings: BookieSettings, kind: str) -> list[
 
 
 async def last_marks(disk: Disk, settings: BookieSettings) -> list[tuple[str, JournalMark]]:
-    """Of each journal directory, up to where the entry logs have it. WrongDirectory, StorageDamaged, OSError."""
+    """Last mark of each journal directory, up to which entry logs have it. WrongDirectory, StorageDamaged, OSError."""
     return [
         (part.journal_directory, (await checkpoint_of(disk, part.ledger_directory)).mark) for part in stripe_settings(settings)
     ]
@@ -104,7 +104,7 @@ async def checkpoint_of(disk: Disk, directory: str) -> Checkpoint:
 
 
 async def ledger_states(disk: Disk, directory: str, checkpoint: Checkpoint) -> list[LedgerState]:
-    """As of the checkpoint. StorageDamaged, OSError."""
+    """Ledger states as of the checkpoint. StorageDamaged, OSError."""
     if not checkpoint.ledgers_file_id:
         return []
     path = f"{directory}/{ledgers_name(checkpoint.ledgers_file_id)}"
@@ -124,7 +124,7 @@ async def index_of(disk: Disk, directory: str, extent: LogExtent) -> Sequence[tu
 
 
 async def journal_records(disk: Disk, directory: str, file_id: int) -> AsyncIterator[JournalRecord]:
-    """What one file holds from its beginning, also what the checkpoint has passed. JournalDamaged, WrongDirectory, OSError.
+    """Records of one file from its beginning, also those before the checkpoint. JournalDamaged, WrongDirectory, OSError.
 
     It ends where frames of this file end: behind them is what a file held that was recycled, or nothing.
     """

@@ -22,7 +22,7 @@ from wire.run import EntryRun
 
 
 class StripedBookie:
-    """What `Bookie` is, on several pairs of directories. Belongs to one event loop."""
+    """Bookie on several pairs of directories. Belongs to one event loop."""
 
     def __init__(
         self, disk: Disk, settings: BookieSettings, clock: Clock, rng: Rng, *, instance_id: str = "", was_known: bool = False
@@ -43,7 +43,7 @@ class StripedBookie:
     # Life
 
     async def start(self) -> None:
-        """As `Bookie.start`. The first stripe comes last: once its directories are in use, those of all others must be."""
+        """Start as `Bookie.start` does, the first stripe last: once its directories are in use, those of all others must be."""
         in_use = await self._in_use()
         if in_use[0]:
             self._refuse_unless(all(in_use), in_use.index(False) if False in in_use else 0)
@@ -71,12 +71,12 @@ class StripedBookie:
             )
 
     async def stop(self) -> None:
-        """As `Bookie.stop`."""
+        """Stop as `Bookie.stop` does."""
         for stripe in self.stripes:
             await stripe.stop()
 
     async def until_it_must_end(self) -> None:
-        """As `Bookie.until_it_must_end`."""
+        """Wait as `Bookie.until_it_must_end` does."""
         waiters = [asyncio.create_task(stripe.until_it_must_end()) for stripe in self.stripes]
         try:
             await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
@@ -126,12 +126,12 @@ class StripedBookie:
         return self._of(ledger_id).entry_ranges(ledger_id)
 
     async def usage(self) -> DiskUsage:
-        """Of the disks with the entry logs, together. OSError."""
+        """Usage of the disks with the entry logs, together. OSError."""
         usages = (await self.usages()).values()
         return DiskUsage(sum(usage.total_bytes for usage in usages), sum(usage.free_bytes for usage in usages))
 
     async def usages(self) -> dict[str, DiskUsage]:
-        """By directory. OSError."""
+        """Usage of disks by directory. OSError."""
         return {directory: await self._disk.usage(directory) for directory in self._ledger_directories}
 
     # Keeping house
@@ -201,7 +201,7 @@ def lacks_room(bookie: AnyBookie) -> bool:
 def make_bookie(
     disk: Disk, settings: BookieSettings, clock: Clock, rng: Rng, *, instance_id: str = "", was_known: bool = False
 ) -> AnyBookie:
-    """As many stripes as the settings' directories ask for; a bookie with one pair is on it alone."""
+    """Bookie with as many stripes as the settings' directories ask for."""
     kind = Bookie if len(stripe_settings(settings)) == 1 else StripedBookie
     return kind(disk, settings, clock, rng, instance_id=instance_id, was_known=was_known)
 

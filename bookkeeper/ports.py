@@ -33,7 +33,7 @@ class PickingBookie(BookieClient, Protocol):
     """One that reads entries that lie far apart in one go."""
 
     async def pick(self, wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
-        """Of these entries of these ledgers those that can be read just so, a run each, within `bytes_max` in all.
+        """Entries of these that can be read at once, a run for each ledger, within `bytes_max` in all.
 
         In any order; `read` says what is the matter with the others.
         """
@@ -50,7 +50,7 @@ class MixTaker(Protocol):
         """The ledgers that a mix may be of in this turn, with their master keys; None: any."""
 
     def add_mix(self, mix: EntryMix, master_key: bytes) -> "asyncio.Future[None]":
-        """As `add`, of entries of `writable_ledgers` that have this key. NotAsOne: some were stored and some not, or none;
+        """Add entries of `writable_ledgers` with this key, as `add` does. NotAsOne: some were stored and some not, or none;
         each is to be added by itself, whether it is there or not."""
 
 
@@ -59,11 +59,11 @@ class MixingBookie(BookieClient, Protocol):
     """A bookie that may take mixes."""
 
     def mixing_for(self, ledger_id: int) -> MixTaker | None:
-        """Who takes the mixes with entries of this ledger. None: each of its entries is added by itself."""
+        """Bookie that takes mixes with entries of this ledger. None: each of its entries is added by itself."""
 
 
 class KnownLac(NamedTuple):
-    """What a bookie knows of a ledger's last add confirmed. Empty: nothing. The digests are the reader's to check."""
+    """A bookie's knowledge of a ledger's last add confirmed. Empty: nothing. The digests are the reader's to check."""
 
     record: bytes
     """The explicit one: ledger id, last add confirmed, digest."""
@@ -80,7 +80,7 @@ class PolledLac(NamedTuple):
 
 
 class DiskSpace(NamedTuple):
-    """Of all ledger directories of a bookie."""
+    """Disk space of all ledger directories of a bookie."""
 
     total_bytes: int
     free_bytes: int
@@ -88,10 +88,10 @@ class DiskSpace(NamedTuple):
 
 @runtime_checkable
 class ExtendedBookie(BookieClient, Protocol):
-    """What version 3 of the protocol offers beside. Errors as `BookieClient`'s; a bookie that cannot is EBADREQ."""
+    """Operations that version 3 of the protocol adds. Errors as `BookieClient`'s; a bookie that cannot is EBADREQ."""
 
     def add_deferred(self, run: EntryRun, master_key: bytes) -> "asyncio.Future[None]":
-        """As `add`, but it may be done before it is on disk: `force` tells when it is."""
+        """Add as `add` does, perhaps answered before the entry is on disk: `force` tells when it is."""
 
     async def force(self, ledger_id: int) -> None:
         """Until all that was added before is on disk."""

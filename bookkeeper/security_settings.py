@@ -10,7 +10,7 @@ TLS_FACTORY = "org.apache.bookkeeper.tls.TLSContextFactory"
 
 @dataclass(frozen=True, slots=True)
 class BookKeeperSecuritySettings:
-    """How a broker speaks to its bookies. Off by default, as Apache's; half of it is refused."""
+    """TLS between a broker and its bookies. Off by default, as Apache's; half of a configuration is refused."""
 
     bookkeeper_tls_client_authentication: bool = False
     """TLS with every bookie, and a certificate of ours for it. Apache has no TLS to bookies without the certificate."""

@@ -34,7 +34,7 @@ REGIONS_MIN = 2
 
 @dataclass(frozen=True, slots=True)
 class BookKeeperSettings:
-    """How new ledgers are made, and how bookies are chosen and asked. Ensemble >= write quorum >= ack quorum >= 1."""
+    """Settings of new ledgers, and of the choice of bookies. Ensemble >= write quorum >= ack quorum >= 1."""
 
     managed_ledger_default_ensemble_size: int = 2
     """Bookies over which the entries of a new ledger are spread. More than the write quorum: entries are striped."""
@@ -160,7 +160,7 @@ class BookKeeperSettings:
 
     @property
     def isolation(self) -> IsolationGroups | None:
-        """Of ledgers that bring no groups of their own; None: they are stored anywhere."""
+        """Isolation groups of ledgers that bring none of their own; None: they are stored anywhere."""
         primary, secondary = self.bookkeeper_client_isolation_groups, self.bookkeeper_client_secondary_isolation_groups
         return IsolationGroups(primary, secondary) if primary else None
 

@@ -22,7 +22,7 @@ NO_LEDGERS: Mapping[int, bytes] = {}
 
 
 class Admission:
-    """Of one bookie."""
+    """Admission of one bookie's adds."""
 
     def __init__(self, ledgers: Ledgers, flusher: Flusher, journal: Journal, health: Health, waiting_bytes_max: int) -> None:
         self._ledgers = ledgers
@@ -111,7 +111,7 @@ class Admission:
         self._journal.refuse(future, BookieError(BookieCode.EREADONLY, ledger_id, self._health.reason))
 
     def _readmit_mix(self, mix: EntryMix, master_key: bytes, future: "asyncio.Future[None]") -> None:
-        """It has waited: a ledger may have been fenced meanwhile, or all of them be refused."""
+        """Admit a mix that has waited: a ledger may be fenced by now, or all adds be refused."""
         writable = self.writable_ledgers
         if all(writable.get(ledger_id) == master_key for ledger_id in ledgers_of(mix)):
             self._admit_mix(mix, master_key, future)

@@ -62,7 +62,7 @@ class Flusher:
 
     @property
     def pending_bytes(self) -> int:
-        """Of what is in no entry log yet."""
+        """Bytes that are in no entry log yet."""
         return sum(table.size_bytes for table in self.tables)
 
     def has_room(self, size_bytes: int) -> bool:

@@ -18,7 +18,7 @@ SORTED_TOGETHER_BYTES = 4 << 20
 
 
 def cost_bytes(entries: EntryRun | EntryMix) -> int:
-    """Of a mix as long as it is not sorted; then its runs cost what they cost."""
+    """Cost of a mix until it is sorted; then the cost of its runs counts."""
     offsets = entries.offsets
     return offsets[-1] - offsets[0] + len(offsets) * OFFSET_BYTES + RUN_OVERHEAD_BYTES
 

@@ -12,7 +12,7 @@ from ports.disk.disk_usage import DiskUsage
 
 
 class Room(IntEnum):
-    """How much is left, on the disk that has least."""
+    """Room left on the disk that has least."""
 
     NONE = 0
     """Over diskUsageThreshold, and since then not below diskUsageLwmThreshold."""
@@ -37,5 +37,5 @@ class DiskWatch:
         return Room.LITTLE if used >= self.warn_threshold else Room.ENOUGH
 
     def left_bytes(self, usages: Iterable[DiskUsage]) -> int:
-        """So much may be written before the threshold is reached; below zero: it is passed."""
+        """Number of bytes that may be written before the threshold; below zero: it is passed."""
         return min(int(self.threshold * usage.total_bytes) - usage.total_bytes + usage.free_bytes for usage in usages)

@@ -28,7 +28,7 @@ log = logging.getLogger("bookie")
 
 
 class Health:
-    """Of one bookie. `reasons` is empty while adds are welcome; whoever reads it often may keep it."""
+    """Health of one bookie. `reasons` is empty while adds are accepted; a frequent reader may keep the object."""
 
     def __init__(
         self,

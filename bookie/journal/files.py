@@ -65,7 +65,7 @@ class JournalFiles:
 
     @property
     def oldest_id(self) -> int:
-        """Of the files that are needed; 0: there is none."""
+        """Oldest id of the files that are needed; 0: there is none."""
         return min(self._live, default=0)
 
     def prepare_next(self) -> None:
@@ -152,7 +152,7 @@ class JournalFiles:
         await file.write(0, [encode_file_header(header, file_key(self._secret, file_id))], sync=True)
 
     async def reserve(self, file: File, size_bytes: int, size_bytes_min: int) -> int:
-        """How much of the file is reserved now: `size_bytes`, or on a full disk `size_bytes_min` at least. OSError."""
+        """Reserve room for the file; the bytes reserved: `size_bytes`, on a full disk `size_bytes_min` at least. OSError."""
         usage = await self._disk.usage(self._directory)
         if usage.free_bytes < TIMES_FREE_MIN * size_bytes:
             size_bytes = max(size_bytes_min, file.size())  # what is left is left to others, such as metadata

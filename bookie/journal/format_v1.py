@@ -62,7 +62,7 @@ Record = EntryRun | EntryMix | MasterKeySet | LedgerFenced
 
 @dataclass(frozen=True, slots=True)
 class FileHeader:
-    """What the first block of a journal file says."""
+    """Header in the first block of a journal file."""
 
     alignment: int
     file_id: int
@@ -71,7 +71,7 @@ class FileHeader:
 
 @dataclass(frozen=True, slots=True)
 class FrameHeader:
-    """What stands before a frame's body."""
+    """Header before a frame's body."""
 
     sequence: int
     record_count: int
@@ -209,7 +209,7 @@ def _decode_mix(body: memoryview, position: int, data: int) -> tuple[EntryMix, i
 
 
 def _decode_offsets(body: memoryview, position: int, count: int) -> "tuple[array[int], int]":
-    """And the position after them."""
+    """Offsets, and the position after them."""
     after = position + 4 * (count + 1)
     offsets = array("I")
     offsets.frombytes(body[position:after])

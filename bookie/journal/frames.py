@@ -27,7 +27,7 @@ class NoRoomForFrame(OSError):
 
 
 class Frames:
-    """Of one journal. `file_id`, `end` and `size_bytes`: where the last frame that was begun ends, and its size."""
+    """Frames of one journal. `file_id`, `end` and `size_bytes`: where the last frame that was begun ends, and its size."""
 
     def __init__(self, files: JournalFiles, secret: bytes, settings: BookieSettings) -> None:
         self._files = files
@@ -45,7 +45,7 @@ class Frames:
 
     @property
     def left_bytes(self) -> int:
-        """So much of the file has its room and is not written yet."""
+        """Number of bytes of the file that are reserved and not written yet."""
         return 0 if self._file is None else self._allocated - self.end
 
     async def open_next(self) -> None:

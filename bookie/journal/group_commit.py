@@ -60,7 +60,7 @@ class GroupCommit(Generic[T]):
 
     @property
     def oldest_at(self) -> float:
-        """When the oldest of those that wait was queued."""
+        """Time at which the oldest waiting record was queued."""
         return self._oldest_at
 
     def on_queued(self, item: T, size_bytes: int, now: float) -> bool:
@@ -74,7 +74,7 @@ class GroupCommit(Generic[T]):
         return not self._in_flight and (first or self._waiting_bytes >= self._group_bytes)
 
     def next(self, now: float) -> Write[T] | WaitUntil | None:
-        """What to do now; None: nothing until something happens."""
+        """Next action; None: nothing until an event."""
         if self._in_flight or not self._waiting:
             return None
         due = self._oldest_at + self._wait_seconds
@@ -95,7 +95,7 @@ class GroupCommit(Generic[T]):
         return items
 
     def _take(self) -> list[T]:
-        """In order, up to `group_bytes_max`, at least one. What is left keeps the age of the oldest: it is due at once."""
+        """Take records in order, up to `group_bytes_max`, at least one. The rest keeps the oldest's age: due at once."""
         if self._waiting_bytes <= self._group_bytes_max:
             return self.drain()
         taken = count = 0

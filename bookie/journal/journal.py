@@ -83,12 +83,12 @@ class Journal:
         self.stats = JournalStats()
 
     def replay(self, mark: JournalMark, *, ended: bool, lost: bool = False) -> JournalReplay:
-        """What is after `mark` (`ended`: nothing in the mark's own file; `lost`: it may be gone); then to `start` with it."""
+        """Records after `mark` (`ended`: none in the mark's own file; `lost`: it may be gone). Pass the result to `start`."""
         return JournalReplay(self._disk, self._directory, self._secret, mark, self._alignment, ended=ended, lost=lost)
 
     @property
     def kept(self) -> KeptRoom:
-        """For its next files, on a full disk."""
+        """Room kept for the next files on a full disk."""
         return self._files.kept
 
     def begin_anew(self) -> None:

@@ -24,7 +24,7 @@ class StatsOfWrites(NamedTuple):
 
 
 class JournalStats:
-    """Of one journal."""
+    """Statistics of one journal."""
 
     def __init__(self) -> None:
         self._counted = StatsOfWrites(OpStats(), OpStats(), OpStats())

@@ -23,7 +23,7 @@ MOVED_READS_MAX = 4
 
 
 class LogReads:
-    """Of one bookie. `need` raises when a ledger is not known any more."""
+    """Reads of one bookie's entry logs. `need` raises when a ledger is not known any more."""
 
     def __init__(self, storage: LedgerStorage, reads_max: int, need: Callable[[int], object]) -> None:
         self._storage = storage
@@ -35,7 +35,7 @@ class LogReads:
 
     @property
     def waiting(self) -> int:
-        """For their turn: maxReadsInProgressLimit."""
+        """Number of reads that wait for their turn: maxReadsInProgressLimit."""
         return max(0, self.under_way - self._reads_max)
 
     async def read(self, state: LedgerState, flusher: Flusher, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
@@ -61,7 +61,7 @@ class LogReads:
         raise AssertionError("the last attempt returns or raises")
 
     async def pick(self, wanted: Sequence[tuple[int, int]], bytes_max: int) -> list[EntryRun]:
-        """Of these entries those that can be read at once, within `bytes_max` in all; `read` says what of the others."""
+        """Entries that can be read at once, within `bytes_max` in all; `read` gives the reason for the others."""
         places = [
             (ledger_id, span, entry_id)
             for ledger_id, entry_id in wanted

@@ -15,7 +15,7 @@ SPANS_AT_ONCE = 1024
 
 @dataclass(frozen=True, slots=True)
 class PlacedEntries:
-    """Of `table`'s block, which begins at `place` of the file, those from `first_entry_id` to before `end_entry_id`."""
+    """Entries [first_entry_id, end_entry_id) of `table`'s block, which begins at `place` of the file."""
 
     path: str
     place: int
@@ -27,7 +27,7 @@ class PlacedEntries:
 async def placed_entries(
     storage: LedgerStorage, tables: Sequence[Memtable], ledger_id: int, ranges: Sequence[tuple[int, int]]
 ) -> list[PlacedEntries]:
-    """Of each range [first, end) those that can be read there; nothing from the first entry on that a memtable has, which may
+    """Placed entries of each range [first, end); nothing from the first entry on that a memtable has, which may
     be newer."""
     newer = first_newer(tables, ledger_id, -1)
     wanted = [

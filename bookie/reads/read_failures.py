@@ -1,4 +1,4 @@
-"""What a bookie says of an entry that it has and cannot read: never that it does not have it (apache/bookkeeper#2908)."""
+"""Read failures: the answer for an entry that is here and unreadable, never ENOENTRY (apache/bookkeeper#2908)."""
 
 import errno
 import logging

@@ -18,7 +18,7 @@ LAST_ADD_CONFIRMED_OFFSET = 16
 
 
 def slice_run(run: EntryRun, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-    """At least one entry; at most `count_max`, and `bytes_max` unless the first alone is larger."""
+    """Slice of at least one entry; at most `count_max`, and `bytes_max` unless the first alone is larger."""
     start = first_entry_id - run.first_entry_id
     return run.entries(first_entry_id, stop_within(run.offsets, start, count_max, bytes_max) - start)
 
@@ -34,7 +34,7 @@ def stop_within(offsets: "array[int]", start: int, count_max: int, bytes_max: in
 def read_tables(
     tables: Sequence[Memtable], ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int
 ) -> EntryRun | None:
-    """From the newest table that has the first entry; None: no table has it."""
+    """Run from the newest table that has the first entry; None: no table has it."""
     run = _newest(tables, ledger_id, first_entry_id, count_max, bytes_max)
     if run is None or run.size_bytes >= GATHER_BYTES or run.count >= count_max:
         return run
@@ -53,7 +53,7 @@ def _newest(tables: Sequence[Memtable], ledger_id: int, entry_id: int, count_max
 def pick_tables(
     tables: Sequence[Memtable], wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int
 ) -> tuple[list[EntryRun], list[tuple[int, int]]]:
-    """Of these entries of these ledgers those that are in a table, a run each, within `bytes_max` in all; and those that are
+    """Entries of these ledgers that are in a table, a run each, within `bytes_max` in all; and those that are
     in none."""
     found: list[EntryRun] = []
     others: list[tuple[int, int]] = []
@@ -98,6 +98,6 @@ def is_what_it_says(run: EntryRun) -> bool:
 
 
 def last_add_confirmed(run: EntryRun) -> int:
-    """As the header of the run's last entry has it."""
+    """Last add confirmed in the header of the run's last entry."""
     confirmed: int = _LAST_ADD_CONFIRMED.unpack_from(run.buffer, run.offsets[-2] + LAST_ADD_CONFIRMED_OFFSET)[0]
     return confirmed

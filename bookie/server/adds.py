@@ -106,7 +106,7 @@ class Adds:
             self._peer.answer(mix_responses(mix.entries, mix.header & 0xFFFF0000, code))
 
     def _began(self, entries: EntryRun | EntryMix) -> float:
-        """When that was."""
+        """Time of the begin."""
         before = self._bytes
         self._bytes = before + _cost(entries)
         if self._bytes >= ADD_BYTES_MAX > before:

@@ -14,7 +14,7 @@ WAITS_MAX = 10_000
 
 
 class LacRecord(NamedTuple):
-    """As its writer sent it, digest included."""
+    """Explicit last-add-confirmed record as the writer sent it, digest included."""
 
     last_add_confirmed: int
     record: bytes
@@ -24,7 +24,7 @@ NO_RECORD = LacRecord(-1, b"")
 
 
 class Confirmations:
-    """Of all ledgers of a bookie. Belongs to one event loop."""
+    """Confirmations of all ledgers of a bookie. Belongs to one event loop."""
 
     def __init__(self) -> None:
         self._records: OrderedDict[int, LacRecord] = OrderedDict()

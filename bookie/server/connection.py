@@ -49,7 +49,7 @@ _ADD, _READ = 1, 2
 
 
 class Server(Protocol):
-    """What the connections of one bookie share."""
+    """Parts that the connections of one bookie share."""
 
     bookie: AnyBookie
     settings: BookieServerSettings
@@ -140,7 +140,7 @@ class BookieConnection(asyncio.BufferedProtocol):
             self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
     def _release(self) -> None:
-        """What was begun is done to its end: a fence is not to be cut off. Nobody waits for the peer any more."""
+        """Release the connection; work under way goes on to its end, since a fence must not be cut off."""
         self.is_open = False
         self._rest.close()
         self._outbox.close()
@@ -247,7 +247,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         return at
 
     def _read(self, run: ReadRun) -> None:
-        """At once, or with the short ones that come with it."""
+        """Read at once, or together with the short reads that came with this one."""
         if run.count > SHORT_READ_ENTRIES_MAX:
             self._run(self._server.operations.read_run(run, self))
             return
@@ -349,7 +349,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._load_changed()
 
     def _poll(self, request: Request) -> None:
-        """It may take its time, and holds up no other."""
+        """Long poll: may wait, and delays no other request."""
         task = self._loop.create_task(self._server.operations.perform(request.operation, request.answers, self))
         self._polls[task] = None
         task.add_done_callback(self._request_done)

@@ -20,7 +20,7 @@ BACKLOG = 128
 
 
 class BookieListener:
-    """Of one bookie, which is started before this and stopped after it. Implements `connection.Server`."""
+    """Listener of one bookie, which is started before this and stopped after it. Implements `connection.Server`."""
 
     def __init__(self, bookie: AnyBookie, settings: BookieServerSettings, security: Security | None = None) -> None:
         """Without `security`: no TLS, and everybody may do everything."""
@@ -40,7 +40,7 @@ class BookieListener:
 
     @property
     def port(self) -> int:
-        """Where it listens, also when any free port was asked for."""
+        """Port number, also when any free port was asked for."""
         return self.server_port.number
 
     def admit(self, connection: BookieConnection) -> None:
@@ -54,5 +54,5 @@ class BookieListener:
         await self.server_port.listen(lambda: BookieConnection(self), host or "0.0.0.0", port, BACKLOG)
 
     async def close(self) -> None:
-        """Nobody new is let in; every connection sends what was written for it and ends. Closing twice is fine."""
+        """Close the port; each connection sends its written answers and ends. Closing twice is fine."""
         await self.server_port.close()

@@ -33,7 +33,7 @@ log = logging.getLogger("interpulse")
 
 
 class Counts(Protocol):
-    """Of what was told: added to here."""
+    """Counters of local reads, added to here."""
 
     local_entries: int
     read_bytes: int
@@ -41,7 +41,7 @@ class Counts(Protocol):
 
 @dataclass(slots=True)
 class LocalCounts:
-    """Of a bookie that has no port, and so no `RequestStats`."""
+    """Counters of a bookie that has no port, and so no `RequestStats`."""
 
     local_entries: int = 0
     read_bytes: int = 0
@@ -61,7 +61,7 @@ def begun_local_reads(bookie: AnyBookie, settings: BookieSettings, stats: Counts
 
 
 class LocalReads:
-    """Of one bookie. `told`: the name of the socket, and the token with which a request begins."""
+    """Local reads of one bookie. `told`: the name of the socket, and the token with which a request begins."""
 
     def __init__(self, bookie: AnyBookie, stats: Counts) -> None:
         self._bookie, self._stats = bookie, stats
@@ -101,7 +101,7 @@ class LocalReads:
 
 
 class _Found:
-    """What fits one answer."""
+    """Found entries that fit one answer."""
 
     def __init__(self, peer: LocalPeer) -> None:
         self._peer = peer

@@ -45,7 +45,7 @@ AUTHENTICATION_OFF = "AuthDisabledPlugin"
 
 
 class Peer(Protocol):
-    """Who asked."""
+    """Peer that asked."""
 
     address: str
 
@@ -57,7 +57,7 @@ class Peer(Protocol):
 
 
 class Operations:
-    """Of one bookie."""
+    """Operations of one bookie."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class Operations:
         return run.first_entry
 
     async def _read_batch(self, request: BatchRead) -> tuple[EntryRun, ...]:
-        """At least the first entry; stops at whatever cannot be read after it."""
+        """Read at least the first entry, up to the first one after it that cannot be read."""
         if request.fence_key is not None:
             await self._bookie.ensure_fenced(request.ledger_id, request.fence_key)
         limit = self._batch_read_bytes_max
@@ -228,7 +228,7 @@ class Operations:
         return max(explicit, await self._bookie.last_add_confirmed(ledger_id))
 
     async def _lac_if_known(self, ledger_id: int) -> int | None:
-        """To go with an entry that was found: that the last one cannot be read is no reason to withhold it."""
+        """Last add confirmed beside an entry that was found; an unreadable last entry does not withhold that one."""
         try:
             return await self._last_add_confirmed(ledger_id)
         except BookieError:
@@ -274,7 +274,7 @@ class Operations:
 
 
 def _fitting(run: EntryRun, room: int) -> int:
-    """How many of the run's first entries fit, four bytes for the size of each included."""
+    """Number of the run's first entries that fit, four bytes for the size of each included."""
     start = run.offsets[0]
     return bisect_right(range(1, run.count + 1), room, key=lambda count: run.offsets[count] - start + 4 * count)
 

@@ -27,7 +27,7 @@ RETRY_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class BookieIdentity:
-    """What the cluster knows of a bookie: `bookie_id` is its name for ever, host and port are where it is now."""
+    """Identity of a bookie in the cluster: `bookie_id` is its name for ever, host and port are where it is now."""
 
     bookie_id: str
     host: str
@@ -39,7 +39,7 @@ class BookieIdentity:
 
 
 def service_info(identity: BookieIdentity) -> bytes:
-    """Where the bookie is: the value of its node."""
+    """Value of the bookie's node: its address."""
     endpoint = BookieServiceInfoFormat.Endpoint(
         id="bookie", port=identity.port, host=identity.host, protocol="bookie-rpc", auth=(), extensions=()
     )
@@ -47,7 +47,7 @@ def service_info(identity: BookieIdentity) -> bytes:
 
 
 def encode_cookie(identity: BookieIdentity) -> bytes:
-    """As Apache's Cookie writes it."""
+    """Bytes of a cookie as Apache's Cookie writes it."""
     directories = identity.ledger_directories
     cookie = CookieFormat(
         bookieHost=identity.bookie_id,
@@ -82,7 +82,7 @@ async def check_cookie(store: MetadataStore, root: str, identity: BookieIdentity
 
 
 async def store_cookie(store: MetadataStore, root: str, identity: BookieIdentity, *, has_ledgers: bool) -> None:
-    """For a bookie without one. WrongDirectory when its directories hold ledgers: somebody has deleted its cookie."""
+    """Store the cookie of a bookie without one. WrongDirectory when its directories hold ledgers: its cookie was deleted."""
     path = f"{root}/cookies/{identity.bookie_id}"
     if has_ledgers:
         raise WrongDirectory(

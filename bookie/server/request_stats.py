@@ -44,7 +44,7 @@ _BY_TYPE: dict[type[Operation], str] = {
 
 
 class RequestStats:
-    """Of one bookie. `read_bytes` and `written_bytes`: of entries, over all connections."""
+    """Request statistics of one bookie. `read_bytes` and `written_bytes`: of entries, over all connections."""
 
     def __init__(self, now: Callable[[], float] = lambda: 0.0) -> None:
         """`now`: seconds on the clock by which they are measured."""

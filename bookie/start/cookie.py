@@ -21,7 +21,7 @@ SECRET_BITS = 128
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
-    """What VERSION says."""
+    """Content of VERSION."""
 
     instance_id: str
     secret: bytes

@@ -1,4 +1,4 @@
-"""What a start does with the frames that the journal holds: the memtable and the ledger states become what they were."""
+"""Replay at the start: frames of the journal restore the memtable and the ledger states."""
 
 import logging
 from collections.abc import Awaitable, Callable

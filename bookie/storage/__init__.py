@@ -1,1 +1,1 @@
-"""Where entries stay: entry logs of sorted blocks, an index of one record per block, and a checkpoint that names them."""
+"""Ledger storage: entry logs of sorted blocks, an index of one record per block, and a checkpoint that names them."""

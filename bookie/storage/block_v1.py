@@ -37,7 +37,7 @@ class DamagedBlock(Exception):
 
 @dataclass(frozen=True, slots=True)
 class BlockTable:
-    """What a block holds, and where: its header and offsets. `offsets` count from the block's first byte."""
+    """Header and offsets of a block. `offsets` count from the block's first byte."""
 
     ledger_id: int
     first_entry_id: int
@@ -106,7 +106,7 @@ def encode_block(runs: Sequence[EntryRun]) -> tuple[list[Buffer], int]:
 
 
 def block_size(head: Buffer, offset: int = 0) -> int:
-    """Of the block whose header is at `offset`. DamagedBlock when the bytes there cannot be a header."""
+    """Size of the block whose header is at `offset`. DamagedBlock when the bytes there cannot be a header."""
     if len(head) - offset < BLOCK_HEADER_BYTES or head[offset : offset + 4] != BLOCK_MAGIC:
         raise DamagedBlock("no block begins here")
     _, version, _, _, _, count, data_bytes, _ = _BLOCK.unpack_from(head, offset)
@@ -121,25 +121,25 @@ def head_size(count: int) -> int:
 
 
 def offsets_at(index: int) -> int:
-    """Where in a block the offset of the entry with this index is, and behind it that of its end."""
+    """Place in a block of the offset of the entry with this index; the offset of its end follows."""
     return BLOCK_HEADER_BYTES + 4 * index
 
 
 def entry_extent(offsets: bytes) -> tuple[int, int]:
-    """What is at `offsets_at`: where in the block the entry begins and ends. Without a checksum: the entry has its own."""
+    """Begin and end of an entry in the block, read at `offsets_at`. Not checked: the entry has a checksum of its own."""
     begin, end = _EXTENT.unpack(offsets)
     return begin, end
 
 
 def entry_count(head: Buffer) -> int:
-    """Of the block that begins with `head`; not checked yet. DamagedBlock when no block begins so."""
+    """Number of entries of the block that begins with `head`; not checked yet. DamagedBlock when no block begins so."""
     block_size(head)
     count: int = _BLOCK.unpack_from(head)[5]
     return count
 
 
 def decode_table(head: Buffer) -> BlockTable:
-    """From the first bytes of a block, `head_size` of them or more. DamagedBlock."""
+    """Table from the first bytes of a block, `head_size` of them or more. DamagedBlock."""
     base = head_size(entry_count(head))
     view = memoryview(head)
     table = view[BLOCK_HEADER_BYTES:base]

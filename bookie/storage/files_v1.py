@@ -37,7 +37,7 @@ class DamagedFile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LogExtent:
-    """How much of an entry log and of its index is good."""
+    """Extent of an entry log and of its index that is good."""
 
     log_id: int
     log_bytes: int

@@ -27,7 +27,7 @@ class Index(LedgerRanges[Span]):
         return frozenset(span.log_id for ranges in self._ledgers.values() for span in ranges)
 
     def spans_in(self, log_ids: Collection[int]) -> list[tuple[int, Span]]:
-        """What can be read of these logs, by ledger and entry."""
+        """Spans in these logs that can be read, by ledger and entry."""
         return [
             (ledger_id, span)
             for ledger_id in sorted(self._ledgers)
@@ -36,7 +36,7 @@ class Index(LedgerRanges[Span]):
         ]
 
     def spans(self) -> list[tuple[int, Span]]:
-        """What can be read, by ledger and entry."""
+        """Spans that can be read, by ledger and entry."""
         return [(ledger_id, span) for ledger_id in sorted(self._ledgers) for span in self._ledgers[ledger_id]]
 
     def all_spans(self) -> Iterable[Span]:

@@ -66,7 +66,7 @@ class LogReader:
         return self._ahead
 
     async def read(self, ledger_id: int, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """From an entry of the span: at least that one, else within both bounds."""
+        """Read from an entry of the span on: at least that one, else within both bounds."""
         file = await self._file(span.log_id)
         place = (span.log_id, span.offset)
         table = self._known(place)
@@ -118,7 +118,7 @@ class LogReader:
         return found
 
     async def _extents(self, file: File, wanted: Sequence[tuple[int, Span, int]]) -> list[tuple[int, int]]:
-        """Where in their blocks these entries begin and end; (0, 0): not to be had."""
+        """Begin and end of these entries in their blocks; (0, 0): unavailable."""
         tables = [self._tables.get((span.log_id, span.offset)) for _, span, _ in wanted]
         asked = [
             (span.offset + offsets_at(entry_id - span.first_entry_id), EXTENT_BYTES)
@@ -137,7 +137,7 @@ class LogReader:
         return found
 
     async def tables(self, ledger_id: int, spans: Sequence[Span]) -> list[BlockTable | None]:
-        """Of the spans' blocks; those that are not known are read together, log by log. None: it cannot be read."""
+        """Tables of the spans' blocks; unknown ones are read together, log by log. None: unreadable."""
         found = [self._known((span.log_id, span.offset)) for span in spans]
         unknown: dict[int, list[int]] = {}
         for index, table in enumerate(found):
@@ -161,7 +161,7 @@ class LogReader:
             return None
 
     def _known(self, place: tuple[int, int]) -> BlockTable | None:
-        """Of the block there, which counts as used now."""
+        """Known table of the block there, which counts as used now."""
         table = self._tables.get(place)
         if table is not None:
             self._tables.move_to_end(place)

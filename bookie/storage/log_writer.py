@@ -49,7 +49,7 @@ class LogWriter:
             raise
 
     async def close(self) -> None:
-        """What is written after this goes to a new log. Closing twice is fine."""
+        """Close the log; later writes go to a new one. Closing twice is fine."""
         log, self._log, self._resumed = self._log, None, None
         if log is not None:
             await log.close()

@@ -72,7 +72,7 @@ class ReadAhead:
         return piece
 
     def keep(self, place: Place, begin: int, piece: Buffer) -> None:
-        """In place of what is kept of that block."""
+        """Keep this in place of what is kept of that block."""
         self._drop([place])
         self._pieces[place] = (begin, piece)
         self._pieces_bytes += len(piece)

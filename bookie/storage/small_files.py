@@ -21,7 +21,7 @@ async def replace_file(disk: Disk, directory: str, name: str, content: bytes, ke
 
 
 async def _write_whole(disk: Disk, path: str, content: bytes) -> None:
-    """What the file has its room for is written into that; it is cut afterwards."""
+    """Write the content into the room that the file has; the file is cut afterwards."""
     file = await disk.open(path, create=True, lane=LANE)
     try:
         await file.write(0, [content])

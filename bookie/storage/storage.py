@@ -45,7 +45,7 @@ log = logging.getLogger("bookie.storage")
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """What one flush makes durable; kept until it has succeeded."""
+    """Data that one flush makes durable; kept until it has succeeded."""
 
     table: Memtable
     mark: JournalMark
@@ -111,7 +111,7 @@ class LedgerStorage:
 
     @property
     def ahead(self) -> ReadAhead:
-        """What is kept of reads beyond what was asked for."""
+        """Read-ahead: bytes read beyond a request, kept for the next."""
         return self._reader.ahead
 
     async def load(self) -> list[LedgerState]:
@@ -176,7 +176,7 @@ class LedgerStorage:
     # For compaction
 
     def uses(self) -> list[LogUse]:
-        """Of the logs that may be compacted, in the order in which they overrule each other."""
+        """Uses of the logs that may be compacted, in the order in which they overrule each other."""
         blocks = {(span.log_id, span.offset): span.size_bytes for span in self.index.all_spans()}
         live: dict[int, int] = {}
         for (log_id, _), size in blocks.items():
@@ -189,7 +189,7 @@ class LedgerStorage:
         self._left_alone.add(log_id)
 
     def new_log(self) -> LogFile:
-        """For a compaction: nothing before `replace_logs` names it."""
+        """New log for a compaction; it counts for nothing before `replace_logs` names it."""
         extent = new_log(self._writer.take_log_id())
         return LogFile(self._disk, self._directory, extent, COMPACTION_LANE, direct=self._direct)
 
@@ -206,7 +206,7 @@ class LedgerStorage:
         return await self._reader.read_checked(ledger_id, span, check_data=False)
 
     def distrust(self, span: Span) -> None:
-        """What is still read from this block is damaged: from now on that is DamagedBlock."""
+        """Distrust this block: from now on reads of it are DamagedBlock."""
         self._distrusted.add((span.log_id, span.offset))
 
     async def replace_logs(self, log_ids: Sequence[int], extent: LogExtent | None, moves: Sequence[Moved]) -> None:
@@ -238,13 +238,13 @@ class LedgerStorage:
             await self._remove(index_name(log_id))
 
     async def read(self, ledger_id: int, span: Span, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """From an entry of the span: at least that one, else within both bounds. OSError or DamagedBlock."""
+        """Read from an entry of the span on: at least that one, else within both bounds. OSError or DamagedBlock."""
         if (span.log_id, span.offset) in self._distrusted:
             raise DamagedBlock("damaged, and no other replica had it")
         return await self._reader.read(ledger_id, span, first_entry_id, count_max, bytes_max)
 
     async def pick(self, wanted: Sequence[tuple[int, Span, int]], bytes_max: int) -> list[EntryRun]:
-        """Of single entries (ledger, span, entry) those that are where they should be, within `bytes_max` in all. OSError."""
+        """Single entries (ledger, span, entry) that are where they should be, within `bytes_max` in all. OSError."""
         sound = [each for each in wanted if (each[1].log_id, each[1].offset) not in self._distrusted]
         return await self._reader.pick(sound, bytes_max)
 
@@ -254,7 +254,7 @@ class LedgerStorage:
         return [span for span in found if (span.log_id, span.offset) not in self._distrusted]
 
     async def tables(self, ledger_id: int, spans: Sequence[Span]) -> list[BlockTable | None]:
-        """Of the spans' blocks. None: it cannot be read, or is damaged."""
+        """Tables of the spans' blocks. None: unreadable or damaged."""
         return await self._reader.tables(ledger_id, spans)
 
     def log_path(self, span: Span) -> str:
@@ -340,7 +340,7 @@ class LedgerStorage:
             raise StorageDamaged(f"{path} cannot be read ({error}): put a good copy back, or replace this bookie") from error
 
     async def _load_index(self, extent: LogExtent) -> list[tuple[int, Span]]:
-        """From the index file; if that is damaged, from the log itself."""
+        """Load the index from its file; if that is damaged, from the log itself."""
         name = index_name(extent.log_id)
         try:
             data = await read_file(self._disk, f"{self._directory}/{name}", extent.index_bytes)

@@ -55,7 +55,7 @@ class _Gathered:
 
 
 class Compaction:
-    """Of one ledger directory; one at a time. Reads and flushes go on meanwhile."""
+    """Compaction of one ledger directory; one at a time. Reads and flushes go on meanwhile."""
 
     def __init__(self, storage: LedgerStorage, bytes_per_second: int) -> None:
         self._storage = storage

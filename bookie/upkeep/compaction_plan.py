@@ -1,4 +1,4 @@
-"""Which entry logs are worth writing anew. Pure.
+"""Compaction plan: entry logs that are worth writing anew. Pure.
 
 A log goes when it holds nothing that can be read; one that holds little is copied first, so that the rest of it is given back
 (GarbageCollectorThread.doCompactEntryLogs). The log that is written now and those that could not be read are never candidates.
@@ -13,7 +13,7 @@ DEAD_BYTES_MIN = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class LogUse:
-    """How much of a log is alive: the bytes of the blocks that hold at least one entry that can be read."""
+    """Live part of a log: the bytes of the blocks that hold at least one entry that can be read."""
 
     log_id: int
     log_bytes: int

@@ -49,7 +49,7 @@ class CompactionCounts:
 
 
 class Compactor:
-    """Of one ledger directory. `run_if_due` from time to time, one call at a time."""
+    """Compactor of one ledger directory. `run_if_due` from time to time, one call at a time."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Compactor:
         return gone
 
     def status(self) -> dict[str, object]:
-        """As Apache's GarbageCollectionStatus names it. A time of 0: not since the start."""
+        """Status under the names of Apache's GarbageCollectionStatus. A time of 0: not since the start."""
         return {
             "forceCompacting": False,
             **{f"{name}Compacting": self._running == name for name in self._last},

@@ -24,12 +24,12 @@ log = logging.getLogger("bookie.upkeep.garbage")
 
 
 class LedgerKeeper(Protocol):
-    """What the collector needs of a bookie."""
+    """Operations of a bookie that the collector needs."""
 
     def ledger_ids(self) -> list[int]: ...
     async def delete(self, ledger_ids: Iterable[int]) -> None: ...
     async def compact(self, forced: str | None = None) -> None:
-        """When that is due, or now what is `forced`: "major" or "minor". Never raises OSError."""
+        """Compact when due, or now when `forced` is "major" or "minor". Never raises OSError."""
 
 
 class GarbageCollector:

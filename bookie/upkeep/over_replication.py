@@ -20,17 +20,17 @@ log = logging.getLogger("bookie.upkeep.garbage")
 
 
 class Places(Protocol):
-    """What the metadata says of where ledgers are. Everything may raise MetadataError."""
+    """Places of ledgers by the metadata. Every method may raise MetadataError."""
 
     async def is_elsewhere(self, ledger_id: int) -> bool:
         """The ledger is there and closed, and this bookie is in none of its ensembles."""
 
     def repair_lock(self, ledger_id: int) -> AbstractAsyncContextManager[bool]:
-        """Nobody else repairs the ledger meanwhile. False: somebody does."""
+        """Take the ledger's repair lock. False: another process has it."""
 
 
 class Keeper(Protocol):
-    """What is needed of the bookie."""
+    """Operations of the bookie that are needed."""
 
     def ledger_ids(self) -> list[int]: ...
     def at_rest(self, ledger_id: int) -> int | None: ...
@@ -38,7 +38,7 @@ class Keeper(Protocol):
 
 
 class OverReplication:
-    """Of one bookie. One ledger at a time."""
+    """Over-replicated ledgers of one bookie, one at a time."""
 
     def __init__(self, bookie: Keeper, places: Places, wait_seconds: float) -> None:
         self._bookie, self._places, self._wait_seconds = bookie, places, wait_seconds

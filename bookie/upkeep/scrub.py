@@ -45,7 +45,7 @@ class Replicas(Protocol):
         """The entries that they have of these, their digests checked; none when they have none. BookieError: nobody knows."""
 
     async def sound(self, run: EntryRun) -> Iterable[EntryRun]:
-        """What of these entries, as they are stored here, has the right digest. BookieError: nobody knows."""
+        """Entries stored here that have the right digest. BookieError: nobody knows."""
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class ScrubCounts:
 
 
 class Scrub:
-    """Of one ledger directory. `rewrite` stores entries again, as an add of a recovery does."""
+    """Scrub of one ledger directory. `rewrite` stores entries again, as an add of a recovery does."""
 
     def __init__(
         self,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Upkeep:
-    """Of one bookie. `start` when it serves, `stop` before its storage is closed."""
+    """Upkeep of one bookie. `start` when it serves, `stop` before its storage is closed."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Upkeep:
 
     @cached_property
     def compactor(self) -> "Compactor":
-        """Its intervals count from the start of the bookie, not from when it was first asked for."""
+        """Compactor; its intervals count from the start of the bookie, not from the first use."""
         from bookie.upkeep.compactor import Compactor
 
         return Compactor(self._storage, self._settings, self._room, self._loop.time, self._clock, self._started_at)

@@ -1,4 +1,4 @@
-"""What a bookie says over HTTP: whether it lives, its state, its files, its metrics, and what `cluster_port` does for it.
+"""HTTP of a bookie: heartbeat, state, files, metrics, and the cluster's operations through `cluster_port`.
 
 It changes no entry.
 """

@@ -36,7 +36,7 @@ class RouteGroup(Protocol):
 
 
 def bookie_app(*groups: RouteGroup) -> Starlette:
-    """Of all paths of these; what is not among them answers 404."""
+    """Application with all paths of these; any other path answers 404."""
     return app_of(route for group in groups for route in group.routes())
 
 
@@ -63,5 +63,5 @@ async def serve_bookie_web(app: Starlette, host: str, port: int, tls: RenewedTls
 
 
 def port_of(web: asyncio.Server | TlsPort) -> int:
-    """Where it listens."""
+    """Port number."""
     return web.number if isinstance(web, TlsPort) else int(web.sockets[0].getsockname()[1])

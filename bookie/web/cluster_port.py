@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class ClusterRefused(Exception):
-    """It cannot be done; the message names the thing and the remedy, `status` is that of the answer."""
+    """The request cannot be done; the message names the thing and the remedy, `status` is that of the answer."""
 
     def __init__(self, message: str, status: int) -> None:
         super().__init__(message)
@@ -18,11 +18,11 @@ class ClusterPort(Protocol):
     # Ledgers
 
     async def ledgers(self, first: int, count: int | None, *, has_metadata: bool, decodes: bool) -> Mapping[str, object]:
-        """By id; those after the first `first`, `count` at most. Without metadata the values are None."""
+        """Ledgers by id; those after the first `first`, `count` at most. Without metadata the values are None."""
 
     async def ledger(self, ledger_id: int) -> Mapping[str, object]: ...
     async def entries(self, ledger_id: int, first: int, last: int | None, bytes_max: int) -> Mapping[str, str]:
-        """By id, as text; without recovery. Status 400 when they are more than `bytes_max`."""
+        """Entries by id, as text; without recovery. Status 400 when they are more than `bytes_max`."""
 
     async def delete_ledger(self, ledger_id: int) -> None: ...
 
@@ -55,4 +55,4 @@ class ClusterPort(Protocol):
         """Goes on after this has returned; what becomes of it is in the log."""
 
     def start_decommission(self, bookie_id: str) -> None:
-        """As `start_recovery`."""
+        """Start a decommission, as `start_recovery` does."""

@@ -18,7 +18,7 @@ _NO_ROCKSDB = "Not trigger Entry Location RocksDB compact: there is no RocksDB, 
 
 
 class DiskRoutes:
-    """Of one bookie's directories."""
+    """Routes about one bookie's directories."""
 
     def __init__(self, disk: Disk, settings: BookieSettings) -> None:
         self._disk, self._settings = disk, settings

@@ -1,4 +1,4 @@
-"""What a request says: its body and its parameters, checked. What is wrong with them is BadRequest, with what is expected."""
+"""Requests: body and parameters, checked. BadRequest names the fault and the expected value."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ def flag(body: dict[str, Any], name: str) -> bool:
 
 
 def number_parameter(request: Request, name: str, default: int | None = None, smallest: int = 0) -> int:
-    """From the URL; without a default it must be there."""
+    """Number from the URL; without a default it must be there."""
     text = request.query_params.get(name)
     if text is None and default is not None:
         return default

@@ -24,7 +24,7 @@ _SECRETS = ("password", "secret", "token")
 
 
 class BookieRoutes:
-    """Of one bookie. `server_config` is what /api/v1/config/server_config shows."""
+    """Routes of one bookie. `server_config` is what /api/v1/config/server_config shows."""
 
     def __init__(
         self,

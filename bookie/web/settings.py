@@ -39,5 +39,5 @@ class BookieWebSettings:
 
     @property
     def serves_metrics_alone(self) -> bool:
-        """As BookKeeper's PrometheusMetricsProvider decides."""
+        """Whether metrics are served alone, as BookKeeper's PrometheusMetricsProvider decides."""
         return self.stats_provider_class == PROMETHEUS and self.prometheus_stats_http_enable and not self.http_server_enabled

@@ -26,7 +26,7 @@ SECONDS_MAX = 1.0
 
 
 class ReadAhead:
-    """Of one recovery. `client` gives the bookie at an index of the last ensemble, or raises BookieError; `entries_left` how
+    """Entries read ahead for one recovery. `client` gives the bookie at an index of the last ensemble; BookieError. `entries_left`: how
     many entries it may have from one on."""
 
     def __init__(
@@ -47,13 +47,13 @@ class ReadAhead:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, first_entry_id: int, good: Collection[int]) -> None:
-        """From this entry on, preferably of these bookies. Nothing when it is being read, or is there."""
+        """Start a read from this entry on, preferably of these bookies; nothing when it is under way or done."""
         if self._task is None and (self._found is None or self._found.last_entry_id < first_entry_id):
             self._found = None
             self._task = asyncio.create_task(self._read(first_entry_id, good), name=f"read ahead of {self._ledger_id}")
 
     def take(self, entry_id: int) -> EntryRun | None:
-        """What was found from this entry on; None when nothing was, or not yet."""
+        """Entries found from this one on; None when there are none, or none yet."""
         found, self._found = self._found, None
         if found is None or not found.first_entry_id <= entry_id <= found.last_entry_id:
             return None

@@ -56,7 +56,7 @@ ABSENT_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER})
 
 @dataclass(frozen=True, slots=True)
 class RecoveredEnd:
-    """Where the ledger ends, and the segments that replace or follow its last one: bookies that failed were replaced."""
+    """End of the ledger, and the segments that replace or follow its last one: bookies that failed were replaced."""
 
     last_entry_id: int
     length_bytes: int
@@ -131,7 +131,7 @@ class RecoveryDriver:
         return effects
 
     def _offer_found(self) -> bool:
-        """To the machine, if it is waiting for it."""
+        """Hand found entries to the machine, if it waits for them."""
         run = None if self._next_entry_id is None else self._ahead.take(self._next_entry_id)
         if run is not None:
             self._next_entry_id = None
@@ -160,7 +160,7 @@ class RecoveryDriver:
         return Fenced(bookie, self._confirmed_in(last_entry, bookie))
 
     def _confirmed_in(self, last_entry: bytes, bookie: int) -> int:
-        """What a damaged entry says counts for nothing; the fence holds. To start earlier is always right."""
+        """Last add confirmed in an entry; a damaged one counts for nothing. The fence holds; an earlier start is always right."""
         self._fenced[bookie] = None
         try:
             confirmed = lac_in_entry(last_entry, self._ledger_id, self._metadata)
@@ -171,7 +171,7 @@ class RecoveryDriver:
         return confirmed
 
     def _entries_left(self, bookie: int, entry_id: int) -> int:
-        """So many are asked for at once, one at least: a bookie says of each entry that it does not have it, and thousands of
+        """Number of entries asked for at once, at least one: a bookie answers for each entry that it lacks, and thousands of
         such answers are what a recovery takes longest for."""
         last = self._fenced.get(bookie)
         return UNKNOWN_ENTRIES if last is None else max(1, min(RUN_ENTRIES_MAX, last + 1 - entry_id))

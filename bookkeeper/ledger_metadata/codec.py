@@ -46,7 +46,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class LedgerMetadata:
-    """What the store knows of a ledger. `last_entry_id` and `length_bytes` count once it is CLOSED.
+    """Metadata of a ledger as the store has it. `last_entry_id` and `length_bytes` count once it is CLOSED.
 
     `unknown_fields` are of a later version than this software, and are written back as they came.
     """

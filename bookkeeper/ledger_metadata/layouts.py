@@ -1,4 +1,4 @@
-"""Where Apache's four ledger managers keep a ledger's node, and which of them a cluster has. Pure.
+"""Ledger layouts: paths of a ledger's node under Apache's four ledger managers, and the layout of a cluster. Pure.
 
 /ledgers/LAYOUT names the manager's factory: two lines, the format's version and `factory:version`. Of the hierarchical ones, a
 first level of two digits is the short form, of three the long one.
@@ -36,7 +36,7 @@ class LedgerLayout:
 
     @property
     def text(self) -> bytes:
-        """What LAYOUT holds."""
+        """Text of the LAYOUT node."""
         return f"{LAYOUT_FORMAT_VERSION}\n{_PACKAGE}{self.factory}:{self.factory_version}".encode()
 
     def path(self, root: str, ledger_id: int) -> str:

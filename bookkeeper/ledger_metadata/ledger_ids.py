@@ -112,7 +112,7 @@ class LedgerIds:
             self._in_background([Delete(f"{LONG_ID_GENERATOR}/{HIGH_PREFIX}{high - HIGH_KEPT:010d}")])
 
     def _in_background(self, deletes: list[Delete]) -> None:
-        """Nobody waits for the nodes to go: their numbers are taken."""
+        """Delete the nodes without a waiter: their numbers are taken."""
         self._start(self._delete(deletes))
 
     def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -129,6 +129,6 @@ class LedgerIds:
 
 
 def _take_error(done: asyncio.Task[list[int]]) -> None:
-    """Whoever still waits for the block gets its error; nobody may be left who does."""
+    """Retrieve the error of a block that may have no waiter left; waiters get it too."""
     if not done.cancelled():
         done.exception()

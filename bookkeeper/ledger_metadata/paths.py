@@ -1,4 +1,4 @@
-"""Where BookKeeper's nodes are in the metadata tree, and ledgers in the layout that Pulsar has: hierarchical. Pure.
+"""Paths of BookKeeper's nodes in the metadata tree, and of ledgers in Pulsar's layout, hierarchical. Pure.
 
 The other layouts: `bookkeeper.ledger_metadata.layouts`.
 """

@@ -90,7 +90,7 @@ class LedgerRegistry:
         return self._layout
 
     def path(self, ledger_id: int) -> str:
-        """Of a ledger's node; LedgerError for an id that has none in this layout."""
+        """Path of a ledger's node; LedgerError for an id that has none in this layout."""
         try:
             return self._layout.path(ROOT, ledger_id)
         except MetadataError as error:
@@ -122,7 +122,7 @@ class LedgerRegistry:
             raise LedgerError(f"no ledger could be made: {error}") from error
 
     async def _mine(self, ledger_id: int, metadata: LedgerMetadata, error: OutcomeUnknown) -> RegisteredLedger | None:
-        """Whoever made it, if it is there, is known by the token that it drew. Without a token nobody can tell."""
+        """Registered ledger if this client made it, known by the token that it drew; without a token nobody can tell."""
         if metadata.creation_token is None:
             raise LedgerError(f"no ledger could be made: {error}") from error
         try:

@@ -67,7 +67,7 @@ class NetworkConnection(Generic[L]):
             raise BookieError(AWAY, ledger_id, f"{self._name}: {error}") from error
 
     def close(self) -> None:
-        """What is under way fails. Closing twice is fine."""
+        """Close; requests under way fail. Closing twice is fine."""
         self._is_closed = True
         if self._link is not None:
             self._link.end("closed")

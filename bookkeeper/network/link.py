@@ -97,7 +97,7 @@ class Link(asyncio.BufferedProtocol):
         self._gathered.append(frames)
 
     def _send_gathered(self) -> None:
-        """What one event brought, or one round of the loop: a write costs more than the frames in it."""
+        """Send the frames of one event or one round of the loop: a write costs more than the frames in it."""
         frames, self._gathered = self._gathered, []
         if not self._reason:
             self._transport.writelines(frames)
@@ -223,7 +223,7 @@ class Link(asyncio.BufferedProtocol):
 
 
 def last_entry_of(ledger_id: int, code: int, entry: bytes, name: str) -> bytes | None:
-    """What an answer to a read of the last entry says: None for no entry. BookieError."""
+    """Last entry in an answer; None for no entry. BookieError."""
     if code == BookieCode.ENOENTRY:
         return None
     if code == BookieCode.EOK and len(entry) >= 32 and entry[:8] == ledger_id.to_bytes(8, signed=True):

@@ -98,7 +98,7 @@ class Version2Link(Link):
     # Mixes
 
     def _match(self, buffer: memoryview, at: int, end: int) -> int:
-        """So many answers from `at` on are those that the oldest mix waits for."""
+        """Number of answers from `at` on that the oldest mix waits for."""
         mix = self._mixes[0]
         count = mix.match(buffer, at, end)
         self._entries -= count

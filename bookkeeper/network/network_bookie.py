@@ -200,6 +200,6 @@ class NetworkBookie:
         return response
 
     async def close(self) -> None:
-        """What is under way fails. Closing twice is fine."""
+        """Close; requests under way fail. Closing twice is fine."""
         self._entries.close()
         self._version3.close()

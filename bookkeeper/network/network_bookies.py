@@ -26,7 +26,7 @@ _READ_ONLY_NAME = READ_ONLY.rpartition("/")[2]
 
 
 class Address(NamedTuple):
-    """Where a bookie listens."""
+    """Address at which a bookie listens."""
 
     host: str
     port: int
@@ -118,6 +118,6 @@ def decode_address(name: str, service_info: bytes) -> Address | None:
 
 
 def address_in(name: str) -> Address | None:
-    """Of a name that is `host:port`."""
+    """Address in a name that is `host:port`."""
     host, colon, port = name.rpartition(":")
     return Address(host, int(port)) if colon and host and port.isascii() and port.isdigit() else None

@@ -1,4 +1,4 @@
-"""What was asked of a bookie over the network and not yet answered. Pure: version 2 names no request, only ledger and entry.
+"""Requests to a bookie over the network that are not answered yet. Pure. Version 2 names ledger and entry, not the request.
 
 Adds of a ledger are done in the order in which they were sent, however the answers come; a mix is done when all of it is, and
 its answers are recognised without looking at each where they come in its order. Reads are given their entries as runs;
@@ -31,7 +31,7 @@ class Awaited:
         return bool(self._parts)
 
     def count_in(self, first: int, end: int) -> int:
-        """How many of [first, end) are awaited."""
+        """Number of entries in [first, end) that are awaited."""
         return sum(max(0, min(high, end) - max(low, first)) for low, high in self._parts)
 
     def take(self, first: int, end: int) -> list[tuple[int, int]]:
@@ -71,7 +71,7 @@ class PendingAdd(Generic[T]):
         return first == self.first and self.count <= count and self.parts is None
 
     def count_in(self, first: int, end: int) -> int:
-        """How many of [first, end) are awaited."""
+        """Number of entries in [first, end) that are awaited."""
         if self.parts is None:
             return max(0, min(self.first + self.count, end) - max(self.first, first))
         return self.parts.count_in(first, end)
@@ -82,7 +82,7 @@ class PendingAdd(Generic[T]):
 
 
 class PendingAdds(Generic[T]):
-    """Of one connection, by ledger."""
+    """Pending adds of one connection, by ledger."""
 
     def __init__(self) -> None:
         self._ledgers: dict[int, deque[PendingAdd[T]]] = {}
@@ -144,7 +144,7 @@ class PendingMix(Generic[T]):
         self._codes: set[int] = set()
 
     def match(self, buffer: memoryview, at: int, end: int) -> int:
-        """So many answers from `at` on are the next ones, and good."""
+        """Number of answers from `at` on that are the next ones, and good."""
         size = min(end - at, len(self.answers) - self._matched)
         size -= size % ANSWER_BYTES
         expected = self.answers[self._matched : self._matched + size]
@@ -171,13 +171,13 @@ class PendingMix(Generic[T]):
 
     @property
     def code(self) -> int | None:
-        """Of all of it, when nothing is left; None: some were stored and others not, or they failed in several ways."""
+        """Code of the whole, when nothing is left; None: some were stored and others not, or they failed in several ways."""
         codes = self._codes | {int(BookieCode.EOK)} if self._matched else self._codes
         return next(iter(codes)) if len(codes) == 1 else None
 
 
 def _without(parts: Sequence[tuple[int, int]], taken: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """What of `parts` is not in `taken`: one answer is for one request."""
+    """Rest of `parts` without those in `taken`: one answer is for one request."""
     left = list(parts)
     for first, end in taken:
         left = [part for low, high in left for part in ((low, min(high, first)), (max(low, end), high)) if part[0] < part[1]]

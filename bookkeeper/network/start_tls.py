@@ -1,4 +1,4 @@
-"""How a connection to a bookie begins where TLS is wanted: START_TLS of version 3 in the clear, then the handshake.
+"""Begin of a connection to a bookie with TLS: START_TLS of version 3 in the clear, then the handshake.
 
 Owns that beginning; what is said inside is the links' part. Nothing else is ever said in the clear: a bookie
 that does not offer TLS is not spoken to.

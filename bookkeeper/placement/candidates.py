@@ -33,7 +33,7 @@ class Candidates:
         self._isolation, self._groups = isolation, groups
 
     def ensemble(self, size: int, write_quorum: int, custom_metadata: Mapping[str, bytes] = NO_METADATA) -> tuple[str, ...]:
-        """For a new ledger. LedgerError when there are not so many, or none that the placement allows."""
+        """Ensemble of a new ledger. LedgerError when there are not so many, or none that the placement allows."""
         names = self._allowed(self._bookies, size, custom_metadata)
         healthy = self._healthy(names)
         if len(names) > len(healthy) >= size:
@@ -51,7 +51,7 @@ class Candidates:
         ack_quorum: int,
         custom_metadata: Mapping[str, bytes] = NO_METADATA,
     ) -> tuple[str, ...]:
-        """For a new ledger for which there are too few: with as few as can be of those that are away, and an ack quorum that
+        """Ensemble of a new ledger when too few bookies are here: as few as possible are away, and an ack quorum
         is here for every entry. LedgerError when that cannot be."""
         here = self._allowed(self._bookies, size, custom_metadata)
         chosen = self._placement.ensemble([*here, *away[: max(0, size - len(here))]], size, write_quorum)
@@ -69,7 +69,7 @@ class Candidates:
         excluded: Collection[str],
         custom_metadata: Mapping[str, bytes] = NO_METADATA,
     ) -> str | None:
-        """For the place at `index`, none of the excluded ones; None for nobody."""
+        """Bookie for the place at `index`, none of the excluded ones; None when there is none."""
         names = [name for name in self._allowed(self._bookies, len(ensemble), custom_metadata) if name not in excluded]
         healthy = self._healthy(names)
         found = self._placement.replacement(ensemble, index, write_quorum, healthy)
@@ -83,7 +83,7 @@ class Candidates:
             _log.warning(line("bookie quarantined", bookie=bookie))
 
     def is_doubtful(self, bookie: str) -> bool:
-        """It is in quarantine, or does not take new entries: others are read first."""
+        """Whether the bookie is in quarantine or takes no new entries: others are read first."""
         return bookie not in list(self._bookies) or self._quarantine.holds(bookie, asyncio.get_running_loop().time())
 
     def _allowed(self, names: Iterable[str], size: int, custom_metadata: Mapping[str, bytes]) -> list[str]:

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def weights_by_free_space(free_bytes: Mapping[str, int]) -> Mapping[str, float]:
-    """Of each bookie, more than 0. Pure."""
+    """Weight of each bookie, more than 0. Pure."""
     if not any(free_bytes.values()):
         return dict.fromkeys(free_bytes, 1.0)
     least = min(free for free in free_bytes.values() if free > 0)
@@ -32,7 +32,7 @@ def weights_by_free_space(free_bytes: Mapping[str, int]) -> Mapping[str, float]:
 
 
 class DiskWeights:
-    """Of the bookies that take new entries. `open` first, `close` last; before the first answers all weights are the same."""
+    """Weights of the bookies that take new entries. `open` first, `close` last; equal before the first answers."""
 
     def __init__(self, bookies: Mapping[str, BookieClient], interval_seconds: float, retry_seconds: float) -> None:
         self._bookies, self._interval, self._retry = bookies, interval_seconds, retry_seconds

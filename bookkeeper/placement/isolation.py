@@ -41,7 +41,7 @@ def groups_of_ledger(custom_metadata: Mapping[str, bytes]) -> IsolationGroups | 
 
 
 def _names(text: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Of one text with commas, or of a list."""
+    """Names in a text with commas, or in a list."""
     parts = text.split(",") if isinstance(text, str) else text or ()
     return tuple(part.strip() for part in parts if part.strip())
 
@@ -49,7 +49,7 @@ def _names(text: str | Sequence[str] | None) -> tuple[str, ...]:
 def allowed(
     bookies: Collection[str], isolation: IsolationGroups | None, members: Mapping[str, Collection[str]], size: int
 ) -> list[str]:
-    """Of these bookies those on which a ledger with an ensemble of `size` may be; `members`: of each group."""
+    """Bookies on which a ledger with an ensemble of `size` may be; `members`: bookies of each group."""
     if isolation is None or ANY_GROUP in isolation.primary or not members:
         return list(bookies)
     primary = _members_of(isolation.primary, members)

@@ -11,7 +11,7 @@ from ports.rng import Rng
 
 @dataclass(frozen=True, slots=True)
 class QuarantineRule:
-    """So many errors within an interval put a bookie in quarantine, with this likelihood. Seconds."""
+    """Number of errors within an interval that put a bookie in quarantine, and the likelihood. Seconds."""
 
     errors_max: int = 5
     interval_seconds: float = 60.0
@@ -20,7 +20,7 @@ class QuarantineRule:
 
 
 class Quarantine:
-    """Of one client. `now` in seconds, never going back. Without a rule nobody is ever in it."""
+    """Quarantine of one client. `now` in seconds, never going back. Without a rule it is always empty."""
 
     def __init__(self, rule: QuarantineRule | None, rng: Rng) -> None:
         self._rule, self._rng = rule, rng

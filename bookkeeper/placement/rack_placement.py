@@ -1,4 +1,4 @@
-"""Which bookies get a new ledger, and which one takes the place of another. Chance is an argument. Pure.
+"""Rack placement: bookies for a new ledger, and a replacement for one of them. Chance is an argument. Pure.
 
 A place is a path: `/rack`, or the largest domain first, as `/region/rack` or `/zone/upgrade-domain`. What is spread is each
 write quorum: so many consecutive bookies of an ensemble hold copies of the same entry (RackawareEnsemblePlacementPolicy,

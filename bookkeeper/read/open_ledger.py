@@ -46,7 +46,7 @@ class OpenLedger:
 
     @property
     def is_closed(self) -> bool:
-        """As far as it was seen: `last_add_confirmed` is its end then."""
+        """Whether the ledger was seen closed: `last_add_confirmed` is its end then."""
         return self._metadata.state == LedgerState.CLOSED
 
     async def refresh(self) -> int:
@@ -92,7 +92,7 @@ class OpenLedger:
         return [bookie for bookie in found if bookie is not None]
 
     async def _answers(self) -> Sequence[int | BookieError | DamagedEntry]:
-        """Of all bookies of the last ensemble; without those that have not answered for a while when another one has."""
+        """Answers of the last ensemble's bookies, without those that have not answered for a while when another one has."""
         asking = [asyncio.ensure_future(self._asked(bookie)) for bookie in self._last_ensemble()]
         try:
             done, waiting = await asyncio.wait(asking, timeout=SLOW_SECONDS) if asking else (set(), set())

@@ -36,12 +36,12 @@ _log = logging.getLogger(__name__)
 
 
 class DamagedEntry(Exception):
-    """What a bookie gave is not what was written."""
+    """An entry from a bookie differs from the one written."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReadPolicy:
-    """Whom to ask first, and when somebody else too."""
+    """Order in which replicas are asked, and the delay before the next one."""
 
     sticky_index: int | None = None
     """Where every bookie has every entry: the index that is asked first, so that one bookie reads ahead and the others need
@@ -79,7 +79,7 @@ class EntryReader:
         return self._ledger_id
 
     def asked_first(self, entry_ids: Sequence[int]) -> Mapping[str, list[int]]:
-        """By bookie, those of these entries that it would be asked for before others."""
+        """Entries by the bookie that would be asked first."""
         found: dict[str, list[int]] = {}
         for entry_id in entry_ids:
             ensemble = self._metadata.segments[bisect_right(self._starts, entry_id) - 1].bookies
@@ -112,7 +112,7 @@ class EntryReader:
             raise LedgerUnreadable(f"{which}: not read within {seconds:g} s (managedLedgerReadEntryTimeoutSeconds)") from None
 
     async def _read_where_it_is(self, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """When nobody has it, the metadata is asked whether its copies have been moved; then it is read once more."""
+        """Read an entry; when no replica has it, read once more if the metadata says that its copies were moved."""
         try:
             return await self._read(first_entry_id, count_max, bytes_max)
         except LedgerUnreadable:
@@ -142,7 +142,7 @@ class EntryReader:
         return await read(first_entry_id, count_max, bytes_max)
 
     async def _read_of(self, ensemble: Sequence[str], first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """What one bookie has of it."""
+        """Entries that one bookie has of the range."""
         replicas = ReplicaRead(self._sequence(first_entry_id, ensemble, count_max))
         ask = partial(self._read_from, first_entry_id=first_entry_id, count_max=count_max, bytes_max=bytes_max)
         if self._policy.speculative_seconds and self._quorum.write_quorum > 1:
@@ -155,7 +155,7 @@ class EntryReader:
         return run
 
     def _sequence(self, entry_id: int, ensemble: Sequence[str], count: int = 1) -> Sequence[int]:
-        """Whom to ask for an entry. Striped: who has the `count` - 1 after it, too, is first."""
+        """Bookies to ask for an entry, in order. Striped: one that also has the `count` - 1 entries after it is first."""
         write_set = self._quorum.write_set(entry_id)
         start = self._sticky if self._striped is None else write_set[min(count, len(write_set)) - 1]
         doubtful: Sequence[int] = ()
@@ -211,7 +211,7 @@ class EntryReader:
 
 
 async def _cancelled(tasks: Mapping["asyncio.Task[EntryRun]", int]) -> None:
-    """Nobody waits for these any more; what they say at last is not heard."""
+    """Cancel reads without a waiter; late answers are ignored."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -244,5 +244,5 @@ def lac_in_entry(entry: bytes, ledger_id: int, metadata: LedgerMetadata) -> int:
 
 
 def entry_id_in(entry: bytes) -> int:
-    """In the header of an entry; -1 of none (empty)."""
+    """Entry id in the header of an entry; -1 for an empty one."""
     return int.from_bytes(entry[8:16], signed=True) if entry else -1

@@ -18,7 +18,7 @@ def read_sequence(write_set: Sequence[int], start: int | None, doubtful: Sequenc
 
 
 class ReplicaRead:
-    """Whom to ask next. Each method gives the indexes to be asked now: none or one."""
+    """Order in which replicas are asked. Each method gives the indexes to be asked now: none or one."""
 
     def __init__(self, sequence: Sequence[int]) -> None:
         self._left = list(sequence)
@@ -36,11 +36,11 @@ class ReplicaRead:
         return self._ask()
 
     def on_late(self) -> Sequence[int]:
-        """Nobody has answered for a while."""
+        """No replica has answered for a while."""
         return self._ask()
 
     def on_failed(self, index: int, reason: str, *, is_lost: bool) -> Sequence[int]:
-        """Nobody else is asked while an answer is awaited from another: that one has been asked because of this one's delay."""
+        """A replica failed. No other is asked while an answer is awaited: that one was asked because of this one's delay."""
         del self._asked[index]
         self.reasons.append(reason)
         self.is_lost = self.is_lost and is_lost

@@ -22,14 +22,14 @@ ReadStripe = Callable[[int, int, int], Awaitable[EntryRun]]
 
 
 class StripedReads:
-    """Of one ledger."""
+    """Striped reads of one ledger."""
 
     def __init__(self, write_quorum: int) -> None:
         self._stripe = write_quorum
         self._entry_bytes = FIRST_ENTRY_BYTES
 
     async def read(self, read: ReadStripe, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """What is unbroken from the first entry on; what failed behind it fails whoever goes on there. LedgerUnreadable."""
+        """Entries without gap from the first on; a failure behind them fails the read that goes on there. LedgerUnreadable."""
         end = first_entry_id + max(1, min(count_max, bytes_max // self._entry_bytes, ENTRIES_MAX))
         starts = [first_entry_id, *range(self._stripe_end(first_entry_id), end, self._stripe)]
         stripes = [self._read_stripe(read, start, min(end, self._stripe_end(start)), bytes_max) for start in starts]

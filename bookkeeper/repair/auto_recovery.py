@@ -50,7 +50,7 @@ class AutoRecovery:
             task.result()
 
     async def stop(self) -> None:
-        """Its locks and its vote are given back, so that others go on at once. Stopping twice is fine."""
+        """Stop; locks and the vote are given back, so that others go on at once. Stopping twice is fine."""
         tasks, self._tasks = self._tasks, []
         if not tasks:
             return

@@ -17,7 +17,7 @@ DOUBLINGS_MAX = 5
 
 
 class Action(Enum):
-    """What is to be done with a ledger that is held."""
+    """Next action for a ledger that is held."""
 
     RELEASE = "release"
     CLOSE = "close"
@@ -25,7 +25,7 @@ class Action(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """From `at` on (seconds)."""
+    """Action due from `at` on (seconds)."""
 
     held: HeldLedger
     action: Action
@@ -33,7 +33,7 @@ class Due:
 
 
 class Backlog:
-    """Of one worker."""
+    """Backlog of one worker."""
 
     def __init__(self, failed_seconds_max: float, open_seconds: float) -> None:
         self._failed_seconds_max, self._open_seconds = failed_seconds_max, open_seconds
@@ -78,7 +78,7 @@ class Backlog:
         return self._held.pop(due.held.ledger_id)
 
     def next_at(self) -> float | None:
-        """When the next one is due."""
+        """Time at which the next ledger is due."""
         return min((due.at for due in self._held.values()), default=None)
 
     def on_session_lost(self) -> None:

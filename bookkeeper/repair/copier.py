@@ -37,7 +37,7 @@ class TargetFailed(RepairError):
 
 
 class Copier:
-    """For one worker: its rate is that of all its copies together."""
+    """Copier of one worker: its rate is that of all its copies together."""
 
     def __init__(self, client: RepairClient, counters: RepairCounters) -> None:
         self._client, self._counters = client, counters

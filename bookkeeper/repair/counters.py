@@ -28,7 +28,7 @@ class RepairCounters:
     replication_worker_num_defer_ledger_lock_release_of_failed_ledger: int = 0
 
     def values(self) -> Mapping[str, int]:
-        """By Apache's name, such as `auditor_NUM_UNDER_REPLICATED_LEDGERS`."""
+        """Values by Apache's name, such as `auditor_NUM_UNDER_REPLICATED_LEDGERS`."""
         named = {}
         for field in dataclasses.fields(self):
             scope = next(scope for scope in ("auditor_", "replication_worker_") if field.name.startswith(scope))

@@ -26,7 +26,7 @@ READS_MAX = 64
 
 
 def _unheard(progress: RepairProgress) -> None:
-    """Nobody wants to know."""
+    """Ignore progress."""
 
 
 async def decommission(

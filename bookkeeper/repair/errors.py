@@ -1,4 +1,4 @@
-"""What repair refuses or cannot do; each message says why and what to do."""
+"""Errors of repair; each message says why and what to do."""
 
 from bookkeeper.ledgers import LedgerError
 
@@ -8,7 +8,7 @@ class RepairError(LedgerError):
 
 
 class RepairRefused(RepairError):
-    """It must not begin as things are."""
+    """The repair must not begin in this state of the cluster."""
 
 
 class NotEnoughBookies(RepairError):

@@ -33,7 +33,7 @@ def quorum_of(metadata: LedgerMetadata) -> Quorum:
 
 
 def fragments_of(metadata: LedgerMetadata) -> list[Fragment]:
-    """In the order of their entries. An entry after the end of a closed ledger belongs to nobody."""
+    """Fragments in the order of their entries. An entry after the end of a closed ledger belongs to none."""
     is_closed = metadata.state == LedgerState.CLOSED
     ends = [segment.first_entry_id - 1 for segment in metadata.segments[1:]]
     ends += [metadata.last_entry_id] if is_closed else []
@@ -65,7 +65,7 @@ def stored_ends(quorum: Quorum, fragment: Fragment, index: int) -> tuple[int, in
 
 
 def probed_entries(quorum: Quorum, fragment: Fragment, index: int, percentage: int, chance: Callable[[], float]) -> list[int]:
-    """Which entries are read at the bookie to see whether it has the fragment: its first and its last, and so many percent
+    """Entries read at the bookie to see whether it has the fragment: the first, the last, and so many percent
     of those between, one out of each of as many equal parts (auditorLedgerVerificationPercentage). `chance` gives 0 to 1,
     without 1."""
     ends = stored_ends(quorum, fragment, index)

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class State(Enum):
-    """How a repair left a ledger."""
+    """State in which a repair left a ledger."""
 
     WHOLE = "whole"
     GONE = "gone"
@@ -48,7 +48,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RepairOutcome:
-    """Of one repair of one ledger. `is_changed`: some of its copies have moved."""
+    """Outcome of one repair of one ledger. `is_changed`: some of its copies have moved."""
 
     state: State
     reasons: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class RepairOutcome:
 
 
 class LedgerRepair:
-    """For one worker, or one command."""
+    """Repair for one worker, or one command."""
 
     def __init__(self, client: RepairClient, counters: RepairCounters) -> None:
         self._client, self._counters = client, counters
@@ -65,7 +65,7 @@ class LedgerRepair:
         self._probe = Probe(client.bookies, percentage, client.rng, client.timeout_seconds)
 
     async def look(self, ledger: RegisteredLedger, leaving: Collection[str] = ()) -> LedgerPlan:
-        """What the ledger lacks; `leaving` are bookies that count as lost. MetadataError."""
+        """Copies that the ledger lacks; `leaving` are bookies that count as lost. MetadataError."""
         present = (await registered_bookies(self._client.store)).all.difference(leaving)
         findings = await self._probe.findings(ledger, present)
         return plan_repair(ledger.metadata, present, findings)
@@ -136,7 +136,7 @@ class LedgerRepair:
         return ledger
 
     async def _targets(self, ledger: RegisteredLedger, plan: FragmentPlan, refused: Collection[str]) -> dict[int, str]:
-        """By index. NotEnoughBookies when there is nobody for any of them.
+        """Target bookies by index. NotEnoughBookies when there is nobody for any of them.
 
         A bookie that is there and only lacks entries is given them itself where nobody else can take them.
         """

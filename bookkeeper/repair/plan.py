@@ -1,4 +1,4 @@
-"""What is to be done for one ledger: which copies are lacking, whether it must be closed first, what its metadata says then.
+"""Plan of one ledger's repair: copies that it lacks, whether it must be closed first, and its metadata afterwards.
 
 Pure. A bookie without a session is lost and not asked; of the others it counts what they answered.
 """

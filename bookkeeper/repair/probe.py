@@ -31,7 +31,7 @@ class Probe:
         self._turns = asyncio.Semaphore(PROBES_MAX)
 
     async def findings(self, ledger: RegisteredLedger, present: Collection[str]) -> Findings:
-        """What is wrong with the copies on bookies that are there."""
+        """Faults of the copies on bookies that are there."""
         copies = asked_copies(ledger.metadata, present)
         lacks = await together(*(self._ask(ledger, fragment, index) for fragment, index in copies))
         return {

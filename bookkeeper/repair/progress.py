@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RepairProgress:
-    """Of something that began with `ledgers_total` and goes on. Seconds."""
+    """Progress of a repair that began with `ledgers_total`. Seconds."""
 
     ledgers_total: int
     ledgers_left: int
@@ -17,7 +17,7 @@ class RepairProgress:
 
     @property
     def eta_seconds(self) -> float | None:
-        """At the pace so far; None while nothing is done yet."""
+        """Remaining time at the pace so far; None while nothing is done yet."""
         if not self.ledgers_left:
             return 0.0
         return self.elapsed_seconds * self.ledgers_left / self.ledgers_done if self.ledgers_done > 0 else None

@@ -24,7 +24,7 @@ READS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What was done; with `dry_run` what would have been."""
+    """Result of a recover; with `dry_run` the result that it would have."""
 
     repaired: tuple[int, ...]
     """Ledgers that named one of the bookies and do not any more."""
@@ -35,7 +35,7 @@ class Recovered:
 
 
 def _unheard(progress: RepairProgress) -> None:
-    """Nobody wants to know."""
+    """Ignore progress."""
 
 
 async def recover(

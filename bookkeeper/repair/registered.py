@@ -1,4 +1,4 @@
-"""Which bookies the cluster's metadata says are there, and their cookies. Owns no state."""
+"""Registered bookies in the cluster's metadata, and their cookies. Owns no state."""
 
 from dataclasses import dataclass
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RepairSettings:
-    """Of an auditor and a replication worker. Intervals of 0: never."""
+    """Settings of an auditor and a replication worker. Intervals of 0: never."""
 
     auto_recovery_daemon_enabled: bool = True
     """A bookie's process repairs ledgers too: an auditor and a replication worker run in it."""

@@ -73,7 +73,7 @@ class ReplicationWorker:
         self._in_hand = None
 
     def _put_back(self) -> None:
-        """What was in hand when the metadata failed."""
+        """Put back the ledger in hand when the metadata failed."""
         held, self._in_hand = self._in_hand, None
         if held is not None and not self._backlog.on_failed(held, asyncio.get_running_loop().time()):
             self._doubtful[held.ledger_id] = None

@@ -23,7 +23,7 @@ NO_PIECE = -1
 
 
 class Route(NamedTuple):
-    """To whom the parts of a ledger go, and in which seats they are. Those of ledgers with the same route are sent together."""
+    """Bookies that get the parts of a ledger, and their seats. Parts of ledgers with the same route are sent together."""
 
     master_key: bytes
     seats: tuple[int, ...]
@@ -31,7 +31,7 @@ class Route(NamedTuple):
 
 
 class CountedAdds(AddsRow):
-    """Of one ledger. What happens when something fails is for who derives from it."""
+    """Counted adds of one ledger. A subclass decides what happens after a failure."""
 
     __slots__ = ("_has_whole_runs", "_ledger_id", "_loop", "_tracker", "failure")
 
@@ -93,7 +93,7 @@ class CountedAdds(AddsRow):
         self._on_error(part.piece, seat, error)
 
     def is_in(self, seat: int) -> bool:
-        """Who sits there is still to store what is appended."""
+        """Whether the bookie in this seat is still to store appends."""
         return self.failure is None and self._tracker.index_of(seat) is not None
 
     def _confirm_counted(self) -> None:
@@ -118,7 +118,7 @@ class CountedAdds(AddsRow):
         self._outstanding_bytes -= part.size_bytes
 
     def _track_all(self) -> None:
-        """From now on the tracker knows of everything."""
+        """Hand all pending parts to the tracker."""
         self._counts = False
         self._tracker.on_counted(self.last_confirmed)
         for part in self._pending:

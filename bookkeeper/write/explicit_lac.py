@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class ExplicitLac:
-    """Of one writer: `appended` with each append, `stop` when it writes no more. Its task ends when everything was told, and
+    """Explicit last add confirmed of one writer: `appended` with each append, `stop` at its end. The task ends when all is told, and
     when `bookies` gives none."""
 
     def __init__(

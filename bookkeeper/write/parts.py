@@ -44,7 +44,7 @@ class PartsBuffer(Protocol):
 
     @property
     def header_bytes(self) -> int:
-        """So much of each entry is room for its header."""
+        """Number of bytes in each entry that are room for its header."""
 
 
 class Part(PartRow):
@@ -103,7 +103,7 @@ class Part(PartRow):
         return self.is_done
 
     def stored(self) -> None:
-        """Where its ids say. Tells the owner."""
+        """The part is stored where its ids say. Notifies the owner."""
         self.is_done = True
         self.owner.part_answered(self, None)
 
@@ -114,13 +114,13 @@ class Part(PartRow):
         self.stored()
 
     def set_exception(self, error: BaseException) -> None:
-        """Not stored, as far as is known."""
+        """The part is not stored, as far as is known."""
         self.error = error
         self.is_done = True
         self.owner.part_answered(self, error)
 
     def fail(self, loop: asyncio.AbstractEventLoop, error: BaseException) -> None:
-        """As `set_exception`, in the next turn, when futures tell of failures."""
+        """Fail as `set_exception` does, in the next turn, when futures report failures."""
         loop.call_soon(self.set_exception, error)
 
 

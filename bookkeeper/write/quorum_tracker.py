@@ -26,7 +26,7 @@ FATAL_CODES = frozenset({BookieCode.EFENCED, BookieCode.EUA})
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """How a ledger is spread. Entry e is on the bookies (e + i) mod ensemble size, i < write quorum."""
+    """Spread of a ledger over bookies. Entry e is on the bookies (e + i) mod ensemble size, i < write quorum."""
 
     ensemble_size: int
     write_quorum: int
@@ -46,7 +46,7 @@ class Quorum:
 
     @property
     def failures_max(self) -> int:
-        """So many bookies of a write set may fail without breaking the ack quorum."""
+        """Number of bookies of a write set that may fail without breaking the ack quorum."""
         return self.write_quorum - self.ack_quorum
 
 
@@ -69,7 +69,7 @@ class Changed:
 
 
 class Verdict(Enum):
-    """What a failure means."""
+    """Consequence of a failure."""
 
     BORNE = 1
     """Nothing is to be done."""
@@ -128,16 +128,16 @@ class QuorumTracker:
 
     @property
     def takes_more(self) -> bool:
-        """What is appended now can be confirmed without a change of the ensemble."""
+        """Whether an append now can be confirmed without a change of the ensemble."""
         return not self._leaving and self.failure is None
 
     @property
     def seats(self) -> Sequence[int]:
-        """By index in the ensemble."""
+        """Seats by index in the ensemble."""
         return self._everybody
 
     def index_of(self, seat: int) -> int | None:
-        """Where in the ensemble; None for a seat that was replaced."""
+        """Index in the ensemble; None for a seat that was replaced."""
         return self._indexes.get(seat)
 
     def on_append(self, first_entry_id: int, count: int) -> Sequence[Send]:
@@ -148,7 +148,7 @@ class QuorumTracker:
         return [self._add_piece(entry_id, 1, self._write_set(entry_id)) for entry_id in ids]
 
     def on_counted(self, last_confirmed: int) -> None:
-        """Of a tracker at rest: entries up to here were appended and confirmed without it."""
+        """Entries up to here were appended and confirmed without the tracker, which is at rest."""
         assert not self._pieces
         assert last_confirmed >= self.last_confirmed
         self.last_confirmed = last_confirmed
@@ -210,7 +210,7 @@ class QuorumTracker:
         return Changed(new, sends)
 
     def on_kept(self, seats: Iterable[int]) -> Verdict:
-        """Nobody can take these seats: they are kept as long as every piece can still be stored. May confirm, or end."""
+        """There is no bookie for these seats: they are kept as long as every piece can still be stored. May confirm, or end."""
         kept = {seat: code for seat in seats if (code := self._leaving.pop(seat, None)) is not None}
         self._kept |= dict.fromkeys(kept)
         if self.failure is None and kept and any(self._is_broken(piece) for piece in self._pieces.values()):
@@ -224,7 +224,7 @@ class QuorumTracker:
         self._kept.clear()
 
     def check_invariants(self) -> None:
-        """For tests."""
+        """Check the invariants, for tests and simulations."""
         assert sorted(self._pieces) == list(range(self._head, self._next))
         ends = [self._pieces[piece].last_entry_id for piece in range(self._head, self._next)]
         assert ends == sorted(set(ends))

@@ -34,10 +34,10 @@ LOOK_AGAIN_SECONDS_MAX = 60.0
 
 
 class Ensembles(Protocol):
-    """Where bookies come from, and where it is written down who has what."""
+    """Source of replacement bookies, and the record of each ensemble."""
 
     def with_replacements(self, first_entry_id: int, ensemble: tuple[str, ...], failed: Sequence[int]) -> tuple[str, ...]:
-        """For the entries from `first_entry_id` on: the ensemble with others at as many of the failed indexes as can be
+        """Ensemble for the entries from `first_entry_id` on, with others at as many of the failed indexes as can be
         had; the same one when there is nobody."""
 
     async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> None:
@@ -45,7 +45,7 @@ class Ensembles(Protocol):
         them."""
 
     def on_failed(self, bookie: str) -> None:
-        """It is to be replaced: one failure, however many adds were under way. Not for a refusal that is final."""
+        """A bookie is to be replaced: one failure, however many adds were under way. Not for a refusal that is final."""
 
 
 class ReplicatedAdds(CountedAdds):
@@ -97,7 +97,7 @@ class ReplicatedAdds(CountedAdds):
 
     @property
     def clients(self) -> Sequence[BookieClient]:
-        """Of the ensemble, in no order."""
+        """Clients of the ensemble, in no order."""
         return list(self._clients.values())
 
     def append(self, run: EntryRun) -> "asyncio.Future[EntryRun]":
@@ -145,7 +145,7 @@ class ReplicatedAdds(CountedAdds):
             raise self.failure
 
     def abandon(self) -> None:
-        """Nobody waits any more."""
+        """Abandon all adds: nobody waits any more."""
         self._is_finished = True
         self._stop_timer()
         if self._changing is not None:
@@ -209,7 +209,7 @@ class ReplicatedAdds(CountedAdds):
     # Changing the ensemble
 
     def _replace(self, error: BookieError) -> None:
-        """At once when there is nobody: a cluster that has no spare bookies shall not pause at each failure."""
+        """Replace bookies; at once when there is none: a cluster without spare bookies must not pause at each failure."""
         leaving = self._tracker.leaving
         if self._with_replacements(leaving) == self._ensemble:
             self._keep(leaving, error)
@@ -273,7 +273,7 @@ class ReplicatedAdds(CountedAdds):
         self._look_again_seconds = min(2 * self._look_again_seconds, LOOK_AGAIN_SECONDS_MAX)
 
     def _settle(self, error: BookieError) -> None:
-        """What the tracker decided about all that is pending."""
+        """Carry out the tracker's decision about all pending adds."""
         self._complete()
         if self._tracker.failure is not None:
             self._fail(error)

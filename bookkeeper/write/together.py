@@ -25,7 +25,7 @@ class Due(Protocol):
     """Somebody to whom a stored part has brought something."""
 
     def end_turn(self) -> None:
-        """At the end of the turn."""
+        """End the turn."""
 
 
 class Share(NamedTuple):

@@ -1,1 +1,1 @@
-"""Who may speak to a bookie, and in what: TLS on its port, and the authentication of its peers."""
+"""Security of a bookie's port: TLS, and the authentication of its peers."""

@@ -14,7 +14,7 @@ _ROLES = "0"
 
 
 def role_of(certificate: Mapping[str, Any]) -> str:
-    """Of a certificate as `ssl.SSLSocket.getpeercert` describes it; empty when it names none."""
+    """Role in a certificate as `ssl.SSLSocket.getpeercert` describes it; empty when it names none."""
     for (name, value), *_ in certificate.get("subject", ()):
         if name == "organizationalUnitName":
             parts = (_PART.match(part) for part in value.split(";"))

@@ -9,7 +9,7 @@ class Refused(Exception):
 
 
 class Exchange(Protocol):
-    """Of one connection. `plugin` is the name that both sides' messages carry."""
+    """Exchange on one connection. `plugin` is the name that both sides' messages carry."""
 
     plugin: str
 

@@ -16,14 +16,14 @@ EUA = BookieCode.EUA
 
 
 class Verdict(NamedTuple):
-    """What to say, and why to end the connection after that (empty: it goes on)."""
+    """Answer to the peer, and the reason to end the connection after it (empty: the connection goes on)."""
 
     answer: bytes = b""
     end: str = ""
 
 
 class Guard:
-    """Of one connection."""
+    """Guard of one connection."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -38,7 +38,7 @@ class Guard:
         return ""
 
     def judge(self, request: Request) -> Verdict:
-        """Of a request other than START_TLS, while the peer is not known."""
+        """Verdict on a request other than START_TLS, while the peer is not known."""
         operation, answers = request.operation, request.answers
         if isinstance(operation, Authenticate):
             return self._authenticate(operation, request)

@@ -13,7 +13,7 @@ log = logging.getLogger("bookie.server")
 
 
 class Security:
-    """Of one bookie. `tls`: None when peers cannot begin it."""
+    """Security of one bookie. `tls`: None when peers cannot begin TLS."""
 
     def __init__(self, settings: BookieSecuritySettings, now: Callable[[], float]) -> None:
         """BadTls, which names the setting whose file is wrong. `now`: seconds on a clock that does not go back."""
@@ -33,7 +33,7 @@ class Security:
             )
 
     def guard(self) -> Guard | None:
-        """For a new connection; None: everybody may do everything."""
+        """Guard for a new connection; None: everybody may do everything."""
         if self._settings.bookie_auth_provider_factory_class is None:
             return None
         return Guard(CertificateRoles(self._settings.authorized_roles))

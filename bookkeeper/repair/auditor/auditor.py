@@ -85,7 +85,7 @@ class Auditor:
         self._lost.on_named(await self._marking.named_bookies())
 
     async def _look(self) -> None:
-        """At who is there; and marks, when that is due."""
+        """Look at the bookies that are there, and mark when that is due."""
         self._changed.clear()
         loop, lost = asyncio.get_running_loop(), self._lost
         if self._delay_was_set:
@@ -107,13 +107,13 @@ class Auditor:
             lost.on_audited(present)
 
     async def _may_mark(self, present: frozenset[str]) -> bool:
-        """Not while nobody is there: nothing can be repaired, and it is more likely the metadata that is wrong."""
+        """Whether ledgers may be marked: not without any bookie, since then the metadata is more likely wrong."""
         if not present:
             _log.error(line("no bookie is registered: nothing is marked"))
         return bool(present) and await self._client.marks.is_enabled()
 
     async def _wait(self, *times: float | None) -> None:
-        """For a change, or for one of these times. What is due and may not be done waits for a change alone."""
+        """Wait for a change or for one of these times; work that is due but not allowed waits for a change alone."""
         now = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(min((at for at in times if at is not None and at > now), default=None)):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class LostBookies:
-    """Of one auditor. `delay_seconds` 0: nobody waits. Times in seconds."""
+    """Lost bookies of one auditor. `delay_seconds` 0: no wait. Times in seconds."""
 
     delay_seconds: float
     due_at: float | None = None

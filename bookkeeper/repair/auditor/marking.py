@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class Marking:
-    """Of one auditor. Each look ends with a MetadataError or LedgerError when it could not be whole."""
+    """Marking by one auditor. Each look ends with a MetadataError or LedgerError when it could not be whole."""
 
     def __init__(self, client: RepairClient, counters: RepairCounters) -> None:
         self._client, self._counters = client, counters
@@ -39,7 +39,7 @@ class Marking:
         return named
 
     async def lost_bookies(self, present: Collection[str]) -> int:
-        """How many ledgers were marked: those that name a bookie that is not present."""
+        """Mark ledgers that name a bookie that is not present; the number marked."""
         marked = 0
 
         async def look(ledger: RegisteredLedger) -> None:
@@ -55,7 +55,7 @@ class Marking:
         return marked
 
     async def all_copies(self) -> int:
-        """How many ledgers were marked: those of which a bookie that is there lacks what it should have. Bookies that are not
+        """Mark ledgers of which a present bookie lacks an entry; the number marked. Bookies that are not
         there have a delay of their own."""
         marked = 0
 
@@ -75,7 +75,7 @@ class Marking:
         return marked
 
     async def placement(self, writable: Collection[str]) -> int:
-        """How many ledgers have a segment whose copies share a rack though there are enough racks."""
+        """Number of ledgers with a segment whose copies share a rack though there are enough racks."""
         found = 0
         place_of = self._client.racks.place_of
         racks = {place_of(bookie) for bookie in writable}

@@ -14,13 +14,13 @@ _VOTE = re.compile(r"V_(-?\d+)")
 
 
 def winning_vote(names: Iterable[str]) -> str | None:
-    """Of the nodes in `auditorelection`, the one whose candidate is the auditor; None: there are no candidates."""
+    """Node in `auditorelection` whose candidate is the auditor; None: there are no candidates."""
     votes = [(int(match[1]), name) for name in names if (match := _VOTE.fullmatch(name)) is not None]
     return min(votes)[1] if votes else None
 
 
 async def elected_auditor(store: MetadataStore) -> str | None:
-    """Who it says it is; None: there is none. MetadataError."""
+    """Name of the elected auditor; None: there is none. MetadataError."""
     vote = winning_vote(await store.children(AUDITOR_ELECTION))
     found = None if vote is None else await store.get(f"{AUDITOR_ELECTION}/{vote}")
     if found is None:

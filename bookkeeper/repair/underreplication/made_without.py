@@ -30,7 +30,7 @@ def made_without(custom_metadata: Mapping[str, bytes]) -> tuple[str, ...]:
 
 
 class AwayBookies:
-    """Of one cluster."""
+    """Bookies of one cluster that were away."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -42,7 +42,7 @@ class AwayBookies:
         return sorted({*await self._store.children(COOKIES)} - {*registered})
 
     async def mark(self, ledger: RegisteredLedger) -> None:
-        """Nobody writes the ledger any more. What goes wrong is logged: the ledger is sound without."""
+        """Mark a ledger that nobody writes any more. A failure is logged: the ledger is sound without the mark."""
         names = made_without(ledger.metadata.custom_metadata)
         last = ledger.metadata.segments[-1]
         if not names or (ledger.metadata.last_entry_id < 0 and last.first_entry_id == 0):

@@ -96,7 +96,7 @@ class UnderreplicationStore:
         return None if found is None else _readable(found.value)
 
     async def ledger_ids(self, rng: Rng | None = None) -> AsyncIterator[int]:
-        """Of all that are marked, ascending; with `rng` in an order that differs from one worker to the next."""
+        """Ids of all marked ledgers, ascending; with `rng` in an order that differs from one worker to the next."""
         waiting = [LEDGERS]
         while waiting:
             path = waiting.pop()
@@ -117,7 +117,7 @@ class UnderreplicationStore:
         return frozenset(ledger_id for ledger_id in ids if ledger_id is not None)
 
     async def lock_owner(self, ledger_id: int) -> str | None:
-        """Who repairs the ledger, as its lock says; None: nobody."""
+        """Owner of the ledger's lock; None: nobody repairs it."""
         found = await self._store.get(lock_path(ledger_id))
         if found is None:
             return None
@@ -188,7 +188,7 @@ class UnderreplicationStore:
         return not await self._store.exists(DISABLED)
 
     async def disable(self) -> None:
-        """From now on nobody begins a repair, and nobody is said to be lost. Disabling twice is fine."""
+        """Disable repair: none begins, and no bookie counts as lost. Disabling twice is fine."""
         await self._create(DISABLED)
 
     async def enable(self) -> None:
@@ -217,7 +217,7 @@ class UnderreplicationStore:
         await self._store.put(LOST_BOOKIE_RECOVERY_DELAY, b"%d" % seconds)
 
     async def checked_all_at_ms(self) -> int | None:
-        """When the copies of all ledgers were looked at last; None: never, as far as anybody can tell."""
+        """Time of the last look at the copies of all ledgers; None: never, as far as is known."""
         found = await self._store.get(CHECK_ALL_LEDGERS_CTIME)
         try:
             return None if found is None else decode_checked_all(found.value)

@@ -71,7 +71,7 @@ def _name(ledger_id: int) -> str:
 
 
 def ledger_id_of(name: str) -> int | None:
-    """Of the last element of either path; None when it is not one."""
+    """Ledger id in the last element of either path; None when it is not one."""
     match = _NODE.fullmatch(name)
     return None if match is None else int(match[1])
 
