@@ -61,7 +61,8 @@ class ManagedLedgerFactory:
         )
         self._around = Surroundings(ledgers, store, settings, clock, self._cache)
         self._eviction: asyncio.TimerHandle | None = None
-        self._opened: dict[str, asyncio.Task[StoredManagedLedger]] = {}
+        self._opened: dict[str, asyncio.Task[StoredManagedLedger] | StoredManagedLedger] = {}
+        """By name; those that are being opened as tasks."""
         self._is_closed = False
 
     @property
@@ -109,10 +110,8 @@ class ManagedLedgerFactory:
                 yield cursor.name, CursorFacts(cursor.meters, cursor.hole_stats().ranges)
 
     def _if_open(self, name: str) -> StoredManagedLedger | None:
-        task = self._opened.get(name)
-        if task is None or not task.done() or task.cancelled() or task.exception() is not None:
-            return None
-        return task.result()
+        found = self._opened.get(name)
+        return found if isinstance(found, StoredManagedLedger) else None
 
     async def open(self, name: str, *, create: bool = True) -> ManagedLedger:
         while True:
@@ -122,9 +121,9 @@ class ManagedLedgerFactory:
             is_others = task is not None
             if task is None:
                 task = self._opened[name] = asyncio.get_running_loop().create_task(self._open(name, create))
-                task.add_done_callback(lambda done: self._forget_failed(name, done))
+                task.add_done_callback(lambda done: self._open_ended(name, done))
             try:
-                ledger = await asyncio.shield(task)
+                ledger = task if isinstance(task, StoredManagedLedger) else await asyncio.shield(task)
             except ManagedLedgerNotFound:
                 if create and is_others:
                     continue  # who asked first did not want it made
@@ -152,9 +151,13 @@ class ManagedLedgerFactory:
 
     # opening
 
-    def _forget_failed(self, name: str, task: "asyncio.Task[StoredManagedLedger]") -> None:
+    def _open_ended(self, name: str, task: "asyncio.Task[StoredManagedLedger]") -> None:
+        if self._opened.get(name) is not task:
+            return  # closed meanwhile
         if task.cancelled() or task.exception() is not None:
-            self._opened.pop(name, None)
+            del self._opened[name]
+        else:
+            self._opened[name] = task.result()
 
     def _forget(self, ledger: StoredManagedLedger) -> None:
         self._opened.pop(ledger.name, None)
@@ -278,9 +281,9 @@ class ManagedLedgerFactory:
         self._plan_eviction()
 
 
-async def _close_opened(opened: "asyncio.Task[StoredManagedLedger]") -> None:
+async def _close_opened(opened: "asyncio.Task[StoredManagedLedger] | StoredManagedLedger") -> None:
     try:
-        ledger = await opened
+        ledger = opened if isinstance(opened, StoredManagedLedger) else await opened
     except (ManagedLedgerError, asyncio.CancelledError):
         return  # it was never open, and who asked for it knows
     await ledger.close()

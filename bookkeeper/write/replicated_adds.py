@@ -24,6 +24,7 @@ from bookkeeper.write.counted_adds import CountedAdds, Route
 from bookkeeper.write.parts import AppendedRun, Part
 from bookkeeper.write.quorum_tracker import Quorum, Send, Verdict
 from ports.loop.promise import listen, promises
+from ports.loop.queue_on_demand import queued
 from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
 
@@ -87,7 +88,7 @@ class ReplicatedAdds(CountedAdds):
         self._promise = promises(self._loop)
         self._clients = {seat: self._client(name) for seat, name in enumerate(ensemble)}
         self.route = self._new_route()
-        self._waiting: deque[Part] = deque()
+        self._waiting: deque[Part] | None = None
         """Those of the pending ones that the tracker does not know yet."""
         self._look_again_at, self._look_again_seconds = 0.0, LOOK_AGAIN_SECONDS
         self._changing: asyncio.Task[None] | None = None
@@ -110,7 +111,7 @@ class ReplicatedAdds(CountedAdds):
             self._track_all()
         appended = AppendedRun(run, future, self._loop.time())
         self._pending.append(appended)
-        self._waiting.append(appended)
+        self._waiting = queued(self._waiting, appended)
         self._send_waiting()
         if self._quorum_timeout and self._late_timer is None:
             self._start_timer()
@@ -119,12 +120,11 @@ class ReplicatedAdds(CountedAdds):
     @property
     def is_full(self) -> bool:
         """No more shall be appended now."""
-        return len(self._waiting) >= WAITING_RUNS_MAX
+        return self._waiting is not None and len(self._waiting) >= WAITING_RUNS_MAX
 
     def _send_waiting(self) -> None:
-        waiting = self._waiting
-        while waiting and self.failure is None and self._has_room(waiting[0]):
-            appended = waiting.popleft()
+        while self._waiting and self.failure is None and self._has_room(self._waiting[0]):
+            appended = self._waiting.popleft()
             run = appended.run()
             self._outstanding_entries += appended.count
             self._outstanding_bytes += appended.size_bytes
@@ -317,7 +317,7 @@ class ReplicatedAdds(CountedAdds):
             self._track_all()
         if self.failure is None:
             self.failure = failure
-        self._waiting.clear()
+        self._waiting = None
         self._stop_timer()
         while self._pending:
             self._pending.popleft().fail(self._loop, type(failure)(*failure.args))

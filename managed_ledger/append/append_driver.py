@@ -22,6 +22,7 @@ from managed_ledger.errors import AppendRefused, ManagedLedgerError, ManagedLedg
 from ports.clock import Clock
 from ports.logs import line
 from ports.loop.promise import listen, promises
+from ports.loop.queue_on_demand import queued
 from wire.kernels.rows import AppenderRow
 from wire.run import EntryBatch, EntryRun
 
@@ -54,7 +55,7 @@ class Appender(AppenderRow):
     _meters: LedgerMeters
     _sequence: LedgerSequence
     _sent: "deque[Append | Part]"
-    _waiting: "deque[Append]"
+    _waiting: "deque[Append] | None"
 
     def __init__(
         self,
@@ -93,7 +94,8 @@ class Appender(AppenderRow):
         self._opened_at = 0.0
         self._entries_max, self._size_bytes_max = limits.entries_max, limits.size_bytes_max
         self._age_s_min, self._age_s_max = limits.age_s_min, NEVER if limits.age_s_max is None else limits.age_s_max
-        self._sent, self._waiting = deque(), deque()
+        self._sent = deque()
+        self._waiting = None
         self._waiting_bytes = 0
         self._heard: asyncio.Future[None] | None = None
         self._switching: asyncio.Task[None] | None = None
@@ -148,9 +150,9 @@ class Appender(AppenderRow):
             return
         self._failure = self._refusal = failure
         self._stop_timer()
-        unanswered = [*self._sent, *self._waiting]
+        unanswered = [*self._sent, *(self._waiting or ())]
         self._sent.clear()
-        self._waiting.clear()
+        self._waiting = None
         self._waiting_bytes = 0
         for append in unanswered:
             tell_failure(answered_by(append), failure)
@@ -250,7 +252,7 @@ class Appender(AppenderRow):
         return entries > 0 and self._limits.is_full(entries, writer.length_bytes, now - self._opened_at)
 
     def _wait(self, append: Append) -> None:
-        self._waiting.append(append)
+        self._waiting = queued(self._waiting, append)
         self._waiting_bytes += len(append.batch.buffer)
         if self._waiting_bytes > WAITING_BYTES_MAX:
             self.fail(ManagedLedgerError(f"{self._metadata.name}: too much waits for a new ledger"))
@@ -326,7 +328,7 @@ class Appender(AppenderRow):
         settlement = settle(ledger_id, span.entries, batches, reader.last_entry_id)
         for run in settlement.stored:
             self._stored(run)
-        self._waiting.extendleft(reversed(list(map(sent_again, settlement.again, self._sent))))
+        self._waiting = deque((*map(sent_again, settlement.again, self._sent), *(self._waiting or ())))
         self._sent.clear()
         self._waiting_bytes += sum(len(batch.buffer) for batch in settlement.again)
 
@@ -349,8 +351,8 @@ class Appender(AppenderRow):
             return
         if not self._refused():
             raise ManagedLedgerError(*refusal.args) from refusal
-        _log.warning(line("appends refused", managed_ledger=self._metadata.name, appends=len(self._waiting), error=refusal))
-        refused, self._waiting = self._waiting, deque()
+        refused, self._waiting = self._waiting or (), None
+        _log.warning(line("appends refused", managed_ledger=self._metadata.name, appends=len(refused), error=refusal))
         self._waiting_bytes = 0
         for append in refused:
             tell_failure(append.answer, refusal)
@@ -398,3 +400,5 @@ class Appender(AppenderRow):
             append = self._waiting.popleft()
             self._waiting_bytes -= len(append.batch.buffer)
             self._send(writer, append)
+        if not self._waiting:
+            self._waiting = None

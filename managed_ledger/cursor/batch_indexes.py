@@ -14,6 +14,8 @@ from wire.position import Position
 from .holes.bitmaps import WORD_MASK
 
 Words = tuple[int, ...]
+_NO_BATCHES: Any = SortedDict()
+"""Shared by all cursors without a batch that is acknowledged in part: one of their own takes two kilobytes."""
 
 
 class BatchIndexes:
@@ -22,7 +24,7 @@ class BatchIndexes:
     __slots__ = ("_unacknowledged",)
 
     def __init__(self) -> None:
-        self._unacknowledged: Any = SortedDict()
+        self._unacknowledged = _NO_BATCHES
 
     def __iter__(self) -> Iterator[Position]:
         return iter(self._unacknowledged)
@@ -55,11 +57,11 @@ class BatchIndexes:
             return True, True
         if left == known and not is_longer:
             return False, False
-        self._unacknowledged[position] = left
+        self._own()[position] = left
         return True, False
 
     def restore(self, position: Position, words: Sequence[int]) -> None:
-        self._unacknowledged[position] = to_bits(words)
+        self._own()[position] = to_bits(words)
 
     def remove(self, ledger_id: int, entry_ids: BitMap) -> None:
         """These entries are wholly acknowledged."""
@@ -75,6 +77,11 @@ class BatchIndexes:
     def remove_through(self, position: Position) -> None:
         if self._unacknowledged:
             self._discard(self._unacknowledged.irange(maximum=position))
+
+    def _own(self) -> Any:
+        if self._unacknowledged is _NO_BATCHES:
+            self._unacknowledged = SortedDict()
+        return self._unacknowledged
 
     def clear(self) -> None:
         self._unacknowledged.clear()

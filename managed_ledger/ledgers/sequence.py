@@ -6,11 +6,9 @@ Every entry also has an index: how many entries the managed ledger held before i
 indexes as they are, so that backlogs are subtractions. Ledger ids only grow; a ledger without entries is there only while open.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from typing import Any
-
-from sortedcontainers import SortedDict
+from itertools import zip_longest
 
 from wire.kernels.rows import SequenceRow, SpanRow
 from wire.position import Position
@@ -47,7 +45,7 @@ class LedgerSequence(SequenceRow):
     _last: LedgerSpan | None
 
     def __init__(self) -> None:
-        self._spans: Any = SortedDict()
+        self._spans: list[LedgerSpan] = []
         self._last = None
         self._confirmed_ledger, self._confirmed_entry = NOWHERE
         self._end_index = 0
@@ -81,14 +79,15 @@ class LedgerSequence(SequenceRow):
         return len(self._spans)
 
     def __iter__(self) -> Iterator[LedgerSpan]:
-        return iter(self._spans.values())
+        return iter(self._spans)
 
     def span(self, ledger_id: int) -> LedgerSpan | None:
         last = self._last
         if last is not None and last.ledger_id == ledger_id:
             return last
-        found: LedgerSpan | None = self._spans.get(ledger_id)
-        return found
+        place = bisect_left(self._spans, ledger_id, key=_ledger_id)
+        found = self._spans[place] if place < len(self._spans) else None
+        return found if found is not None and found.ledger_id == ledger_id else None
 
     def is_open_through(self, ledger_id: int, entry_id: int) -> bool:
         """Whether this ledger is being written to, and has that entry."""
@@ -97,12 +96,12 @@ class LedgerSequence(SequenceRow):
 
     def span_after(self, ledger_id: int) -> LedgerSpan | None:
         """The next ledger of a greater id."""
-        place = self._spans.bisect_right(ledger_id)
-        return self._at(place) if place < len(self._spans) else None
+        place = bisect_right(self._spans, ledger_id, key=_ledger_id)
+        return self._spans[place] if place < len(self._spans) else None
 
     def span_before(self, ledger_id: int) -> LedgerSpan | None:
-        place = self._spans.bisect_left(ledger_id)
-        return self._at(place - 1) if place else None
+        place = bisect_left(self._spans, ledger_id, key=_ledger_id)
+        return self._spans[place - 1] if place else None
 
     # changes
 
@@ -144,20 +143,22 @@ class LedgerSequence(SequenceRow):
         last.closed_at_ms = now_ms
         if last.entries:
             return None
-        del self._spans[last.ledger_id]
-        self._last = self._at(-1) if self._spans else None
+        self._spans.pop()
+        self._last = self._spans[-1] if self._spans else None
         return last.ledger_id
 
     def remove(self, ledger_ids: Iterable[int]) -> None:
         """Trim a prefix of closed ledgers."""
-        for ledger_id in sorted(ledger_ids):
-            first = self._first()
-            assert first.ledger_id == ledger_id, f"ledger {ledger_id} is not the first one"
-            assert not first.is_open, f"ledger {ledger_id} is open"
-            del self._spans[ledger_id]
-            self.size_bytes -= first.size_bytes
-            if first is self._last:
-                self._last = None
+        wanted = sorted(ledger_ids)
+        trimmed = self._spans[: len(wanted)]
+        for ledger_id, span in zip_longest(wanted, trimmed):
+            assert span is not None, f"ledger {ledger_id} is not there"
+            assert span.ledger_id == ledger_id, f"ledger {ledger_id} is not the first one"
+            assert not span.is_open, f"ledger {ledger_id} is open"
+        del self._spans[: len(wanted)]
+        self.size_bytes -= sum(span.size_bytes for span in trimmed)
+        if self._last in trimmed:
+            self._last = None
 
     # positions
 
@@ -214,8 +215,7 @@ class LedgerSequence(SequenceRow):
         """The position of the entry with that index."""
         if not self.first_index <= index < self._end_index:
             raise IndexError(f"no entry has index {index}")
-        spans = self._spans.values()
-        span: LedgerSpan = spans[bisect_right(spans, index, key=_first_index) - 1]
+        span = self._spans[bisect_right(self._spans, index, key=_first_index) - 1]
         return Position(span.ledger_id, index - span.first_index)
 
     def check_invariants(self) -> None:
@@ -233,14 +233,15 @@ class LedgerSequence(SequenceRow):
         assert last is None or (not last.is_open and last.ledger_id < ledger_id), f"ledger {ledger_id} is not the newest"
 
     def _add(self, span: LedgerSpan) -> None:
-        self._spans[span.ledger_id] = self._last = span
-
-    def _at(self, place: int) -> LedgerSpan:
-        found: LedgerSpan = self._spans.peekitem(place)[1]
-        return found
+        self._spans.append(span)
+        self._last = span
 
     def _first(self) -> LedgerSpan:
-        return self._at(0)
+        return self._spans[0]
+
+
+def _ledger_id(span: LedgerSpan) -> int:
+    return span.ledger_id
 
 
 def _first_index(span: LedgerSpan) -> int:

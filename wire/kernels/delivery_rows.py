@@ -59,7 +59,7 @@ class DriverRow(Row):
     on_unacked: Any
     targets: dict[Any, Any]
     _cursor: Any
-    _events: "deque[Any]"
+    _events: "deque[Any] | None"
     _held: Any
     _is_closed: bool
     _is_handling: bool

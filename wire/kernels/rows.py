@@ -234,7 +234,7 @@ class AppenderRow(Row):
     _sent: "deque[Any]"
     _sequence: Any
     _size_bytes_max: int
-    _waiting: "deque[Any]"
+    _waiting: "deque[Any] | None"
     _writer: Any
 
 
@@ -293,7 +293,7 @@ class ProducerRow(Row):
     _parts: int
     _parts_answered: Any
     _sink: Any
-    _unanswered: "deque[Any]"
+    _unanswered: "deque[Any] | None"
 
 
 class ReceiptsRow(Row):
@@ -316,4 +316,4 @@ class HandleRow(Row):
     _on_drained: Any
     _published: int
     _receipts: Any
-    _refused: "deque[Any]"
+    _refused: "deque[Any] | None"

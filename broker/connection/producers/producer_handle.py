@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+from ports.loop.queue_on_demand import queued
 from wire.kernels.rows import HandleRow
 from wire.kernels.sends import send_receipts
 from wire.run import EntryRun, SendMix, SendRun
@@ -37,7 +38,7 @@ class ProducerHandle(HandleRow):
 
     producer: Producer | None
     _receipts: Receipts
-    _refused: "deque[tuple[int, bytes]]"
+    _refused: "deque[tuple[int, bytes]] | None"
     _on_drained: Callable[[], None] | None
 
     def __init__(
@@ -66,7 +67,7 @@ class ProducerHandle(HandleRow):
         self._published = 0
         """Messages handed to the topic; `_done` of them are answered, not always in the runs in which they came."""
         self._done = 0
-        self._refused = deque()
+        self._refused = None
         """Errors that wait until that many messages are answered."""
         self._on_drained = None
 
@@ -121,7 +122,7 @@ class ProducerHandle(HandleRow):
         if self._done == self._published:
             self._link.answer(frames)
         else:
-            self._refused.append((self._published, frames))
+            self._refused = queued(self._refused, (self._published, frames))
 
     def drain(self, on_drained: Callable[[], None]) -> None:
         """Call it when everything published is answered."""

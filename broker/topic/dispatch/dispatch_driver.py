@@ -39,6 +39,7 @@ from broker.dispatchers.contract import (
 from broker.dispatchers.reading.replays import first_of
 from broker.errors import BrokerError
 from managed_ledger.contract import ManagedLedgerError
+from ports.loop.queue_on_demand import queued
 from wire.kernels.delivery_rows import DriverRow
 from wire.kernels.metadata import key_hashes, scan
 from wire.picked_runs import Picks
@@ -68,7 +69,7 @@ class DispatchDriver(DriverRow):
     on_unacked: Callable[[int], None] | None
     """Told how many messages are unacknowledged, where all subscriptions of the broker share a limit."""
     _cursor: ReadPlace
-    _events: "deque[Event]"
+    _events: "deque[Event] | None"
     _held: Read | None
     """Until the throttle has room for it."""
     _reading: "asyncio.Task[None] | None"
@@ -97,7 +98,7 @@ class DispatchDriver(DriverRow):
         self._failed = failed
         self._wall_ms = wall_ms
         self._loop = asyncio.get_running_loop()
-        self._events = deque()
+        self._events = None
         self._is_handling = False
         self._is_closed = False
         self._refusal: BrokerError | None = None
@@ -111,7 +112,7 @@ class DispatchDriver(DriverRow):
 
     def handle(self, event: Event) -> None:
         """Let the dispatcher decide and perform it, with everything that follows from it at once."""
-        self._events.append(event)
+        self._queue(event)
         if not self._is_handling and not self._is_closed:
             self._handle_all()
 
@@ -155,8 +156,12 @@ class DispatchDriver(DriverRow):
             raise
         finally:
             self._is_handling = False
+        self._events = None
         if self.on_unacked is not None and not self._is_closed:
             self.on_unacked(self.dispatcher.state().unacked_messages)
+
+    def _queue(self, event: Event) -> None:
+        self._events = queued(self._events, event)
 
     def now_ms(self) -> int:
         """A microsecond is added, so that a timer that fires on its time is not early by a rounding error."""
@@ -178,7 +183,7 @@ class DispatchDriver(DriverRow):
     def close(self) -> None:
         """Nothing is dispatched any more. Closing twice is fine."""
         self._is_closed = True
-        self._events.clear()
+        self._events = None
         self._ledger.keep_from(self, None)
         if self._reading is not None:
             self._reading.cancel()
@@ -211,13 +216,13 @@ class DispatchDriver(DriverRow):
 
     def _deliver(self, delivery: Deliver) -> None:
         if not self.targets[delivery.consumer].deliver(delivery):
-            self._events.append(WritabilityChanged(delivery.consumer, False))
+            self._queue(WritabilityChanged(delivery.consumer, False))
         if self._throttle is not None:
             self._throttle.delivered(delivery, self._loop.time())
 
     def _acknowledge_markers(self, ledger_id: int, entry_ids: BitMap) -> None:
         acknowledged = self._cursor.acknowledge_entries(ledger_id, entry_ids)
-        self._events.append(EntriesAcknowledged(ledger_id, acknowledged))
+        self._queue(EntriesAcknowledged(ledger_id, acknowledged))
 
     def _set_timer(self, at_ms: int) -> None:
         if self._timer is not None:
@@ -256,12 +261,12 @@ class DispatchDriver(DriverRow):
         self._keep_what_waits()
         position = self._place_of(read)
         if position > self._ledger.last_confirmed:
-            self._events.append(NothingToRead(read.read_id))
+            self._queue(NothingToRead(read.read_id))
             return
         answer = self._cached(read, position) if self._reads_at_once < READS_AT_ONCE_MAX else None
         if answer is not None:
             self._reads_at_once += 1
-            self._events.append(answer)
+            self._queue(answer)
             return
         self._reading = self._loop.create_task(self._read(read, position))
         self._reading.add_done_callback(self._read_ended)

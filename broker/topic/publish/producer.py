@@ -8,11 +8,12 @@ import asyncio
 from array import array
 from collections import deque
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import AppendRefused, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
 from ports.loop.promise import ignore, listen
+from ports.loop.queue_on_demand import queued
 from wire.kernels.rows import ProducerRow
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendMix, SendRun
 from wire.transactions import TxnId
@@ -63,13 +64,16 @@ class _Repeated:
 _CLOSED = _Refused(ServerError.SERVICE_NOT_READY, "The producer is closed")
 
 
+_Unanswered: TypeAlias = "deque[tuple[SendRun, asyncio.Future[EntryRun] | _Refused | _Repeated]]"
+
+
 class TopicProducer(ProducerRow):
     """A `broker.topic.contract.Producer`."""
 
     counters: PublishCounters
     _host: ProducerHost
     _sink: ProducerSink
-    _unanswered: "deque[tuple[SendRun, asyncio.Future[EntryRun] | _Refused | _Repeated]]"
+    _unanswered: "_Unanswered | None"
     _parts_answered: "asyncio.Future[EntryRun] | None"
 
     def __init__(self, host: ProducerHost, key: ProducerKey, request: ProducerRequest, sink: ProducerSink, now_ms: int) -> None:
@@ -93,7 +97,7 @@ class TopicProducer(ProducerRow):
         """Rates that keep its connection from being read."""
         self._is_broken = False
         """Nothing more is answered but by `send_failed`."""
-        self._unanswered = deque()
+        self._unanswered = None
         self._parts = 0
         """Parts under way. Nothing in `_unanswered` is answered before them, and none begins while something is there."""
         self._parts_answered = None
@@ -150,14 +154,14 @@ class TopicProducer(ProducerRow):
             self._drop(run)
         else:
             if not self._has_known_fate(error):
-                self._unanswered.append((run, _CLOSED))
+                self._unanswered = queued(self._unanswered, (run, _CLOSED))
             self._run_failed(run, error)
         if not self._parts:
             self._parts_ended()
 
     def _drop(self, run: SendRun) -> None:
         """The client hears nothing of it but that the producer has ended."""
-        self._unanswered.append((run, _CLOSED))
+        self._unanswered = queued(self._unanswered, (run, _CLOSED))
         if self.is_closed:
             self._fail_rest()
 
@@ -169,7 +173,7 @@ class TopicProducer(ProducerRow):
             self._answer()
 
     def _answer_in_turn(self, run: SendRun, outcome: _Refused | _Repeated) -> None:
-        self._unanswered.append((run, outcome))
+        self._unanswered = queued(self._unanswered, (run, outcome))
         if self._is_broken and self.is_closed:
             self._fail_rest()
         else:
@@ -195,7 +199,7 @@ class TopicProducer(ProducerRow):
         future = self._host.append(entries, run.txn_id)
         if piece is not None:
             self._host.deduplication.appended(self.name, piece, future)
-        self._unanswered.append((run, future))
+        self._unanswered = queued(self._unanswered, (run, future))
         listen(future, self._answer)
 
     def _refusal(self, run: SendRun) -> _Refused | None:
@@ -211,8 +215,7 @@ class TopicProducer(ProducerRow):
 
     def _answer(self, _done: object = None) -> None:
         """Answer from the oldest run on, up to the first whose fate is not known yet."""
-        unanswered = self._unanswered
-        while unanswered and not (self._is_broken or self._parts):
+        while (unanswered := self._unanswered) and not (self._is_broken or self._parts):
             run, outcome = unanswered[0]
             if isinstance(outcome, _Refused):
                 if self.is_held and not self.is_closed:
@@ -225,16 +228,18 @@ class TopicProducer(ProducerRow):
             elif not outcome.done():
                 return
             else:
-                self._answer_stored(run, outcome)
+                self._answer_stored(unanswered, run, outcome)
+        if not self._unanswered:
+            self._unanswered = None
 
-    def _answer_stored(self, run: SendRun, future: "asyncio.Future[EntryRun]") -> None:
+    def _answer_stored(self, unanswered: "_Unanswered", run: SendRun, future: "asyncio.Future[EntryRun]") -> None:
         error = asyncio.CancelledError() if future.cancelled() else future.exception()
         if error is None:
-            self._unanswered.popleft()
+            unanswered.popleft()
             self._sink.receipts(run, future.result())
             return
         if self._has_known_fate(error):
-            self._unanswered.popleft()
+            unanswered.popleft()
         self._run_failed(run, error)
 
     def _has_known_fate(self, error: BaseException) -> bool:
@@ -281,7 +286,7 @@ class TopicProducer(ProducerRow):
 
     def last_append(self) -> "asyncio.Future[EntryRun] | None":
         """Done when the youngest run that is on its way to the log is answered."""
-        last = next((outcome for _, outcome in reversed(self._unanswered) if isinstance(outcome, asyncio.Future)), None)
+        last = next((outcome for _, outcome in reversed(self._unanswered or ()) if isinstance(outcome, asyncio.Future)), None)
         if last is None and self._parts:
             if self._parts_answered is None:
                 self._parts_answered = asyncio.get_running_loop().create_future()

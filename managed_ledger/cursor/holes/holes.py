@@ -17,6 +17,8 @@ from ..state import StoredSegment
 from .bitmaps import range_count, run_end
 from .segments import HolePages
 
+_NO_LEDGERS: Any = SortedDict()
+"""Shared by all cursors without holes, which are most: one of their own takes two kilobytes."""
 NONE = BitMap()
 """Shared by all who ask for a ledger without holes; nobody may change it."""
 
@@ -29,7 +31,7 @@ class Holes(HolesRow):
     pages: HolePages | None
 
     def __init__(self) -> None:
-        self._by_ledger: Any = SortedDict()
+        self._by_ledger = _NO_LEDGERS
         self.count = 0
         self.pages = None
 
@@ -51,7 +53,7 @@ class Holes(HolesRow):
         if known is None:
             if not entry_ids:
                 return entry_ids
-            self._by_ledger[ledger_id] = entry_ids.copy()
+            self._own()[ledger_id] = entry_ids.copy()
             fresh = entry_ids
         else:
             fresh = entry_ids - known
@@ -65,7 +67,7 @@ class Holes(HolesRow):
         """Whether it was not in it; only while all of them are in memory."""
         known = self._by_ledger.get(ledger_id)
         if known is None:
-            self._by_ledger[ledger_id] = BitMap((entry_id,))
+            self._own()[ledger_id] = BitMap((entry_id,))
         elif entry_id in known:
             return False
         else:
@@ -117,6 +119,11 @@ class Holes(HolesRow):
             if not known:
                 del self._by_ledger[ledger_id]
 
+    def _own(self) -> Any:
+        if self._by_ledger is _NO_LEDGERS:
+            self._by_ledger = SortedDict()
+        return self._by_ledger
+
     def clear(self) -> None:
         self._by_ledger.clear()
         self.count = 0
@@ -126,7 +133,7 @@ class Holes(HolesRow):
 
     def restore_segments(self, stored: Sequence[StoredSegment]) -> None:
         """They are on disk, nothing is in memory."""
-        self.pages = HolePages(self._by_ledger, stored)
+        self.pages = HolePages(self._own(), stored)
         self.count = sum(segment.count for segment in stored)
 
     @property
@@ -141,7 +148,7 @@ class Holes(HolesRow):
     def begin_pages(self) -> HolePages:
         """From now on there are segments; none is stored yet."""
         if self.pages is None:
-            self.pages = HolePages(self._by_ledger)
+            self.pages = HolePages(self._own())
         return self.pages
 
     def end_pages(self, pages: HolePages) -> None:
