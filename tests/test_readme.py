@@ -74,9 +74,10 @@ def test_every_command_is_one_that_there_is() -> None:
 
 
 def test_every_figure_names_a_benchmark_that_there_is() -> None:
-    named = re.findall(r"python -m (benchmarks\.\w+)", README)
+    named = re.findall(r"python -m (benchmarks(?:\.\w+)+)", README)
     assert len(named) == 3
-    assert [each for each in named if not (ROOT / f"{each.replace('.', '/')}.py").is_file()] == []
+    places = [(ROOT / f"{each.replace('.', '/')}{end}") for each in named for end in (".py", "/__main__.py")]
+    assert len([place for place in places if place.is_file()]) == len(named), named
 
 
 def test_every_cell_of_the_comparison_has_a_source_and_every_source_is_used() -> None:

@@ -1,4 +1,4 @@
-"""ClusterSettings: of which cluster a broker is a member. Keys are Apache's."""
+"""ClusterSettings: metadata stores of a broker's cluster. Keys are Apache's."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""ServerSettings: where a server listens, and under which address it is known. Keys are Apache's."""
+"""ServerSettings: addresses that a server listens on, and those under which it is known. Keys are Apache's."""
 
 from dataclasses import dataclass
 

@@ -4,8 +4,8 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulation.world.logs import logged_to
 from simulation.world.loop import SimLoop
+from simulation.world.trace import logged_to
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ Two runs of one seed must yield the same lines; the hash says so without keeping
 """
 
 import hashlib
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -54,3 +56,29 @@ class Trace:
     @property
     def hash(self) -> str:
         return self._hash.hexdigest()
+
+
+class TraceHandler(logging.Handler):
+    """Writes each record as one line of the trace."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self._trace = trace
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = "" if record.exc_info is None or record.exc_info[1] is None else f" {record.exc_info[1]!r}"
+        self._trace.record("log", f"{record.levelname} {record.name}: {record.getMessage()}{error}".replace("\n", " | "))
+
+
+@contextmanager
+def logged_to(trace: Trace) -> Iterator[None]:
+    """Sends all logging to the trace and nowhere else, so that a failing seed can be read and replays compare the lines too."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers[:] = [TraceHandler(trace)]
+    root.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
