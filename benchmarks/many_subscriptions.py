@@ -39,7 +39,7 @@ LISTING_TIMES = 3
 SETTLE_SECONDS = 3.0
 """After a round, before memory is looked at."""
 
-Told = dict[str, Any]
+Row = dict[str, Any]
 
 
 class Publisher:
@@ -49,7 +49,7 @@ class Publisher:
         self._ready = ready
 
     @contextmanager
-    def during(self, told: Told, part: str) -> Iterator[WebClient]:
+    def during(self, row: Row, part: str) -> Iterator[WebClient]:
         command = [sys.executable, "-m", "benchmarks.cluster.one_at_a_time", self._ready.broker_url, QUIET, str(RATE)]
         with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdin is not None
@@ -63,7 +63,7 @@ class Publisher:
                 seconds = time.perf_counter() - began
                 process.stdin.close()
                 waited = json.loads(process.stdout.read())
-            told[part] = {"seconds": round(seconds, 2)} | {name: waited[name] for name in ("count", "p99", "worst")}
+            row[part] = {"seconds": round(seconds, 2)} | {name: waited[name] for name in ("count", "p99", "worst")}
 
 
 def asked(client: RawClient, commands: Iterable[BaseCommand], answer: int) -> None:
@@ -216,18 +216,18 @@ def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...]) -> No
         ready = server.start()
         try:
             publisher = Publisher(ready)
-            told: Told = {"what": kind, "count": count, "rss_mb": round(process_use(ready.pid).resident_mb)}
-            with publisher.during(told, "quiet"):
+            row: Row = {"what": kind, "count": count, "rss_mb": round(process_use(ready.pid).resident_mb)}
+            with publisher.during(row, "quiet"):
                 time.sleep(SETTLE_SECONDS)
-            print(json.dumps(told), flush=True)
+            print(json.dumps(row), flush=True)
             for number in range(rounds):
-                told = {"round": number + 1}
-                KINDS[kind](ready, count, partial(publisher.during, told))
-                told["rss_at_end_mb"] = round(process_use(ready.pid).resident_mb)
-                with publisher.during(told, "after"):
+                row = {"round": number + 1}
+                KINDS[kind](ready, count, partial(publisher.during, row))
+                row["rss_at_end_mb"] = round(process_use(ready.pid).resident_mb)
+                with publisher.during(row, "after"):
                     time.sleep(SETTLE_SECONDS)
-                told["rss_mb"] = round(process_use(ready.pid).resident_mb)
-                print(json.dumps(told), flush=True)
+                row["rss_mb"] = round(process_use(ready.pid).resident_mb)
+                print(json.dumps(row), flush=True)
         finally:
             server.stop()
 

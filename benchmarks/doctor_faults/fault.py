@@ -63,7 +63,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class DoctorAnswer:
     """Answer of the doctor: its findings by check, and its exit code."""
 
     findings: Mapping[str, Mapping[str, str]]
@@ -91,7 +91,7 @@ class Outcome:
         return self.is_named and self.is_remedy_right
 
 
-def told_by_doctor(injected: Injected, scratch: Path) -> Told:
+def doctor_answer(injected: Injected, scratch: Path) -> DoctorAnswer:
     """The real command. Credentials and addresses of this machine's client.conf are kept out of it."""
     client = scratch / "client.conf"
     if not client.exists():
@@ -103,10 +103,10 @@ def told_by_doctor(injected: Injected, scratch: Path) -> Told:
     if done.returncode not in (0, 1):
         raise AssertionError(f"exit code {done.returncode}: {done.stderr[-2000:]}")
     document: Mapping[str, Any] = json.loads(done.stdout)
-    return Told({each["id"]: each for each in document["checks"]}, done.returncode)
+    return DoctorAnswer({each["id"]: each for each in document["checks"]}, done.returncode)
 
 
-def judged(fault: Fault, injected: Injected, told: Told) -> Outcome:
+def judged(fault: Fault, injected: Injected, told: DoctorAnswer) -> Outcome:
     """Pure."""
     fails = any(each["level"] == FAIL for each in told.findings.values())
     is_code_right = told.exit_code == int(fails)
@@ -129,7 +129,7 @@ def outcomes(faults: Sequence[Fault], scratch: Path, tell: Callable[[Outcome], N
         own.mkdir(parents=True)
         try:
             with fault.inject(own) as injected:
-                outcome = judged(fault, injected, told_by_doctor(injected, own))
+                outcome = judged(fault, injected, doctor_answer(injected, own))
         except Exception as error:  # noqa: BLE001 - any: the other faults are injected all the same, and this one counts as not named
             outcome = Outcome(fault, error=f"{type(error).__name__}: {str(error)[:300]}")
         tell(outcome)

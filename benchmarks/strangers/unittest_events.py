@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 
-class Told(unittest.TestResult):
+class WrittenResult(unittest.TestResult):
     """Results of unittest, written as they come. A part of a test (subTest) that failed is the test's failure."""
 
     def __init__(self, events: TextIO) -> None:
@@ -83,7 +83,7 @@ def main(events: str, module: str, pattern: str = "") -> None:
     every = tests_of(unittest.defaultTestLoader.loadTestsFromName(module))
     chosen = [each for each in every if re.search(pattern, each.id())]
     with Path(events).open("w") as out:
-        told = Told(out)
+        told = WrittenResult(out)
         told.write("listed", tests=[each.id() for each in chosen])
         unittest.TestSuite(chosen).run(told)
 

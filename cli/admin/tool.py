@@ -45,7 +45,7 @@ _CONFIGURED = {
 }
 
 
-class Told(Exception):
+class Finished(Exception):
     """The end of the tool: a text for stdout (code 0) or stderr."""
 
     def __init__(self, text: str, code: int) -> None:
@@ -66,11 +66,11 @@ def main(words: Sequence[str]) -> int:
     try:
         call = understood(words)
         return _run(call, _configuration(call.own))
-    except Told as told:
-        print(told, file=sys.stdout if told.code == 0 else sys.stderr)
-        return told.code
+    except Finished as end:
+        print(end, file=sys.stdout if end.code == 0 else sys.stderr)
+        return end.code
     except (ConfigurationError, OSError) as error:
-        if isinstance(error, BrokenPipeError):  # whoever reads it has had enough
+        if isinstance(error, BrokenPipeError):  # the reader has closed the pipe
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         print(f"pulsar-admin: {error}", file=sys.stderr)
@@ -78,22 +78,22 @@ def main(words: Sequence[str]) -> int:
 
 
 def understood(words: Sequence[str]) -> _Call:
-    """The call; Told for help, versions and wrong usage."""
+    """The call; Finished for help, versions and wrong usage."""
     count = _own_words(words)
     try:
         own = parse((), OWN_OPTIONS, words[:count])
     except WrongUsage as error:
-        raise Told(f"{error}\n{tool_usage(OWN_OPTIONS)}", 1) from None
+        raise Finished(f"{error}\n{tool_usage(OWN_OPTIONS)}", 1) from None
     _help_or_version(own, tool_usage(OWN_OPTIONS))
     if count == len(words):
-        raise Told(f"Missing required subcommand\n{tool_usage(OWN_OPTIONS)}", 1)
+        raise Finished(f"Missing required subcommand\n{tool_usage(OWN_OPTIONS)}", 1)
     name = words[count]
     if name in NOT_OFFERED:
-        raise Told(f"{name}: not offered here: {NOT_OFFERED[name]}", 1)
+        raise Finished(f"{name}: not offered here: {NOT_OFFERED[name]}", 1)
     group = GROUPS.get(name)
     if group is None:
         near = did_you_mean(name, (each for each, about in GROUPS.items() if not about.hidden))
-        raise Told(f"Unmatched argument at index {count}: '{name}'.{near}\n{tool_usage(OWN_OPTIONS)}", 1)
+        raise Finished(f"Unmatched argument at index {count}: '{name}'.{near}\n{tool_usage(OWN_OPTIONS)}", 1)
     return _in_group(own, group, words, count + 1)
 
 
@@ -112,12 +112,12 @@ def _in_group(own: Mapping[str, Any], group: Group, words: Sequence[str], at: in
         commands |= dict.fromkeys((command.name, *command.aliases), command)
     usage = group_usage(group, commands)
     if at == len(words):
-        raise Told(f"Missing required subcommand\n{usage}", 1)
+        raise Finished(f"Missing required subcommand\n{usage}", 1)
     if words[at] in HELP.names or words[at] in VERSION_OPTION.names:
         _help_or_version({"help": words[at] in HELP.names, "version": True}, usage)
     command = commands.get(words[at])
     if command is None:
-        raise Told(f"Unmatched argument at index {at}: '{words[at]}'.{did_you_mean(words[at], commands)}\n{usage}", 1)
+        raise Finished(f"Unmatched argument at index {at}: '{words[at]}'.{did_you_mean(words[at], commands)}\n{usage}", 1)
     return _Call(own, command, _values(group, command, words[at + 1 :], at + 1))
 
 
@@ -139,16 +139,16 @@ def _values(group: Group, command: Command, words: Sequence[str], at: int) -> di
             raise WrongUsage(f"{' and '.join(command.together)} must be provided together.")
         return values
     except WrongUsage as error:
-        raise Told(f"{error}\n{usage}", 1) from None
+        raise Finished(f"{error}\n{usage}", 1) from None
 
 
 def _help_or_version(given: Mapping[str, Any], usage: str) -> None:
     if given.get("help"):
-        raise Told(usage, 0)
+        raise Finished(usage, 0)
     if given.get("version"):
         from cli.version import version_text
 
-        raise Told(version_text("pulsar-admin"), 0)
+        raise Finished(version_text("pulsar-admin"), 0)
 
 
 def _configuration(own: Mapping[str, Any]) -> ClientConfiguration:

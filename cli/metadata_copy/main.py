@@ -79,7 +79,7 @@ def _import(file: Path, servers: str, directory: Path | None) -> None:
         nodes |= _cookie(bookie, nodes.get(INSTANCE_ID, b"").decode())
     count = asyncio.run(_write(servers, MetadataCopy(nodes, copy.counters, bookie)))
     print(f"{count} nodes written, {len(nodes) - count} were there")
-    _say_what_is_next(servers, bookie, sorted(nodes))
+    _print_next_steps(servers, bookie, sorted(nodes))
 
 
 def _read(file: Path) -> MetadataCopy:
@@ -101,7 +101,7 @@ def _cookie(bookie: BookieOfCopy, instance_id: str) -> dict[str, bytes]:
     return {f"{ROOT}/cookies": b"", f"{ROOT}/cookies/{bookie.bookie_id}": encode_cookie(identity)}
 
 
-def _say_what_is_next(servers: str, bookie: BookieOfCopy | None, paths: list[str]) -> None:
+def _print_next_steps(servers: str, bookie: BookieOfCopy | None, paths: list[str]) -> None:
     prefix = "/admin/clusters/"
     clusters = [path.removeprefix(prefix) for path in paths if path.startswith(prefix) and path != f"{prefix}global"]
     if bookie is not None:

@@ -29,7 +29,7 @@ from wire.transactions import TxnId
 
 PAYLOAD = bytes(1024)
 WAIT_SECONDS = 0.5
-Told = Callable[[float], None]
+OnDone = Callable[[float], None]
 """Called with milliseconds."""
 
 
@@ -51,13 +51,13 @@ class SendingMember:
     def close(self) -> None:
         self._connection.close()
 
-    def send(self, txn: TxnId | None, messages: int, told: Told) -> None:
+    def send(self, txn: TxnId | None, messages: int, on_done: OnDone) -> None:
         """All of them at once; returns when all are acknowledged."""
         sent = deque(self._send(txn) for _ in range(messages))
         while sent:
             command = self._connection.next().command
             if command.type == BaseCommand.SEND_RECEIPT:
-                told((time.monotonic() - sent.popleft()) * 1000)
+                on_done((time.monotonic() - sent.popleft()) * 1000)
             elif command.type == BaseCommand.CLOSE_PRODUCER:
                 raise Lost(f"{self.topic}: the broker closed the producer: its topic moves, or was unloaded")
             elif command.type in (BaseCommand.SEND_ERROR, BaseCommand.ERROR):
@@ -106,7 +106,7 @@ class TakingMember:
                 self._connection.waiting.append(self._connection.next())
         return True
 
-    def take(self, txn: TxnId | None, messages: int, is_over: Callable[[], bool], told: Told) -> int:
+    def take(self, txn: TxnId | None, messages: int, is_over: Callable[[], bool], on_done: OnDone) -> int:
         """Receives so many, or fewer when it is over before, and acknowledges each entry. How many it were."""
         count = 0
         while count < messages and self.wait(is_over):
@@ -117,14 +117,14 @@ class TakingMember:
                 continue
             metadata = message_metadata(split_section(received.section))
             count += metadata.num_messages_in_batch if metadata.HasField("num_messages_in_batch") else 1
-            self._acknowledge(txn, received.command.message.message_id, told)
+            self._acknowledge(txn, received.command.message.message_id, on_done)
         self._taken += count
         if self._taken * 2 >= self._queue:
             self._flow(self._taken)
             self._taken = 0
         return count
 
-    def _acknowledge(self, txn: TxnId | None, place: MessageIdData, told: Told) -> None:
+    def _acknowledge(self, txn: TxnId | None, place: MessageIdData, on_done: OnDone) -> None:
         began = time.monotonic()
         ack = CommandAck(consumer_id=CONSUMER_ID, ack_type=CommandAck.Individual, request_id=self._connection.request_id())
         ack.message_id.add(ledger_id=place.ledger_id & MASK, entry_id=place.entry_id & MASK)
@@ -133,7 +133,7 @@ class TakingMember:
         answer = self._connection.ask(BaseCommand(type=BaseCommand.ACK, ack=ack), BaseCommand.ACK_RESPONSE).ack_response
         if answer.HasField("error"):
             raise RefusedByBroker(f"{self.place[0]}: acknowledging is refused: {answer.message}", answer.error)
-        told((time.monotonic() - began) * 1000)
+        on_done((time.monotonic() - began) * 1000)
 
     def _flow(self, permits: int) -> None:
         flow = CommandFlow(consumer_id=CONSUMER_ID, message_permits=permits)

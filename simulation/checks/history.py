@@ -173,7 +173,7 @@ class SeekRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class LastMessageTold:
+class LastMessageReported:
     """GET_LAST_MESSAGE_ID_RESPONSE."""
 
     at: float
@@ -183,7 +183,7 @@ class LastMessageTold:
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveTold:
+class ActiveNotified:
     """ACTIVE_CONSUMER_CHANGE."""
 
     at: float
@@ -243,8 +243,8 @@ ConsumerEvent: TypeAlias = (
     | SeekAsked
     | SeekDone
     | SeekRefused
-    | LastMessageTold
-    | ActiveTold
+    | LastMessageReported
+    | ActiveNotified
 )
 """What concerns one consumer's session."""
 

@@ -13,10 +13,10 @@ from broker.topic.contract import SubscriptionType
 from simulation.checks.history import (
     AckAnswered,
     AckSent,
-    ActiveTold,
+    ActiveNotified,
     Delivered,
     DrainStarted,
-    LastMessageTold,
+    LastMessageReported,
     Message,
     MessageId,
     Nacked,
@@ -258,7 +258,7 @@ class SubscriptionModel:
             if self.states[where].settled is None:
                 self.states[where].may_come_again = self.states[where].nacked = True
 
-    def on_active_told(self, event: ActiveTold) -> None:
+    def on_active_notified(self, event: ActiveNotified) -> None:
         self.sessions[event.session].is_active = event.is_active
 
     def on_seek_asked(self, event: SeekAsked) -> None:
@@ -291,7 +291,7 @@ class SubscriptionModel:
         if self._seek is not None and self._seek.session == event.session:
             self._seek = None
 
-    def on_last_message(self, event: LastMessageTold) -> None:
+    def on_last_message(self, event: LastMessageReported) -> None:
         if event.mark_delete is None:
             return
         is_somewhere = event.last.entry_id >= 0 and event.mark_delete.entry_id >= 0  # else it is a place before a ledger

@@ -11,9 +11,9 @@ from broker.topic.contract import SubscriptionType
 from simulation.checks.history import (
     AckAnswered,
     AckSent,
-    ActiveTold,
+    ActiveNotified,
     Delivered,
-    LastMessageTold,
+    LastMessageReported,
     MessageId,
     Nacked,
     SeekAsked,
@@ -208,7 +208,7 @@ class SimConsumer:
     def _on_active(self, is_active: bool) -> None:
         """Handles a notification that may come together with the answer to SUBSCRIBE, before its waiter runs."""
         if self._is_open:
-            self._recorder.record(ActiveTold(self._recorder.clock(), self._session, is_active))
+            self._recorder.record(ActiveNotified(self._recorder.clock(), self._session, is_active))
         else:
             self._told_early.append(is_active)
 
@@ -368,7 +368,7 @@ class SimConsumer:
         if self._has_drained():
             self.drained.set()
         if self._is_open:
-            self._recorder.record(LastMessageTold(self._recorder.clock(), session, self.last_position, self.mark_delete))
+            self._recorder.record(LastMessageReported(self._recorder.clock(), session, self.last_position, self.mark_delete))
 
     async def _seek(self, connection: Connection) -> None:
         number, session = connection.next_id(), self._session

@@ -73,7 +73,7 @@ class ClusterFaults:
             Kind.PART_FROM_METADATA: self._part_from_metadata,
             Kind.METADATA_DOWN: self._take_metadata_down,
             Kind.EXPIRE: self._expire,
-            Kind.EXPIRE_UNTOLD: self._expire_untold,
+            Kind.EXPIRE_UNTOLD: self._expire_unnoticed,
             Kind.VISIT: lambda _: self._visit(),
             Kind.UNLOAD: lambda _: self._ask(_unload),
             Kind.SPLIT: lambda _: self._ask(_split),
@@ -196,7 +196,7 @@ class ClusterFaults:
         if ids:
             self._zookeeper.expire(self._rng.choice(ids))
 
-    def _expire_untold(self, seconds: float) -> None:
+    def _expire_unnoticed(self, seconds: float) -> None:
         """Expires a session; for so long the broker believes that it owns its topics, and others may take them."""
         broker = self._broker()
         self._zookeeper.expire(broker.session_id)

@@ -177,11 +177,11 @@ def _close(world: World, number: int, recoverer: Recoverer, last_entry_id: int, 
     assert recoverer.known is not None
     end = RecoveredEnd(last_entry_id, length_bytes, ())
     world, stored = world.updated(recoverer.known, lambda metadata: ledger_recovery.closed_at(metadata, end))
-    _check_told(world, stored)
+    _check_answer(world, stored)
     return _with(world, number, OVER)
 
 
-def _check_told(world: World, told: Stored) -> None:
+def _check_answer(world: World, told: Stored) -> None:
     metadata, told_metadata = world.stored.metadata, told.metadata
     if metadata.state != LedgerState.CLOSED or metadata.last_entry_id != told_metadata.last_entry_id:
         raise Violation(f"a recoverer was told the end {told_metadata.last_entry_id}; the metadata: {metadata.last_entry_id}")

@@ -20,7 +20,7 @@ async def bookie_format(shell: Shell, given: Given) -> int:
     directories = _directories(shell)
     with _alone_in(directories):
         used = [directory for directory in directories if _names_in(directory)]
-        _check_whose(used)
+        _check_owner(used)
         if used:
             question = f"Are you sure to format Bookie data: {', '.join(map(str, used))}..?"
             if not (given.has("f") if given.has("n") else shell.confirm(question)):
@@ -65,7 +65,7 @@ def _names_in(directory: Path) -> list[str]:
     return sorted(os.listdir(directory)) if directory.exists() else []
 
 
-def _check_whose(directories: Sequence[Path]) -> None:
+def _check_owner(directories: Sequence[Path]) -> None:
     """CommandFailed for one that no bookie has stamped: a wrong path in a configuration must not cost anything."""
     for directory in directories:
         stamps = [directory / VERSION_FILE, *directory.glob(f"[0-9]*/{VERSION_FILE}")]

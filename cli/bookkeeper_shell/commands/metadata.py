@@ -40,13 +40,13 @@ async def nuke_existing_cluster(shell: Shell, given: Given) -> int:
             instance_id = await Cluster(store).instance_id()
             if given.text("i") != instance_id:
                 raise CommandFailed(f"Provided InstanceId : {given.text('i')} is not matching with {instance_id}")
-        await _check_nobody_runs(store)
+        await _check_none_runs(store)
         await remove_tree(store, ROOT)
     shell.say(f"Successfully nuked existing cluster, ledger root path: {ROOT}")
     return 0
 
 
-async def _check_nobody_runs(store: MetadataStore) -> None:
+async def _check_none_runs(store: MetadataStore) -> None:
     running = (await registered_bookies(store)).all
     if running:
         raise CommandFailed(
@@ -59,7 +59,7 @@ async def meta_format(shell: Shell, given: Given) -> int:
     of the old instance is refused from then on, until it was formatted too."""
     async with shell.metadata() as store:
         if await store.exists(ROOT):
-            await _check_nobody_runs(store)
+            await _check_none_runs(store)
             question = "Ledger root already exists. Are you sure to format bookkeeper metadata? This may cause data loss."
             if not (given.has("f") if given.has("n") else shell.confirm(question)):
                 raise CommandFailed(f"{ROOT} exists and stays as it is" + (": -n formats it with -f only" * given.has("n")))

@@ -14,7 +14,7 @@ import pytest
 
 from cli.admin.http import Answer, Refused
 from cli.admin.request import Request
-from cli.admin.tool import Told, perform, understood
+from cli.admin.tool import Finished, perform, understood
 
 RECORDINGS = Path(__file__).parents[1] / "apache" / "recordings.jsonl"
 
@@ -79,8 +79,8 @@ def test_every_recorded_command_asks_and_prints_the_same(capsys: pytest.CaptureF
         try:
             code = perform(understood(recording["argv"]), server, lines.append)
             stdout = "".join(f"{line}\n" for line in lines)
-        except Told as told:
-            code, stdout = told.code, ""
+        except Finished as end:
+            code, stdout = end.code, ""
         stderr = capsys.readouterr().err
         same = code == recording["code"] and printed(stdout) == printed(recording["stdout"]) and not server.unexpected
         if not same or (recording["reason"].strip() and recording["reason"].strip() not in stderr):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.doctor_faults import configurations, credentials, directories, servers
-from benchmarks.doctor_faults.fault import FAIL, WARN, Fault, Injected, Outcome, Told, judged, outcomes
+from benchmarks.doctor_faults.fault import FAIL, WARN, DoctorAnswer, Fault, Injected, Outcome, judged, outcomes
 from benchmarks.doctor_faults.table import is_enough, markdown, summary
 
 OF_FILES = (
@@ -44,9 +44,9 @@ def test_faults_of_directories_are_named_and_a_killed_standalone_is_sound(tmp_pa
     assert wrong(faults, OF_DIRECTORIES, tmp_path / "faults") == []
 
 
-def told(level: str, evidence: str = TOPIC, remedy: str = "unload it", exit_code: int | None = None) -> Told:
+def told(level: str, evidence: str = TOPIC, remedy: str = "unload it", exit_code: int | None = None) -> DoctorAnswer:
     found = {"topics-answer": {"level": level, "evidence": evidence, "remedy": remedy}}
-    return Told(found, int(level == FAIL) if exit_code is None else exit_code)
+    return DoctorAnswer(found, int(level == FAIL) if exit_code is None else exit_code)
 
 
 def test_a_fault_is_named_by_its_check_level_thing_and_exit_code_and_right_by_its_remedy() -> None:

@@ -10,7 +10,7 @@ from simulation.checks.history import (
     Delivered,
     DrainEnded,
     DrainStarted,
-    LastMessageTold,
+    LastMessageReported,
     Message,
     MessageId,
     MessageKey,
@@ -90,7 +90,7 @@ class Story:
         self.checker.handle(SeekDone(self.tick(), consumer))
 
     def tell(self, consumer: int, mark_delete: int) -> None:
-        self.checker.handle(LastMessageTold(self.tick(), consumer, Position(1, 4), Position(1, mark_delete)))
+        self.checker.handle(LastMessageReported(self.tick(), consumer, Position(1, 4), Position(1, mark_delete)))
 
     def drain(self, consumer: int, *numbers: int) -> None:
         self.checker.handle(DrainStarted(self.tick(), "s"))

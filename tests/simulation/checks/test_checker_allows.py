@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from simulation.checks.history import (
-    ActiveTold,
+    ActiveNotified,
     Stop,
 )
 
@@ -152,11 +152,11 @@ def test_a_message_that_somebody_could_have_is_left_behind() -> None:
 
 def test_on_failover_the_active_consumer_is_to_have_everything() -> None:
     story = Story(FAILOVER, consumers=2)
-    story.checker.handle(ActiveTold(story.tick(), 1, True))
+    story.checker.handle(ActiveNotified(story.tick(), 1, True))
     story.deliver(1, 0, 1, 2, 3, 4)
     assert story.checker.left_behind() is None
-    story.checker.handle(ActiveTold(story.tick(), 1, False))
-    story.checker.handle(ActiveTold(story.tick(), 2, True))
+    story.checker.handle(ActiveNotified(story.tick(), 1, False))
+    story.checker.handle(ActiveNotified(story.tick(), 2, True))
     assert story.checker.left_behind() == "s: 1:0:-1"
 
 

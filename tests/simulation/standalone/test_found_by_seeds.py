@@ -6,7 +6,7 @@ import pytest
 
 from broker.topic.contract import SubscriptionType
 from simulation.checks.checker import Checker
-from simulation.checks.history import ActiveTold, Event
+from simulation.checks.history import ActiveNotified, Event
 from simulation.clients.client import Client, Connection, Recorder
 from simulation.clients.consumer import ConsumerShape, SimConsumer
 from simulation.standalone.machine import ServerMachine
@@ -81,7 +81,7 @@ def test_a_consumer_that_is_told_at_once_that_it_is_active_knows_it() -> None:
         connection: Connection = EagerConnection()  # type: ignore[assignment]  # as much of one as it takes
         await consumer._subscribe(connection)
         told = checker.seen[-1]
-        assert isinstance(told, ActiveTold)
+        assert isinstance(told, ActiveNotified)
         assert told.is_active
 
     run(scenario)
