@@ -26,8 +26,8 @@ SECONDS_MAX = 1.0
 
 
 class ReadAhead:
-    """Entries read ahead for one recovery. `client` gives the bookie at an index of the last ensemble; BookieError. `entries_left`: how
-    many entries it may have from one on."""
+    """Entries read ahead for one recovery. `client` gives the bookie at an index of the last ensemble; `entries_left` says how
+    many entries it may have from one on. `client` raises BookieError."""
 
     def __init__(
         self,

@@ -160,7 +160,7 @@ class RecoveryDriver:
         return Fenced(bookie, self._confirmed_in(last_entry, bookie))
 
     def _confirmed_in(self, last_entry: bytes, bookie: int) -> int:
-        """Last add confirmed in an entry; a damaged one counts for nothing. The fence holds; an earlier start is always right."""
+        """Last add confirmed in an entry; a damaged one counts for nothing. The fence holds; a start too early is right."""
         self._fenced[bookie] = None
         try:
             confirmed = lac_in_entry(last_entry, self._ledger_id, self._metadata)

@@ -18,8 +18,8 @@ _log = logging.getLogger(__name__)
 
 
 class ExplicitLac:
-    """Explicit last add confirmed of one writer: `appended` with each append, `stop` at its end. The task ends when all is told, and
-    when `bookies` gives none."""
+    """Explicit last add confirmed of one writer: `appended` with each append, `stop` at its end. The task ends when all is told
+    or when `bookies` gives none."""
 
     def __init__(
         self,
