@@ -50,7 +50,7 @@ class LedgerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What was done without, because it cannot be read and the settings say so (`managed_ledger.skipping`). Counts.
+    """Counts of unreadable things that were skipped because the settings say so (`managed_ledger.skipping`).
 
     `entries`: of the log, since it was opened; the others since the process began.
     """
@@ -80,7 +80,7 @@ class ManagedCursor(Protocol):
 
     @property
     def properties(self) -> Mapping[str, int]:
-        """Of the last cumulative mark (Apache's LongProperty)."""
+        """Properties of the last cumulative mark (Apache's LongProperty)."""
 
     @property
     def cursor_properties(self) -> Mapping[str, str]:
@@ -96,7 +96,7 @@ class ManagedCursor(Protocol):
         """
 
     def acknowledge_entry(self, ledger_id: int, entry_id: int) -> bool:
-        """As `acknowledge_entries`, of one plain entry: of the ledger that is written to, with mark-delete in it, and not
+        """Acknowledge one plain entry (`acknowledge_entries`): of the ledger that is written, with mark-delete in it, and not
         acknowledged before. False: it is none, nothing has changed, and `acknowledge_entries` has to be called."""
 
     def acknowledge_batch_indexes(self, position: Position, ack_set: Sequence[int], batch_size: int) -> bool:
@@ -143,7 +143,7 @@ class ManagedCursor(Protocol):
         """Whether any batch is partly acknowledged, so that the common case costs nothing."""
 
     def partly_acknowledged_count(self) -> int:
-        """How many such batches there are."""
+        """Number of such batches."""
 
     def partly_acknowledged(
         self, first: Position | None = None, last: Position | None = None
@@ -202,7 +202,7 @@ class ManagedLedger(Protocol):
     def is_terminated(self) -> bool: ...
     @property
     def last_ledger_created_ms(self) -> int:
-        """When the last ledger was begun; before the first append, when the log was opened, where Apache begins one."""
+        """Creation time of the last ledger; before the first append the time of opening, when Apache begins one."""
         ...
 
     @property
@@ -223,7 +223,7 @@ class ManagedLedger(Protocol):
 
     @property
     def appends(self) -> AppenderRow | None:
-        """What `turns.take_parts` appends parts to, as `take_part` does; None: `take_part` has to be asked."""
+        """Appender to which `turns.take_parts` appends parts, as `take_part` does; None: `take_part` has to be asked."""
 
     def take_part(self, part: Part) -> bool:
         """Append it together with others: the caller that gets True hands it to `together.send` before anything else is
@@ -236,7 +236,7 @@ class ManagedLedger(Protocol):
         """
 
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
-        """What `read` would give, at once, when it is in memory. None: not in memory, or nothing to read; `read` knows."""
+        """Result of `read` at once when it is in memory. None: not in memory, or nothing to read; `read` knows."""
 
     async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
         """Some entries, by ledger, that may lie far apart; within about `bytes_max`, but for the first. See `Picked`."""
@@ -288,10 +288,10 @@ class ManagedLedger(Protocol):
     async def delete_cursor(self, name: str) -> None: ...
     async def set_properties(self, properties: Mapping[str, str]) -> None: ...
     def set_persistence(self, quorums: Quorums, marks_per_second: float | None) -> None:
-        """Of its next ledgers, and how often a second a cursor stores its place (0: no limit; None: as the settings say)."""
+        """Set quorums of the next ledgers, and saves of a cursor per second (0: no limit; None: as the settings say)."""
 
     def set_retention(self, age_ms: int, size_bytes: int) -> None:
-        """Of this log, at once, instead of what the settings say; -1: without bound, 0 for either: nothing is retained."""
+        """Set this log's retention at once, instead of the settings'; -1: without bound, 0 for either: nothing is retained."""
 
     async def trim(self, *, despite_retention: bool = False) -> Iterable[int]:
         """Delete the ledgers, a prefix, that every cursor has consumed and retention lets go; their ids. Never the open one."""
@@ -308,7 +308,7 @@ class ManagedLedgers(Protocol):
 
     @property
     def ledger_store(self) -> LedgerStore | None:
-        """Where the ledgers are, for those that belong to a topic beside its log; None: there are none."""
+        """Store of ledgers, for those that belong to a topic beside its log; None: there are none."""
 
     async def open(self, name: str, *, create: bool = True) -> ManagedLedger:
         """Opened once per name; the last ledger is recovered (fenced) before a new one is made. ManagedLedgerNotFound."""

@@ -1,4 +1,4 @@
-"""What can go wrong with a managed ledger or a cursor. Apart from the contract, so that the pure machines can raise them."""
+"""Errors of managed ledgers and cursors. Apart from the contract, so that the pure machines can raise them."""
 
 
 class ManagedLedgerError(Exception):
@@ -18,11 +18,11 @@ class ManagedLedgerTerminated(ManagedLedgerError):
 
 
 class ManagedLedgerNotFound(ManagedLedgerError):
-    """It is not there, and creating it was not asked for."""
+    """The managed ledger does not exist, and its creation was not requested."""
 
 
 class ManagedLedgerExcluded(ManagedLedgerError):
-    """It is not there, and cannot be made: something else has its name."""
+    """The managed ledger does not exist and cannot be made: something else has its name."""
 
 
 class BrokenMetadata(ManagedLedgerError):

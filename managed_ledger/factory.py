@@ -67,7 +67,7 @@ class ManagedLedgerFactory:
 
     @property
     def skipping(self) -> Skipping:
-        """What was opened without, because settings say so."""
+        """Counts of things skipped because settings say so."""
         return self._around.skipping
 
     @property
@@ -84,12 +84,12 @@ class ManagedLedgerFactory:
 
     @property
     def count(self) -> int:
-        """Of what is open or being opened."""
+        """Number of managed ledgers that are open or being opened."""
         return len(self._opened)
 
     @property
     def meters(self) -> SharedMeters:
-        """Of all of them together."""
+        """Meters of all of them together."""
         return self._around.meters
 
     def reads_in_flight_bytes(self) -> tuple[int, int]:
@@ -103,7 +103,7 @@ class ManagedLedgerFactory:
         return None if ledger is None else ledger.meters
 
     def cursors_of(self, name: str) -> Iterator[tuple[str, CursorFacts]]:
-        """Of its durable cursors, looked at one by one as they are asked for; none where it is not open."""
+        """Durable cursors of a managed ledger, one by one as they are asked for; none where it is not open."""
         ledger = self._if_open(name)
         for cursor in () if ledger is None else list(ledger.cursors.values()):
             if isinstance(cursor, DurableCursor):
@@ -231,7 +231,7 @@ class ManagedLedgerFactory:
         return ledger
 
     async def _load_cursor(self, ledger: StoredManagedLedger, name: str) -> None:
-        """Its node is written as it is, too: an earlier owner answers no acknowledgement that this one does not know."""
+        """Load a cursor; its node is written unchanged, so that an earlier owner answers no acknowledgement unknown here."""
         path = f"{ROOT}{ledger.name}/{name}"
         for _ in range(OPEN_ATTEMPTS_MAX):
             node = await self._store.get(path)

@@ -209,12 +209,12 @@ class StoredManagedLedger:
             self._entry_metadata.found(self.name, self.properties, await last_readable(self.sequence, self.reads.read))
 
     def _keep(self, run: EntryRun) -> None:
-        """In memory, for its readers; without a cursor nobody is expected to read it."""
+        """Keep a run in memory for readers; without a cursor none is expected."""
         if self._cursors.by_name:
             self._cache.insert(run, self._loop.time())
 
     def _taken(self, run: New, count: int) -> None:
-        """So many readers had it without reading."""
+        """Count `count` readers that got the run without reading."""
         self.meters.hit(run.count * count, run.size_bytes * count)
 
     def _lost(self, ledger_id: int, entry_ids: BitMap) -> None:

@@ -1,4 +1,4 @@
-"""What managed ledgers count of their work, for /metrics: one call for each run, none for an entry. Pure: time is an argument.
+"""Meters of managed ledgers, for /metrics: one call for each run, none for an entry. Pure: time is an argument.
 
 Owns the bounds of the buckets (Apache: ENTRY_LATENCY_BUCKETS_USEC and ENTRY_SIZE_BUCKETS_BYTES of ManagedLedgerMBeanImpl).
 Entries of a run count with the run's mean size.
@@ -24,7 +24,7 @@ _NO_SIZES = array("Q", bytes(8 * (len(SIZE_BUCKETS) + 1)))
 
 @dataclass(slots=True)
 class SharedMeters:
-    """Of all managed ledgers of a process. Cache hits and misses are entries."""
+    """Meters of all managed ledgers of a process. Cache hits and misses are entries."""
 
     appends: OpStats = field(default_factory=OpStats)
     hits: int = 0
@@ -46,7 +46,7 @@ class SharedMeters:
 
 
 class LedgerMeters(MetersRow):
-    """Of one managed ledger, since it was opened. `entries` and `payload_bytes` were stored, `read_entries` were read."""
+    """Meters of one managed ledger since its opening. `entries` and `payload_bytes` were stored, `read_entries` read."""
 
     __slots__ = (
         "_last",
@@ -109,7 +109,7 @@ class LedgerMeters(MetersRow):
 
 @dataclass(slots=True)
 class Writes:
-    """How many succeeded and how many failed."""
+    """Numbers of writes that succeeded and that failed."""
 
     succeeded: int = 0
     failed: int = 0
@@ -128,7 +128,7 @@ class Writes:
 
 @dataclass(slots=True)
 class CursorMeters:
-    """Of one durable cursor, since it was opened: saves to its cursor ledger, with their payload, and to its node (Apache:
+    """Meters of one durable cursor since its opening: saves to its cursor ledger, their payload, and saves to its node (Apache:
     ManagedCursorMXBean)."""
 
     ledger: Writes = field(default_factory=Writes)

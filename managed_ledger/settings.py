@@ -22,7 +22,7 @@ BROKER_ENTRY_METADATA_INTERCEPTORS = (
 
 @dataclass(frozen=True, slots=True)
 class ManagedLedgerSettings:
-    """Of all managed ledgers of a process; see the table above."""
+    """Settings of all managed ledgers of a process; see the table above."""
 
     managed_ledger_max_entries_per_ledger: int = 50_000
     """Entries after which a topic goes on in a new ledger."""

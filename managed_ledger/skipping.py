@@ -1,4 +1,4 @@
-"""What is gone for ever and may be done without: autoSkipNonRecoverableData and managedLedgerForceRecovery.
+"""Skipping of data that is lost for ever: autoSkipNonRecoverableData and managedLedgerForceRecovery.
 
 Without either, whatever cannot be read is an error of its topic and nothing is skipped. With the first, what is lost for
 certain is skipped, and exactly that: a data ledger that is not there, entries that no replica has, entries of a cursor ledger
@@ -34,7 +34,7 @@ class Skipping:
     _counts: dict[str, Skipped] = field(default_factory=dict)
 
     def of(self, name: str) -> Skipped:
-        """By the name of a managed ledger; without entries, which its reads count."""
+        """Counts by the name of a managed ledger; without entries, which its reads count."""
         return self._counts.get(name, _NOTHING)
 
     @property
@@ -117,6 +117,6 @@ def _log_of(cursor_path: str) -> str:
 
 
 def remedy(error: Exception) -> str:
-    """For the message of an error that was not skipped: the setting that skips it."""
+    """Setting that skips an error, for the message of one that was not skipped."""
     is_lost = isinstance(error, NoSuchLedger | EntryLost | BrokenMetadata)
     return f"{'autoSkipNonRecoverableData' if is_lost else 'managedLedgerForceRecovery'}=true opens the topic without it"

@@ -1,4 +1,4 @@
-"""What all managed ledgers of a process share. Owns nothing itself."""
+"""Surroundings: parts that all managed ledgers of a process share. Owns nothing itself."""
 
 from dataclasses import dataclass, field
 

@@ -25,6 +25,6 @@ async def all_tried(work: Iterable[Coroutine[Any, Any, None]]) -> list[BaseExcep
 
 
 def take_error(done: "asyncio.Future[Any]") -> None:
-    """Whoever waits for it gets the error; nobody may be left who does."""
+    """Retrieve the error of work that may have no waiter left; waiters get it too."""
     if not done.cancelled():
         done.exception()

@@ -24,12 +24,12 @@ class Hold(Enum):
 
 @record(frozen=True, slots=True)
 class Wanted:
-    """From now on the node is to be ours."""
+    """The node is to be ours from now on."""
 
 
 @record(frozen=True, slots=True)
 class Given:
-    """It is not wanted any more."""
+    """The node is not wanted any more."""
 
 
 @record(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Make:
 
 @record(frozen=True, slots=True)
 class MakeLater:
-    """As `Make`, after a pause: the store did not answer."""
+    """Make the node after a pause: the store did not answer."""
 
     attempt: int
 

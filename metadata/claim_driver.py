@@ -158,7 +158,7 @@ class Claim:
         await self._make(Make(later.attempt))
 
     async def _delete_ours(self) -> None:
-        """By its version, so that a node that somebody else made since is left alone."""
+        """Delete our node by its version, so that a node that somebody else made since is left alone."""
         try:
             found = await self._store.get(self._path)
             if found is not None and found.value == self._value:

@@ -210,7 +210,7 @@ class EmbeddedStore(WritesByCommit):
             self._keeping = None
 
     def _take_back(self, reason: str) -> None:
-        """What is not durable never was: what waits was judged by what flew, so all of it is undone, the youngest first. A call
+        """Undo all that is not durable, the youngest first: waiting calls were judged by those in flight. A call
         that flew alone fails; the others are tried one at a time."""
         if not self._refused_because:
             _log.error(line("metadata not written", reason=reason))

@@ -69,7 +69,7 @@ class Group:
         self._tell_end(True)
 
     def taken_back(self) -> None:
-        """Its calls are answered elsewhere."""
+        """The group was taken back; its calls are answered elsewhere."""
         self._tell_end(False)
 
     def _tell_end(self, is_durable: bool) -> None:

@@ -22,7 +22,7 @@ class SharedTree:
         self.watches = Watches()
 
     def end_session(self, session: int, now_ms: int) -> None:
-        """As when a session's time is out: its ephemeral nodes go, and the watchers hear of it."""
+        """End a session, as when its time is out: its ephemeral nodes go, and watchers are notified."""
         self.watches.tell(self.tree.end_session(session, now_ms).notifications())
 
 

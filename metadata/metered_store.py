@@ -71,7 +71,7 @@ class MeteredStore:
 
     @asynccontextmanager
     async def _measured(self, counts: dict[str, int], put_bytes: int = 0) -> AsyncIterator[None]:
-        """As failed counts what was refused, too: a version that is another one, a node that is not there."""
+        """Measure a call; a refusal counts as failed, too: another version, a missing node."""
         began, status = self._loop.time(), "fail"
         try:
             yield

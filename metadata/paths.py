@@ -35,12 +35,12 @@ def is_at_or_below(path: str, prefix: str) -> bool:
 
 
 def encode_name(name: str) -> str:
-    """As `URLEncoder.encode(name, UTF_8)`: a space is `+`, and a lone surrogate `?`."""
+    """Encode as `URLEncoder.encode(name, UTF_8)`: a space is `+`, and a lone surrogate `?`."""
     return quote_plus(name.encode("utf-8", "replace"), safe=_JAVA_KEEPS).replace("~", "%7E")
 
 
 def decode_name(encoded: str) -> str:
-    """As `URLDecoder.decode(encoded, UTF_8)`; ValueError where Java throws (a `%` without two hexadecimal digits)."""
+    """Decode as `URLDecoder.decode(encoded, UTF_8)`; ValueError where Java throws (a `%` without two hexadecimal digits)."""
     for at, character in enumerate(encoded):
         if character == "%":
             digits = encoded[at + 1 : at + 3]

@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class SessionEvent(Enum):
-    """What happened to the session."""
+    """Change of the session's state."""
 
     CONNECTION_LOST = "ConnectionLost"
     RECONNECTED = "Reconnected"

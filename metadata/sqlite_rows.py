@@ -72,13 +72,13 @@ class LoadedRows:
 
 
 class Rows(Protocol):
-    """Where a store keeps its nodes. A path or parent that maps to None, or to 0, is removed."""
+    """Rows in which a store keeps its nodes. A path or parent that maps to None, or to 0, is removed."""
 
     async def write(self, nodes: Mapping[str, Node | None], counters: Mapping[str, int], *, grows: bool) -> None:
         """All of it or nothing. `grows`: it adds nodes, and is refused where little but kept room is left for it."""
 
     async def keep_room(self) -> None:
-        """Where the disk has enough: keep some of it for later writes, so that they need nothing more of a full disk."""
+        """Keep room for later writes where the disk has enough, so that they need nothing more of a full disk."""
 
     async def close(self) -> None: ...
 
@@ -222,7 +222,7 @@ def _kept_log_of(path: Path) -> Path:
 
 
 def _keep_room(connection: sqlite3.Connection, path: Path) -> None:
-    """What is written into the database goes through the log: that has its room afterwards too."""
+    """Keep room in the database; the write goes through the log, which has its room afterwards too."""
     disk = shutil.disk_usage(path.parent)
     wanted, free_bytes = _kept_bytes(disk.total), _free_bytes(connection)
     log = _log_of(path)
@@ -240,7 +240,7 @@ def _kept_bytes(disk_bytes: int) -> int:
 
 
 def _free_bytes(connection: sqlite3.Connection) -> int:
-    """Of pages inside the database."""
+    """Free bytes of pages inside the database."""
     (page_bytes,), (free_pages,) = (connection.execute(f"PRAGMA {what}").fetchone() for what in ("page_size", "freelist_count"))
     return int(page_bytes * free_pages)
 

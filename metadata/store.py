@@ -59,7 +59,7 @@ class OutcomeUnknown(MetadataError):
 
 @record(frozen=True, slots=True)
 class Stat:
-    """Of a node: its path as made (sequential nodes get their number), version and times in ms since the epoch."""
+    """Stat of a node: its path as made (sequential nodes get their number), version and times in ms since the epoch."""
 
     path: str
     version: int
@@ -76,7 +76,7 @@ class Versioned:
 
 
 class Change(Enum):
-    """What happened to a node."""
+    """Change of a node."""
 
     CREATED = "created"
     MODIFIED = "modified"
@@ -114,7 +114,7 @@ Operation = Put | Delete
 
 
 def absent(path: str) -> tuple[Put, Delete]:
-    """Of a commit: it takes effect only if the node is not there (else BadVersion). No store can ask for that by itself: the
+    """Operations by which a commit takes effect only if the node is not there (else BadVersion). No store has that alone: the
     node is made and removed in the same commit, and only its watchers hear of it."""
     return Put(path, b"", MUST_NOT_EXIST), Delete(path)
 

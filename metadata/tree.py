@@ -66,7 +66,7 @@ class CounterChange:
 
 @dataclass(slots=True)
 class Applied:
-    """What `apply` did: a stat for each Put (None for a Delete), and the changes in their order.
+    """Result of `apply`: a stat for each Put (None for a Delete), and the changes in their order.
 
     `counters` are those worth keeping: a plain child moves its parent's counter too, and that may be forgotten, because a store
     that is loaded again counts at least the children that are there, and no number is given twice.
@@ -99,7 +99,7 @@ class Tree:
 
     @classmethod
     def loaded(cls, nodes: Iterable[tuple[str, Node]], counters: Mapping[str, int]) -> "Tree":
-        """From what was made durable; a counter counts at least the children that are there."""
+        """Tree from durable rows; a counter counts at least the children that are there."""
         tree = cls()
         for path, node in nodes:
             tree._link(path, node, keeps_order=False)
@@ -134,7 +134,7 @@ class Tree:
                 yield path
 
     def check_invariants(self) -> None:
-        """For tests: every node's parent is there and names it; counters are never behind; ephemeral nodes are leaves."""
+        """Invariants: every node's parent is there and names it; counters are never behind; ephemeral nodes are leaves."""
         for path, node in self._nodes.items():
             if path != ROOT:
                 parent, name = split_path(path)
@@ -248,7 +248,7 @@ class Tree:
             self._counters.pop(parent, None)
 
     def undo(self, applied: Applied) -> None:
-        """As if it had not been. What was applied later has to be undone before."""
+        """Undo a change. Later ones have to be undone before."""
         for change in reversed(applied.changes):
             if change.before is None:
                 self._unlink(change.path)

@@ -45,7 +45,7 @@ class Audit:
 
 
 class _Heard:
-    """What a request and its answer say, as they pass."""
+    """Facts of a request and its answer, as they pass."""
 
     def __init__(self, receive: Receive, send: Send) -> None:
         self._receive, self._send = receive, send

@@ -50,7 +50,7 @@ def _cut(value: object) -> str:
 
 
 def _quote(value: object) -> str:
-    """What cannot be printed is escaped: names are whatever a client wrote, and a terminal obeys some characters."""
+    """Quote a text; unprintable characters are escaped, since clients choose names and a terminal obeys some characters."""
     text = str(value)
     if text and text.isprintable() and not any(character in text for character in ' "='):
         return text
@@ -149,7 +149,7 @@ def configure_logs(level: str | None = None, stream: TextIO | None = None, form:
 
 
 def send_to_file(logger: str, path: str, form: str | None = None) -> None:
-    """What this logger says goes to the end of a file and nowhere else; a file that is moved away is made anew. OSError."""
+    """Send this logger's lines to the end of a file alone; a file that is moved away is made anew. OSError."""
     from logging.handlers import WatchedFileHandler
 
     found = logging.getLogger(logger)

@@ -21,7 +21,7 @@ class BadSetting(Exception):
 
 
 def fold(key: str) -> str:
-    """What Apache's key and our field name have in common."""
+    """Common form of Apache's key and our field name."""
     return key.replace("_", "").lower()
 
 
@@ -38,7 +38,7 @@ _OF_SECRETS = ("path", "passwordprovider")
 
 
 def shown_value(key: str, value: str) -> str:
-    """What people, logs and answers may see of a setting: nothing of a secret, and of a URL not the credentials that it has."""
+    """Setting as people, logs and answers may see it: nothing of a secret, and a URL without its credentials."""
     if is_secret(key):
         return value and MASK
     return _OF_URLS.sub(MASK, value)
@@ -81,7 +81,7 @@ def overwrite(settings: S, fresh: S) -> None:
 
 
 def setting_text(value: Any) -> str:
-    """As it would stand in a file."""
+    """Setting as it would stand in a file."""
     match value:
         case None:
             return ""

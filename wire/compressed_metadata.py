@@ -25,7 +25,7 @@ _Into: TypeAlias = Callable[[bytes, bytearray], int]
 
 @dataclass(frozen=True, slots=True)
 class Compression:
-    """How values are written: those longer than `threshold_bytes` with `name`, one of COMPRESSIONS."""
+    """Compression of written values: those longer than `threshold_bytes` with `name`, one of COMPRESSIONS."""
 
     name: str = "NONE"
     threshold_bytes: int = THRESHOLD_BYTES

@@ -60,5 +60,5 @@ def decompress(kind: int, body: Buffer, size: int) -> Buffer:
 
 
 def compress(kind: int, body: Buffer) -> bytes:
-    """As a client does; `kind` is one that `decompress` knows."""
+    """Compress as a client does; `kind` is one that `decompress` knows."""
     return bytes(body) if kind == NONE else _COMPRESS[kind](bytes(body))

@@ -1,4 +1,4 @@
-"""What a peer can do wrong, as seen from its bytes. Ours are bugs and are not in here."""
+"""Errors of a peer, as seen from its bytes. Our own are bugs and are not in here."""
 
 
 class RemoteError(Exception):
@@ -14,7 +14,7 @@ class MalformedFrame(RemoteError):
 
 
 def other_protocol(first: bytes) -> str:
-    """What speaks to a port with these first four bytes, told behind a size that cannot be; "" for nothing that is known."""
+    """Other protocol that begins with these four bytes, for the message about an impossible size; "" for none known."""
     if first in _HTTP:
         return ": this is HTTP, which has a port of its own"
     return ": this is TLS, which has a port of its own" if first[:2] == b"\x16\x03" else ""

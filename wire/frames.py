@@ -139,7 +139,7 @@ PONG = encode(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
 
 
 def _too_long(encoded: memoryview, bytes_max: int) -> MalformedCommand:
-    """By the name of its type, where it says that first."""
+    """Error for a frame that is too long, with the name of its type where that comes first."""
     known = BaseCommand.DESCRIPTOR.enum_types_by_name["Type"].values_by_number.get(_first_type(bytes(encoded[:11])) or 0)
     kind = "command" if known is None else known.name
     return MalformedCommand(f"{kind} of {len(encoded)} bytes without its payload, more than the {bytes_max} that are taken")

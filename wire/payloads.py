@@ -85,7 +85,7 @@ def broker_entry_metadata(section: PayloadSection) -> BrokerEntryMetadata | None
 
 
 def stored_broker_entry_metadata(section: Buffer) -> BrokerEntryMetadata | None:
-    """As `broker_entry_metadata`, of a section whose other parts may be anything."""
+    """Broker entry metadata of a stored section whose other parts may be anything."""
     data = memoryview(section)
     if data[:2] != MAGIC_BROKER_ENTRY_METADATA:
         return None

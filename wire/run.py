@@ -108,7 +108,7 @@ class EntryRun:
 
     @property
     def first_entry(self) -> memoryview:
-        """Its sealed bytes, header included."""
+        """Sealed bytes of the first entry, header included."""
         return memoryview(self.buffer)[self.offsets[0] : self.offsets[1]]
 
     def payload(self, entry_id: int) -> memoryview:
@@ -137,7 +137,7 @@ class EntryMix:
 
     @property
     def ledger_id(self) -> int:
-        """Of the first entry."""
+        """Ledger id of the first entry."""
         return int.from_bytes(self.buffer[:8], signed=True)
 
 
@@ -235,7 +235,7 @@ class AckMix:
 
 @record(frozen=True, slots=True)
 class RunMetadata:
-    """What a dispatcher needs of each entry's MessageMetadata (`wire.kernels.metadata.scan`).
+    """Facts of each entry's MessageMetadata that a dispatcher needs (`wire.kernels.metadata.scan`).
 
     `message_counts` ("I") is num_messages_in_batch, or 1; `flags` ("B") holds FLAG_*; `any_flags` is their OR.
     """

@@ -8,7 +8,7 @@ from wire.run import EntryRun
 
 
 def cut(run: EntryRun, first_entry_id: int, entries_max: int, bytes_max: int) -> EntryRun:
-    """From `first_entry_id`: at least one entry, else within both bounds."""
+    """Cut from `first_entry_id` on: at least one entry, else within both bounds."""
     offsets = run.offsets
     start = first_entry_id - run.first_entry_id
     stop = min(start + entries_max, len(offsets) - 1)

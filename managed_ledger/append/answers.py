@@ -1,4 +1,4 @@
-"""Who hears of the end of an append: a future, or the source of a part. Holds nothing."""
+"""Answers to appends: a future, or the source of a part, gets the result. Holds nothing."""
 
 import asyncio
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -24,7 +24,7 @@ def answered_by(append: Append | Part) -> Answer:
 
 
 def sent_again(batch: EntryBatch, append: Append | Part) -> Append:
-    """What was appended and not stored, with room for new ids. Its time goes on."""
+    """Entries appended and not stored, with room for new ids. Their time goes on."""
     return Append(batch, answered_by(append), append.began)
 
 
@@ -35,7 +35,7 @@ class PartSource(Protocol):
         """Stored where its ids say. Must not raise."""
 
     def part_failed(self, part: Any, error: BaseException) -> None:
-        """As an append whose future fails with this error. Must not raise."""
+        """A part failed, as an append whose future fails with this error. Must not raise."""
 
 
 def tell_failure(answer: Answer, failure: ManagedLedgerError) -> None:
@@ -47,5 +47,5 @@ def tell_failure(answer: Answer, failure: ManagedLedgerError) -> None:
 
 
 def again(failure: ManagedLedgerError) -> ManagedLedgerError:
-    """Of the same kind, for another future: an exception object belongs to one."""
+    """Exception of the same kind for another future: an exception object belongs to one."""
     return type(failure)(*failure.args)

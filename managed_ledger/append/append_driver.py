@@ -133,14 +133,14 @@ class Appender(AppenderRow):
         return True
 
     def writer_of(self, ledger_id: int) -> LedgerWriter | None:
-        """Whoever reads a ledger that is not closed yet reads it here: opening it would fence it."""
+        """Writer of a ledger that is not closed yet; reads of it go here, because opening would fence it."""
         for writer in (self._writer, self._retiring):
             if writer is not None and writer.ledger_id == ledger_id:
                 return writer
         return None
 
     def refuse(self, refusal: ManagedLedgerError) -> None:
-        """From now on appends fail. What was appended before goes its way."""
+        """Refuse appends from now on. Earlier ones go on."""
         if self._refusal is None:
             self._refusal = refusal
 
@@ -183,7 +183,7 @@ class Appender(AppenderRow):
             self._stored(answer.result())
 
     def part_answered(self, part: Part, error: BaseException | None) -> None:
-        """As `_answered`."""
+        """Handle an answer as `_answered` does."""
         if error is not None or self._failure is not None:
             self._failed(error)
         else:

@@ -20,7 +20,7 @@ INDEX_PROPERTY = "index"
 
 
 class EntryMetadata:
-    """Of one managed ledger. `index`: of the last message appended, `stored_index`: of the last one stored; -1: none yet."""
+    """Entry metadata of one managed ledger. `index`: last message appended, `stored_index`: last one stored; -1: none yet."""
 
     def __init__(self, clock: Clock, *, has_timestamp: bool, has_index: bool) -> None:
         self.has_index = has_index
@@ -43,7 +43,7 @@ class EntryMetadata:
             self.stored_index = max(self.stored_index, message_index(run.payload(run.last_entry_id)))
 
     def take_back(self) -> None:
-        """What was appended and is not stored will not be: its indexes are given again (`afterFailedAddEntry`)."""
+        """Take back appends that will not be stored: their indexes are given again (`afterFailedAddEntry`)."""
         self.index = self.stored_index
 
     def found(self, name: str, properties: Mapping[str, str], last: EntryRun | None) -> None:

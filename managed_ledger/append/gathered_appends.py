@@ -19,7 +19,7 @@ _ENTRIES_MAX = 1000
 
 
 class GatheredAppends:
-    """Of one managed ledger."""
+    """Gathered appends of one managed ledger."""
 
     def __init__(self, ledger: ManagedLedger) -> None:
         self._ledger = ledger
@@ -27,7 +27,7 @@ class GatheredAppends:
         self._waiting: list[tuple[bytes, Promise[Position]]] = []
 
     def append(self, payload: bytes) -> Promise[Position]:
-        """Where it is, when it is durable. The errors of `ManagedLedger.append`."""
+        """Position of the entry, once it is durable. The errors of `ManagedLedger.append`."""
         promise: Promise[Position] = Promise(loop=self._loop)
         if not self._waiting:
             self._loop.call_soon(self.flush)
@@ -45,7 +45,7 @@ class GatheredAppends:
 
 
 def _tell(promises: Sequence[Promise[Position]], stored: "asyncio.Future[EntryRun]") -> None:
-    """Whoever waits no more is passed over."""
+    """Notify the waiters; those that wait no more are passed over."""
     waiting = [(index, promise) for index, promise in enumerate(promises) if not promise.done()]
     if stored.cancelled():
         for _, promise in waiting:

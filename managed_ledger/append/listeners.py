@@ -33,12 +33,12 @@ def _ignore_taken(_run: New, _count: int) -> None:
 
 
 def run_of(new: New) -> EntryRun:
-    """As a run of its own. A part is copied out of what it came with."""
+    """Run of its own; a part is copied out of its shared buffer."""
     return new.run() if isinstance(new, Part) else new
 
 
 def joined(news: Sequence[New]) -> Iterator[EntryRun]:
-    """As runs of their own: parts that follow one another are one."""
+    """Runs of their own: parts that follow one another are one."""
     parts: list[Part] = []
     for new in news:
         if parts and not (isinstance(new, Part) and _follows(parts[-1], new)):
@@ -121,7 +121,7 @@ class ConfirmedListeners(ListenersRow):
             self._turn.at_end(self.end_turn)
 
     def keep_new(self) -> None:
-        """Whoever reads now finds what is new."""
+        """Keep the new runs for readers."""
         new, self._new = self._new, None
         more, self._more = self._more, []
         if more:

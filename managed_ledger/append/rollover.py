@@ -1,4 +1,4 @@
-"""When the open ledger is full and the next one has to begin (Apache: ManagedLedgerImpl.currentLedgerIsFull). Pure."""
+"""Rollover: whether the open ledger is full and the next one begins (Apache: ManagedLedgerImpl.currentLedgerIsFull). Pure."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class RolloverLimits:
     idle_s_max: float | None = None
 
     def is_full(self, entries: int, size_bytes: int, age_s: float) -> bool:
-        """For a ledger with entries; one without is never full."""
+        """Whether a ledger with entries is full; one without never is."""
         if self.age_s_max is not None and age_s >= self.age_s_max:
             return True
         return (entries >= self.entries_max or size_bytes >= self.size_bytes_max) and age_s >= self.age_s_min

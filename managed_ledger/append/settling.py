@@ -1,4 +1,4 @@
-"""What became of the appends that a failed ledger did not answer, once it is recovered. Pure."""
+"""Settling: results of appends that a failed ledger did not answer, once it is recovered. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

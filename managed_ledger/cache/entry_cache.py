@@ -93,7 +93,7 @@ class EntryCache:
         return self.ahead_bytes + size <= self.bytes_max * AHEAD_SHARE
 
     def next_eviction_at(self) -> float | None:
-        """When the longest unasked run is old enough, going by what is known without looking at all."""
+        """Time at which the longest unread run is old enough, as far as is known without a look at all."""
         return self._queue[0].queued_at + self.age_s_max if self._queue else None
 
     def evict(self, now: float) -> None:
@@ -128,13 +128,13 @@ class EntryCache:
         self._skip_removed()
 
     def _skip_removed(self) -> None:
-        """What stands first in the queue is in the cache."""
+        """Skip removed runs: the first one in the queue is in the cache afterwards."""
         while self._queue and self._queue[0].ledger is None:
             self._queue.popleft()
 
 
 class CachedLog:
-    """What the cache has of one managed ledger."""
+    """Cached runs of one managed ledger."""
 
     def __init__(self, cache: EntryCache) -> None:
         self._cache = cache
@@ -190,7 +190,7 @@ class CachedLog:
         return part
 
     def peek(self, ledger_id: int, entry_id: int, entries_max: int) -> EntryRun | None:
-        """As much of one cached run as is there from that entry on; it is not kept for longer because of that."""
+        """Rest of one cached run from that entry on; it is not kept for longer because of the look."""
         ledger = self._ledgers.get(ledger_id)
         place = -1 if ledger is None else ledger.runs.bisect_right(entry_id) - 1
         if ledger is None or place < 0:
@@ -216,7 +216,7 @@ class CachedLog:
         return None
 
     def first_position(self) -> Position | None:
-        """Of what is cached."""
+        """First cached position."""
         if not self._ledgers:
             return None
         ledger = self._ledgers[min(self._ledgers)]
@@ -250,7 +250,7 @@ class CachedLog:
             self.remove_ledger(ledger_id)
 
     def _fresh(self, ledger: _Ledger, run: EntryRun) -> EntryRun | None:
-        """What comes before the next cached run, copied if that is not all: the whole buffer must not be kept for a part of it.
+        """Entries before the next cached run, copied unless they are all: a part must not keep the whole buffer.
         None: it begins in a cached run."""
         place = ledger.runs.bisect_right(run.first_entry_id)
         if place and ledger.runs.peekitem(place - 1)[1].run.last_entry_id >= run.first_entry_id:

@@ -15,7 +15,7 @@ PIECES_MAX = 256
 
 
 class Pieces:
-    """Of one managed ledger. Time in seconds."""
+    """Pieces of one managed ledger. Time in seconds."""
 
     __slots__ = ("_ahead", "_entered", "_pace_s_max")
 

@@ -1,4 +1,4 @@
-"""Where the readers of one managed ledger go on: known by their reads alone, as each read begins where another one ended. Pure.
+"""Places where readers of one managed ledger go on, known by their reads alone: each begins where another one ended. Pure.
 
 Says who catches up (a read that goes on from a known place) and what everybody has read (the slowest known place). A reader
 that jumps away, but for a step back into what it read last, leaves its place behind; such a place stops to matter when nothing
@@ -14,7 +14,7 @@ PLACES_MAX = 256
 
 
 class _Place:
-    """How many readers go on there, and where the read began that brought the last of them."""
+    """Number of readers that go on there, and the begin of the read that brought the last of them."""
 
     __slots__ = ("began", "readers")
 
@@ -24,7 +24,7 @@ class _Place:
 
 
 class ReadingPlaces:
-    """How many readers go on at each place."""
+    """Number of readers that go on at each place."""
 
     __slots__ = ("_order", "_places")
 

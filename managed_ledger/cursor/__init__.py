@@ -1,1 +1,1 @@
-"""What a cursor knows, pure: mark-delete, holes and batch indexes, and when they have to be written."""
+"""Cursors: acknowledgements in memory, their state in a node or a cursor ledger, and the time of each save."""

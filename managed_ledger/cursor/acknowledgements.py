@@ -44,7 +44,7 @@ class Acknowledgements(AcknowledgementsRow):
         batches: Iterable[tuple[Position, Words]],
         segments: Sequence[StoredSegment] = (),
     ) -> None:
-        """What was stored with mark-delete. Ledgers may have been trimmed since, and what is said of them is forgotten."""
+        """Restore the state stored with mark-delete, without the ledgers that have been trimmed since."""
         if segments:
             self._holes.restore_segments(segments)
         for ledger_id, entry_ids in holes.items():
@@ -134,7 +134,7 @@ class Acknowledgements(AcknowledgementsRow):
         return fresh
 
     def acknowledge_entry(self, ledger_id: int, entry_id: int) -> bool:
-        """As `acknowledge_entries`, of one plain entry: of the open ledger, with mark-delete in it, all holes in memory and no
+        """Acknowledge one plain entry (`acknowledge_entries`): of the open ledger, mark-delete in it, holes all in memory, no
         batch in parts, and not acknowledged before. False: nothing has changed."""
         mark, holes = self._mark_delete, self._holes
         if ledger_id != mark.ledger_id or entry_id <= mark.entry_id or holes.pages is not None or len(self._batches):
@@ -223,7 +223,7 @@ class Acknowledgements(AcknowledgementsRow):
         return [] if pages is None else pages.between(Position(ledger_id, first), Position(ledger_id, last))
 
     def _check_exists(self, position: Position) -> None:
-        """What cannot exist yet is refused: an entry after the last one."""
+        """Refuse an entry after the last one: it cannot exist yet."""
         if position > self._ledgers.last_confirmed:
             raise InvalidCursorPosition(f"{position} is beyond the last entry {self._ledgers.last_confirmed}")
 

@@ -300,7 +300,7 @@ class DurableCursor(MemoryCursor):
             await super().close()
 
     def stop(self) -> None:
-        """From now on nothing is written but by a call."""
+        """Stop timed saves: only a call writes from now on."""
         self._is_stopped = True
         if self._planned is not None:
             self._saves.forget(self, self._planned)
@@ -327,7 +327,7 @@ class DurableCursor(MemoryCursor):
             self._planned = self._saves.plan(self, at)
 
     def begin_save(self) -> PlainSave | None:
-        """Its time has come: a plain save, or one in a task."""
+        """Begin the save that is due: a plain one, or one in a task."""
         self._planned = None
         writer = None if self._turn.locked() or self.is_stored else self._store.plain_writer
         entry = None if writer is None else self._holes.plain_entry()

@@ -1,4 +1,4 @@
-"""What a cursor needs of its managed ledger, and where a reader's place puts its mark."""
+"""CursorHost: operations of a managed ledger that its cursors need, and the mark-delete position of a reader's place."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -23,7 +23,7 @@ class CursorHost(Protocol):
 
 
 def before(sequence: LedgerSequence, position: Position) -> Position:
-    """Where mark-delete is for a reader whose first entry is `position`, clamped to what there is."""
+    """Mark-delete position of a reader whose first entry is `position`, clamped to the log."""
     last = sequence.last_confirmed
     if position > last:
         return last

@@ -34,7 +34,7 @@ class CopyFailed(ManagedLedgerError):
 
 @dataclass(slots=True)
 class SegmentRead:
-    """What the entry of a segment and its addition have; `errors`: which of them cannot be read, and why."""
+    """Contents of a segment's entry and of its addition; `errors`: unreadable ones, with the reason."""
 
     stored: Holes = field(default_factory=dict)
     added: Holes = field(default_factory=dict)
@@ -110,7 +110,7 @@ async def _copied(name: str, old: LedgerReader | LedgerWriter, entry_id: int) ->
 
 
 async def append_entries(writer: LedgerWriter, payloads: Sequence[bytes]) -> list[int]:
-    """In one batch; their ids."""
+    """Append entries in one batch; their ids."""
     run = await writer.append(batch_of(payloads))
     return list(range(run.first_entry_id, run.last_entry_id + 1))
 

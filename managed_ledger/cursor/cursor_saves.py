@@ -46,13 +46,13 @@ class SavedTogether(Protocol):
     """A durable cursor, as it is seen here."""
 
     def begin_save(self) -> PlainSave | None:
-        """It is due. None: it takes care of itself, or has nothing to store."""
+        """Begin the save that is due. None: the cursor saves itself, or has nothing to store."""
 
     def save_ended(self, save: PlainSave, error: BaseException | None) -> None: ...
 
 
 class CursorSaves:
-    """Of all managed ledgers of a factory."""
+    """Saves of cursors of all managed ledgers of a factory."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -81,7 +81,7 @@ class CursorSaves:
         return step
 
     def forget(self, cursor: SavedTogether, step: int) -> None:
-        """It is not to be stored any more."""
+        """Forget the cursor: no more saves."""
         self._due.pop(cursor, None)
         waiting = self._by_step.get(step)
         if waiting is not None:
@@ -90,7 +90,7 @@ class CursorSaves:
                 del self._by_step[step]
 
     def _set_timer(self) -> None:
-        """For the first step that has a cursor."""
+        """Set the timer for the first step that has a cursor."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -128,7 +128,7 @@ class CursorSaves:
 
 
 def _append(saves: Sequence[PlainSave], now: float) -> None:
-    """To all of their ledgers together, as far as these take parts."""
+    """Append to all of their ledgers together, as far as these take parts."""
     entries = batch_of([save.entry for save in saves])
     parts: list[Part] = []
     for index, save in enumerate(saves):

@@ -102,7 +102,7 @@ class CursorStore:
             await self._put(NO_LEDGER, state)
 
     async def recover(self, found: Versioned) -> CursorState:
-        """What was stored last. Recovering the cursor ledger fences whoever wrote it before."""
+        """Recover the state that was stored last. Recovery of the cursor ledger fences its earlier writer."""
         self._version = found.stat.version
         try:
             node = decode_node(self.path, found.value)
@@ -139,7 +139,7 @@ class CursorStore:
         return otherwise
 
     async def _recovered(self, reader: LedgerReader) -> Recovered | None:
-        """What the last entries say; where that is to be skipped, the ones before them."""
+        """State in the last entries; where these are skipped, in the ones before them."""
         last = reader.last_entry_id
         for end in range(last, max(last - CURSOR_ENTRIES_MAX, -1), -1):
             try:
@@ -150,7 +150,7 @@ class CursorStore:
         return None
 
     async def read_segment(self, segment: Segment) -> SegmentRead:
-        """What its entry and its addition have. A ledger that is replaced meanwhile does not matter."""
+        """Contents of a segment's entry and addition. A ledger that is replaced meanwhile does not matter."""
         while True:
             source = self._source
             found = await read_segment(self.path, source, segment)
@@ -169,7 +169,7 @@ class CursorStore:
 
     @property
     def plain_writer(self) -> LedgerWriter | None:
-        """Where a state in Apache's format is just appended; None: that takes more than an append."""
+        """Writer to which a state in Apache's format is just appended; None: that takes more than an append."""
         writer = self._writer
         return None if writer is None or self._turn.locked() or self._is_full(writer, 0) else writer
 

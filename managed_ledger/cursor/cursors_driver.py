@@ -37,7 +37,7 @@ class LedgerCursors:
         self._marks_per_second = around.settings.managed_ledger_default_mark_delete_rate_limit
 
     def limit_marks(self, per_second: float | None) -> None:
-        """Of all of them, those to come too; None: as the settings say."""
+        """Limit the saves of all cursors, later ones too; None: as the settings say."""
         default = self._around.settings.managed_ledger_default_mark_delete_rate_limit
         self._marks_per_second = default if per_second is None else per_second
         for cursor in self.durable():

@@ -34,6 +34,6 @@ def apache_bucket_key(first_ledger_id: int, last_ledger_id: int) -> str:
 
 
 def bucket_ledgers(properties: Mapping[str, str]) -> dict[str, int]:
-    """By key, the ledger of each bucket; what names no ledger is left out."""
+    """Ledger of each bucket by key; properties that name no ledger are left out."""
     prefixes = (APACHE_BUCKET + "_", BUCKET + "_")
     return {key: int(value) for key, value in properties.items() if key.startswith(prefixes) and value.isdecimal()}

@@ -38,7 +38,7 @@ Found = ReadBack | Recovered | NothingFound
 
 
 class CursorRecovery:
-    """Of a ledger whose last entry is `last_entry_id`."""
+    """Recovery of a ledger whose last entry is `last_entry_id`."""
 
     __slots__ = ("_asked", "_last", "_name")
 

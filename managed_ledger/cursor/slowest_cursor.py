@@ -15,7 +15,7 @@ _SPARE = 16
 
 
 class Marked(Protocol):
-    """As much of a cursor as it takes."""
+    """Part of a cursor that is needed here."""
 
     @property
     def mark_delete(self) -> Position: ...
@@ -36,7 +36,7 @@ class SlowestCursor:
             heapify(self._heap)
 
     def mark(self) -> Position | None:
-        """Its mark-delete position; None: there is no cursor."""
+        """Mark-delete position of the slowest cursor; None: there is no cursor."""
         name = self.name()
         return None if name is None else self._heap[0][0]
 

@@ -1,4 +1,4 @@
-"""What is stored of a cursor: PositionInfo (an entry of its cursor ledger) and ManagedCursorInfo (its node), Apache's. Pure.
+"""Stored state of a cursor: PositionInfo (an entry of its cursor ledger) and ManagedCursorInfo (its node), Apache's. Pure.
 
 Holes are written as Apache 4 does, as words of a bit set per ledger (individual_deleted_message_ranges), unless the older form,
 ranges, is smaller: a bit set over a long span with few holes does not fit an entry. Either is read.

@@ -1,4 +1,4 @@
-"""When a cursor that changed has to be written: so many times a second at most, and not later than the flush interval. Pure.
+"""Throttle: time of a changed cursor's save, at most so many a second, and not later than the flush interval. Pure.
 
 Apache (ManagedCursorImpl) writes a mark when the rate allows it and leaves what came too soon to the next mark or the periodic
 flush; here what came too soon is written as soon as the rate allows, so that less is delivered again after a crash.
@@ -18,11 +18,11 @@ class MarkThrottle:
         self._stored_version = stored_version
 
     def limit(self, marks_per_second: float) -> None:
-        """From the next write on; 0: no limit."""
+        """Limit the rate from the next write on; 0: no limit."""
         self._interval_s = 1.0 / marks_per_second if marks_per_second > 0 else 0.0
 
     def changed(self, version: int, now: float) -> float | None:
-        """When to write; None: nothing to do, or a write is planned or under way already."""
+        """Time of the write; None: nothing to do, or a write is planned or under way already."""
         if self._is_busy or version == self._stored_version:
             return None
         self._is_busy = True

@@ -31,7 +31,7 @@ class ListedLedger:
 
 @dataclass(frozen=True, slots=True)
 class LedgerList:
-    """What a managed ledger's node says, its ledgers ascending."""
+    """Content of a managed ledger's node, ledgers ascending."""
 
     ledgers: tuple[ListedLedger, ...] = ()
     terminated: Position | None = None

@@ -93,14 +93,14 @@ class LogMetadata:
         return [listed[ledger_id] for ledger_id in sorted(listed)]
 
     def mark_deleting(self, ledger_id: int) -> None:
-        """To be deleted, and no part of the log any more. Call before it leaves the sequence, write after."""
+        """Mark a ledger for deletion: no part of the log any more. Call before it leaves the sequence, write after."""
         span = self.sequence.span(ledger_id)
         entries, size_bytes, closed_at_ms = (0, 0, 0) if span is None else (span.entries, span.size_bytes, span.closed_at_ms)
         other = self._found.get(ledger_id, b"")
         self._deleting[ledger_id] = ListedLedger(ledger_id, entries, size_bytes, closed_at_ms, True, other)
 
     def deleted(self, ledger_id: int) -> None:
-        """It is gone for certain. The next write, whatever for, forgets it."""
+        """The ledger is gone for certain. The next write forgets it."""
         del self._deleting[ledger_id]
         self.deletable = tuple(each for each in self.deletable if each != ledger_id)
         self._found.pop(ledger_id, None)

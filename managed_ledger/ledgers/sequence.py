@@ -124,7 +124,7 @@ class LedgerSequence(SequenceRow):
             self._confirmed_ledger, self._confirmed_entry = ledger_id, -1
 
     def confirm(self, entries: int, size_bytes: int) -> None:
-        """That many more entries of the open ledger are stored."""
+        """Count that many more stored entries of the open ledger."""
         last = self._last
         assert last is not None, "entries were confirmed without a ledger"
         assert last.is_open, f"entries of ledger {last.ledger_id} were confirmed after it was closed"

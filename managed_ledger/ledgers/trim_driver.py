@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class Trimming:
-    """Of one managed ledger. `slowest`: the mark of the cursor behind all others. `trimmed` tells who reads; `write` stores the
+    """Trimming of one managed ledger. `slowest`: mark of the slowest cursor. `trimmed` notifies readers; `write` stores the
     list."""
 
     def __init__(
@@ -46,7 +46,7 @@ class Trimming:
         self._is_stopped = False
 
     def set_retention(self, retention: Retention) -> None:
-        """From now on; what it lets go goes soon."""
+        """Set the retention from now on; ledgers that it releases are trimmed soon."""
         if retention != self._retained:
             self._retained = retention
             self.trim_soon()
@@ -60,7 +60,7 @@ class Trimming:
             return ledger_ids
 
     def trim_soon(self) -> None:
-        """In the background, if there is something to trim."""
+        """Trim in the background, if there is something to trim."""
         if self._task is None and self._trimmable(self._retained):
             self._task = asyncio.get_running_loop().create_task(self._trim_in_background())
 

@@ -1,4 +1,4 @@
-"""Which ledgers can go: a prefix that every cursor has consumed and retention does not keep. Pure.
+"""Trimming: the first ledgers that every cursor has consumed and retention does not keep. Pure.
 
 Cursors of readers (not durable) count as long as the reader is there: what it is about to read does not vanish under it. In
 Apache only durable cursors hold ledgers (ManagedCursorContainer), and a reader that falls behind skips what is gone.

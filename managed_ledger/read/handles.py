@@ -32,7 +32,7 @@ class LedgerHandles:
         return await asyncio.shield(handle)
 
     async def get_all(self, ledger_ids: Sequence[int]) -> dict[int, LedgerReader]:
-        """Of these, those that can be opened."""
+        """Handles of those ledgers that can be opened."""
         found, opening = dict[int, LedgerReader](), list[int]()
         for ledger_id in ledger_ids:
             handle = self._handles.get(ledger_id)

@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 class LostEntries:
-    """Of one managed ledger. `lost` is told the ledger and the entries."""
+    """Lost entries of one managed ledger. `lost` is called with the ledger and the entries."""
 
     def __init__(self, name: str, lost: Callable[[int, BitMap], None]) -> None:
         self._name = name
@@ -67,5 +67,5 @@ class LostEntries:
             self._tell_lost(ledger_id, lost)
 
     def forget_ledger(self, ledger_id: int) -> None:
-        """It is trimmed."""
+        """Forget a trimmed ledger."""
         self._known.pop(ledger_id, None)

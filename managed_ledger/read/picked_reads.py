@@ -30,7 +30,7 @@ FetchAll = Callable[[Sequence[Position], int], Awaitable[Sequence[EntryRun]]]
 
 
 class Group(NamedTuple):
-    """What is fetched together."""
+    """Entries that are fetched together."""
 
     ledger_id: int
     first: int
@@ -45,7 +45,7 @@ def groups(wanted: BitMap, gap_max: int) -> list[tuple[int, int]]:
 
 
 def within(wanted: Picks, entry_bytes: Sequence[int], bytes_max: int) -> Picks:
-    """As many of the first as fit, going by the mean size of an entry in each ledger; at least one."""
+    """First entries that fit, by the mean size of an entry in each ledger; at least one."""
     found: list[tuple[int, BitMap]] = []
     for (ledger_id, entry_ids), size in zip(wanted, entry_bytes, strict=True):
         count = max(bytes_max // max(size, 1), not found)
@@ -130,7 +130,7 @@ class _Pick:
         return Picked(runs, gone)
 
     def _before(self, whole: int) -> Picks:
-        """What was wanted before the end of what was fetched; copies."""
+        """Wanted entries before the end of the fetched ones; copies."""
         if whole == len(self._groups):
             return [(ledger_id, entry_ids.copy()) for ledger_id, entry_ids in self._wanted]
         last, first, _ = self._groups[whole]

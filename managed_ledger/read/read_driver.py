@@ -148,7 +148,7 @@ class LedgerReads:
         return Picked(picked.runs, [*gone, *picked.gone])
 
     async def _fetch_all(self, places: Sequence[Position], bytes_max: int) -> Sequence[EntryRun]:
-        """Where the ledgers can be read so; what is lost, cannot be opened or is damaged is left to `_fetch_some`."""
+        """Fetch all, where ledgers can be read so; lost, unopenable and damaged ones are left to `_fetch_some`."""
         found, wanted = list[EntryRun](), dict[int, list[int]]()
         for ledger_id, entry_id in places:
             run = self._cache.peek(ledger_id, entry_id, 1)
@@ -180,7 +180,7 @@ class LedgerReads:
             return place if place != position else _GONE
 
     def forget_ledger(self, ledger_id: int) -> None:
-        """It is trimmed."""
+        """Forget a trimmed ledger."""
         self._cache.remove_ledger(ledger_id)
         self._handles.forget(ledger_id)
         self.lost.forget_ledger(ledger_id)
@@ -322,7 +322,7 @@ class LedgerReads:
     # what cannot be read
 
     def _after(self, position: Position, error: LedgerError) -> Position:
-        """Where to go on after an entry that could not be read. ManagedLedgerError, unless it is lost and to be skipped."""
+        """Position after an entry that could not be read. ManagedLedgerError, unless it is lost and to be skipped."""
         span = self._sequence.span(position.ledger_id)
         if span is None:
             return position  # trimmed meanwhile

@@ -17,7 +17,7 @@ Read = Callable[[Position, int, int], Awaitable[EntryRun | None]]
 async def find_first(
     sequence: LedgerSequence, read: Read, is_at_or_after: Callable[[EntryRun], Sequence[bool]]
 ) -> Position | None:
-    """Of the entries that are there when it begins; ledgers trimmed meanwhile count as before it."""
+    """First entry among those that are there at the begin; ledgers trimmed meanwhile count as before it."""
     low, high = sequence.first_index, sequence.end_index
     while low < high:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Where ZooKeeper is, as Apache's settings say it: `host:port,host:port/chroot`. Pure.
+"""Addresses of ZooKeeper in Apache's settings: `host:port,host:port/chroot`. Pure.
 
 `metadataStoreUrl` puts `zk:` before it (Pulsar's ZKMetadataStore); `metadataServiceUri` is
 `zk+hierarchical://host:port;host:port/ledgers` (BookKeeper's ServiceURI), where the path is that of the ledgers and no
@@ -25,13 +25,13 @@ class ServiceUri:
 
 
 def servers_of(url: str) -> str:
-    """From `metadataStoreUrl`; MetadataError says what is wrong with it."""
+    """Servers in `metadataStoreUrl`; MetadataError says what is wrong with it."""
     servers, slash, chroot = url.removeprefix("zk:").partition("/")
     return _checked(servers.split(","), url) + (slash + chroot.strip("/")).rstrip("/")
 
 
 def parse_service_uri(uri: str) -> ServiceUri:
-    """From `metadataServiceUri`; MetadataError."""
+    """Servers in `metadataServiceUri`; MetadataError."""
     if uri.startswith("metadata-store:"):
         servers, _, path = servers_of(uri.removeprefix("metadata-store:")).partition("/")
         chroot, _, last = f"/{path}".rpartition("/") if path else ("", "", "")

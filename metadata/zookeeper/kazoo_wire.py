@@ -110,7 +110,7 @@ class MultiRequest:
                 return DELETE, path + _INT.pack(step.version)
 
     def deserialize(self, data: bytes, offset: int) -> "list[Done | Refused]":
-        """What each step did, or the one refusal: as a value in a list, because kazoo logs what is raised and copies a list."""
+        """Results of the steps, or the one refusal, as values in a list, because kazoo logs raised errors and copies lists."""
         done: list[Done | Refused] = []
         index = 0
         kind, is_last, _ = _HEADER.unpack_from(data, offset)

@@ -1,4 +1,4 @@
-"""What is asked of ZooKeeper, what it answers, and the port between the store and whoever carries both.
+"""Requests to ZooKeeper, its answers, and the port between the store and the session that carries both.
 
 Names and codes are ZooKeeper's (`KeeperException.Code`); paths are below the store's root (chroot). Pure.
 """
@@ -93,7 +93,7 @@ class RemoveWatch:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """What is asked next is answered by a server that has all that was written before. Answer: None."""
+    """Sync: later requests are answered by a server that has all earlier writes. Answer: None."""
 
     path: str
 
@@ -103,7 +103,7 @@ Request = Multi | Get | Children | AddWatch | RemoveWatch | Sync
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What a step did: the path (with its number) and the stat; no stat after a Remove."""
+    """Result of a step: the path (with its number) and the stat; no stat after a Remove."""
 
     path: str
     stat: NodeStat | None
@@ -155,7 +155,7 @@ Reply = Callable[[Answer | Exception], None]
 
 
 class SessionEvents(Protocol):
-    """Who is told what a session meets: on the event loop, in the order in which the server said it, answers included."""
+    """Listener of a session: called on the event loop, in the order of the server's messages, answers included."""
 
     def connected(self) -> None: ...
     def disconnected(self) -> None: ...
@@ -182,7 +182,7 @@ class ZooKeeperSession(Protocol):
 
     @property
     def heard_at(self) -> float:
-        """When the server was last heard of, in seconds of the loop's clock (0: never)."""
+        """Time of the server's last message, in seconds of the loop's clock (0: never)."""
 
     @property
     def timeout(self) -> float:

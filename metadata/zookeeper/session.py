@@ -17,7 +17,7 @@ SILENCE_MAX = 5 / 6
 
 
 class State(Enum):
-    """Of the session. CONNECTING: not connected yet, first of all. LOST: expired, the next session is on its way."""
+    """State of the session. CONNECTING: not connected yet, first of all. LOST: expired, the next session is on its way."""
 
     CONNECTING = "connecting"
     CONNECTED = "connected"

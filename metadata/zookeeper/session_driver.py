@@ -33,7 +33,7 @@ TICKS_PER_TIMEOUT = 12
 
 
 class _Events:
-    """What one session says, for as long as it is the current one."""
+    """Events of one session, for as long as it is the current one."""
 
     def __init__(self, driver: "SessionDriver") -> None:
         self._driver = driver

@@ -20,7 +20,7 @@ END_SECONDS_MAX = 3.0
 
 @dataclass(frozen=True, slots=True)
 class SessionKey:
-    """Whoever has it can act as the owner: it is told to the parent process alone, and never logged."""
+    """Key to act as the session's owner: given to the parent process alone, and never logged."""
 
     servers: str
     session_id: int
@@ -32,7 +32,7 @@ class SessionNotEnded(Exception):
 
 
 def end_session(key: SessionKey) -> None:
-    """Its ephemeral nodes are gone when this returns. SessionNotEnded. Blocks: for a thread."""
+    """End the session; its ephemeral nodes are gone on return. SessionNotEnded. Blocks: for a thread."""
     client = KazooClient(key.servers, timeout=END_SECONDS_MAX, client_id=(key.session_id, key.password), logger=_kazoo_log)
     try:
         client.start(END_SECONDS_MAX)

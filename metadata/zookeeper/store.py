@@ -186,7 +186,7 @@ class ZooKeeperStore(WritesByCommit):
         beliefs |= {path: answer is not None for path, answer in zip(asked, answers, strict=True)}
 
     async def _found(self, operations: Sequence[Operation], deadline: float, lost: ConnectionLost) -> dict[str, Found | None]:
-        """What is at the operations' paths now; OutcomeUnknown when there is no answer to that either.
+        """Nodes at the operations' paths now; OutcomeUnknown when there is no answer to that either.
 
         After a sync: the write may have reached the leader, and the server that answers now may not have heard of it yet.
         (It cannot still be on its way: the leader refuses what an earlier connection of the session sent.)

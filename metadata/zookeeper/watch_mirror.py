@@ -38,7 +38,7 @@ class Walk:
 
 
 class Mirror:
-    """What is known below the roots that are watched: for each path the names of its children."""
+    """Known paths below the watched roots: for each path the names of its children."""
 
     def __init__(self) -> None:
         self._names: dict[str, dict[str, None]] = {}
@@ -55,7 +55,7 @@ class Mirror:
         return path in self._names
 
     def begin_walk(self, root: str, seen_zxid: int) -> Walk:
-        """In place of one over the same root that has not ended."""
+        """Begin a walk, in place of an unfinished one over the same root."""
         walk = self._walks[root] = Walk(root, seen_zxid, self._roots.setdefault(root, False))
         return walk
 
@@ -63,7 +63,7 @@ class Mirror:
         return self._walks.get(walk.root) is walk
 
     def end_walk(self, walk: Walk) -> list[Notification]:
-        """What was shown, and what the walk did not come across, is gone."""
+        """End a walk: paths shown before that it did not find are gone."""
         if not self.is_current(walk):
             return []
         del self._walks[walk.root]
@@ -78,7 +78,7 @@ class Mirror:
             del self._walks[walk.root]
 
     def forget(self, root: str, kept: list[str]) -> None:
-        """Nobody watches `root` any more; paths below the roots in `kept` stay."""
+        """Forget `root`, which has no watcher any more; paths below the roots in `kept` stay."""
         self._walks.pop(root, None)
         self._roots.pop(root, None)
         for path in [path for path in (*self._names, *self._loose) if is_at_or_below(path, root)]:

@@ -67,7 +67,7 @@ class FollowedTrees:
         self._tell(self._mirror.changed(change, path))
 
     def answered(self, request: Request, answer: Answer | Exception) -> None:
-        """Of any request, before whoever asked is told: what a read found is known from here on."""
+        """A request was answered; called before its caller learns it, so that the results of reads are known from here on."""
         match request, answer:
             case Get(), Found():
                 self._mirror.seen(request.path)
@@ -109,4 +109,4 @@ class FollowedTrees:
 
 
 def _ignore(_answer: Answer | Exception) -> None:
-    """Of the end of a watch: events that nobody watches any more are told to nobody."""
+    """Ignore events of a watch that has ended."""

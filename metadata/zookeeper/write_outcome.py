@@ -1,4 +1,4 @@
-"""What became of a write whose answer was lost. Pure.
+"""Outcome of a write whose answer was lost. Pure.
 
 A commit is all or nothing, so one operation that shows decides for all. An operation shows by what is at its path now: at
 the version that it expected, it was not done; one version later with its bytes, it was. That another client wrote the very

@@ -25,7 +25,7 @@ UNSUPPORTED = (errno.EINVAL, errno.EOPNOTSUPP)
 
 
 class DirectMemory:
-    """Of one lane; used by one thread at a time."""
+    """Memory of one lane; used by one thread at a time."""
 
     def __init__(self) -> None:
         self._room: memoryview | None = None
@@ -38,7 +38,7 @@ class DirectMemory:
         return self._room
 
     def piece(self, size: int) -> memoryview:
-        """Of at least that size: one that nobody holds, or a new one."""
+        """Piece of at least that size: one that nobody holds, or a new one."""
         pieces = self._pieces
         for index in range(len(pieces)):
             if size <= len(pieces[index]) <= 2 * size and sys.getrefcount(pieces[index]) == 2:  # this list's, and the call's

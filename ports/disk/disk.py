@@ -31,16 +31,16 @@ class File(Protocol):
         """
 
     def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> "asyncio.Future[None]":
-        """As `write`, for who does not wait in a coroutine: under way when this returns. Real files give a `Promise`."""
+        """Begin a `write` for a caller outside coroutines: under way when this returns. Real files give a `Promise`."""
 
     async def read(self, offset: int, size: int) -> bytes:
         """Up to `size` bytes; fewer only at the end of the file."""
 
     async def read_piece(self, offset: int, size: int) -> Buffer:
-        """As `read`, for what may be large: not copied where that can be avoided. Does not change as long as it is held."""
+        """Read a piece that may be large: not copied where that can be avoided. Does not change as long as it is held."""
 
     async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
-        """As `read` of each of these, offset and size, in one go."""
+        """Read all of these, offset and size each, in one go."""
 
     async def sync(self) -> None: ...
     async def allocate(self, size: int) -> None:

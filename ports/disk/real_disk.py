@@ -235,7 +235,7 @@ def _write(descriptor: int, offset: int, buffers: Sequence[Buffer], sync: bool) 
 
 
 def _write_synced(descriptor: int, offset: int, buffers: Sequence[Buffer], sync: bool) -> None:
-    """As `_write` with `sync`, in one call of the system, to a file in which nothing else waits to be made durable."""
+    """Write and sync in one call of the system, to a file in which nothing else waits to be made durable."""
     size = sum(map(len, buffers))
     try:
         if len(buffers) <= BUFFERS_MAX and os.pwritev(descriptor, buffers, offset, os.RWF_DSYNC) == size:
@@ -247,7 +247,7 @@ def _write_synced(descriptor: int, offset: int, buffers: Sequence[Buffer], sync:
 
 
 def _write_rest(descriptor: int, offset: int, buffers: Sequence[Buffer], written: int) -> None:
-    """What a short pwritev, or more buffers than one call takes, leaves to be written."""
+    """Write the rest after a short pwritev, or after as many buffers as one call takes."""
     rest = deque(memoryview(buffer) for buffer in buffers)
     done = written
     while True:

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 async def aside(work: Callable[[], T], *, is_long: bool) -> T:
-    """What it returns or raises."""
+    """Result or error of the calculation."""
     if is_long and getattr(asyncio.get_running_loop(), "has_threads", True):
         return await asyncio.to_thread(work)
     return work()

@@ -17,7 +17,7 @@ _set_result = asyncio.Future.set_result
 
 
 class Promise(asyncio.Future[T]):
-    """To be awaited like any future. Listeners come first, in the order in which they came, then asyncio's callbacks."""
+    """Awaitable like any future. Listeners come first, in the order in which they came, then asyncio's callbacks."""
 
     _listeners: "tuple[Callable[[asyncio.Future[T]], object], ...]" = ()
 
@@ -29,7 +29,7 @@ class Promise(asyncio.Future[T]):
             self._listeners += (listener,)
 
     def ignore(self, listener: "Callable[[asyncio.Future[T]], object]") -> None:
-        """It is not called any more."""
+        """Remove a listener."""
         self._listeners = tuple(each for each in self._listeners if each != listener)
         self.remove_done_callback(listener)
 
@@ -61,19 +61,19 @@ class Promise(asyncio.Future[T]):
             self.add_done_callback(listener)
 
     def take_listeners(self) -> "tuple[Callable[[asyncio.Future[T]], object], ...]":
-        """Nobody listens any more."""
+        """Take the listeners away."""
         listeners, self._listeners = self._listeners, ()
         return listeners
 
 
 def promises(loop: asyncio.AbstractEventLoop) -> "Callable[[], Promise[Any]]":
-    """What makes promises on this loop. A loop with promises of its own (the simulation's) makes those."""
+    """Factory of promises on this loop. A loop with promises of its own (the simulation's) makes those."""
     own: Callable[[], Promise[Any]] | None = getattr(loop, "create_promise", None)
     return own if own is not None else partial(Promise, loop=loop)
 
 
 def listen(future: "asyncio.Future[T]", listener: "Callable[[asyncio.Future[T]], object]") -> None:
-    """To a promise as promises do it; to any other future as futures do it."""
+    """Listen to a promise in its own way; to any other future as futures do."""
     if isinstance(future, Promise):
         future.listen(listener)
     else:

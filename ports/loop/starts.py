@@ -18,7 +18,7 @@ WAITING_MAX = 2000
 
 
 class StartsFull(Exception):
-    """So many works of this party wait already that one more is not taken."""
+    """Too many works of this party wait already."""
 
 
 class Starts:

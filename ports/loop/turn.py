@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 
 class Turn:
-    """Of one loop. `with turn:` around an event; opened within itself it ends with the outermost."""
+    """Turn of one loop. `with turn:` around an event; opened within itself it ends with the outermost."""
 
     __slots__ = ("_depth", "_parts")
 

@@ -1,1 +1,1 @@
-"""What metrics count: histograms, operation statistics, usage of the machine."""
+"""Values of metrics: histograms, operation statistics, usage of the machine."""

@@ -1,4 +1,4 @@
-"""How much of this machine, or of a container's limits, is in use: processor, memory, network. From Linux's /proc and /sys.
+"""Usage of this machine, or of a container's limits: processor, memory, network. From Linux's /proc and /sys.
 
 Owns the counters of the sample before. What cannot be read counts as unused: no decision is to be made of it.
 """
@@ -81,7 +81,7 @@ def _memory_limit() -> int:
 
 
 def _busy_seconds() -> float:
-    """Of the container where there is a limit on it, otherwise of the machine: all but idle and waiting for disks."""
+    """Busy time of the container where it has a limit, otherwise of the machine: all but idle and waiting for disks."""
     if _text(_CGROUP / "cpu.max")[:1].isdigit():
         fields = dict(line.split() for line in _text(_CGROUP / "cpu.stat").splitlines() if len(line.split()) == 2)
         return int(fields.get("usage_usec", 0)) / 1e6

@@ -20,7 +20,7 @@ def head(name: str, kind: str) -> str:
 
 
 def help_of(name: str) -> str:
-    """What the metric counts, in a sentence; empty where nobody said it."""
+    """Sentence that describes the metric; empty where there is none."""
     plain, patterns = _table()
     if name in plain:
         return plain[name]

@@ -32,13 +32,13 @@ def bucket_of(seconds: float) -> int:
 
 
 def bucket_end_ms(index: int) -> float:
-    """What no latency of the bucket exceeds, in milliseconds."""
+    """Upper bound of the bucket's latencies, in milliseconds."""
     octave, step = divmod(index, STEPS)
     return float(2**octave) * (1 + (step + 1) / STEPS) / 1000
 
 
 class Latencies:
-    """Of operations that ended alike."""
+    """Latencies of operations that ended alike."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -78,13 +78,13 @@ class Latencies:
         self._now, self._before = array("Q", bytes(8 * BUCKETS)), self._now
 
     def recent(self) -> list[int]:
-        """By bucket."""
+        """Recent counts by bucket."""
         self._count_recorded()
         return [now + before for now, before in zip(self._now, self._before, strict=True)]
 
 
 class OpStats:
-    """Of one operation. `now` is of the event loop's clock."""
+    """Statistics of one operation. `now` is of the event loop's clock."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.succeeded, self.failed = Latencies(), Latencies()

@@ -17,7 +17,7 @@ BLOCKED_ANSWER_BYTES_MAX = 8 * 1024 * 1024
 
 
 class Outbox:
-    """Of one connection."""
+    """Outbox of one connection."""
 
     def __init__(self, transport: asyncio.WriteTransport, on_overflow: Callable[[], None]) -> None:
         self._transport = transport
@@ -70,7 +70,7 @@ class Outbox:
         self._blocked_answer_bytes = 0
 
     def close(self) -> None:
-        """What was written still goes out; nothing more is taken."""
+        """Close; written bytes still go out, no more are taken."""
         self.flush()
         self._is_closed = True
         self._frames.clear()

@@ -1,4 +1,4 @@
-"""Where a connection's socket reads go: one large buffer shared by all connections, and what is left of a frame kept apart.
+"""Read buffers: one large buffer for the socket reads of all connections, and the rest of a frame kept apart.
 
 asyncio asks for the buffer right before it reads and tells of the bytes right after, with nothing in between, so that one
 `SharedRoom` serves a whole server and an idle connection keeps nothing. A connection in the middle of a large frame gets a
@@ -41,7 +41,7 @@ class ReadBuffer:
         return len(self._kept) if self._own is None else self._end - self._start
 
     def room(self) -> memoryview:
-        """To be read into at once."""
+        """Room to read into at once."""
         if self._own is None:
             shared, kept = self._shared, self._kept
             shared.reader = self

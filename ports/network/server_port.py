@@ -43,14 +43,14 @@ class ServerPort(Generic[C]):
 
     @property
     def number(self) -> int:
-        """Where it listens, also when any free port was asked for."""
+        """Port number, also when any free port was asked for."""
         assert self._server is not None
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     @property
     def tls_number(self) -> int | None:
-        """Where it listens for TLS; None: nowhere."""
+        """Port number for TLS; None: there is none."""
         return None if self._tls is None else self._tls.number
 
     def opened(self, connection: C) -> None:
@@ -68,7 +68,7 @@ class ServerPort(Generic[C]):
         self._server = await loop.create_server(accept, host, port, backlog=backlog)
 
     def listen_tls(self, accept: Callable[[], asyncio.BaseProtocol], host: str, port: int, tls: RenewedTls) -> None:
-        """As `listen`, for connections that begin with a handshake; the port may have both."""
+        """Listen for connections that begin with a handshake; the port may have both kinds."""
         self._tls = TlsPort(bound_listener(host, port), accept, tls)
         self._tls.start()
 
@@ -99,7 +99,7 @@ class ServerPort(Generic[C]):
             self._tls.close()
 
     async def close(self) -> None:
-        """Nobody new is let in; every connection sends what was written for it and ends. Closing twice is fine."""
+        """Close the port; each connection sends its written bytes and ends. Closing twice is fine."""
         self.stop_accepting()
         for connection in self.connections:
             connection.close()

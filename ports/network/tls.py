@@ -34,7 +34,7 @@ class TlsFile:
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """What one side shows, and whom it believes. Without `trust` the other side is not asked who it is."""
+    """Certificate and key of one side, and the authorities that it trusts. Without `trust` the peer shows no certificate."""
 
     certificate: TlsFile | None = None
     key: TlsFile | None = None
@@ -82,7 +82,7 @@ def make_context(side: Literal["client", "server"], files: TlsFiles) -> ssl.SSLC
 
 
 def openssl_ciphers(names: Iterable[str]) -> str:
-    """As OpenSSL lists them. Names of IANA (`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`), which Java uses, are put in its form."""
+    """OpenSSL's list of ciphers. IANA's names (`TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256`), of Java, get that form."""
     return ":".join(_openssl_name(name) for name in names)
 
 
@@ -140,7 +140,7 @@ class RenewedTls:
         self._context = make_context(side, files)
 
     def context(self) -> ssl.SSLContext:
-        """For the next connection. Files that cannot be used, as while they are being replaced, leave the old ones in use."""
+        """Context for the next connection. Unusable files, as while they are being replaced, leave the old ones in use."""
         now = self._now()
         if self._renewal_seconds and now >= self._looked_at + self._renewal_seconds:
             self._looked_at = now
@@ -164,7 +164,7 @@ class RenewedTls:
 
 
 def _stamp(path: str) -> tuple[int, int, int]:
-    """What changes when the file does; zeros while it is not there."""
+    """Stamp that changes when the file does; zeros while it is not there."""
     try:
         found = os.stat(path)
     except OSError:

@@ -22,7 +22,7 @@ BACKLOG = 1024
 
 
 def bound_listener(host: str, port: int) -> socket.socket:
-    """Where a TlsPort may listen; port 0 takes a free one. OSError names the address."""
+    """Listening socket for a TlsPort; port 0 takes a free one. OSError names the address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -40,7 +40,7 @@ class TlsPort:
 
     @property
     def number(self) -> int:
-        """Where it listens."""
+        """Port number."""
         port: int = self._listening.getsockname()[1]
         return port
 
@@ -54,7 +54,7 @@ class TlsPort:
         self._accepting = asyncio.get_running_loop().create_task(self._accept(), name="accept over TLS")
 
     def close(self) -> None:
-        """Nobody new is let in. Closing twice is fine."""
+        """Close the port to new connections. Closing twice is fine."""
         if self._accepting is not None:
             self._accepting.cancel()
         for handshake in list(self._handshakes):

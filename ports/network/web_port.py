@@ -45,7 +45,7 @@ class WebProtocol(H11Protocol):
 
 
 class WebPort:
-    """Of one application. Called for each connection, plain or after its TLS handshake."""
+    """Port of one application. Called for each connection, plain or after its TLS handshake."""
 
     def __init__(self, app: Any, clock: Clock | None = None) -> None:
         self._config = Config(

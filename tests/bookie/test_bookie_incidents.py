@@ -1,4 +1,4 @@
-"""What has gone wrong in Apache's bookies, each under its number, as a test that ours does not do it.
+"""Incidents of Apache's bookies, each under its number, as a test that ours does not have it.
 
 Those of the client and of repair are in tests/bookkeeper and in the simulation of several bookies.
 """
@@ -36,7 +36,7 @@ async def refused(awaitable: object) -> BookieCode:
 
 
 async def outcome(awaitable: Awaitable[Any]) -> Any:
-    """What comes of it, or the code of the refusal."""
+    """Result, or the code of the refusal."""
     try:
         return await awaitable
     except BookieError as error:
@@ -218,7 +218,7 @@ def test_bookkeeper_3949_and_2485_damage_in_the_middle_of_the_journal_is_told_an
 
 
 class ForgetfulStore(MemoryStore):
-    """Its listings lack what its nodes have, or a node cannot be read."""
+    """Store whose listings lack nodes that exist, or with an unreadable node."""
 
     readable = True
 

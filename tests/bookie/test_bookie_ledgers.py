@@ -1,4 +1,4 @@
-"""What a bookie knows of its ledgers: keys, fences, tombstones, and what of it is stored."""
+"""Ledgers as a bookie knows them: keys, fences, tombstones, and which of these are stored."""
 
 from bookie.ledgers import TOMBSTONE_MS, Ledgers, LedgerState
 from wire.bookie.codes import BookieCode

@@ -1,4 +1,4 @@
-"""What a bookie answers: keys, fences, misses, full memtables, bounds of a read."""
+"""Answers of a bookie: keys, fences, misses, full memtables, bounds of a read."""
 
 import asyncio
 

@@ -178,7 +178,7 @@ class Cluster:
         return BookKeeper(self.bookies, store, settings, Random(self._clients))
 
     async def writer(self, store: MetadataStore | None = None) -> LedgerWriter:
-        """Of a new ledger, by a client of its own; its metadata go through `store`."""
+        """Writer of a new ledger, by a client of its own; its metadata go through `store`."""
         client = BookKeeper(self.bookies, store, self.settings, Random(1)) if store else self.client()
         await client.initialise()
         return await client.create({})

@@ -47,7 +47,7 @@ class ScheduledBookie:
             answer()
 
     def crash(self) -> None:
-        """And start again at once."""
+        """Crash, and start again at once."""
         self.journal.clear()
         self.shown = copy.deepcopy(self.durable)
 
@@ -108,7 +108,7 @@ class Link(BookieClient):
         raise NotImplementedError
 
     def cut(self) -> None:
-        """And connect again at once."""
+        """Cut the connection, and connect again at once."""
         self.requests.clear()
         self.answers.clear()
         lost, self._open = self._open, {}

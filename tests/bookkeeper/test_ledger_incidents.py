@@ -1,4 +1,4 @@
-"""What has gone wrong in Apache's ledger client, each under its number, as a test that ours does not do it.
+"""Incidents of Apache's ledger client, each under its number, as a test that ours does not have it.
 
 Those of the bookie are in tests/bookie/test_bookie_incidents.py, those of repair in tests/bookkeeper/repair, and others of the
 client beside what they are about: 1067 in test_recovery_reads_ahead.py, 1591 and 4812 with a metadata store that waits in
@@ -44,7 +44,7 @@ async def all_of(reader: LedgerReader) -> list[bytes]:
 
 
 def losing_fences(bookie: FakeBookie, count: int) -> None:
-    """Its first fences never arrive: the request is lost, and the connection with it."""
+    """Bookie that its first fences never reach: the request is lost, and the connection with it."""
     real, lost = bookie.fence, iter(range(count))
 
     async def fence(ledger_id: int, master_key: bytes) -> bytes:
@@ -56,7 +56,7 @@ def losing_fences(bookie: FakeBookie, count: int) -> None:
 
 
 def delaying_adds(bookie: FakeBookie) -> list[Callable[[], None]]:
-    """Its adds are on their way until these are called, in order."""
+    """Bookie whose adds are on their way until these are called, in order."""
     real, on_their_way = bookie.add, list[Callable[[], None]]()
 
     def add(run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":

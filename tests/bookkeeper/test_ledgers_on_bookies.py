@@ -87,7 +87,7 @@ class Host:
         await self._check_picks(client, reader)
 
     async def _check_picks(self, client: BookKeeper, reader: LedgerReader) -> None:
-        """What comes at once is right, and is all there is where one bookie has everything."""
+        """Check that picked entries are right, and complete where one bookie has everything."""
         wanted = Random(self.seed).sample(range(reader.last_entry_id + 1), (reader.last_entry_id + 1) // 3)
         found = {run.first_entry_id: payloads_of(run) for run in await client.pick([(reader, sorted(wanted))], 1 << 20)}
         assert found == {entry_id: [payload(reader.ledger_id, entry_id)] for entry_id in found}

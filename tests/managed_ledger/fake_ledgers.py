@@ -28,7 +28,7 @@ from wire.run_parts import cut, join
 
 
 class FakeLedger:
-    """What bookies and metadata hold of a ledger."""
+    """Content of a ledger on bookies and in the metadata."""
 
     def __init__(self, ledger_id: int, custom_metadata: Mapping[str, bytes]) -> None:
         self.ledger_id = ledger_id

@@ -44,7 +44,7 @@ def trimming(**changes: Any) -> ManagedLedgerSettings:
 
 
 class World:
-    """What is durable, and one process on it. `restart` kills that process and starts another."""
+    """Durable state, and one process on it. `restart` kills that process and starts another."""
 
     def __init__(self, settings: ManagedLedgerSettings | None = None, step_s: float = 0.0) -> None:
         self.settings = settings or small()
@@ -66,7 +66,7 @@ class World:
         return MemoryStore(self.clock, self.tree, alone=False, answer_delay=lambda: 0.003)
 
     async def kill(self) -> None:
-        """As kill -9: nothing of it takes effect any more."""
+        """Kill the process as kill -9 does: nothing of it takes effect any more."""
         self.ledger_store.is_dead = True
         await self.store.close()
 
@@ -112,5 +112,5 @@ async def read_all(
 
 
 def run(scenario: Coroutine[Any, Any, Any]) -> Any:
-    """In virtual time, so that a wait costs nothing and always ends the same way."""
+    """Run in virtual time, so that a wait costs nothing and always ends the same way."""
     return worlds.run(lambda _: asyncio.wait_for(scenario, 10_000))

@@ -121,7 +121,7 @@ def test_a_ledger_before_the_last_one_without_an_end_is_recovered() -> None:
 
 
 async def without_last_ledger(world: World) -> Position:
-    """Of 25 entries in three ledgers the last five are gone. A cursor was among them. The last position that is left."""
+    """Last position of a log that lost five of 25 entries in three ledgers, with a cursor among the lost ones."""
     ledger, cursor, positions = await with_cursor(world, 25)
     cursor.acknowledge_entries(positions[22].ledger_id, BitMap([positions[22].entry_id]))
     cursor.acknowledge_cumulative(positions[21])
@@ -157,7 +157,7 @@ def test_a_last_ledger_that_is_not_there_is_skipped_alone_and_counted(make: Any)
 
 
 async def goes_on(world: World, ledger: StoredManagedLedger) -> None:
-    """What is appended now is stored and read; the next opening finds nothing to skip."""
+    """Check that new appends are stored and read, and that the next opening finds nothing to skip."""
     await append_each(ledger, 3, first=100)
     assert ledger.cursors["sub"].backlog_entries() == 3
     ledger = await world.reopen()

@@ -28,7 +28,7 @@ BATCH = 3
 
 
 class Place:
-    """What is known of one cursor: acknowledged entries in all, and those that a flush has certainly stored."""
+    """Facts of one cursor: acknowledged entries in all, and those that a flush has certainly stored."""
 
     def __init__(self) -> None:
         self.acknowledged: set[Position] = set()

@@ -1,4 +1,4 @@
-"""What managed ledgers count: by run, in Apache's buckets, and rates over the time since they were last taken."""
+"""Meters of managed ledgers: by run, in Apache's buckets, and rates over the time since they were last taken."""
 
 from managed_ledger.meters import LATENCY_BUCKETS_MS, SIZE_BUCKETS, LedgerMeters, SharedMeters
 

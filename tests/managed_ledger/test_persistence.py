@@ -1,4 +1,4 @@
-"""How the ledgers of one log are made, and how often its cursors store their place, instead of what the settings say."""
+"""Persistence of one log: quorums of its ledgers and saves of its cursors, instead of the settings'."""
 
 from bookkeeper.ledgers import DEFAULT_QUORUMS, Quorums
 from managed_ledger.contract import EARLIEST

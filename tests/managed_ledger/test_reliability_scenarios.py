@@ -78,7 +78,7 @@ def test_f02_three_holes_over_thirty_million_entries_are_stored_and_small() -> N
 
 
 def long_closed_ledger(entries: int) -> FakeLedger:
-    """As if so many entries were in it; nobody reads them."""
+    """Closed ledger as if so many entries were in it; nobody reads them."""
     found = FakeLedger(1, {"pulsar/managed-ledger": NAME.encode()})
     found.last_entry_id, found.is_fenced = entries - 1, True
     return found

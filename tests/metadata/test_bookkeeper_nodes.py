@@ -63,7 +63,7 @@ def test_metadata_of_version_2_has_the_bytes_of_apache_and_keeps_its_version() -
 
 
 def test_metadata_of_version_1_has_the_bytes_of_apache_and_keeps_its_version() -> None:
-    """It knows no ack quorum, digest, password, time or custom metadata."""
+    """Version 1 has no ack quorum, digest, password, time or custom metadata."""
     metadata = decode_ledger_metadata(VERSION_1)
     assert metadata == replace(
         CLOSED,

@@ -87,7 +87,7 @@ def test_apaches_shell_reads_our_ledgers_and_we_read_its(zookeeper: ZooKeeperPro
 
 
 def test_a_cluster_that_apaches_shell_made_is_taken_as_it_is(zookeeper: ZooKeeperProcess, shell: Shell) -> None:
-    """Of another layout than ours is by default."""
+    """The cluster's layout differs from our default."""
 
     async def scenario() -> None:
         store = await open_below(zookeeper, "/shell-made")

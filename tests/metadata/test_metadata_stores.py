@@ -1,4 +1,4 @@
-"""What every metadata store promises, for each of its forms; then what the embedded one adds."""
+"""Promises of every metadata store, for each of its forms; then those that the embedded one adds."""
 
 import asyncio
 import sqlite3

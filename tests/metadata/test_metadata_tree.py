@@ -31,7 +31,7 @@ class TwinNode:
 
 @dataclass
 class Twin:
-    """As simple as can be: every question scans everything."""
+    """Naive twin: every question scans everything."""
 
     nodes: dict[str, TwinNode] = field(default_factory=dict)
     made: dict[str, int] = field(default_factory=dict)

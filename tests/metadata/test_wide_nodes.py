@@ -8,7 +8,7 @@ from metadata.tree import WIDE, Node, Tree
 
 
 def _names(count: int) -> list[str]:
-    """In no order."""
+    """Names in no order."""
     return [f"t{number * 7919 % count}" for number in range(count)]
 
 

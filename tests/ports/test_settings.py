@@ -58,7 +58,7 @@ class Several:
 
 
 def test_an_empty_value_leaves_a_number_a_word_or_a_switch_at_its_default() -> None:
-    """As Apache's FieldParser; what may be absent becomes absent, and a list empty."""
+    """Apache's FieldParser does the same; optional values become absent, and a list empty."""
     made = build_settings(Several, {"count": "", "share": " ", "isOn": "", "name": "", "port": "", "names": ""})
     assert made == Several(port=None, names=())
 

@@ -1,4 +1,4 @@
-"""What a run says against what the slow path reads in the same bytes."""
+"""Checks of a run against the slow path on the same bytes."""
 
 import crc32c
 

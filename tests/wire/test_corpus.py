@@ -1,4 +1,4 @@
-"""What the fuzzer has found worth keeping (see fuzz_frames.py), read again by the compiled and the plain kernels."""
+"""Corpus of the fuzzer (see fuzz_frames.py), read again by the compiled and the plain kernels."""
 
 import pathlib
 from types import ModuleType

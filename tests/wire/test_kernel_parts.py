@@ -17,7 +17,7 @@ MIXES = pytest.mark.parametrize("mixes", both("mixes"), ids=["plain", "installed
 
 @dataclass
 class Part:
-    """As `bookkeeper.write.parts.Part`, as far as the kernel looks."""
+    """Twin of `bookkeeper.write.parts.Part`, as far as the kernel looks."""
 
     mix: EntryBatch
     start: int
@@ -28,7 +28,7 @@ class Part:
     length_before: int
 
     def sealed(self) -> bytes:
-        """As the kernel for a run seals it."""
+        """Run sealed by the kernel for runs."""
         at, end = self.mix.offsets[self.start], self.mix.offsets[self.start + self.count]
         offsets = array("I", [offset - at for offset in self.mix.offsets[self.start : self.start + self.count + 1]])
         alone = EntryBatch(bytearray(self.mix.buffer[at:end]), offsets, 36, self.count)
@@ -37,7 +37,7 @@ class Part:
 
 
 def parts_of(sizes: list[int]) -> list[Part]:
-    """As many entries each, which fill one buffer."""
+    """Parts of as many entries each, which fill one buffer."""
     mix = batch_of([bytes([number % 251]) * (number * 37 % 300) for number in range(sum(sizes))])
     return [
         Part(mix, sum(sizes[:index]), count, 3 + index % 4, 10 * index, 10 * index - 1, 1000 * index)
@@ -53,7 +53,7 @@ def parts_of(sizes: list[int]) -> list[Part]:
     left_out=st.sets(st.integers(0, 7)),
 )
 def test_parts_are_sealed_as_runs_are(mixes: ModuleType, sizes: list[int], more: list[int], left_out: set[int]) -> None:
-    """In place when they are one whole buffer; together in a new one when some are left out or come from another buffer."""
+    """Sealing is in place for one whole buffer; in a new one when some are left out or come from another buffer."""
     parts = [part for index, part in enumerate(parts_of(sizes)) if index not in left_out or len(sizes) == 1] + parts_of(more)
     if not parts:
         return

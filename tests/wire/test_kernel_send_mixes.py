@@ -23,7 +23,7 @@ def take(sends: ModuleType, data: bytes, parts_max: int = 1000, entries_max: int
 
 
 def runs_of(data: bytes) -> list[SendRun]:
-    """What `take_sends` makes of it, run by run, up to what is not plain or has a wrong checksum."""
+    """Runs that `take_sends` makes, up to the first frame that is not plain or has a wrong checksum."""
     runs, at = list[SendRun](), 0
     while (run := take_sends(data, at, len(data), HEADER_BYTES, 1000, BYTES_MAX)) and run.bad_checksum_index < 0:
         runs.append(run)

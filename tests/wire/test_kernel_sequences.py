@@ -17,7 +17,7 @@ WORDS = st.one_of(st.integers(0, 12), st.integers((1 << 63) - 3, (1 << 63) + 3),
 
 
 def naive(pairs: list[tuple[int, int]]) -> int:
-    """What the kernel promises, of (sequence id, highest sequence id), entry by entry."""
+    """Naive twin of the kernel, on (sequence id, highest sequence id), entry by entry."""
     before = -1
     for first, last in pairs:
         if not before < first or max(first, last) >= 1 << 63:

@@ -17,7 +17,7 @@ HEADER = 36
 
 
 def part(first: int, sizes: list[int]) -> EntryRun:
-    """Of ledger 3, with payloads that say which entry they are."""
+    """Entries of ledger 3, with payloads that say which entry they are."""
     payloads = [b"%d:" % (first + index) + bytes(size) for index, size in enumerate(sizes)]
     buffer = b"gap" + b"".join(bytes(HEADER) + payload for payload in payloads)
     offsets = array("I", accumulate((HEADER + len(payload) for payload in payloads), initial=3))

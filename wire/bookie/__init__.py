@@ -1,1 +1,1 @@
-"""What bookies and their clients say: versions 2 (binary) and 3 (protobuf). Pure; the loops are in `wire.kernels`."""
+"""The bookie protocol: versions 2 (binary) and 3 (protobuf). Pure; the loops are in `wire.kernels`."""

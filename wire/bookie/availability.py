@@ -1,4 +1,4 @@
-"""Which entries of a ledger a bookie has, as its clients are told (AvailabilityOfEntriesOfLedger).
+"""Availability: entries of a ledger that a bookie has, as it tells its clients (AvailabilityOfEntriesOfLedger).
 
 64 bytes of header (version, number of groups, zeros), then groups of 24 bytes: the first and the last start of sequences that
 have the same size and distance, the size, the distance. So a striped ledger is one group, whatever its length.
@@ -17,7 +17,7 @@ _GROUP = struct.Struct(">qqii")  # first start, last start, size, distance
 
 
 def encode_availability(ranges: Iterable[tuple[int, int]]) -> bytes:
-    """Of (first, last) entry ids, ascending and apart from one another."""
+    """Bytes for (first, last) entry ids, ascending and apart from one another."""
     groups: list[tuple[int, int, int, int]] = []
     for first, last in _short(ranges):
         size = last - first + 1

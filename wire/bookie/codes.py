@@ -8,7 +8,7 @@ from enum import IntEnum
 
 
 class BookieCode(IntEnum):
-    """What a bookie answers."""
+    """Code in a bookie's answer."""
 
     EOK = 0
     ENOLEDGER = 1

@@ -45,7 +45,7 @@ def seal(
     digest: DigestType,
     password: bytes = b"",
 ) -> int:
-    """As the kernel's `seal`, with any digest."""
+    """Seal as the kernel's `seal`, with any digest."""
     if digest in (DigestType.CRC32C, DigestType.DUMMY):
         return entries.seal(batch, ledger_id, first_entry_id, last_add_confirmed, length_before)
     _check_room(batch.header_bytes, digest)
@@ -61,7 +61,7 @@ def seal(
 
 
 def first_damaged(run: EntryRun, digest: DigestType, password: bytes = b"") -> int:
-    """As the kernel's `first_damaged`, with any digest."""
+    """First damaged entry as the kernel's `first_damaged`, with any digest."""
     if digest in (DigestType.CRC32C, DigestType.DUMMY):
         return entries.first_damaged(run)
     _check_room(run.header_bytes, digest)
@@ -84,7 +84,7 @@ def lac_record(ledger_id: int, last_add_confirmed: int, digest: DigestType, pass
 
 
 def lac_in_record(record: bytes, ledger_id: int, digest: DigestType, password: bytes = b"") -> int | None:
-    """What the ledger's writer sent as its last add confirmed; None when it is no such record, or damaged."""
+    """Last add confirmed that the ledger's writer sent; None when it is no such record, or damaged."""
     number = int.from_bytes(record[8:16], signed=True)
     expected = lac_record(ledger_id, number, digest, password)
     return number if hmac.compare_digest(record, expected) else None

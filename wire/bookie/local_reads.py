@@ -1,4 +1,4 @@
-"""Where stored entries are in files, as a bookie tells those who are on its machine (docs/adr/0030-reads-on-one-machine.md).
+"""Local reads: places of stored entries in files, for readers on the bookie's machine (docs/adr/0030-reads-on-one-machine.md).
 
 A message each way; little-endian, so that arrays are taken as they are. A request is `token | i64 ledger`, then first entry and
 the one after the last of each range. An answer is `u32 segments`, for each of them `u32 file | u32 entries | u64 place | i64
@@ -37,7 +37,7 @@ class Segment:
 
     @property
     def size_bytes(self) -> int:
-        """In an answer."""
+        """Size in an answer."""
         return _SEGMENT.size + 4 * len(self.offsets)
 
 
@@ -55,12 +55,12 @@ def decode_request(message: bytes, token: bytes) -> tuple[int, list[tuple[int, i
 
 
 def entries_within(size_bytes: int) -> int:
-    """How many entries a segment of that size has; less than one: it has no room for any."""
+    """Number of entries of a segment of that size; less than one: it has no room for any."""
     return (size_bytes - _SEGMENT.size) // 4 - 1
 
 
 def encode_answer(segments: Sequence[Segment]) -> bytes:
-    """At most ANSWER_BYTES_MAX: whoever has more leaves the last ones out."""
+    """Answer of at most ANSWER_BYTES_MAX: a caller with more leaves the last ones out."""
     heads = [_SEGMENT.pack(each.file, len(each.offsets) - 1, each.place, each.first_entry_id) for each in segments]
     offsets = array("I")
     for each in segments:

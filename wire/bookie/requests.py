@@ -1,4 +1,4 @@
-"""What a client asks of a bookie, the same in both versions of the protocol, and the answers as the version encodes them.
+"""Requests of a client to a bookie, the same in both versions of the protocol, and answers as the version encodes them.
 
 Ids are signed 64-bit; a master key is whatever bytes the client has (Apache's: 20). `entry` is as stored, header included.
 """
@@ -79,14 +79,14 @@ class Force:
 
 @dataclass(frozen=True, slots=True)
 class ListEntries:
-    """Which entries of the ledger are here."""
+    """Request for the entries of the ledger that are here."""
 
     ledger_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class DescribeDisk:
-    """How large the disk is and how much of it is free; and where local reads are asked for."""
+    """Request for the size and the free bytes of the disk, and for the socket of local reads."""
 
     wants_total: bool
     wants_free: bool
@@ -142,7 +142,7 @@ class Answers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked, and how it is answered. `answers` fits `operation`: only version 3 has all operations."""
+    """Operation of a request, and the encoder of its answers. `answers` fits `operation`: only version 3 has all operations."""
 
     operation: Operation
     answers: Answers

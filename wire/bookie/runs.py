@@ -1,4 +1,4 @@
-"""What the kernels take from one socket read of the bookie protocol, version 2: a run of like requests or of like responses.
+"""Runs that kernels take from one socket read of the bookie protocol, version 2: like requests, or like responses.
 
 A packet header is `version << 24 | opcode << 16 | flags`; a response has its request's version and opcode and no flags.
 """

@@ -38,7 +38,7 @@ def packet_header(opcode: int, flags: int = 0, version: int = VERSION) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Version2Answers:
-    """To a request with this header, its flags left out."""
+    """Answers to a request with this header, its flags left out."""
 
     header: int
 

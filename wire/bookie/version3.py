@@ -45,7 +45,7 @@ _STATUS = {code: cast(api.StatusCode, api.StatusCode.Value(code.name)) for code 
 
 @dataclass(frozen=True, slots=True)
 class Version3Answers:
-    """To a request with this operation and txnId."""
+    """Answers to a request with this operation and txnId."""
 
     operation: int
     txn_id: int
@@ -120,7 +120,7 @@ class Version3Answers:
         return _framed(response)
 
     def failed(self, code: BookieCode) -> bytes:
-        """Of an operation that has no answer of its own."""
+        """Failure of an operation that has no answer of its own."""
         return _framed(self._response(code)[0])
 
     def _response(self, code: BookieCode) -> tuple[api.Response, api.StatusCode]:

@@ -60,7 +60,7 @@ def read_frames(ledger_id: int, first_entry_id: int, count: int, txn_id: int) ->
 
 
 def last_entry_request(ledger_id: int, fence_key: bytes | None) -> api.ReadRequest:
-    """Of the last entry there is; with a key, the ledger is fenced before."""
+    """Request for the last entry; with a key, the ledger is fenced before."""
     request = api.ReadRequest(ledgerId=ledger_id, entryId=LAST_ENTRY)
     if fence_key is not None:
         request.masterKey, request.flag = fence_key, api.ReadRequest.FENCE_LEDGER

@@ -126,7 +126,7 @@ def take_messages(
 
 
 def _put(room: memoryview, at: int, size: int, data: Buffer, start: int, end: int) -> int:
-    """Where the copy of data[start:end] ends in the room of that size; -1: it does not fit. In no room nothing is put."""
+    """End of the copy of data[start:end] in the room of that size; -1: it does not fit. In no room nothing is put."""
     if size == 0:
         return 0
     if end - start > size - at:

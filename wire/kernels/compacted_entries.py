@@ -36,7 +36,7 @@ _WORD = array("Q", [0])
 
 
 def _read_id(data: Buffer, at: int, end: int, fields: "array[int]") -> int:
-    """Of the entry [at, end): 0-1 bounds of its payload section, 2 ledger id, 3 entry id; 0: not readable."""
+    """Read the entry [at, end): 0-1 bounds of its payload section, 2 ledger id, 3 entry id; 0: not readable."""
     fields[2] = 0
     fields[3] = 0
     seen = 0

@@ -159,7 +159,7 @@ def _note_singles(
     fields: "array[int]",
     scratch: "array[int]",
 ) -> None:
-    """Of a batch that is whole."""
+    """Note the single messages of a batch that is whole."""
     for index in range(count):
         at = _next_single(data, at, end, fields)
         if fields[11]:
@@ -191,7 +191,7 @@ def note_batch(
 
 
 def messages_in(run: EntryRun) -> int:
-    """How many messages `note_run` may note, at most."""
+    """Largest number of messages that `note_run` may note."""
     parsed = _WORD * _FIELDS
     fields = words_of(parsed)
     data = octets_of(run.buffer)
@@ -273,7 +273,7 @@ def _kept_singles(
     fields: "array[int]",
     scratch: "array[int]",
 ) -> int:
-    """How many messages of a batch stay, of those that nobody compacted before; all of them: count. It is whole."""
+    """Number of messages of a whole batch that stay, of those not compacted before; all of them: count."""
     kept = 0
     for index in range(count):
         at = _next_single(data, at, end, fields)
@@ -287,7 +287,7 @@ def _kept_singles(
 
 
 def choose(run: EntryRun, skipped: Buffer, table: "array[int]", first_number: int, retains_null_key: int) -> "array[int]":
-    """What becomes of each entry ("B"): DROP, KEEP, REWRITE, DECOMPRESS, CHUNK. Numbers and `skipped` as in `note_run`."""
+    """Fate of each entry ("B"): DROP, KEEP, REWRITE, DECOMPRESS, CHUNK. Numbers and `skipped` as in `note_run`."""
     parsed = _WORD * _FIELDS
     other = _WORD * 2
     fields = words_of(parsed)

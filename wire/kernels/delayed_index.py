@@ -226,7 +226,7 @@ def sorted_by_tick(items: "array[int]") -> "array[int]":
 
 
 def _sorted_by(items: "array[int]", shift: int) -> "array[int]":
-    """By 16 bits; what is equal there stays in its order."""
+    """Sort by 16 bits; equal items stay in their order."""
     count = len(items)
     values = words_of(items)
     starts = _COUNT * (_DIGITS + 1)
@@ -247,7 +247,7 @@ def _sorted_by(items: "array[int]", shift: int) -> "array[int]":
 def facts_of(
     items: "array[int]", ledger_of: "array[int]", high_of: "array[int]", base_ms: int, tick_ms: int
 ) -> "tuple[array[int], array[int], array[int]]":
-    """What the items say; the tables, 65,536 long, are by the upper half of the number. A time is the end of its tick."""
+    """Facts in the items; the tables, 65,536 long, are by the upper half of the number. A time is the end of its tick."""
     count = len(items)
     values = words_of(items)
     ledgers = words_of(ledger_of)

@@ -92,7 +92,7 @@ def _put(buckets: "dict[int, array[int]]", key: int, items: "array[int]") -> Non
 
 
 def numbers_of(items: "array[int]") -> "array[int]":
-    """Of the entries alone."""
+    """Numbers of the entries alone."""
     count = len(items)
     numbers = _COUNT * count
     found = counts_of(numbers)

@@ -78,7 +78,7 @@ class CursorRow(Row):
 
 
 class AcknowledgementsRow(Row):
-    """What a cursor has acknowledged: see `managed_ledger.cursor.acknowledgements.Acknowledgements`."""
+    """Acknowledgements of a cursor: see `managed_ledger.cursor.acknowledgements.Acknowledgements`."""
 
     __slots__ = ("_batches", "_holes", "_ledgers", "_mark_delete", "version")
 
@@ -141,7 +141,7 @@ class MachineRow(Row):
 
 
 class ReaderRow(Row):
-    """Where a dispatcher reads: see `broker.dispatchers.reading.reader.Reader`."""
+    """Read position of a dispatcher: see `broker.dispatchers.reading.reader.Reader`."""
 
     __slots__ = ("_backoff_ms", "_messages_per_entry", "_outstanding", "is_at_end", "position", "retry_at_ms")
 
@@ -213,7 +213,7 @@ class CandidateRow(Row):
 
 
 class DeliveriesRow(Row):
-    """What consumers got: see `broker.topic.statistics.rates.DeliveryCounters`."""
+    """Deliveries to consumers: see `broker.topic.statistics.rates.DeliveryCounters`."""
 
     __slots__ = ("acknowledged", "entries", "messages", "payload_bytes", "redelivered")
 

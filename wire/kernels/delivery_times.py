@@ -1,4 +1,4 @@
-"""When entries of a run may be delivered: `deliver_at_time` of their MessageMetadata."""
+"""Delivery times of the entries of a run: `deliver_at_time` of their MessageMetadata."""
 
 from array import array
 
@@ -18,7 +18,7 @@ _SIGNED_WORD = array("q", [0])
 
 
 def deliver_times(run: EntryRun | EntryBatch) -> "array[int]":
-    """When each entry may be delivered, in milliseconds since the epoch; -1 where it has no such time, or a negative one."""
+    """Delivery time of each entry, in milliseconds since the epoch; -1 where it has no such time, or a negative one."""
     _check(run)
     count = len(run.offsets) - 1
     header_bytes = run.header_bytes
@@ -53,7 +53,7 @@ def longest_delay(run: EntryRun | EntryBatch) -> int:
 
 
 def _deliver_time(data: Buffer, fields: "array[int]", at: int, end: int) -> int:
-    """Of the payload section [at, end), which is parsed into `fields`."""
+    """Delivery time in the payload section [at, end), which is parsed into `fields`."""
     if not _read_metadata(data, at, end, fields) or not fields[17]:
         return -1
     value = varint_value(data, fields[17], fields[18])

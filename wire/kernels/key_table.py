@@ -159,6 +159,6 @@ def newest(table: "array[int]", key: bytes) -> int:
 
 
 def note_key(table: "array[int]", counts: "array[int]", key: bytes, mark: int) -> None:
-    """As for a message of that key; mark 0: it removes the key."""
+    """Note a message of that key; mark 0: it removes the key."""
     parsed = _WORD * 2
     _note(words_of(table), len(table) // 3, words_of(counts), octets_of(key), 0, len(key), mark, words_of(parsed))

@@ -132,7 +132,7 @@ def release(
 def place(
     slots: dict[int, int], entry_ids: "array[int]", bounds: "array[int]", owners: "array[int]", holders: dict[int, int]
 ) -> "tuple[dict[int, array[int]], list[tuple[int, int]]]":
-    """Where waiting entries wait: for their owner (-1: for one to come), or, as (slot, entry), for a former owner to let go."""
+    """Places of waiting entries: for their owner (-1: for one to come), or, as (slot, entry), for a former owner to let go."""
     ready: dict[int, array[int]] = {}
     blocked = []
     bound_places = counts_of(bounds)

@@ -33,7 +33,7 @@ _NO_PICKS = array("q", [0])
 
 
 def _payload_start(data: Buffer, at: int, end: int, keep_broker_entry_metadata: bool) -> int:
-    """Where the bytes for the client begin: after the broker entry metadata, where a stored payload has it."""
+    """Begin of the bytes for the client: after the broker entry metadata, where a stored payload has it."""
     if keep_broker_entry_metadata or end - at < 6 or read_u16(data, at) != 0x0E02:
         return at
     size = read_u32(data, at + 2)
@@ -76,7 +76,7 @@ def _write_ack_set(room: bytearray, at: int, ack_set: "array[int] | None") -> in
 
 
 def _write_message_id(room: bytearray, at: int, ledger_id: int, entry_id: int, partition: int) -> int:
-    """Its field of CommandMessage; the length, below 128, comes last."""
+    """Write the message id's field of CommandMessage; the length, below 128, comes last."""
     room[at] = 0x12
     start = at + 2
     room[start] = 0x08

@@ -1,4 +1,4 @@
-"""What dispatchers need of the MessageMetadata of each entry of a run, read without building objects.
+"""Facts of each entry's MessageMetadata that dispatchers need, read without building objects.
 
 A payload section is `[0x0e02 | size | broker entry metadata] [0x0e01 | crc32c] metadata size | metadata | payload`. Metadata
 that protobuf would refuse, or that lacks a required field, counts as unparseable: one message, delivered as it is.

@@ -50,13 +50,13 @@ _new: Any = tuple.__new__
 
 
 def _position(ledger_id: int, entry_id: int) -> Position:
-    """At half the price of a call of `Position`."""
+    """Position, at half the price of a call of `Position`."""
     made: Position = _new(Position, (ledger_id, entry_id))
     return made
 
 
 def _messages_of(part: PartRow, counts: Any) -> int:
-    """How many there are in the entries of a part; of each, appended to `counts` unless that is None. An entry that cannot be
+    """Number of messages in a part's entries; each entry's is appended to `counts` unless that is None. An entry that cannot be
     read is one message. 0: one of the entries is looked at singly."""
     mix = part.mix
     offsets = counts_of(mix.offsets)
@@ -184,7 +184,7 @@ def _takes(subscription: SubscriptionRow, part: PartRow, messages: int) -> bool:
 
 
 def _consumer_of(machine: MachineRow, entries: int, messages: int) -> Any:
-    """Who gets them, by the dispatcher's word for it; None: nobody does, or the dispatcher has to be asked."""
+    """Consumer that gets them, by the dispatcher; None: nobody does, or the dispatcher has to be asked."""
     if machine.deals == _shared:
         receiver = _receiver_of(machine, entries, messages, False) if _is_clear(machine) else None
         return None if receiver is None else receiver.consumer
@@ -227,7 +227,7 @@ def hand_out(topic: SubscriptionsRow, new: Any, now_ms: int, deliveries: dict[An
 
 
 def _give(subscription: SubscriptionRow, part: PartRow, messages: int, now_ms: int, deliveries: dict[Any, list[Any]]) -> None:
-    """What `_takes` allows."""
+    """Give the entries that `_takes` allows."""
     if not subscription._consumers or subscription._driver is None:
         return
     driver: DriverRow = subscription._driver

@@ -31,7 +31,7 @@ _HEADER_BYTES = 36
 
 
 def _after_broker_metadata(data: Buffer, at: int, end: int) -> int:
-    """Where the checksum or the metadata begin; -1: not in the section."""
+    """Begin of the checksum or of the metadata; -1: not in the section."""
     if end - at < 6:
         return -1
     if read_u16(data, at) != 0x0E02:
@@ -43,7 +43,7 @@ def _after_broker_metadata(data: Buffer, at: int, end: int) -> int:
 def check_stored(
     data: Buffer, starts: memoryview, ends: memoryview, ledger_id: int, entry_ids: memoryview, is_sound: memoryview
 ) -> bool:
-    """Of stored entries with the digest CRC32C: which are that entry of that ledger, with the right digest, in `is_sound`.
+    """Check stored entries with the digest CRC32C; `is_sound`: it is that entry of that ledger, with the right digest.
 
     Also whether all are, and have the right checksum inside where they have one. The digest covers what that does, and more:
     one pass over an entry yields both.
@@ -135,7 +135,7 @@ def _read_batch(data: Buffer, at: int, end: int, into: "memoryview[int]", row: i
 
 
 def take_batches(data: Buffer, starts: memoryview, ends: memoryview, verifies: bool, columns: memoryview) -> bool:
-    """Of the sections `data[start:end]`: COLUMNS of all, one column behind the other.
+    """Columns of the sections `data[start:end]`: COLUMNS of all, one column behind the other.
 
     False where one is not a plain batch, or (`verifies`) has a wrong checksum; then what was filled does not count.
     """

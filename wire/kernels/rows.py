@@ -13,7 +13,7 @@ from typing import Any, Self
 
 
 class Row:
-    """What all rows have."""
+    """Base of all rows."""
 
     __slots__ = ()
 
@@ -84,7 +84,7 @@ OUTSTANDING_BYTES_MAX = 32 * 1024 * 1024
 
 
 class AddsRow(Row):
-    """What one ledger has under way: see `bookkeeper.write.counted_adds.CountedAdds`."""
+    """Adds of one ledger under way: see `bookkeeper.write.counted_adds.CountedAdds`."""
 
     __slots__ = (
         "_ack_quorum",
@@ -161,7 +161,7 @@ class SequenceRow(Row):
 
 
 class MetersRow(Row):
-    """What one log counts: see `managed_ledger.meters.LedgerMeters`."""
+    """Counters of one log: see `managed_ledger.meters.LedgerMeters`."""
 
     __slots__ = (
         "_appends",
@@ -185,7 +185,7 @@ class MetersRow(Row):
 
 
 class ListenersRow(Row):
-    """Who waits for more of a log: see `managed_ledger.append.listeners.ConfirmedListeners`."""
+    """Listeners to a log: see `managed_ledger.append.listeners.ConfirmedListeners`."""
 
     __slots__ = ("_is_due", "_more", "_new")
 

@@ -116,7 +116,7 @@ def _read_send(data: Buffer, at: int, end: int, frame_bytes_max: int, fields: "a
 
 
 def _payload_kind(data: Buffer, at: int, end: int) -> int:
-    """Of the payload section in [at, end), at least four bytes: 0 acceptable, 1 wrong checksum, 2 not plain."""
+    """Kind of the payload section in [at, end), at least four bytes: 0 acceptable, 1 wrong checksum, 2 not plain."""
     magic = read_u16(data, at)
     if magic == 0x0E02:
         return 2

@@ -76,7 +76,7 @@ def _publisher(handles: dict[int, Any], producer_id: int, header_bytes: int) -> 
 
 
 def _log_of(producer: ProducerRow, now: float) -> AppenderRow | None:
-    """Where the producer's parts are appended, if nothing but the log is concerned and it takes them."""
+    """Log to which the producer's parts are appended, if only the log is concerned and it takes them."""
     if not isinstance(producer._host, PublishersRow):
         return None
     topic: PublishersRow = producer._host
@@ -93,7 +93,7 @@ def _log_of(producer: ProducerRow, now: float) -> AppenderRow | None:
 
 
 def _adds_of(writer: WriterRow, header_bytes: int, entries: int, size: int) -> AddsRow | None:
-    """What counts the writer's parts, if there is room for one of that size."""
+    """Adds that count the writer's parts, if there is room for one of that size."""
     if not writer._takes_parts or writer._closing is not None or writer._header_bytes != header_bytes:
         return None
     if writer._explicit_lac is not None:

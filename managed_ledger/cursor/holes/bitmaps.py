@@ -54,7 +54,7 @@ def run_end(bits: BitMap, first: int) -> int:
 
 
 def to_words(bits: BitMap) -> "array[int]":
-    """As BitSet.toLongArray: word 0 has the numbers 0 to 63. Unsigned, typecode "Q"."""
+    """Words as in BitSet.toLongArray: word 0 has the numbers 0 to 63. Unsigned, typecode "Q"."""
     words = array("Q", bytes(8 * ((int(bits.max()) >> 6) + 1 if bits else 0)))
     if not words:
         return words
@@ -72,7 +72,7 @@ def to_words(bits: BitMap) -> "array[int]":
 
 
 def _containers(data: bytes) -> Iterator[tuple[int, int, bool, int]]:
-    """Of each container: the high 16 bits, its cardinality, whether it is made of runs, where it begins."""
+    """Facts of each container: the high 16 bits, its cardinality, whether it is made of runs, where it begins."""
     cookie = int.from_bytes(data[:4], "little")
     runs = b""
     if cookie & 0xFFFF == _COOKIE_WITH_RUNS:

@@ -146,7 +146,7 @@ class Holes(HolesRow):
             self.pages.want_at(ledger_id, entry_id)
 
     def begin_pages(self) -> HolePages:
-        """From now on there are segments; none is stored yet."""
+        """Begin segments; none is stored yet."""
         if self.pages is None:
             self.pages = HolePages(self._own())
         return self.pages
@@ -175,7 +175,7 @@ class Holes(HolesRow):
         return fresh
 
     def range_count(self) -> int:
-        """How many ranges of consecutive entries are in memory."""
+        """Number of ranges of consecutive entries in memory."""
         return sum(range_count(known) for known in self._by_ledger.values())
 
     def copy(self) -> dict[int, BitMap]:

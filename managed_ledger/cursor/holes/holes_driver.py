@@ -32,7 +32,7 @@ PLAIN_MAX = 100
 
 
 class StoredHoles:
-    """Of one durable cursor. `state`: its state without holes. `moved` is told where mark-delete was when a load moved it."""
+    """Holes of one durable cursor. `state`: its state without holes. `moved` gets the old mark-delete when a load moves it."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class StoredHoles:
             self._cache.touched(pages, [each.start for each in segments])
 
     async def load_wanted(self) -> None:
-        """What mark-delete or an acknowledgement came to."""
+        """Load the segments that mark-delete or an acknowledgement reached."""
         while (pages := self._machine.holes.pages) is not None and pages.wanted:
             found = [segment for start in pages.wanted if (segment := pages.segment(start)) is not None]
             await self._load(found)
@@ -139,7 +139,7 @@ class StoredHoles:
             self._loading = asyncio.get_running_loop().create_task(self._load_in_background())
 
     async def _load_in_background(self) -> None:
-        """What fails is tried again with the next acknowledgement, and before the next write."""
+        """Load in the background; a failed load is tried again with the next acknowledgement, and before the next write."""
         try:
             await self.load_wanted()
         except ManagedLedgerError as error:
@@ -246,7 +246,7 @@ class StoredHoles:
         return holes.range_count() <= self._ranges_max
 
     async def _save_whole(self, closing: bool) -> int:
-        """In Apache's format. A write that fails leaves the segments as they were."""
+        """Save the whole state in Apache's format. A write that fails leaves the segments as they were."""
         holes = self._machine.holes
         pages, state = holes.pages, replace(self._state(), holes=holes.copy())
         if pages is not None:

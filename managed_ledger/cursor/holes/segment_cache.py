@@ -48,7 +48,7 @@ class HoleCache:
             self.size_bytes -= self._used.pop((owner, start), 0)
 
     def forget(self, owner: SegmentOwner) -> None:
-        """It is no more."""
+        """Forget an owner that was closed."""
         for key in [key for key in self._used if key[0] is owner]:
             self.size_bytes -= self._used.pop(key)
 

@@ -34,7 +34,7 @@ _COUNT = struct.Struct(">I")
 
 
 class EntryKind(IntEnum):
-    """What an entry of ours is."""
+    """Kind of an entry in this format."""
 
     SEGMENT = 1
     ADDITION = 2
@@ -112,7 +112,7 @@ def encode_marker(name: str, state: CursorState, rows: MarkerRows) -> bytes:
 
 
 def decode_marker(name: str, entry: bytes, entry_id: int) -> CursorState:
-    """What it says; the segments that it lists must be before it, at `entry_id`."""
+    """Content of a marker; the segments that it lists must be before it, at `entry_id`."""
     try:
         body = _body(entry)
         size = _COUNT.unpack_from(body)[0]

@@ -52,7 +52,7 @@ class SavePlan:
     kept: MarkerRows
 
     def rows(self, entry_ids: Sequence[int]) -> MarkerRows:
-        """What the marker lists, once the writes have their entry ids."""
+        """Rows of the marker, once the writes have their entry ids."""
         rows = self.kept.copy()
         base = NO_ENTRY
         for write, entry_id in zip(self.writes, entry_ids, strict=True):

@@ -37,7 +37,7 @@ def part(bits: BitMap, first: int, last: int) -> BitMap:
 
 
 def parts(by_ledger: Any, span: Span) -> dict[int, BitMap]:
-    """Of a SortedDict of bitmaps by ledger: what is in the span, without empty ones."""
+    """Bitmaps within the span, from a SortedDict by ledger, without empty ones."""
     found: dict[int, BitMap] = {}
     for ledger_id in by_ledger.irange(span.start.ledger_id, span.end.ledger_id):
         first, last = limits(span, ledger_id)
@@ -80,7 +80,7 @@ def ranges(holes: dict[int, BitMap]) -> int:
 
 
 def cuts(holes: dict[int, BitMap]) -> list[Position]:
-    """Where to begin a new segment, so that none is heavier than the bound for longer than a container."""
+    """Positions at which a new segment begins, so that none is heavier than the bound for longer than a container."""
     found: list[Position] = []
     total = 0
     for ledger_id, bits in holes.items():

@@ -92,7 +92,7 @@ class HolePages:
         return [self._segments[start] for start in self._segments.irange(begin, max(begin, last))]
 
     def missing_for_save(self, ranges_max: int) -> list[Segment]:
-        """What has to be resident before a save: what changed, and all if the holes may fit Apache's format."""
+        """Segments that must be resident before a save: changed ones, and all if the holes may fit Apache's format."""
         if not self.absent:
             return []
         if self.may_fit(ranges_max):
@@ -245,7 +245,7 @@ class HolePages:
     # saving
 
     def plan(self, state: CursorState, *, whole: bool) -> SavePlan:
-        """What changed; `whole`: everything, for a new ledger. Until `stored` or `failed` there is no other plan.
+        """Plan a save of all changes; `whole`: everything, for a new ledger. Until `stored` or `failed` there is no other plan.
 
         What changed must be resident (`missing_for_save`).
         """
@@ -277,7 +277,7 @@ class HolePages:
         self._end_save()
 
     def failed(self, plan: SavePlan) -> None:
-        """What it wrote counts for nothing."""
+        """The save failed: its writes count for nothing."""
         for ledger_id, entry_ids in self._in_flight.items():
             self._unsaved.setdefault(ledger_id, BitMap()).update(entry_ids)
         self._end_save()
@@ -330,7 +330,7 @@ class HolePages:
         return [Write(segment, EntryKind.SEGMENT, encode_segment(EntryKind.SEGMENT, span, holes))]
 
     def _drop_entry(self, segment: Segment) -> None:
-        """What is stored of it is of no use: the next save writes it whole, if there is anything in it."""
+        """Drop a segment's stored entry: the next save writes the segment whole, unless it is empty."""
         segment.entry_id = segment.addition_id = NO_ENTRY
         self._entryless[segment.start] = None
         self._rows.discard(segment.start)

@@ -138,7 +138,7 @@ def test_a_failed_journal_fails_the_whole_mix() -> None:
 
 @pytest.mark.parametrize("flushed", [False, True])
 def test_entries_that_came_alone_and_in_mixes_are_one_answer_and_one_block(flushed: bool) -> None:
-    """By the way an entry came its header's size is known or not: a reader that catches up does not pay for that."""
+    """Header sizes are known or not by the way an entry came: a reader that catches up does not pay for that."""
 
     async def scenario(machine: Machine) -> None:
         await with_ledgers(machine, 1, 2)

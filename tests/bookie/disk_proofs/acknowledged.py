@@ -1,4 +1,4 @@
-"""What one bookie acknowledged, kept by its only writer, and looked for afterwards, byte for byte.
+"""Entries that one bookie acknowledged, kept by its only writer, and looked for afterwards, byte for byte.
 
 Owns the record. A run that was sent and not answered may be there or not; what is there must be what was sent.
 """
@@ -38,7 +38,7 @@ class Sent(NamedTuple):
 
 @contextlib.asynccontextmanager
 async def connected(port: int, timeout_seconds: float = 20.0) -> AsyncIterator[NetworkBookie]:
-    """To the bookie that listens there on this machine."""
+    """Connection to the bookie that listens there on this machine."""
     client = NetworkBookie(f"127.0.0.1:{port}", "127.0.0.1", port, SharedRoom(), timeout_seconds)
     try:
         yield client
@@ -107,7 +107,7 @@ class Load:
             await self._progress.wait_for(is_so)
 
     async def stop(self) -> None:
-        """What is under way is answered, or fails when its connection does."""
+        """Stop; adds under way are answered, or fail when their connection does."""
         self._is_stopped = True
         async with asyncio.timeout(SECONDS_MAX):
             await asyncio.gather(*self._tasks)

@@ -48,7 +48,7 @@ def settings_in(directory: Path) -> BookieSettings:
 
 @asynccontextmanager
 async def bookie_in(directory: Path) -> AsyncIterator[Bookie]:
-    """Not started."""
+    """Bookie in the directory, not started."""
     disk = RealDisk()
     bookie = Bookie(disk, settings_in(directory), RealClock(), RealRng())
     try:
@@ -78,7 +78,7 @@ async def make(directory: Path) -> None:
 
 
 class Damaged(NamedTuple):
-    """What was done to which file."""
+    """Damage that was done to a file."""
 
     file: str
     how: str
@@ -124,13 +124,13 @@ class Served(AssertionError):
 
 @dataclass(slots=True)
 class Rounds:
-    """Of damage to files of one kind."""
+    """Rounds of damage to files of one kind."""
 
     directory: Path
     chance: random.Random
 
     async def run(self, kind: str, count: int) -> Counter[str]:
-        """What became of each: "refused to start", "detected", "harmless", "torn end". Served.
+        """Run the rounds; the result of each: "refused to start", "detected", "harmless", "torn end". Served.
 
         A torn end: the last frame cannot be told from one that was never whole (docs/adr/0008); other replicas have it.
         """

@@ -25,7 +25,7 @@ TOOL_SECONDS_MAX = 60
 
 
 def run(*command: str | Path) -> str:
-    """Its output; AssertionError with all of it when it fails."""
+    """Output of the command; AssertionError with all of it when it fails."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS_MAX, check=False)
     assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout.strip()
@@ -119,7 +119,7 @@ class LoopMount:
         self._is_mounted = True
 
     def unmount(self) -> None:
-        """And let the loop device go: nothing of it stays in the page cache."""
+        """Unmount, and release the loop device: nothing of it stays in the page cache."""
         if self._is_mounted:
             run("umount", self.path)
             self._is_mounted = False
@@ -128,7 +128,7 @@ class LoopMount:
             self._device = ""
 
     def close(self) -> None:
-        """Whoever still has it open keeps it until he ends."""
+        """Close; a process that has it open keeps it until its end."""
         if self._is_mounted:
             run("umount", "--lazy", self.path)
             self._is_mounted = False
@@ -147,7 +147,7 @@ class LoopMount:
 
 
 class Cut(NamedTuple):
-    """What a power cut did."""
+    """Effect of a power cut."""
 
     sectors: int
     """Written since the last flush."""
@@ -206,7 +206,7 @@ class PowerCutMount(LoopMount):
         self._need_answer("done")
 
     def again(self) -> None:
-        """Nobody has a file open any more: mount what the disk holds now, which replays the journal of the file system."""
+        """Mount the disk's content again, when no file is open any more; the journal of the file system is replayed."""
         self.unmount()
         self._send("on")
         self._need_answer("done")

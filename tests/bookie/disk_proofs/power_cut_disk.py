@@ -29,7 +29,7 @@ BIG_WRITES, MANY_PAGES = 1 << 5, 1 << 22
 
 
 class Request(IntEnum):
-    """What the kernel asks (fuse_opcode)."""
+    """Requests of the kernel (fuse_opcode)."""
 
     FORGET = 2
     GETATTR = 3

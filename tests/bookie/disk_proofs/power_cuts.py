@@ -25,7 +25,7 @@ CUT_SECONDS_MAX = 60.0
 
 
 class Round(NamedTuple):
-    """What one round saw."""
+    """Observations of one round."""
 
     acknowledged: int
     """Entries, over all rounds so far; each of them was found."""

@@ -19,7 +19,7 @@ LEFT_BYTES = 100_000
 
 
 class Way(NamedTuple):
-    """In which a bookie hears that there is no room."""
+    """Way in which a bookie learns that there is no room."""
 
     megabytes: int
     """Of each file system: where the threshold is to be heard of first, what is beyond it takes the load for a while."""

@@ -219,7 +219,7 @@ async def fill(machine: Machine, left_bytes: int) -> None:
 
 
 async def publish_until_refused(bookie: Bookie, ledger_id: int = 1) -> int:
-    """How many entries of 4 KB were taken, a hundred at a time."""
+    """Number of entries of 4 KB that were taken, a hundred at a time."""
     count = 0
     for first in range(0, 100_000, 100):
         adds = [bookie.add(sealed(ledger_id, entry_id, 1, 4096), KEY) for entry_id in range(first, first + 100)]
@@ -231,7 +231,7 @@ async def publish_until_refused(bookie: Bookie, ledger_id: int = 1) -> int:
 
 
 def test_a_disk_that_is_filled_between_two_looks_is_never_overfilled(caplog: pytest.LogCaptureFixture) -> None:
-    """What is added is counted: the disk is not asked."""
+    """Added bytes are counted: the disk is not asked."""
 
     async def scenario(machine: Machine) -> None:
         machine.disk.capacity_bytes = SMALL_DISK_BYTES

@@ -147,7 +147,7 @@ def test_a_missing_file_that_the_checkpoint_names_stops_the_start() -> None:
 
 @pytest.mark.parametrize("restarts", [0, 2])
 def test_a_journal_that_was_never_flushed_and_is_deleted_stops_the_start(restarts: int) -> None:
-    """What was acknowledged since the first start was in those files alone."""
+    """Acknowledged entries since the first start were in those files alone."""
 
     async def scenario(machine: Machine) -> None:
         await write_frames(machine)
@@ -165,7 +165,7 @@ def test_a_journal_that_was_never_flushed_and_is_deleted_stops_the_start(restart
 
 
 def test_the_journal_of_a_bookie_that_an_older_version_began_is_named_by_its_first_file() -> None:
-    """Its checkpoint named no file until the first flush."""
+    """The checkpoint of such a bookie named no file until the first flush."""
 
     async def scenario(machine: Machine) -> None:
         await write_frames(machine)

@@ -1,4 +1,4 @@
-"""What the journal has refused or lost: it is not read any more, and what was acknowledged before is."""
+"""Entries that the journal refused or lost are not read any more; those acknowledged before are."""
 
 import asyncio
 import errno
@@ -48,7 +48,7 @@ def test_what_the_journal_has_lost_is_not_read_so_that_no_recovery_writes_it_aga
 
 
 def test_what_took_the_place_of_an_entry_and_was_lost_stays_and_counts_only_once_it_is_durable() -> None:
-    """What it has replaced is in no memtable any more, and may have been acknowledged."""
+    """The replaced entry is in no memtable any more, and may have been acknowledged."""
 
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
@@ -67,7 +67,7 @@ def test_what_took_the_place_of_an_entry_and_was_lost_stays_and_counts_only_once
 
 
 class Acknowledged:
-    """What a bookie said that it has; None for an entry: one of those that were added, as a later one was refused."""
+    """Entries that a bookie said it has; None for an entry: one of those that were added, as a later one was refused."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng, self._made = rng, itertools.count(1)

@@ -17,7 +17,7 @@ EOK, ENOLEDGER, ENOENTRY, EBADREQ, EIO, EUA, EBADVERSION, EFENCED, EREADONLY = 0
 
 
 class Answer(NamedTuple):
-    """Of version 2."""
+    """Answer of version 2."""
 
     opcode: int
     code: int

@@ -1,4 +1,4 @@
-"""What a peer can do wrong: the protocol's error or a closed connection, one line in the log, and nothing lost for others."""
+"""Errors of a peer: the protocol's error or a closed connection, one line in the log, and nothing lost for others."""
 
 import asyncio
 import logging

@@ -23,7 +23,7 @@ pytestmark = need_openssl
 
 
 async def asked_in_tls(client: Client, context: ssl.SSLContext) -> None:
-    """In TLS 1.3 a client hears only after its handshake that its certificate is not liked."""
+    """Answer in TLS; with 1.3 a client learns only after its handshake that its certificate is refused."""
     await start_tls(client, context)
     await client.ask(read(7, 0))
 
@@ -55,7 +55,7 @@ def test_without_a_demand_peers_may_speak_in_the_clear_as_to_apaches(tmp_path: P
 
 
 def test_what_comes_in_the_clear_behind_start_tls_is_never_taken_for_a_request(tmp_path: Path) -> None:
-    """As with SMTP's command injection (CVE-2011-0411)."""
+    """SMTP's command injection (CVE-2011-0411) was of this kind."""
 
     async def scenario(site: Site) -> None:
         async with site.client() as client:

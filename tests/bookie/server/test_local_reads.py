@@ -1,4 +1,4 @@
-"""What a bookie tells those on its machine: the very bytes that it would send, to those alone who were told the token."""
+"""Local reads: the very bytes that the bookie would send, for readers with the token alone."""
 
 import os
 import random

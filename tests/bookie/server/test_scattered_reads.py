@@ -18,7 +18,7 @@ STRIPES = 200
 
 
 def stripes(count: int, size: int = 100) -> list[EntryRun]:
-    """As a bookie has of a ledger that is striped over three with a write quorum of two: two entries, and one that it lacks."""
+    """Entries that a bookie has of a ledger striped over three with a write quorum of two: two of every three."""
     return [sealed(7, 3 * index, 2, size) for index in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""What is half configured is refused, by the name of the key; files that cannot be used too."""
+"""Half a configuration is refused, by the name of the key; so are unusable files."""
 
 from pathlib import Path
 

@@ -61,7 +61,7 @@ class Site:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
-        """In the clear so far."""
+        """Client that is in the clear so far."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.listener.port)
         try:
             yield Client(reader, writer)

@@ -54,7 +54,7 @@ WRITTEN = {CLOSED: 20, STRIPED: 15, OPEN: 10, OPEN_ELSEWHERE: 9, EMPTY: 0, DELET
 
 
 def due(ledger_id: int) -> Iterator[int]:
-    """What the bookie that lost everything had of a ledger."""
+    """Entries of a ledger that the bookie had before it lost everything."""
     metadata = LEDGERS[ledger_id]
     quorum = Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
     for entry_id in range(WRITTEN[ledger_id]):
@@ -103,7 +103,7 @@ class World:
                 await self.bookies[ensemble[index]].add(sealed(ledger_id, entry_id, 1, SIZE), KEY)
 
     async def start(self) -> DataIntegrity:
-        """As `cli.bookie.server` does."""
+        """Start as `cli.bookie.server` does."""
         bookie = self.bookies[LOST] = await self.machine.start()
         if bookie.needs_limbo:
             await bookie.enter_limbo(await ledgers_of_bookie(self.store, self.registry.layout, LOST))

@@ -16,7 +16,7 @@ JOURNAL, LEDGERS = SMALL.journal_directory, SMALL.ledger_directory
 
 
 class LostMachine(Machine):
-    """Its bookie is one that the cluster knows."""
+    """Machine whose bookie is known to the cluster."""
 
     was_known = True
 

@@ -1,4 +1,4 @@
-"""What a bookie says on its port of a ledger in limbo: what is here is here, and of nothing it says that it never was."""
+"""Answers about a ledger in limbo: entries that are here are served, and none is said never to have been."""
 
 import struct
 

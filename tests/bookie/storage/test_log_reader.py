@@ -139,7 +139,7 @@ def test_a_block_of_another_place_is_damage() -> None:
 def test_what_is_picked_of_a_block_is_what_was_written_and_costs_its_offsets_and_itself(
     sizes: list[int], wanted: set[int], is_known: bool, cut: int
 ) -> None:
-    """Of a span that is part of its block an entry may be taken for another: its ids tell."""
+    """Ids tell the entries of a span that is part of its block from others."""
     run, span, file, reader = written(sizes)
     if is_known:
         asyncio.run(reader.read(1, span, 10, 1, 1))
@@ -202,5 +202,5 @@ def test_tables_of_many_blocks_are_read_together_and_none_that_is_known() -> Non
 
 
 def encoded_offsets(run: EntryRun) -> Sequence[int]:
-    """Of a block that has this run alone."""
+    """Encoded offsets of a block that has this run alone."""
     return [head_size(run.count) + offset - run.offsets[0] for offset in run.offsets]

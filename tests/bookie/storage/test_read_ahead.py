@@ -45,7 +45,7 @@ class World:
 
 
 def run(coroutine: object) -> None:
-    """It never waits for anything."""
+    """Run a coroutine that never waits."""
     try:
         coroutine.send(None)  # type: ignore[attr-defined]
     except StopIteration:

@@ -1,4 +1,4 @@
-"""Where blocks, tables, reads and pieces of the bookie's storage end: at their bound, not one entry or byte beside it."""
+"""Bounds of blocks, tables, reads and pieces of the bookie's storage, exact to an entry or byte."""
 
 from typing import Any
 

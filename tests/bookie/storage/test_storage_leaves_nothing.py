@@ -1,4 +1,4 @@
-"""What a bookie's storage and journal do not leave behind: dead logs, files that nothing names, open files, work undone."""
+"""Leftovers that a bookie's storage and journal do not have: dead logs, files that nothing names, open files, work undone."""
 
 import asyncio
 import dataclasses
@@ -18,7 +18,7 @@ from tests.bookie.upkeep.test_compaction import SIZE, UNTHROTTLED, logs, mixed_l
 
 
 async def storage_of(machine: Machine) -> LedgerStorage:
-    """Of a bookie that has flushed several logs."""
+    """Storage of a bookie that has flushed several logs."""
     return (await mixed_logs(machine))._storage
 
 

@@ -28,7 +28,7 @@ def of(*ensembles: tuple[str, ...]) -> LedgerMetadata:
 
 
 class Store(MemoryStore):
-    """Its writes may lose their answer, whatever that was."""
+    """Store whose writes may lose their answer, whatever that was."""
 
     loses_answers = False
     fails = False

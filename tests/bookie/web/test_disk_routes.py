@@ -1,4 +1,4 @@
-"""What a bookie's HTTP says of its files, that it keeps secrets to itself, and what its paths about the cluster pass on."""
+"""HTTP of a bookie about its files, without secrets, and about the cluster."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the port and the journal tell of their work, in the form in which Apache's provider prints it.
+"""Metrics of the port and the journal, in the form in which Apache's provider prints them.
 
 The queries are those of the board in Pulsar's repository (docker/grafana/dashboards/bookkeeper.json) and of StreamNative's
 (apache-pulsar-grafana-dashboard, dashboards/bookkeeper.json), as far as they are of the port and the journal.

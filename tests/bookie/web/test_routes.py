@@ -1,4 +1,4 @@
-"""What a bookie says over HTTP, in Apache's form; an operator's switches do what they say."""
+"""HTTP of a bookie in Apache's form; an operator's switches work."""
 
 import asyncio
 import dataclasses

@@ -20,7 +20,7 @@ ON = BookieWebSettings(http_server_tls_enable=True)
 
 
 async def heartbeat(request: Request) -> Response:
-    """As a bookie's."""
+    """Heartbeat as a bookie's."""
     return Response("OK\n")
 
 

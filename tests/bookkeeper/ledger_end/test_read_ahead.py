@@ -1,4 +1,4 @@
-"""How long the recovery of a long tail takes, by bookies that answer after a while, or never."""
+"""Duration of the recovery of a long tail, with bookies that answer after a while, or never."""
 
 import asyncio
 import struct
@@ -149,7 +149,7 @@ def test_entries_too_large_for_a_window_are_recovered_too(monkeypatch: pytest.Mo
 
 
 class CountingBookie(FarBookie):
-    """How many entries it was asked for in vain: of each a bookie on a network says that it does not have it."""
+    """Bookie that counts entries asked for in vain: of each a bookie on a network says that it does not have it."""
 
     in_vain = 0
 

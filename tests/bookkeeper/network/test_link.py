@@ -1,4 +1,4 @@
-"""What goes to a bookie and when: what one event of the loop brings in one write, and what comes without one by round."""
+"""Writes to a bookie: one for all that an event of the loop brings, and one for each round without an event."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ class Writes(asyncio.Transport):
 
 
 def linked(scenario: Callable[[Version2Link, Callable[[int], None]], Awaitable[list[bytes]]]) -> list[bytes]:
-    """What the scenario says was written; it gets a link, and what adds an entry to a ledger."""
+    """Writes that the scenario returns; it gets a link and a function that adds an entry to a ledger."""
 
     async def run() -> list[bytes]:
         link = Version2Link("b1", SharedRoom(), 5.0, lambda: None)

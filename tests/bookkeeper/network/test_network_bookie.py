@@ -242,7 +242,7 @@ def test_a_bookie_that_is_closed_while_it_connects_leaves_no_connection() -> Non
 
 
 def lac_record(ledger_id: int, last_add_confirmed: int) -> bytes:
-    """Its digest is for the readers: no bookie looks at it."""
+    """Record whose digest is for readers: no bookie looks at it."""
     return ledger_id.to_bytes(8) + last_add_confirmed.to_bytes(8, signed=True) + b"good"
 
 

@@ -30,7 +30,7 @@ SOON_SECONDS = 10.0
 
 
 class Talk:
-    """What is stored, and what readers were told of it."""
+    """Stored entries, and the answers that readers got."""
 
     def __init__(self, client: NetworkBookie, rng: random.Random) -> None:
         self._client, self._rng = client, rng
@@ -114,7 +114,7 @@ class Talk:
 
 
 def talk(seed: int, version: int) -> int:
-    """How many reads were answered."""
+    """Number of reads that were answered."""
 
     async def scenario(machine: Machine) -> int:
         listener = BookieListener(await machine.start(), BookieServerSettings())

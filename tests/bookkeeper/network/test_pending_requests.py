@@ -1,4 +1,4 @@
-"""What was asked of a bookie over the network: which adds an answer ends, in whatever order answers come."""
+"""Pending requests to a bookie: which adds an answer ends, in whatever order answers come."""
 
 from itertools import accumulate, pairwise
 from random import Random

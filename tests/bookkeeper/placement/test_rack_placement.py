@@ -1,4 +1,4 @@
-"""Which bookies are chosen: spread over racks and regions, out of quarantine, as `/bookies` says."""
+"""Choice of bookies: spread over racks and regions, out of quarantine, as `/bookies` says."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from wire.bookie.codes import BookieCode
 
 
 def racks_in(ensemble: Sequence[str], write_quorum: int, place_of: dict[str, str]) -> int:
-    """In the write quorum that has fewest."""
+    """Racks in the write quorum that has fewest."""
     size = len(ensemble)
     windows = [{place_of[ensemble[(start + step) % size]] for step in range(write_quorum)} for start in range(size)]
     return min(len(window) for window in windows)

@@ -33,7 +33,7 @@ class Deaf(asyncio.Transport):
 
 
 async def read_with(asked: Sequence[Asked], answers: Sequence[EntryRun]) -> list[EntryRun]:
-    """What each read gets when these answers come, in this order."""
+    """Results of the reads when these answers come, in this order."""
     loop = asyncio.get_running_loop()
     link = Version2Link("b1", SharedRoom(), 5.0, lambda: None)
     link.connection_made(cast(asyncio.Transport, Deaf()))

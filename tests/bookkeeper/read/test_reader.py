@@ -1,4 +1,4 @@
-"""Which replica is asked for an entry, when the next one is, and who is left alone."""
+"""Replicas asked for an entry: the first, the time of the next, and those left alone."""
 
 import asyncio
 import dataclasses

@@ -35,7 +35,7 @@ class FarBookie(FakeBookie):
 
 
 async def written(sizes: tuple[int, int, int]) -> tuple[dict[str, FarBookie], LedgerReader]:
-    """Its bookies in the order of the ensemble, and the closed ledger."""
+    """Bookies in the order of the ensemble, and the closed ledger."""
     cluster = Cluster(*sizes)
     bookies = {name: FarBookie() for name in cluster.bookies}
     cluster.bookies = dict(bookies)

@@ -54,7 +54,7 @@ class Flaky(MemoryStore):
         return lambda: self._listeners.remove(listener)
 
     def lose(self) -> None:
-        """Its ephemeral nodes go; a new session takes its place, as the store on ZooKeeper does it."""
+        """Lose the session: ephemeral nodes go, and a new session follows, as in the store on ZooKeeper."""
         self.tell(SessionEvent.SESSION_LOST)
         self._shared.end_session(self._session, 0)
         self._session = self._tree.open_session()
@@ -71,7 +71,7 @@ class Flaky(MemoryStore):
 
 
 def _shows(operation: Operation) -> bool:
-    """What is there tells afterwards whether it was done."""
+    """Whether the present state shows that it was done."""
     return not isinstance(operation, Put) or (operation.ephemeral and not operation.sequential)
 
 

@@ -1,4 +1,4 @@
-"""What repair decides: which entries a bookie should have, what a ledger lacks, when a bookie is lost, who waits."""
+"""Decisions of repair: which entries a bookie should have, what a ledger lacks, when a bookie is lost, who waits."""
 
 from dataclasses import replace
 from random import Random

@@ -1,4 +1,4 @@
-"""What a writer may have under way, how long an append may take, and how often it looks for bookies that are not there."""
+"""Bounds of a writer: appends under way, time of an append, and looks for missing bookies."""
 
 import asyncio
 import dataclasses

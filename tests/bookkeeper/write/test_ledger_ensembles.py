@@ -29,7 +29,7 @@ def metadata_of(cluster: Cluster, ledger_id: int) -> LedgerMetadata:
 
 
 def members(cluster: Cluster, ledger_id: int) -> list[FakeBookie]:
-    """Of the last ensemble, in its order."""
+    """Members of the last ensemble, in its order."""
     return [cluster.bookies[name] for name in metadata_of(cluster, ledger_id).segments[-1].bookies]
 
 
@@ -182,7 +182,7 @@ def test_a_replacement_that_fails_too_is_replaced_and_when_all_have_failed_the_w
 
 
 def refusing_at_once(bookie: FakeBookie) -> None:
-    """As the client of a bookie that is known to be down: it fails before the one who adds has finished his turn."""
+    """Client of a bookie that is known to be down: it fails before the adding turn has ended."""
 
     def add(run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -193,7 +193,7 @@ def refusing_at_once(bookie: FakeBookie) -> None:
 
 
 def test_a_replacement_that_fails_while_the_change_to_it_ends_is_replaced_too() -> None:
-    """Nobody did, and nothing of the ledger was confirmed any more: a broker did not stop (benchmarks/cluster/faults.py)."""
+    """Without that, nothing of the ledger was confirmed any more: a broker did not stop (benchmarks/cluster/faults.py)."""
 
     async def scenario() -> None:
         cluster = Cluster(3, 3, 2, bookies=6)

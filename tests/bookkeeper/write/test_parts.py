@@ -100,7 +100,7 @@ def test_parts_end_as_runs_do(
 
 @pytest.mark.parametrize("spares", [0, 1])
 def test_a_bookie_that_fails_a_run_late_takes_nothing_back_that_was_counted_since(spares: int) -> None:
-    """What was confirmed since could not be read any more, and a new segment of the metadata began before it."""
+    """Entries confirmed since could not be read any more, and a new segment of the metadata began before them."""
 
     async def scenario(world: World) -> None:
         twins = [Twin((3, 3, 2), spares, 0.0, delays=False, takes_parts=takes) for takes in (False, True)]

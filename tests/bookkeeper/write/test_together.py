@@ -67,7 +67,7 @@ async def all_payloads(ledger: LedgerReader | LedgerWriter, last_entry_id: int) 
 
 
 def watch_mixes(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many entries each mix has that the bookie gets."""
+    """Record the number of entries of each mix that the bookie gets."""
     counts: list[int] = []
     add_mix = type(machine.bookie).add_mix
 

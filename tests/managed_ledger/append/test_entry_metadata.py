@@ -40,7 +40,7 @@ async def append(ledger: ManagedLedger, *counts: int) -> list[Position]:
 
 
 async def stamps(ledger: ManagedLedger) -> list[tuple[Position, int, int]]:
-    """Of every entry in the log: position, time and index; -1 for what is missing."""
+    """Stamps of every entry in the log: position, time and index; -1 for what is missing."""
     found = []
     position = EARLIEST
     while (entries := await ledger.read(position, 100, MANY)) is not None:
@@ -218,7 +218,7 @@ async def _indexes(ledger: StoredManagedLedger) -> dict[Position, int]:
 
 
 async def _sizes(ledger: StoredManagedLedger) -> list[int]:
-    """How many messages each entry says it has."""
+    """Number of messages that each entry names."""
     found, position = [], EARLIEST
     while (entries := await ledger.read(position, 100, MANY)) is not None:
         for payload in payloads(entries):

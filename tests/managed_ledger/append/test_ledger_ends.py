@@ -1,4 +1,4 @@
-"""When the ledger that is written ends, and what becomes of one that nothing was stored in."""
+"""End of the ledger that is written, and the fate of one that nothing was stored in."""
 
 import asyncio
 import logging

@@ -18,7 +18,7 @@ from .test_entry_metadata import world as world_with_indexes
 
 
 async def refused(ledger: StoredManagedLedger, *texts: bytes) -> list[type]:
-    """How appends of one entry each end."""
+    """Results of appends of one entry each."""
     found = await asyncio.gather(*(ledger.append(batch(text)) for text in texts), return_exceptions=True)
     return [type(each) for each in found]
 

@@ -76,7 +76,7 @@ def test_small_runs_that_follow_one_another_are_one_run_for_the_reader_and_then_
 
 
 def read_over_two_headers() -> list[bytes]:
-    """What a reader gets of two small runs that follow one another, whose entries have headers of different lengths."""
+    """Read of two small runs that follow one another, whose entries have headers of different lengths."""
     _, log = cached()
     log.insert(stored([b"one", b"two"], 1, 0, header_bytes=36), 0.0)
     log.insert(stored([b"three", b"four"], 1, 2, header_bytes=52), 0.0)

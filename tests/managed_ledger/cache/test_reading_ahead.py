@@ -21,7 +21,7 @@ STEP_S = 0.01
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of five or six entries."""
+    """Pieces of five or six entries."""
     monkeypatch.setattr(read_driver, "PIECE_BYTES", 220)
 
 
@@ -278,7 +278,7 @@ def test_every_reader_finds_what_was_written_whatever_the_others_do(
 def test_a_piece_that_reaches_into_what_another_reader_has_in_memory_is_kept_up_to_there(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It was thrown away as a whole, and fetched again for each read up to there."""
+    """Such a piece was thrown away as a whole, and fetched again for each read up to there."""
     monkeypatch.setattr(read_driver, "PIECE_BYTES", 2200)
 
     async def scenario() -> None:

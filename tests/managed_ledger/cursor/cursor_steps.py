@@ -1,4 +1,4 @@
-"""What the scenarios of cursors share."""
+"""Steps that the scenarios of cursors share."""
 
 from managed_ledger.contract import EARLIEST, ManagedCursor
 from managed_ledger.cursor.state import CursorNode, decode_node

@@ -22,7 +22,7 @@ ALL = (1 << BATCH) - 1
 
 
 class NaiveCursor:
-    """Which messages of which entries are acknowledged. Everything else is worked out by looking at all of them."""
+    """Acknowledged messages of entries. Everything else is worked out by looking at all of them."""
 
     def __init__(self, entries: list[Position]) -> None:
         self.entries = entries

@@ -1,4 +1,4 @@
-"""What a receipt of an acknowledgement promises: that it is stored."""
+"""Receipts of acknowledgements: a receipt promises that the acknowledgement is stored."""
 
 import asyncio
 
@@ -47,7 +47,7 @@ def test_what_cannot_be_stored_is_not_answered_as_if_it_were() -> None:
 
 
 def test_a_cursor_is_stored_in_its_node_while_no_bookie_takes_entries() -> None:
-    """As in Apache: what disks are too full for is a message, not an acknowledgement."""
+    """Disks may be too full for a message, not for an acknowledgement, as in Apache."""
 
     async def scenario() -> None:
         world = World(small())

@@ -1,4 +1,4 @@
-"""What is stored of a cursor: sizes, forms, and values that cannot be read."""
+"""Stored state of a cursor: sizes, forms, and values that cannot be read."""
 
 import pytest
 from pyroaring import BitMap

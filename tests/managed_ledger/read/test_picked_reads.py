@@ -25,12 +25,12 @@ LARGE = {"managed_ledger_max_entries_per_ledger": 10_000}
 
 
 def found_in(picked: Picked) -> dict[int, bytes]:
-    """Of ledger 1, or of the only one."""
+    """Entries found in ledger 1, or in the only one."""
     return {entry_id: payload for (_, entry_id), payload in by_place(picked).items()}
 
 
 def by_place(picked: Picked) -> dict[tuple[int, int], bytes]:
-    """In the order in which they came."""
+    """Entries by place, in the order in which they came."""
     found: dict[tuple[int, int], bytes] = {}
     for each in picked.runs:
         for entry_id in range(each.first_entry_id, each.last_entry_id + 1):
@@ -241,7 +241,7 @@ LEDGER_ENTRIES = 40
 def test_picks_of_many_ledgers_come_in_order_up_to_the_first_that_cannot_be_read_however_they_are_had(
     wanted: set[int], at_once: set[int], lost: set[int], skips: bool, gap_bytes: int
 ) -> None:
-    """What one go gives, what has to be fetched alone, and what is in a ledger that is written: it makes no difference."""
+    """Entries of one fetch, entries fetched alone, and those of a ledger that is written make no difference."""
 
     async def scenario() -> None:
         world = World(

@@ -145,7 +145,7 @@ class FakeZooKeeper:
                     session.to_client(partial(session.events.changed, change, path))
 
     def expire(self, session: "FakeSession") -> None:
-        """Its time is out: the ephemeral nodes go. The client learns it when it connects."""
+        """Expire the session: its ephemeral nodes go. The client learns it when it connects."""
         if session.is_alive:
             session.is_alive = False
             session.cut()

@@ -70,7 +70,7 @@ class Proxy:
 
 
 class Heard:
-    """What a store tells, and waiting for it."""
+    """Notifications of a store, and waiting for them."""
 
     def __init__(self, store: ZooKeeperStore, prefix: str = "/") -> None:
         self.changes: list[tuple[Change, str]] = []

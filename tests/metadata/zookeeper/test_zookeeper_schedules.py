@@ -66,7 +66,7 @@ class Schedule:
                     each.cut()
 
     async def begin(self) -> None:
-        """What is there at first."""
+        """Begin with these nodes."""
 
     async def work(self, number: int, store: ZooKeeperStore) -> None:
         raise NotImplementedError
@@ -209,7 +209,7 @@ class Claims(Schedule):
             claim.want()
 
     def fault(self) -> None:
-        """Not the end of a session that has a connection: nobody could stop in time then."""
+        """Cause a fault, but never the end of a session that has a connection: nobody could stop in time then."""
         sessions = [session for session in self.server.sessions if session.is_alive]
         for session in self.rng.sample(sessions, self.rng.randint(0, len(sessions))):
             session.cut(self.rng.choice([0.0, 0.5, 3.5]))

@@ -36,7 +36,7 @@ def _kept_classpath() -> tuple[str, str]:
 
 
 def keep_classpath(directory: Path) -> None:
-    """So that a server with this directory has it already, as one that was started there before."""
+    """Keep the classpath, so that a server with this directory has it already."""
     name, text = _kept_classpath()
     directory.mkdir(parents=True, exist_ok=True)
     (directory / name).write_text(text)

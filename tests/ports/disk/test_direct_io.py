@@ -40,7 +40,7 @@ def on_file(path: Path, scenario: Callable[[File], Awaitable[None]]) -> None:
 
 
 def cut(rng: random.Random, data: bytes) -> list[bytes | bytearray | memoryview]:
-    """In buffers of any kind and size."""
+    """Cut into buffers of any kind and size."""
     found: list[bytes | bytearray | memoryview] = []
     at = 0
     while at < len(data):

@@ -170,7 +170,7 @@ def test_who_listens_hears_of_a_failed_write(tmp_path: Path) -> None:
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch, *, knows_dsync: bool = True) -> list[str]:
-    """What the system is asked for from now on, in order: writes, writes that are durable when they return, syncs."""
+    """Calls of the system from now on, in order: writes, writes that are durable when they return, syncs."""
     calls: list[str] = []
     write, sync = os.pwritev, os.fdatasync
 

@@ -9,7 +9,7 @@ from ports.loop.slices import do_in_slices, in_slices
 
 
 def turns_of_others_during(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
-    """How often somebody else had the loop meanwhile."""
+    """Number of turns that other work had meanwhile."""
 
     async def run() -> int:
         turns = 0

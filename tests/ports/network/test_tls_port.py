@@ -55,7 +55,7 @@ async def a_port(served: TlsFiles, now: Callable[[], float] = lambda: 0.0) -> As
 
 
 async def greeted(port: TlsPort, context: ssl.SSLContext) -> tuple[str, bytes]:
-    """What the server calls us, and its certificate. OSError when it does not take us."""
+    """Name that the server gives us, and its certificate. OSError when it refuses us."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port.number, ssl=context, server_hostname="localhost")
     try:
         name = await reader.readline()

@@ -15,7 +15,7 @@ from tests.bookkeeper.fake_bookies import Cluster, FixedClock, batch, payloads_o
 async def with_one_away(
     ensemble: int = 3, write: int = 3, ack: int = 2, *, members: int = 3, away: int = 1
 ) -> tuple[Cluster, BookKeeper, list[str]]:
-    """Of so many members; a client, and who is away."""
+    """Cluster of so many members; a client, and the bookie that is away."""
     cluster = Cluster(ensemble, write, ack, members)
     store = MemoryStore(FixedClock(), cluster.shared, alone=False)
     names = list(cluster.bookies)

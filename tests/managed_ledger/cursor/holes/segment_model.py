@@ -239,7 +239,7 @@ class Model:
     # what must hold
 
     def check(self) -> None:
-        """What is said to be acknowledged is; what is in memory is said exactly; loaded, everything is exact."""
+        """Check that no answer is wrong about an acknowledgement, and that answers are exact for what is in memory."""
         self.cursor.check_invariants()
         self.check_kept()
         for position, left in self.left.items():
@@ -254,7 +254,7 @@ class Model:
             self.check_loaded()
 
     def check_kept(self) -> None:
-        """What is kept between saves agrees with the segments."""
+        """Check that the state kept between saves agrees with the segments."""
         if (found := self.cursor.holes.pages) is not None:
             assert found._range_sum == sum(each.ranges for each in found._segments.values())
             assert set(found._entryless) == {start for start, each in found._segments.items() if each.entry_id < 0}

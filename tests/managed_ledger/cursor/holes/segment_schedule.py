@@ -174,7 +174,7 @@ class Schedule:
         place.is_stored(epoch, set(self.positions[:at]))
 
     async def fail_append(self) -> None:
-        """Of whatever is written next; a cursor then begins a new ledger."""
+        """Fail the next append; a cursor then begins a new ledger."""
         self.world.ledger_store.fail_appends = 1
         self.world.ledger_store.torn_entries = self.rng.choice([0, 1])
         self.has_failed = True
@@ -224,7 +224,7 @@ class Schedule:
                 assert position not in place.now.acknowledged, f"{position} is forgotten"
 
     def check_cache(self, cursor: DurableCursor) -> None:
-        """It counts what is in memory of segments that there still are."""
+        """Check that the cache counts the resident part of the existing segments."""
         pages, cache = cursor.acknowledgements.holes.pages, self.world.ledgers._around.holes
         assert cache.size_bytes == sum(cache._used.values())
         for owner, start in cache._used:

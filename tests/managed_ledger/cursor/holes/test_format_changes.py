@@ -1,4 +1,4 @@
-"""From Apache's format to segments and back over restarts: whatever limit the one before had, nothing is forgotten."""
+"""Changes from Apache's format to segments and back over restarts: whatever limit the one before had, nothing is forgotten."""
 
 import pytest
 from pyroaring import BitMap

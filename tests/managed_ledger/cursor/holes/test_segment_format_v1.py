@@ -54,7 +54,7 @@ def test_what_a_reset_forgot_cannot_be_evicted_from_what_came_after_it() -> None
 
 
 def visits_of_a_save(containers: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, dict[str, int]]:
-    """Of a save of one more acknowledgement, with so many containers full of holes: segments, calls for single ones."""
+    """Visits of a save of one more acknowledgement, with so many containers full of holes: segments, calls for single ones."""
     ledgers = LedgerSequence()
     ledgers.add_closed(1, 4 * containers, 4 * containers, 1)
     cursor = Acknowledgements(ledgers, Position(1, -1))

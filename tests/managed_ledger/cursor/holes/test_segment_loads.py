@@ -36,7 +36,7 @@ def test_two_cursors_that_share_a_cache_are_sets_of_acknowledged_messages_whatev
 
 @pytest.mark.parametrize("seed", [1787, 1826, 2227, 3964, 4178, 4439, 5085, 5750, 6499])
 def test_a_segment_that_mark_delete_passed_before_it_was_read_is_no_error(seed: int) -> None:
-    """It was read all the same, from the ledger that followed a roll-over, where its entry is not there or is another one's."""
+    """Such a segment was read all the same, from the ledger after a roll-over, where its entry is missing or another's."""
     play(seed)
 
 
@@ -101,7 +101,7 @@ def test_a_load_over_many_segments_ends_although_the_cache_holds_none() -> None:
 
 
 def test_what_a_save_needs_stays_until_it_is_written() -> None:
-    """What the way back to Apache's format loads pushed out what was in memory before, and that the other, round and round.
+    """Loads for the way back to Apache's format pushed out resident segments, and those the others, round and round.
 
     Nor does a delivery that loads meanwhile push any of it out.
     """
