@@ -6,24 +6,65 @@ Owns nothing but its counters. After it was closed, or ended by the broker, ever
 import asyncio
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from broker.dispatchers.contract import ConsumerId, Deliver, PermitsAdded, RedeliveryRequested, WritabilityChanged
+from broker.dispatchers.contract import (
+    ConsumerId,
+    Deliver,
+    Dispatcher,
+    Event,
+    PermitsAdded,
+    RedeliveryRequested,
+    WritabilityChanged,
+)
 from broker.errors import BrokerError, ServerError
+from managed_ledger.contract import ManagedCursor
+from ports.clock import Clock
 from wire.kernels.delivery_rows import ConsumerRow
 from wire.position import Position
 from wire.run import AckRun, EntryRun
 from wire.transactions import TxnId
 
+from ..acknowledging import Acknowledging
 from ..contract import Acknowledgement, ConsumerSink, ConsumerStats, LastMessage, SubscribeRequest, SubscriptionType
-from ..statistics.rates import DeliveryCounters, DeliveryRates, payload_bytes_at
-
-if TYPE_CHECKING:
-    from .subscription import Subscription
+from ..statistics.rates import DeliveryCounters, DeliveryRates, Rate, payload_bytes_at
+from ..transactions.subscription_transactions import SubscriptionTransactions
 
 NOTICES_WAIT_SECONDS = 1.0
 """A consumer that gives no permits is told that it is active, or at the end, this long after it came: as late as Apache says
 so by default (activeConsumerFailoverDelayTimeMillis)."""
+
+
+class ConsumerSubscription(Protocol):
+    """Part of a subscription that its consumers need."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def cursor(self) -> ManagedCursor: ...
+    @property
+    def dispatcher(self) -> Dispatcher | None: ...
+    @property
+    def acknowledging(self) -> Acknowledging: ...
+    @property
+    def transactions(self) -> SubscriptionTransactions: ...
+    @property
+    def expired_rate(self) -> Rate: ...
+    @property
+    def is_fenced(self) -> bool: ...
+    def handle(self, event: Event) -> None: ...
+    def entry_acknowledged(self, consumer: ConsumerId, ledger_id: int, entry_id: int, now_ms: int) -> None: ...
+    def check_takes_transactions(self) -> None: ...
+    def check_not_fenced(self) -> None: ...
+    def tell_end_of_topic(self) -> None: ...
+    def consumer_left(self, consumer: "TopicConsumer") -> None: ...
+    async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None: ...
+    async def reset_to_time(self, publish_time_ms: int) -> None: ...
+    async def last_message(self) -> LastMessage: ...
+    async def last_message_of_compacted(self) -> LastMessage: ...
+    async def unsubscribe(self, consumer: "TopicConsumer", force: bool) -> None: ...
 
 
 class Nobody:
@@ -56,10 +97,10 @@ class TopicConsumer(ConsumerRow):
     counters: DeliveryCounters
     key: ConsumerId
     _sink: ConsumerSink
-    _subscription: "Subscription"
+    _subscription: ConsumerSubscription
 
     def __init__(
-        self, subscription: "Subscription", key: ConsumerId, request: SubscribeRequest, sink: ConsumerSink, now_ms: int
+        self, subscription: ConsumerSubscription, key: ConsumerId, request: SubscribeRequest, sink: ConsumerSink, now_ms: int
     ) -> None:
         self.key = key
         self.request = request

@@ -69,7 +69,7 @@ class Subscription(SubscriptionRow):
 
     def __init__(
         self,
-        host: SubscriptionHost,
+        host: "SubscriptionHost[Subscription]",
         name: str,
         cursor: ManagedCursor,
         policies: PoliciesInForce,

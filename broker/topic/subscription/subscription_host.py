@@ -1,6 +1,6 @@
 """SubscriptionHost: what a subscription needs of its topic."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol, TypeVar
 
 from bookkeeper.ledgers import LedgerStore
 from broker.compaction.compacted_topic import CompactedTopic
@@ -11,11 +11,11 @@ from ..transactions.logs import LogsOfItsOwn
 from ..transactions.topic_transactions import TopicTransactions
 from .consumer_totals import ConsumerTotals
 
-if TYPE_CHECKING:
-    from .subscription import Subscription
+OwnSubscription = TypeVar("OwnSubscription", contravariant=True)
+"""The class of subscriptions that the topic serves."""
 
 
-class SubscriptionHost(Protocol):
+class SubscriptionHost(Protocol[OwnSubscription]):
     """Part of a topic that a subscription needs."""
 
     @property
@@ -44,8 +44,8 @@ class SubscriptionHost(Protocol):
     def takes_transactions(self) -> bool: ...
     def storage_failed(self, error: BaseException) -> None: ...
     def somebody_left(self) -> None: ...
-    async def drop_subscription(self, subscription: "Subscription") -> None:
+    async def drop_subscription(self, subscription: OwnSubscription) -> None:
         """Delete its cursor and forget it."""
 
-    def abandoned(self, subscription: "Subscription") -> None:
+    def abandoned(self, subscription: OwnSubscription) -> None:
         """The last consumer of a non-durable subscription has left: it is of no use to anybody."""

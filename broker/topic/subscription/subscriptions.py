@@ -50,7 +50,7 @@ OF_COMPACTION = (
 _log = logging.getLogger(__name__)
 
 
-class SubscriptionsHost(SubscriptionHost, Protocol):
+class SubscriptionsHost(SubscriptionHost[Subscription], Protocol):
     """Part of a topic that its subscriptions need, besides what each of them needs."""
 
     @property
